@@ -1,0 +1,129 @@
+"""The registry through which logical types above core take part in reading and writing.
+
+Core knows an annotation by its name and by the marks that its Arrow fields carry; everything else is
+asked of its handler, which is named here by a dotted path and imported when a file or a table needs it.
+A third party adds a type with :func:`register`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pqext.core.metadata import GeospatialStatistics, LogicalType
+    from pqext.core.options import ReadOptions, WriteOptions
+    from pqext.core.reader import RowGroup
+    from pqext.core.schema import SchemaNode
+
+EXTENSION_NAME = b"ARROW:extension:name"
+EXTENSION_METADATA = b"ARROW:extension:metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How an Arrow field is stored: the annotation of its node and the plain Arrow field below it."""
+
+    logical_type: LogicalType
+    field: pa.Field
+
+
+class AnnotationHandler(Protocol):
+    """The four jobs of a logical type that lives above core, and the choice of its storage."""
+
+    def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
+        """The Arrow field that readers see for ``node``, whose plain form is ``storage``."""
+
+    def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
+        """Turn an array of the plain form into one of ``arrow_field``'s type, row by row."""
+
+    def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> Storage:
+        """Choose how ``field`` at dotted ``path`` is stored; ``sample`` holds the first values, when known."""
+
+    def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions) -> pa.Array:
+        """Turn an array of ``field``'s type into one of the storage field's type, row by row."""
+
+    def geospatial_statistics(self, node: SchemaNode, values: Sequence[pa.Array]) -> GeospatialStatistics | None:
+        """Extra statistics of one column chunk of leaf ``node``, whose values are ``values``."""
+
+    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
+        """Can a row of the row group satisfy the handler's own ``predicate`` on ``node``? Unknown is True."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """How core recognises a logical type that a handler serves.
+
+    ``logical`` is the member of the format's LogicalType union, ``extension_names`` the Arrow extension
+    names that mark such fields, ``child_mark`` the key in a struct child's field metadata that does,
+    ``option`` the field of ``WriteOptions`` whose keys name such columns.
+    """
+
+    logical: str
+    handler: str
+    extension_names: frozenset[str]
+    child_mark: bytes | None = None
+    option: str | None = None
+
+    def load(self) -> AnnotationHandler:
+        """Import the handler."""
+        module, _, name = self.handler.partition(":")
+        handler: AnnotationHandler = getattr(import_module(module), name)
+        return handler
+
+    def claims(self, field: pa.Field, path: str, options: WriteOptions) -> bool:
+        """Is ``field`` of this logical type, by its marks or by the writer's options?"""
+        if self.option is not None and path in getattr(options, self.option):
+            return True
+        if isinstance(field.type, pa.BaseExtensionType):
+            return field.type.extension_name in self.extension_names
+        marked = (field.metadata or {}).get(EXTENSION_NAME)
+        if marked is not None and marked.decode("utf-8", "replace") in self.extension_names:
+            return True
+        if self.child_mark is None or not pa.types.is_struct(field.type):
+            return False
+        return any(self.child_mark in (child.metadata or {}) for child in field.type)
+
+
+_REGISTRY: dict[str, Annotation] = {}
+
+
+def register(annotation: Annotation) -> None:
+    """Let ``annotation``'s handler serve its logical type in every file read and written from now on."""
+    _REGISTRY[annotation.logical] = annotation
+
+
+def for_logical(name: str) -> Annotation | None:
+    """The annotation that serves the LogicalType member ``name``, if any."""
+    return _REGISTRY.get(name)
+
+
+def for_field(field: pa.Field, path: str, options: WriteOptions) -> Annotation | None:
+    """The annotation that claims an Arrow field to be written at dotted ``path``, if any."""
+    return next((a for a in _REGISTRY.values() if a.claims(field, path, options)), None)
+
+
+register(
+    Annotation(
+        logical="VARIANT",
+        handler="pqext.variant.annotation:HANDLER",
+        extension_names=frozenset({"arrow.parquet.variant"}),
+        child_mark=b"pqext:variant",
+        option="shredding",
+    )
+)
+register(
+    Annotation(
+        logical="GEOMETRY",
+        handler="pqext.geo.annotation:HANDLER",
+        extension_names=frozenset({"geoarrow.wkb", "ogc.wkb"}),
+        option="geometry",
+    )
+)
+register(
+    Annotation(logical="GEOGRAPHY", handler="pqext.geo.annotation:HANDLER", extension_names=frozenset())
+)

@@ -1,0 +1,106 @@
+"""The errors that pqext raises, each with the place where the fault lies.
+
+Bad arguments are ``ValueError`` or ``TypeError``; everything that is wrong with a file, a value or a
+feature asked for derives from :class:`ParquetError`. No message ever holds key material.
+"""
+
+from __future__ import annotations
+
+
+class ParquetError(ValueError):
+    """Base of all pqext errors.
+
+    The message is followed by whatever is known of the place: ``path``, ``row_group``, ``column``
+    (dotted path in the schema) and ``offset`` (byte in the file).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        row_group: int | None = None,
+        column: str | None = None,
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.row_group = row_group
+        self.column = column
+        self.offset = offset
+
+    def locate(
+        self,
+        *,
+        path: str | None = None,
+        row_group: int | None = None,
+        column: str | None = None,
+        offset: int | None = None,
+    ) -> None:
+        """Fill in what an outer layer knows of the place and an inner one did not."""
+        self.path = self.path if self.path is not None else path
+        self.row_group = self.row_group if self.row_group is not None else row_group
+        self.column = self.column if self.column is not None else column
+        self.offset = self.offset if self.offset is not None else offset
+
+    def __str__(self) -> str:
+        place = [
+            f"{label} {value}"
+            for label, value in (
+                ("file", self.path),
+                ("row group", self.row_group),
+                ("column", self.column),
+                ("offset", self.offset),
+            )
+            if value is not None
+        ]
+        return f"{self.message} [{', '.join(place)}]" if place else self.message
+
+
+class CorruptFileError(ParquetError):
+    """The bytes contradict the format: the file is truncated, damaged or wrongly written."""
+
+
+class UnsupportedError(ParquetError):
+    """The file is well formed but uses a ``feature`` that this reader does not know."""
+
+    def __init__(self, message: str, *, feature: str, path: str | None = None, column: str | None = None) -> None:
+        super().__init__(message, path=path, column=column)
+        self.feature = feature
+
+
+class LimitError(ParquetError):
+    """A size in the file exceeds one of :class:`pqext.core.limits.Limits`; raise the limit to go on."""
+
+
+class EncryptionError(ParquetError):
+    """A module cannot be decrypted or authenticated."""
+
+
+class VariantError(ParquetError):
+    """A variant's bytes, or the JSON it should come from, break a rule.
+
+    ``rule`` is the id in the ledger (``specs/``) where there is one, ``row`` the row in the array and
+    ``offset`` the byte within the value, the metadata or the JSON text.
+    """
+
+    def __init__(
+        self, message: str, *, rule: str | None = None, row: int | None = None, offset: int | None = None
+    ) -> None:
+        where = f"row {row}: " if row is not None else ""
+        super().__init__(where + message + (f" ({rule})" if rule else ""), offset=offset)
+        self.rule = rule
+        self.row = row
+
+
+class GeometryError(ParquetError):
+    """A geometry's bytes or its coordinate reference system break a rule; fields as in :class:`VariantError`."""
+
+    def __init__(
+        self, message: str, *, rule: str | None = None, row: int | None = None, offset: int | None = None
+    ) -> None:
+        where = f"row {row}: " if row is not None else ""
+        super().__init__(where + message + (f" ({rule})" if rule else ""), offset=offset)
+        self.rule = rule
+        self.row = row

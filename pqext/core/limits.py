@@ -1,0 +1,30 @@
+"""What a file may ask of the reader before it is refused.
+
+Nothing read from a file sizes an allocation before it was compared with the bytes that exist and with
+these limits. Each limit is an argument of ``pqext.open(..., limits=Limits(...))``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Upper bounds on sizes and counts taken from a file; exceeding one raises ``LimitError``."""
+
+    footer_bytes: int = 512 << 20
+    """Length of the serialised footer."""
+    metadata_elements: int = 100_000_000
+    """Structures, list elements and fields in one serialised metadata structure."""
+    metadata_depth: int = 64
+    """Nesting of structures and lists in the metadata."""
+    schema_depth: int = 256
+    """Nesting of groups in the schema."""
+    page_header_bytes: int = 16 << 20
+    """Length of one page header."""
+    page_bytes: int = (1 << 31) - 1
+    """Uncompressed size of one page."""
+
+
+DEFAULT_LIMITS = Limits()

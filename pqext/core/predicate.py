@@ -1,0 +1,109 @@
+"""What is asked of one column, and the bounds that can refuse it.
+
+The rooms above core bring their expressions down to these few questions; :func:`may_match` answers for a
+row group or a page. The answer is sound: ``False`` only when no value within the bounds can satisfy the
+question. Whatever is not known is answered ``True``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+Operator = Literal["==", "!=", "<", "<=", ">", ">="]
+Value = bool | int | float | Decimal | bytes
+"""A value in comparison form: integers, floats and decimals as numbers; strings and binary as bytes;
+dates as days and times and timestamps as nanoseconds since midnight or the Unix epoch, as integers."""
+
+COMPARE: dict[Operator, Callable[[object, object], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Is the value ``operator`` ``value``? Never true on null."""
+
+    operator: Operator
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    """Is the value one of ``values``? Never true on null."""
+
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """Is the value null?"""
+
+
+@dataclass(frozen=True, slots=True)
+class IsNotNull:
+    """Is there a value?"""
+
+
+Predicate = Comparison | IsIn | IsNull | IsNotNull
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is known of the values of one leaf in a row group or page; ``None`` is unknown.
+
+    ``minimum`` and ``maximum`` bound every value that is neither null nor NaN, inclusively; they need
+    not occur. ``num_values`` counts nulls too. ``has_nan`` is False only when that is known.
+    """
+
+    minimum: Value | None = None
+    maximum: Value | None = None
+    null_count: int | None = None
+    num_values: int | None = None
+    has_nan: bool | None = False
+
+    @property
+    def all_null(self) -> bool:
+        """True only when every value is known to be null."""
+        return self.null_count is not None and self.num_values is not None and self.null_count >= self.num_values
+
+
+def may_match(predicate: Predicate, bounds: Bounds) -> bool:
+    """Can a value within ``bounds`` satisfy ``predicate``? ``False`` is a proof, ``True`` is not."""
+    if isinstance(predicate, IsNull):
+        return bounds.null_count != 0
+    if bounds.all_null:
+        return False
+    if isinstance(predicate, IsNotNull):
+        return True
+    if isinstance(predicate, IsIn):
+        return any(may_match(Comparison("==", value), bounds) for value in predicate.values)
+    return _may_compare(predicate, bounds)
+
+
+def _may_compare(predicate: Comparison, bounds: Bounds) -> bool:
+    low, high, value = bounds.minimum, bounds.maximum, predicate.value
+    if isinstance(value, float) and value != value:
+        return True  # how NaN compares is the engine's choice
+    if bounds.has_nan is not False and predicate.operator in ("!=", ">", ">="):
+        return True  # some engines order NaN above every number
+    try:
+        match predicate.operator:
+            case "==":
+                return not ((low is not None and value < low) or (high is not None and value > high))  # type: ignore[operator]
+            case "!=":
+                return low is None or high is None or not (low == high == value)
+            case "<" | "<=":
+                return low is None or COMPARE[predicate.operator](low, value)
+            case ">" | ">=":
+                return high is None or COMPARE[predicate.operator](high, value)
+    except TypeError:
+        return True  # values of different kinds do not compare: the reader decides row by row
