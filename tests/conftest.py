@@ -1,0 +1,28 @@
+"""What every suite shares: the folder of public test files, and how hard Hypothesis tries."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# Examples are bounded by count, not by the clock: a loaded machine must not fail a test. `thorough` is for a
+# search that is left running; CI repeats the same examples each time so that a red run can be repeated.
+settings.register_profile("default", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("thorough", deadline=None, max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
+
+
+@pytest.fixture(scope="session")
+def parquet_testing() -> Path:
+    """The folder of the public parquet-testing files, which are not part of this project."""
+    named = os.environ.get("PARQUET_TEST_DATA")
+    if not named:
+        pytest.skip("PARQUET_TEST_DATA does not name a copy of apache/parquet-testing")
+    folder = Path(named)
+    if not folder.is_dir():
+        pytest.fail(f"PARQUET_TEST_DATA names no folder: {named}")
+    return folder
