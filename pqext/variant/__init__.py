@@ -1,0 +1,53 @@
+"""VARIANT: binary values from and to JSON and Python, access by path, shredding and validation."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pqext.variant.cast import get as get
+    from pqext.variant.json import parse_json as parse_json
+    from pqext.variant.json import parse_json_lines as parse_json_lines
+    from pqext.variant.json import to_json as to_json
+    from pqext.variant.reconstruct import unshred as unshred
+    from pqext.variant.schema import infer_schema as infer_schema
+    from pqext.variant.schema import shredding_schema as shredding_schema
+    from pqext.variant.shred import shred as shred
+    from pqext.variant.types import is_variant_type as is_variant_type
+    from pqext.variant.types import variant_field as variant_field
+    from pqext.variant.types import variant_type as variant_type
+    from pqext.variant.validate import VariantFault as VariantFault
+    from pqext.variant.validate import validate as validate
+    from pqext.variant.value import Variant as Variant
+
+_MODULES = {
+    "Variant": "value",
+    "VariantFault": "validate",
+    "get": "cast",
+    "infer_schema": "schema",
+    "is_variant_type": "types",
+    "parse_json": "json",
+    "parse_json_lines": "json",
+    "shred": "shred",
+    "shredding_schema": "schema",
+    "to_json": "json",
+    "unshred": "reconstruct",
+    "validate": "validate",
+    "variant_field": "types",
+    "variant_type": "types",
+}
+
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

@@ -1,0 +1,65 @@
+"""What is wrong with a variant's bytes: the ledger's rule and the words for each fault of the kernels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NoReturn
+
+from pqext.core.errors import ParquetError, UnsupportedError, VariantError
+from pqext.variant.kernels.binary import Fault
+
+
+class Meaning(NamedTuple):
+    """``rule`` is the broken rule's id in the ledger, "" where the fault is not one of encoding."""
+
+    rule: str
+    message: str
+
+
+MEANINGS: dict[int, Meaning] = {
+    Fault.FAULT_ARROW: Meaning("", "the Arrow offsets of the array lie outside its data"),
+    Fault.FAULT_METADATA_TRUNCATED: Meaning(
+        "variant.metadata.layout", "the metadata ends before its dictionary does"
+    ),
+    Fault.FAULT_METADATA_VERSION: Meaning("variant.metadata.version", "the metadata's version is not 1"),
+    Fault.FAULT_METADATA_OFFSETS: Meaning(
+        "variant.metadata.offsets", "the dictionary's offsets do not ascend from 0 to the length of its strings"
+    ),
+    Fault.FAULT_METADATA_UTF8: Meaning("variant.utf8", "a dictionary string is not UTF-8"),
+    Fault.FAULT_METADATA_ORDER: Meaning(
+        "variant.metadata.sorted", "the dictionary is flagged as sorted but its strings are not sorted and unique"
+    ),
+    Fault.FAULT_METADATA_NULL: Meaning("variant.group.metadata", "the variant has no metadata"),
+    Fault.FAULT_VALUE_TRUNCATED: Meaning("variant.value.layout", "the value ends before its data does"),
+    Fault.FAULT_VALUE_TRAILING: Meaning("variant.value.layout", "bytes follow the end of the value"),
+    Fault.FAULT_UNKNOWN_TYPE: Meaning("variant.version.new-types", "the value is of a primitive type added later"),
+    Fault.FAULT_STRING_UTF8: Meaning("variant.utf8", "a string is not UTF-8"),
+    Fault.FAULT_DECIMAL_SCALE: Meaning("variant.decimal.scale", "a decimal's scale is greater than 38"),
+    Fault.FAULT_DECIMAL_PRECISION: Meaning(
+        "variant.decimal.precision", "a decimal has more digits than its type can hold"
+    ),
+    Fault.FAULT_NOT_CONTAINER: Meaning("", "the value is neither an object nor an array"),
+    Fault.FAULT_FIELD_ID: Meaning("variant.object.field-id", "a field id is not in the dictionary"),
+    Fault.FAULT_FIELD_ORDER: Meaning("variant.object.order", "an object's fields are not in the order of their names"),
+    Fault.FAULT_FIELD_DUPLICATE: Meaning("variant.object.unique", "an object has two fields of the same name"),
+    Fault.FAULT_CHILD_OFFSET: Meaning("variant.container.offsets", "an element's offset lies outside the values"),
+    Fault.FAULT_CHILD_SIZE: Meaning(
+        "variant.container.extent", "the elements overlap or leave gaps between them"
+    ),
+    Fault.FAULT_DEPTH: Meaning("", "the value is nested too deeply"),
+}
+
+
+def error(status: int, *, row: int | None = None, offset: int | None = None) -> ParquetError | MemoryError:
+    """The error that kernel status ``status`` stands for, at ``offset`` in the value or metadata of ``row``."""
+    if status == Fault.FAULT_MEMORY:
+        return MemoryError("out of memory in a variant kernel")
+    meaning = MEANINGS[status]
+    if status == Fault.FAULT_UNKNOWN_TYPE:
+        place = f"row {row}: " if row is not None else ""
+        return UnsupportedError(f"{place}{meaning.message} ({meaning.rule})", feature="variant primitive type")
+    return VariantError(meaning.message, rule=meaning.rule or None, row=row, offset=offset)
+
+
+def fail(status: int, *, row: int | None = None, offset: int | None = None) -> NoReturn:
+    """Raise :func:`error`; the arguments are the same."""
+    raise error(status, row=row, offset=offset)

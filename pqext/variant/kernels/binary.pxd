@@ -1,0 +1,487 @@
+# cython: language_level=3
+# Bounds-checked readers and writers of the Variant binary encoding, for all variant kernels to inline.
+# Every reader takes the bytes that are available and returns 0 (or a count) or a negative `Fault`;
+# the faults' rules and messages stand in pqext/variant/faults.py. All integers are little-endian.
+from libc.stddef cimport size_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy
+
+
+cpdef enum Fault:
+    FAULT_MEMORY = -1
+    FAULT_ARROW = -2
+    FAULT_METADATA_TRUNCATED = -10
+    FAULT_METADATA_VERSION = -11
+    FAULT_METADATA_OFFSETS = -12
+    FAULT_METADATA_UTF8 = -13
+    FAULT_METADATA_ORDER = -14
+    FAULT_METADATA_NULL = -15
+    FAULT_VALUE_TRUNCATED = -20
+    FAULT_VALUE_TRAILING = -21
+    FAULT_UNKNOWN_TYPE = -22
+    FAULT_STRING_UTF8 = -23
+    FAULT_DECIMAL_SCALE = -24
+    FAULT_DECIMAL_PRECISION = -25
+    FAULT_NOT_CONTAINER = -26
+    FAULT_FIELD_ID = -30
+    FAULT_FIELD_ORDER = -31
+    FAULT_FIELD_DUPLICATE = -32
+    FAULT_CHILD_OFFSET = -33
+    FAULT_CHILD_SIZE = -34
+    FAULT_DEPTH = -35
+
+
+cdef enum:
+    BASIC_PRIMITIVE = 0
+    BASIC_SHORT_STRING = 1
+    BASIC_OBJECT = 2
+    BASIC_ARRAY = 3
+
+    TYPE_NULL = 0
+    TYPE_TRUE = 1
+    TYPE_FALSE = 2
+    TYPE_INT8 = 3
+    TYPE_INT16 = 4
+    TYPE_INT32 = 5
+    TYPE_INT64 = 6
+    TYPE_DOUBLE = 7
+    TYPE_DECIMAL4 = 8
+    TYPE_DECIMAL8 = 9
+    TYPE_DECIMAL16 = 10
+    TYPE_DATE = 11
+    TYPE_TIMESTAMP = 12
+    TYPE_TIMESTAMP_NTZ = 13
+    TYPE_FLOAT = 14
+    TYPE_BINARY = 15
+    TYPE_STRING = 16
+    TYPE_TIME_NTZ = 17
+    TYPE_TIMESTAMP_NANOS = 18
+    TYPE_TIMESTAMP_NTZ_NANOS = 19
+    TYPE_UUID = 20
+    LAST_TYPE = 20
+
+
+cdef struct Metadata:
+    const uint8_t *data
+    size_t size
+    int offset_size
+    uint32_t count
+    const uint8_t *strings
+    size_t strings_size
+    bint sorted
+
+
+cdef struct Container:
+    const uint8_t *ids        # NULL in an array
+    const uint8_t *offsets
+    const uint8_t *values
+    uint32_t count
+    int id_size
+    int offset_size
+    size_t values_size
+    size_t total_size
+
+
+cdef struct BinaryColumn:
+    # Buffers of an Arrow binary or string array with the slice's offset; exactly one offsets pointer is set.
+    const uint8_t *data
+    int64_t data_size
+    const int32_t *offsets32
+    const int64_t *offsets64
+    const uint8_t *validity   # NULL: no nulls
+    int64_t offset
+    int64_t length
+
+
+cdef class BinaryInput:
+    """Keeps an Arrow binary or string array alive and lends its buffers as a `BinaryColumn`."""
+    cdef object array
+    cdef BinaryColumn column
+
+
+cdef class VariantInput:
+    """Keeps an unshredded variant struct array alive: its validity and its two children."""
+    cdef object array
+    cdef BinaryInput metadata_input
+    cdef BinaryInput value_input
+    cdef BinaryColumn metadata
+    cdef BinaryColumn value
+    cdef const uint8_t *validity
+    cdef int64_t offset
+    cdef int64_t length
+
+
+# --- Arrow columns -------------------------------------------------------------------------------
+
+cdef inline bint bit_is_set(const uint8_t *bits, int64_t index) noexcept nogil:
+    return bits == NULL or (bits[index >> 3] >> (index & 7)) & 1
+
+
+cdef inline bint binary_valid(const BinaryColumn *column, int64_t row) noexcept nogil:
+    return bit_is_set(column.validity, column.offset + row)
+
+
+cdef inline int binary_at(const BinaryColumn *column, int64_t row, const uint8_t **p, size_t *n) noexcept nogil:
+    """The bytes of `row`, which must be below `column.length`."""
+    cdef int64_t start, stop
+    cdef int64_t index = column.offset + row
+    if column.offsets32 != NULL:
+        start = column.offsets32[index]
+        stop = column.offsets32[index + 1]
+    else:
+        start = column.offsets64[index]
+        stop = column.offsets64[index + 1]
+    if start < 0 or stop < start or stop > column.data_size:
+        return FAULT_ARROW
+    p[0] = column.data + start
+    n[0] = <size_t> (stop - start)
+    return 0
+
+
+# --- Integers ------------------------------------------------------------------------------------
+
+cdef inline uint32_t read_uint(const uint8_t *p, int size) noexcept nogil:
+    """An unsigned integer of 1 to 4 bytes, all of which must be available."""
+    if size == 1:
+        return p[0]
+    if size == 2:
+        return p[0] | <uint32_t> p[1] << 8
+    if size == 3:
+        return p[0] | <uint32_t> p[1] << 8 | <uint32_t> p[2] << 16
+    return p[0] | <uint32_t> p[1] << 8 | <uint32_t> p[2] << 16 | <uint32_t> p[3] << 24
+
+
+cdef inline uint64_t read_uint64(const uint8_t *p) noexcept nogil:
+    return read_uint(p, 4) | <uint64_t> read_uint(p + 4, 4) << 32
+
+
+cdef inline void write_uint(uint8_t *p, uint32_t v, int size) noexcept nogil:
+    """Store the low `size` (1 to 4) bytes of `v`."""
+    p[0] = <uint8_t> v
+    if size > 1:
+        p[1] = <uint8_t> (v >> 8)
+    if size > 2:
+        p[2] = <uint8_t> (v >> 16)
+    if size > 3:
+        p[3] = <uint8_t> (v >> 24)
+
+
+cdef inline void write_uint64(uint8_t *p, uint64_t v) noexcept nogil:
+    write_uint(p, <uint32_t> v, 4)
+    write_uint(p + 4, <uint32_t> (v >> 32), 4)
+
+
+cdef inline int uint_size(uint32_t v) noexcept nogil:
+    """Bytes needed to store `v`: 1 to 4."""
+    return 1 if v < 0x100 else 2 if v < 0x10000 else 3 if v < 0x1000000 else 4
+
+
+# --- Metadata ------------------------------------------------------------------------------------
+
+cdef inline int metadata_open(const uint8_t *p, size_t n, Metadata *out) noexcept nogil:
+    """Check the header, the size and the extent of the dictionary; names are checked as they are read."""
+    cdef uint64_t head
+    cdef uint32_t last
+    if n < 1:
+        return FAULT_METADATA_TRUNCATED
+    if p[0] & 0x0F != 1:
+        return FAULT_METADATA_VERSION
+    out.data = p
+    out.size = n
+    out.sorted = (p[0] >> 4) & 1
+    out.offset_size = (p[0] >> 6) + 1
+    if n < 1 + <size_t> out.offset_size:
+        return FAULT_METADATA_TRUNCATED
+    out.count = read_uint(p + 1, out.offset_size)
+    head = 1 + (<uint64_t> out.count + 2) * <uint64_t> out.offset_size
+    if head > n:
+        return FAULT_METADATA_TRUNCATED
+    out.strings = p + head
+    out.strings_size = n - head
+    last = read_uint(p + head - out.offset_size, out.offset_size)
+    if last > out.strings_size:
+        return FAULT_METADATA_TRUNCATED
+    return 0
+
+
+cdef inline int metadata_name(const Metadata *m, uint32_t id, const uint8_t **name, size_t *length) noexcept nogil:
+    """The dictionary string `id`: 0, or a fault when the id or its offsets are out of range."""
+    cdef const uint8_t *p
+    cdef uint32_t start, stop
+    if id >= m.count:
+        return FAULT_FIELD_ID
+    p = m.data + 1 + (<size_t> id + 1) * <size_t> m.offset_size
+    start = read_uint(p, m.offset_size)
+    stop = read_uint(p + m.offset_size, m.offset_size)
+    if stop < start or stop > m.strings_size:
+        return FAULT_METADATA_OFFSETS
+    name[0] = m.strings + start
+    length[0] = stop - start
+    return 0
+
+
+cdef inline int bytes_compare(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size) noexcept nogil:
+    """Order of two strings by unsigned bytes: negative, 0 or positive."""
+    cdef size_t shorter = a_size if a_size < b_size else b_size
+    cdef int order = memcmp(a, b, shorter) if shorter else 0
+    if order != 0:
+        return order
+    return (a_size > b_size) - (a_size < b_size)
+
+
+cdef inline int64_t metadata_find(const Metadata *m, const uint8_t *name, size_t length) noexcept nogil:
+    """The id of `name` (the first one), `m.count` when it is absent, or a fault."""
+    cdef const uint8_t *other
+    cdef size_t other_length
+    cdef uint32_t low = 0, high = m.count, middle
+    cdef int status, order
+    if m.sorted:
+        while low < high:
+            middle = low + (high - low) // 2
+            status = metadata_name(m, middle, &other, &other_length)
+            if status != 0:
+                return status
+            order = bytes_compare(other, other_length, name, length)
+            if order == 0:
+                return middle
+            if order < 0:
+                low = middle + 1
+            else:
+                high = middle
+        return m.count
+    while low < high:
+        status = metadata_name(m, low, &other, &other_length)
+        if status != 0:
+            return status
+        if other_length == length and (length == 0 or memcmp(other, name, length) == 0):
+            return low
+        low += 1
+    return m.count
+
+
+# --- Values --------------------------------------------------------------------------------------
+
+cdef inline int primitive_size(int type_id) noexcept nogil:
+    """Header and fixed data in bytes, for binary and string up to and including the length; 0 if unknown."""
+    if type_id <= TYPE_FALSE:
+        return 1
+    if type_id == TYPE_INT8:
+        return 2
+    if type_id == TYPE_INT16:
+        return 3
+    if type_id == TYPE_INT32 or type_id == TYPE_DATE or type_id == TYPE_FLOAT:
+        return 5
+    if type_id == TYPE_BINARY or type_id == TYPE_STRING:
+        return 5
+    if type_id == TYPE_DECIMAL4:
+        return 6
+    if type_id == TYPE_DECIMAL8:
+        return 10
+    if type_id == TYPE_DECIMAL16:
+        return 18
+    if type_id == TYPE_UUID:
+        return 17
+    if type_id <= LAST_TYPE:
+        return 9
+    return 0
+
+
+cdef inline int _container_open(
+    const uint8_t *p, size_t n, int offset_size, int id_size, bint is_large, Container *out
+) noexcept nogil:
+    cdef size_t head = 5 if is_large else 2
+    cdef uint64_t ids, offsets
+    if n < head:
+        return FAULT_VALUE_TRUNCATED
+    out.count = read_uint(p + 1, 4) if is_large else p[1]
+    out.id_size = id_size
+    out.offset_size = offset_size
+    ids = <uint64_t> out.count * <uint64_t> id_size
+    offsets = (<uint64_t> out.count + 1) * <uint64_t> offset_size
+    if ids + offsets > n - head:
+        return FAULT_VALUE_TRUNCATED
+    out.ids = p + head if id_size else NULL
+    out.offsets = p + head + ids
+    out.values = out.offsets + offsets
+    out.values_size = read_uint(out.values - offset_size, offset_size)
+    out.total_size = head + ids + offsets
+    if out.values_size > n - out.total_size:
+        return FAULT_VALUE_TRUNCATED
+    out.total_size += out.values_size
+    return 0
+
+
+cdef inline int object_open(const uint8_t *p, size_t n, Container *out) noexcept nogil:
+    """Read the head of the object at `p`; on 0 its ids, offsets and values lie within `n` bytes."""
+    if n < 1:
+        return FAULT_VALUE_TRUNCATED
+    if p[0] & 3 != BASIC_OBJECT:
+        return FAULT_NOT_CONTAINER
+    return _container_open(p, n, ((p[0] >> 2) & 3) + 1, ((p[0] >> 4) & 3) + 1, (p[0] >> 6) & 1, out)
+
+
+cdef inline int array_open(const uint8_t *p, size_t n, Container *out) noexcept nogil:
+    """Read the head of the array at `p`; on 0 its offsets and values lie within `n` bytes."""
+    if n < 1:
+        return FAULT_VALUE_TRUNCATED
+    if p[0] & 3 != BASIC_ARRAY:
+        return FAULT_NOT_CONTAINER
+    return _container_open(p, n, ((p[0] >> 2) & 3) + 1, 0, (p[0] >> 4) & 1, out)
+
+
+cdef inline uint32_t container_offset(const Container *c, uint32_t i) noexcept nogil:
+    """The i-th offset; i <= count."""
+    return read_uint(c.offsets + <size_t> i * <size_t> c.offset_size, c.offset_size)
+
+
+cdef inline uint32_t container_id(const Container *c, uint32_t i) noexcept nogil:
+    """The i-th field id of an object; i < count."""
+    return read_uint(c.ids + <size_t> i * <size_t> c.id_size, c.id_size)
+
+
+cdef inline int container_child(const Container *c, uint32_t i, const uint8_t **p, size_t *limit) noexcept nogil:
+    """The i-th child and the bytes from its start to the container's end; the child may be shorter."""
+    cdef uint32_t offset
+    if i >= c.count:
+        return FAULT_CHILD_OFFSET
+    offset = container_offset(c, i)
+    if offset >= c.values_size:
+        return FAULT_CHILD_OFFSET
+    p[0] = c.values + offset
+    limit[0] = c.values_size - offset
+    return 0
+
+
+cdef inline int64_t value_size(const uint8_t *p, size_t n) noexcept nogil:
+    """Bytes of the value at `p` of at most `n`, or a fault; children are not looked at."""
+    cdef Container container
+    cdef int status, size, type_id
+    cdef uint64_t total
+    if n < 1:
+        return FAULT_VALUE_TRUNCATED
+    if p[0] & 3 == BASIC_SHORT_STRING:
+        total = 1 + (p[0] >> 2)
+    elif p[0] & 3 == BASIC_PRIMITIVE:
+        type_id = p[0] >> 2
+        size = primitive_size(type_id)
+        if size == 0:
+            return FAULT_UNKNOWN_TYPE
+        total = size
+        if type_id == TYPE_BINARY or type_id == TYPE_STRING:
+            if n < 5:
+                return FAULT_VALUE_TRUNCATED
+            total += read_uint(p + 1, 4)
+    else:
+        status = object_open(p, n, &container) if p[0] & 3 == BASIC_OBJECT else array_open(p, n, &container)
+        if status != 0:
+            return status
+        return <int64_t> container.total_size
+    if total > n:
+        return FAULT_VALUE_TRUNCATED
+    return <int64_t> total
+
+
+cdef inline int object_field(
+    const Container *c, const Metadata *m, const uint8_t *name, size_t length, const uint8_t **p, size_t *limit
+) noexcept nogil:
+    """Find a field by name: 1 with its bytes as in `container_child`, 0 when absent, or a fault."""
+    cdef const uint8_t *other
+    cdef size_t other_length
+    cdef uint32_t low = 0, high = c.count, middle
+    cdef int status, order
+    while low < high:
+        middle = low + (high - low) // 2
+        status = metadata_name(m, container_id(c, middle), &other, &other_length)
+        if status != 0:
+            return status
+        order = bytes_compare(other, other_length, name, length)
+        if order == 0:
+            status = container_child(c, middle, p, limit)
+            return 1 if status == 0 else status
+        if order < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return 0
+
+
+cdef inline bint is_string(const uint8_t *p) noexcept nogil:
+    """Is the value at `p` (one byte available) a string of either form?"""
+    return p[0] & 3 == BASIC_SHORT_STRING or p[0] == TYPE_STRING << 2
+
+
+cdef inline int string_open(const uint8_t *p, size_t n, const uint8_t **text, size_t *length) noexcept nogil:
+    """The text of a short string, a string, or a binary value at `p`."""
+    cdef int64_t size = value_size(p, n)
+    cdef size_t head = 1 if p[0] & 3 == BASIC_SHORT_STRING else 5
+    if size < 0:
+        return <int> size
+    text[0] = p + head
+    length[0] = <size_t> size - head
+    return 0
+
+
+# --- Writers -------------------------------------------------------------------------------------
+
+cdef inline size_t container_head_size(uint32_t count, int id_size, int offset_size) noexcept nogil:
+    """Bytes before the first child; `id_size` 0 for arrays."""
+    return (<size_t> (5 if count > 255 else 2) + <size_t> count * <size_t> id_size
+            + (<size_t> count + 1) * <size_t> offset_size)
+
+
+cdef inline uint8_t *write_object_head(uint8_t *p, uint32_t count, int id_size, int offset_size) noexcept nogil:
+    """Write header and element count; returns where the field ids start (the offsets follow them)."""
+    cdef int is_large = count > 255
+    p[0] = <uint8_t> (BASIC_OBJECT | (offset_size - 1) << 2 | (id_size - 1) << 4 | is_large << 6)
+    write_uint(p + 1, count, 4 if is_large else 1)
+    return p + (5 if is_large else 2)
+
+
+cdef inline uint8_t *write_array_head(uint8_t *p, uint32_t count, int offset_size) noexcept nogil:
+    """Write header and element count; returns where the offsets start."""
+    cdef int is_large = count > 255
+    p[0] = <uint8_t> (BASIC_ARRAY | (offset_size - 1) << 2 | is_large << 4)
+    write_uint(p + 1, count, 4 if is_large else 1)
+    return p + (5 if is_large else 2)
+
+
+cdef inline size_t string_value_size(size_t length) noexcept nogil:
+    return length + (1 if length < 64 else 5)
+
+
+cdef inline uint8_t *write_string_head(uint8_t *p, size_t length) noexcept nogil:
+    """Write the head of a string in its shorter form; returns where its bytes go."""
+    if length < 64:
+        p[0] = <uint8_t> (BASIC_SHORT_STRING | length << 2)
+        return p + 1
+    p[0] = TYPE_STRING << 2
+    write_uint(p + 1, <uint32_t> length, 4)
+    return p + 5
+
+
+cdef inline size_t int_value_size(int64_t v) noexcept nogil:
+    if -0x80 <= v <= 0x7F:
+        return 2
+    if -0x8000 <= v <= 0x7FFF:
+        return 3
+    if -0x80000000LL <= v <= 0x7FFFFFFF:
+        return 5
+    return 9
+
+
+cdef inline uint8_t *write_int(uint8_t *p, int64_t v) noexcept nogil:
+    """Write an integer in its narrowest form; returns the byte after it."""
+    cdef size_t size = int_value_size(v)
+    if size == 2:
+        p[0] = TYPE_INT8 << 2
+        p[1] = <uint8_t> v
+    elif size == 3:
+        p[0] = TYPE_INT16 << 2
+        write_uint(p + 1, <uint32_t> v, 2)
+    elif size == 5:
+        p[0] = TYPE_INT32 << 2
+        write_uint(p + 1, <uint32_t> v, 4)
+    else:
+        p[0] = TYPE_INT64 << 2
+        write_uint64(p + 1, <uint64_t> v)
+    return p + size

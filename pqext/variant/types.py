@@ -1,0 +1,143 @@
+"""Arrow types of VARIANT columns, their marks, and access to their children by name.
+
+A variant array is a struct of ``metadata`` and ``value`` (binary), in any field order, of any Arrow
+binary type, inside or outside an extension type; a shredded one has ``typed_value`` as well. Null rows
+are nulls of the struct. What pqext itself makes is always :func:`variant_type`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import pyarrow as pa
+
+EXTENSION_NAME = "arrow.parquet.variant"
+"""Canonical Arrow extension name, carried as field metadata: registering the type crashes pyarrow."""
+CHILD_MARK = b"pqext:variant"
+"""Field metadata key on the ``metadata`` child that marks a variant struct; Spark and column access keep it."""
+CHILD_MARK_VALUE = b"1"
+
+VariantLike: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+_METADATA_FIELD = pa.field("metadata", pa.binary(), nullable=False, metadata={CHILD_MARK: CHILD_MARK_VALUE})
+_VARIANT_TYPE = pa.struct([_METADATA_FIELD, pa.field("value", pa.binary(), nullable=False)])
+
+
+def metadata_field() -> pa.Field:
+    """The marked ``metadata`` child of every variant struct, shredded or not."""
+    return _METADATA_FIELD
+
+
+def variant_type() -> pa.StructType:
+    """The Arrow type of an unshredded variant: ``struct<metadata: binary not null, value: binary not null>``."""
+    return _VARIANT_TYPE
+
+
+def variant_field(name: str, nullable: bool = True) -> pa.Field:
+    """A field of :func:`variant_type` under the mark by which DuckDB, polars and others know a VARIANT."""
+    marks = {"ARROW:extension:name": EXTENSION_NAME, "ARROW:extension:metadata": ""}
+    return pa.field(name, _VARIANT_TYPE, nullable=nullable, metadata=marks)
+
+
+def storage_type(type: pa.DataType) -> pa.DataType:
+    """``type`` without the extension types around it."""
+    while isinstance(type, pa.BaseExtensionType):
+        type = type.storage_type
+    return type
+
+
+def _is_bytes(type: pa.DataType) -> bool:
+    type = storage_type(type)
+    if pa.types.is_dictionary(type):
+        type = type.value_type
+    return bool(pa.types.is_binary(type) or pa.types.is_large_binary(type) or pa.types.is_binary_view(type))
+
+
+def is_variant_type(type: pa.DataType) -> bool:
+    """Is ``type`` a struct of binary ``metadata`` and binary ``value``, and nothing else?"""
+    type = storage_type(type)
+    if not pa.types.is_struct(type) or type.num_fields != 2:
+        return False
+    children = {child.name: child.type for child in type}
+    return children.keys() == {"metadata", "value"} and all(_is_bytes(child) for child in children.values())
+
+
+def is_shredded_type(type: pa.DataType) -> bool:
+    """Is ``type`` a struct of binary ``metadata``, any ``typed_value`` and, usually, binary ``value``?"""
+    type = storage_type(type)
+    if not pa.types.is_struct(type):
+        return False
+    children = {child.name: child.type for child in type}
+    names = children.keys()
+    return (
+        len(names) == type.num_fields
+        and names in ({"metadata", "typed_value"}, {"metadata", "value", "typed_value"})
+        and _is_bytes(children["metadata"])
+        and ("value" not in children or _is_bytes(children["value"]))
+    )
+
+
+def is_marked(field: pa.Field) -> bool:
+    """Does ``field`` say of itself that it is a variant, by extension type, field mark or child mark?"""
+    if isinstance(field.type, pa.BaseExtensionType):
+        return bool(field.type.extension_name == EXTENSION_NAME)
+    if (field.metadata or {}).get(b"ARROW:extension:name") == EXTENSION_NAME.encode():
+        return True
+    return pa.types.is_struct(field.type) and any(CHILD_MARK in (child.metadata or {}) for child in field.type)
+
+
+def storage_array(array: pa.Array) -> pa.Array:
+    """``array`` without the extension arrays around it."""
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    return array
+
+
+def struct_chunks(array: VariantLike) -> list[pa.StructArray]:
+    """The struct arrays that make up a variant column, outside their extension arrays.
+
+    Raises ``TypeError`` when ``array`` is not a variant, shredded or not.
+    """
+    if not isinstance(array, (pa.Array, pa.ChunkedArray)):
+        raise TypeError(f"expected a variant array, not {type(array).__name__}")
+    if not (is_variant_type(array.type) or is_shredded_type(array.type)):
+        raise TypeError(
+            f"expected a variant array, struct<metadata: binary, value: binary>, not {storage_type(array.type)}"
+        )
+    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    return [storage_array(chunk) for chunk in chunks]
+
+
+def child(array: pa.StructArray, name: str) -> pa.Array | None:
+    """The child called ``name``, as long as ``array`` and outside extension types; None when there is none.
+
+    Children that are binary come as ``binary`` or ``large_binary``. The parent's nulls are not applied.
+    """
+    index = array.type.get_field_index(name)
+    if index < 0:
+        return None
+    values = storage_array(array.field(index))
+    return plain_binary(values) if _is_bytes(values.type) else values
+
+
+def plain_binary(array: pa.Array) -> pa.Array:
+    """A binary or string array of any layout as one with an offsets buffer (32 or 64 bit)."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_binary_view(array.type):
+        return array.cast(pa.large_binary())
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array
+
+
+def variant_array(metadata: pa.Array, value: pa.Array, valid: pa.Buffer | None = None) -> pa.StructArray:
+    """An array of :func:`variant_type` from ``binary`` children without nulls; ``valid`` is a validity bitmap."""
+    if len(metadata) != len(value):
+        raise ValueError(f"{len(metadata)} metadata values for {len(value)} values")
+    return pa.StructArray.from_buffers(_VARIANT_TYPE, len(value), [valid], children=[metadata, value])
+
+
+def like_input(array: VariantLike, chunks: list[pa.Array], type: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """``chunks``, one an input chunk, in the input's own form: a chunked array for a chunked array."""
+    return pa.chunked_array(chunks, type=type) if isinstance(array, pa.ChunkedArray) else chunks[0]
