@@ -1,0 +1,72 @@
+"""Look into the built distributions, then use the installed wheel from a folder that is not the clone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+
+import pqext
+from pqext import geo, variant
+
+
+def names(archive: Path) -> set[str]:
+    """The files in a wheel, or in an sdist below its one folder."""
+    if archive.suffix == ".whl":
+        return set(zipfile.ZipFile(archive).namelist())
+    with tarfile.open(archive) as sdist:
+        return {member.name.partition("/")[2] for member in sdist.getmembers() if member.isfile()}
+
+
+def check_contents(sdist: set[str], wheel: set[str]) -> None:
+    """The sdist can be built from; the wheel holds all that runs and nothing else."""
+    kernels = {name for name in sdist if name.endswith(".pyx")}
+    assert kernels, "no kernel in the sdist"
+    for kernel in kernels:
+        stem = kernel.removesuffix(".pyx")
+        assert any(name.startswith(stem + ".") and name.endswith((".so", ".pyd")) for name in wheel), f"{kernel}: not built"
+        assert stem + ".pyi" in wheel, f"{kernel}: no .pyi"
+    for suffix in (".pxd", ".pyi", ".json", ".html", "py.typed"):
+        shared = {name for name in sdist if name.startswith("pqext/") and name.endswith(suffix)}
+        assert shared, f"no {suffix} in the sdist"
+        assert shared <= wheel, f"not in the wheel: {shared - wheel}"
+    assert any(name.endswith("licenses/LICENSE") for name in wheel), "no licence"
+    astray = {name for name in wheel if not name.startswith(("pqext/", "pqext-", "pyspark_pqext/"))}
+    assert not astray, f"not ours to install: {astray}"
+    unwanted = {name for name in sdist | wheel if name.endswith((".c", ".so.tmp")) or "/build/" in name}
+    assert not unwanted, f"build products: {unwanted}"
+
+
+def check_round_trip(folder: Path) -> Path:
+    """Write and read VARIANT and GEOMETRY with the installed package."""
+    points = pa.array([bytes.fromhex("0101000000000000000000F03F0000000000000040"), None])
+    events = variant.parse_json(pa.array(['{"mag": 4.5, "place": "Fiji"}', None]))
+    schema = pa.schema([variant.variant_field("event"), geo.geometry_field("geom")])
+    table = pa.Table.from_arrays([events, points], schema=schema)
+    path = folder / "events.parquet"
+    pqext.write_table(table, path, shredding={"event": "STRUCT<mag: DECIMAL(9,2)>"})
+    back = pqext.read_table(path)
+    assert variant.to_json(back["event"]).to_pylist() == ['{"mag":4.5,"place":"Fiji"}', None]
+    assert back["geom"].to_pylist() == points.to_pylist()
+    return path
+
+
+def main() -> None:
+    sdist, wheel = (Path(argument) for argument in sys.argv[1:])
+    assert "site-packages" in Path(pqext.__file__).parts, f"not the installed package: {pqext.__file__}"
+    check_contents(names(sdist), names(wheel))
+    path = check_round_trip(Path.cwd())
+    command = Path(sys.executable).with_name("pqext")
+    shown = subprocess.run([command, "inspect", str(path)], check=True, capture_output=True, text=True).stdout
+    assert "VARIANT" in shown
+    assert "GEOMETRY" in shown
+    print(shown)
+    print(f"{wheel.name}: {wheel.stat().st_size:,} bytes, {sdist.name}: {sdist.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The ledger as data: the rules on the pages of specs/ and the tests that hold them.
+
+Run as a script, it writes the present counts into specs/README.md and README.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SPECS = ROOT / "specs"
+INDEX = SPECS / "README.md"
+HEADER = ["id", "rule", "seed", "module"]
+COUNTED = (INDEX, ROOT / "README.md")
+COUNT = re.compile(r"\b[\d,]+ rules, [\d,]+ of them held by a test\b")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One row of a page: ``line`` counts from 1, ``modules`` are paths from the root of the repository."""
+
+    id: str
+    text: str
+    seed: str
+    modules: tuple[str, ...]
+    page: Path
+    line: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One id in a ``pytest.mark.spec(...)``; ``id`` is None where it is not a literal string."""
+
+    id: str | None
+    test: Path
+    line: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.test.relative_to(ROOT)}:{self.line}"
+
+
+def pages() -> list[Path]:
+    """Every page of rules; the index is not one."""
+    return sorted(page for page in SPECS.glob("*.md") if page != INDEX)
+
+
+def cells(line: str) -> list[str]:
+    """The cells of one row of a markdown table; a pipe inside a cell is written ``\\|``."""
+    return [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
+
+
+def rules_of(page: Path) -> Iterator[Rule]:
+    """The rows of the page's tables whose heading is the ledger's; a short or long row is an error."""
+    inside = False
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
+        if not line.startswith("|"):
+            inside = False
+            continue
+        row = cells(line)
+        if row == HEADER:
+            inside = True
+        elif inside and not re.fullmatch(r"[|\s:-]+", line):
+            if len(row) != len(HEADER):
+                raise ValueError(f"{page.relative_to(ROOT)}:{number}: {len(row)} cells instead of {len(HEADER)}")
+            modules = tuple(part.strip().strip("`") for part in row[3].split(","))
+            yield Rule(row[0].strip("`"), row[1], row[2], modules, page, number)
+
+
+def rules() -> list[Rule]:
+    """Every rule of the ledger, in page order."""
+    return [rule for page in pages() for rule in rules_of(page)]
+
+
+def marks() -> list[Mark]:
+    """Every use of ``pytest.mark.spec`` in the tests, found without importing them."""
+    found = []
+    for test in sorted((ROOT / "tests").rglob("*.py")):
+        for node in ast.walk(ast.parse(test.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.spec":
+                for argument in node.args:
+                    literal = argument.value if isinstance(argument, ast.Constant) else None
+                    found.append(Mark(literal if isinstance(literal, str) else None, test, argument.lineno))
+    return found
+
+
+def count_line() -> str:
+    """The sentence that the documents show."""
+    known = rules()
+    held = {mark.id for mark in marks()}
+    return f"{len(known):,} rules, {sum(rule.id in held for rule in known):,} of them held by a test"
+
+
+def index_row(page: Path) -> str:
+    """How the index names a page: link and number of rules."""
+    return f"| [{page.stem}]({page.name}) | {sum(1 for _ in rules_of(page))} |"
+
+
+def main() -> None:
+    """Bring the counts in the documents up to date."""
+    for document in COUNTED:
+        text = COUNT.sub(count_line(), document.read_text("utf-8"))
+        if document == INDEX:
+            for page in pages():
+                row = index_row(page)
+                text = re.sub(re.escape(row[: row.index(") | ")]) + r"\) \| \d+ \|", row, text)
+        document.write_text(text, "utf-8")
+    print(count_line())
+
+
+if __name__ == "__main__":
+    main()

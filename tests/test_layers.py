@@ -1,0 +1,114 @@
+"""Imports point down: kernels, core, variant and geo, dataset, then the command line, Spark and skipping."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "pqext"
+
+# A module belongs to the longest prefix that fits it. It may import what lies in its own layer or in those listed.
+FOUNDATION = {"pqext.core.errors", "pqext.core.limits"}
+CORE = FOUNDATION | {"pqext.core.kernels", "pqext.core"}
+VALUES = {"pqext.variant", "pqext.geo"}
+ALLOWED: dict[str, set[str]] = {
+    "pqext.core.errors": set(),
+    "pqext.core.limits": set(),
+    "pqext.core.kernels": FOUNDATION,
+    "pqext.core": CORE,
+    "pqext.variant": CORE,
+    "pqext.geo": CORE,
+    "pqext.dataset": CORE | VALUES,
+    "pqext.spark": CORE | VALUES | {"pqext.dataset"},
+    "pqext.skipping": CORE | VALUES | {"pqext.dataset"},
+    "pqext.cli": CORE | VALUES | {"pqext.dataset", "pqext.spark", "pqext.skipping"},
+    # The package itself names everything, and imports it only when a name is asked for.
+    "pqext": CORE | VALUES | {"pqext.dataset"},
+}
+
+
+def layer(module: str) -> str:
+    """The layer that ``module`` belongs to."""
+    return max((name for name in ALLOWED if module == name or module.startswith(name + ".")), key=len)
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package, Python and Cython, by dotted name."""
+    found = {}
+    for path in sorted(p for pattern in ("*.py", "*.pyx", "*.pxd", "*.pyi") for p in PACKAGE.rglob(pattern)):
+        relative = path.relative_to(ROOT)
+        if "build" in relative.parts:
+            continue
+        parts = relative.with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts) + path.suffix] = path
+    return found
+
+
+MODULES = modules()
+NAMES = {name.rsplit(".", 1)[0] for name in MODULES}
+
+
+def resolve(base: str, names: list[str]) -> set[str]:
+    """What ``from base import names`` brings in: submodules where they are, else ``base``."""
+    return {f"{base}.{name}" if f"{base}.{name}" in NAMES else base for name in names}
+
+
+def python_imports(path: Path, module: str) -> set[str]:
+    """The pqext modules that a Python file imports anywhere in it, for type checking too."""
+    found: set[str] = set()
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            found |= resolve(base, [alias.name for alias in node.names])
+    return {name for name in found if name.split(".")[0] == "pqext"}
+
+
+def cython_imports(path: Path) -> set[str]:
+    """The pqext modules that a Cython file imports or cimports."""
+    text = re.sub(r"#.*", "", path.read_text("utf-8"))
+    found: set[str] = set()
+    for base, names in re.findall(r"^\s*from\s+(pqext[\w.]*)\s+c?import\s+(\([^)]*\)|[^\n]+)", text, re.M):
+        found |= resolve(base, [name.split()[0] for name in names.strip("() \n").split(",") if name.strip()])
+    for names in re.findall(r"^\s*c?import\s+(pqext[^\n]+)", text, re.M):
+        found |= {name.split()[0] for name in names.split(",")}
+    return found
+
+
+def imports(name: str) -> set[str]:
+    """The pqext modules that ``name`` (with its suffix, as in ``MODULES``) imports."""
+    path = MODULES[name]
+    return cython_imports(path) if path.suffix in {".pyx", ".pxd"} else python_imports(path, name.rsplit(".", 1)[0])
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_imports_only_what_lies_below_it(name: str) -> None:
+    own = layer(name.rsplit(".", 1)[0])
+    upward = {used for used in imports(name) if layer(used) != own and layer(used) not in ALLOWED[own]}
+    assert upward == set(), f"{name} is in layer {own}"
+
+
+def test_core_names_the_layers_above_it_only_in_the_registry() -> None:
+    above = re.compile(r"[\"']pqext\.(?!core\b)\w+[.:\w]*[\"']")
+    named = {
+        str(path.relative_to(ROOT)): above.findall(path.read_text("utf-8"))
+        for name, path in MODULES.items()
+        if layer(name.rsplit(".", 1)[0]) in CORE
+    }
+    assert [path for path, found in named.items() if found] == ["pqext/core/annotations.py"]
+
+
+def test_the_imports_of_cython_are_seen() -> None:
+    path = MODULES["pqext.core.kernels.buffer.pyx"]
+    assert path.suffix == ".pyx"
+    assert "pqext.core.kernels.buffer" in NAMES
+    assert layer("pqext.core.kernels.buffer") == "pqext.core.kernels"
+    assert layer("pqext.core.errors") == "pqext.core.errors"
+    assert layer("pqext.variant.kernels.json") == "pqext.variant"
