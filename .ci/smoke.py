@@ -28,7 +28,8 @@ def check_contents(sdist: set[str], wheel: set[str]) -> None:
     assert kernels, "no kernel in the sdist"
     for kernel in kernels:
         stem = kernel.removesuffix(".pyx")
-        assert any(name.startswith(stem + ".") and name.endswith((".so", ".pyd")) for name in wheel), f"{kernel}: not built"
+        built = any(name.startswith(stem + ".") and name.endswith((".so", ".pyd")) for name in wheel)
+        assert built, f"{kernel}: not built"
         assert stem + ".pyi" in wheel, f"{kernel}: no .pyi"
     for suffix in (".pxd", ".pyi", ".json", ".html", "py.typed"):
         shared = {name for name in sdist if name.startswith("pqext/") and name.endswith(suffix)}
