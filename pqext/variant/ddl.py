@@ -1,0 +1,156 @@
+"""The DDL in which a shredding schema is written: Spark's type names, with or without a colon after a field name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MAX_DEPTH = 100
+
+_TOKEN = re.compile(r"\s*(?:(?P<word>[^\W\d]\w*|\d+)|`(?P<quoted>(?:[^`]|``)*)`|'(?P<text>[^']*)'|(?P<mark>[<>(),:]))")
+
+
+@dataclass(frozen=True, slots=True)
+class DdlType:
+    """A parsed type: ``name`` in upper case, with ``fields`` for STRUCT and ``element`` for ARRAY."""
+
+    name: str
+    position: int
+    arguments: tuple[int, ...] = ()
+    fields: tuple[tuple[str, DdlType], ...] = ()
+    element: DdlType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    position: int
+
+
+def parse_ddl(text: str) -> DdlType:
+    """Parse one type, or a list of fields, which is a STRUCT.
+
+    ``NOT NULL`` and ``COMMENT 'text'`` after a field are read and ignored: every field of a variant may be
+    missing. Raises ``ValueError`` with the position.
+    """
+    parser = _Parser(text)
+    if parser.at_field_list():
+        parsed = DdlType("STRUCT", 0, fields=parser.fields(None))
+    else:
+        parsed = parser.type(0)
+    parser.end()
+    return parsed
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = self._tokens(text)
+        self.at = 0
+
+    def _tokens(self, text: str) -> list[_Token]:
+        tokens = []
+        at = 0
+        while text[at:].strip():
+            match = _TOKEN.match(text, at)
+            if match is None:
+                at += len(text[at:]) - len(text[at:].lstrip())
+                raise self.error(at, f"unexpected {text[at]!r}")
+            kind = match.lastgroup or ""
+            tokens.append(_Token(kind, match[kind], match.start(kind)))
+            at = match.end()
+        return [*tokens, _Token("end", "", len(text))]
+
+    def error(self, position: int, reason: str) -> ValueError:
+        return ValueError(f"shredding schema {self.text!r}, position {position}: {reason}")
+
+    @property
+    def next(self) -> _Token:
+        return self.tokens[self.at]
+
+    def take(self) -> _Token:
+        token = self.tokens[self.at]
+        if token.kind != "end":
+            self.at += 1
+        return token
+
+    def skip(self, text: str) -> bool:
+        """Take the next token if it is this mark or this unquoted word, in any case."""
+        token = self.next
+        if token.kind in ("mark", "word") and token.text.upper() == text:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, mark: str) -> None:
+        token = self.next
+        if not self.skip(mark):
+            raise self.error(token.position, f"expected {mark}, found {token.text or 'the end'!r}")
+
+    def end(self) -> None:
+        if self.next.kind != "end":
+            raise self.error(self.next.position, f"unexpected {self.next.text!r}")
+
+    def at_field_list(self) -> bool:
+        """A type is followed by the end, ``<`` or ``(``; the name of a first field by its type or a colon."""
+        if self.next.kind == "quoted":
+            return True
+        following = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else self.next
+        return following.kind != "end" and following.text not in ("<", "(")
+
+    def fields(self, closing: str | None, depth: int = 0) -> tuple[tuple[str, DdlType], ...]:
+        fields = []
+        while True:
+            name = self.take()
+            if name.kind not in ("word", "quoted"):
+                raise self.error(name.position, f"expected a field name, found {name.text or 'the end'!r}")
+            self.skip(":")
+            fields.append((name.text.replace("``", "`"), self.type(depth + 1)))
+            self.attributes()
+            if not self.skip(","):
+                break
+        if closing is not None:
+            self.expect(closing)
+        return tuple(fields)
+
+    def attributes(self) -> None:
+        if self.skip("NOT"):
+            self.expect("NULL")
+        if self.skip("COMMENT"):
+            token = self.take()
+            if token.kind != "text":
+                raise self.error(token.position, "expected the text of the comment in single quotes")
+
+    def type(self, depth: int) -> DdlType:
+        token = self.take()
+        if depth > MAX_DEPTH:
+            raise self.error(token.position, f"types nest deeper than {MAX_DEPTH}")
+        name = token.text.upper()
+        if token.kind != "word" or name[0].isdigit():
+            raise self.error(token.position, f"expected a type, found {token.text or 'the end'!r}")
+        if name == "MAP":
+            raise self.error(token.position, "a variant has no maps; use STRUCT for an object")
+        if name == "STRUCT":
+            self.expect("<")
+            return DdlType(name, token.position, fields=self.fields(">", depth))
+        if name == "ARRAY":
+            self.expect("<")
+            element = self.type(depth + 1)
+            self.expect(">")
+            return DdlType(name, token.position, element=element)
+        return DdlType(name, token.position, self.arguments())
+
+    def arguments(self) -> tuple[int, ...]:
+        arguments: list[int] = []
+        if not self.skip("("):
+            return ()
+        while True:
+            token = self.take()
+            if not (token.kind == "word" and token.text.isdigit() and len(token.text) < 10):
+                raise self.error(token.position, f"expected a number, found {token.text or 'the end'!r}")
+            arguments.append(int(token.text))
+            if not self.skip(","):
+                break
+        self.expect(")")
+        return tuple(arguments)

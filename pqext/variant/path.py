@@ -1,0 +1,116 @@
+"""Paths into a variant: ``$.a.b[0]['x.y']``.
+
+A path is a tuple of steps, a string for a field of an object and an integer for an element of an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+Path = tuple[str | int, ...]
+
+MAX_INDEX = (1 << 32) - 1
+"""The largest element index that the encoding can hold."""
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Path:
+    """Parse a path; ``$`` alone is the root.
+
+    Steps are ``.name`` (up to the next ``.`` or ``[``), ``['name']``, ``["name"]`` and ``[index]``. Inside
+    quotes a backslash takes the next quote or backslash literally. Raises ``ValueError`` with the position.
+
+    >>> parse("$.a.b[0]['x.y']")
+    ('a', 'b', 0, 'x.y')
+    """
+    if not text.startswith("$"):
+        raise _error(text, 0, "a path starts with $")
+    steps: list[str | int] = []
+    at = 1
+    while at < len(text):
+        step: str | int
+        if text[at] == ".":
+            step, at = _name(text, at + 1)
+        elif text[at] == "[":
+            step, at = _bracket(text, at + 1)
+        else:
+            raise _error(text, at, "expected . or [")
+        steps.append(step)
+    return tuple(steps)
+
+
+def as_path(path: str | Sequence[str | int]) -> Path:
+    """Take a path as text or as its steps; raises ``ValueError`` or ``TypeError`` when it is neither."""
+    if isinstance(path, str):
+        return parse(path)
+    steps = tuple(path)
+    for step in steps:
+        if isinstance(step, bool) or not isinstance(step, str | int):
+            raise TypeError(f"a path step is a field name or an element index, not {step!r}")
+        if isinstance(step, int) and not 0 <= step <= MAX_INDEX:
+            raise ValueError(f"element index {step} is out of range")
+    return steps
+
+
+def format_path(steps: Sequence[str | int]) -> str:
+    """Write steps as text that :func:`parse` turns back into them.
+
+    >>> format_path(("a", 0, "x.y"))
+    "$.a[0]['x.y']"
+    """
+    return "$" + "".join(_format_step(step) for step in steps)
+
+
+def _format_step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    if step and not any(c in ".[]'\"\\" or c.isspace() for c in step):
+        return f".{step}"
+    quoted = step.replace("\\", "\\\\").replace("'", "\\'")
+    return f"['{quoted}']"
+
+
+def _name(text: str, start: int) -> tuple[str, int]:
+    end = start
+    while end < len(text) and text[end] not in ".[":
+        end += 1
+    if end == start:
+        raise _error(text, start, "a field name is empty; write ['']")
+    return text[start:end], end
+
+
+def _bracket(text: str, start: int) -> tuple[str | int, int]:
+    step: str | int
+    if text[start : start + 1] in ("'", '"'):
+        step, at = _quoted(text, start)
+    else:
+        at = start
+        while at < len(text) and text[at] in "0123456789":
+            at += 1
+        if at == start:
+            raise _error(text, start, "expected an element index or a quoted field name")
+        if at - start > 10 or int(text[start:at]) > MAX_INDEX:
+            raise _error(text, start, "element index is out of range")
+        step = int(text[start:at])
+    if text[at : at + 1] != "]":
+        raise _error(text, at, "expected ]")
+    return step, at + 1
+
+
+def _quoted(text: str, start: int) -> tuple[str, int]:
+    quote = text[start]
+    name: list[str] = []
+    at = start + 1
+    while at < len(text):
+        if text[at] == quote:
+            return "".join(name), at + 1
+        if text[at] == "\\" and text[at + 1 : at + 2] in (quote, "\\"):
+            at += 1
+        name.append(text[at])
+        at += 1
+    raise _error(text, start, "the quoted field name is not closed")
+
+
+def _error(text: str, at: int, reason: str) -> ValueError:
+    return ValueError(f"path {text!r}, position {at}: {reason}")

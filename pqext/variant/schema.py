@@ -1,0 +1,392 @@
+"""Shredding schemas: which parts of a variant are stored as typed columns of their own.
+
+A schema is a small immutable tree of :class:`Object`, :class:`Array`, :class:`Primitive` and
+:class:`Untyped`, and stands one to one for the Arrow storage struct ``metadata, value, typed_value``
+(Variant Shredding, "Value Shredding"). :func:`shredding_schema` reads one from DDL, from an Arrow type,
+from a Spark type or from a storage struct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import pyarrow as pa
+
+from pqext.core.errors import VariantError
+from pqext.variant.ddl import DdlType, parse_ddl
+from pqext.variant.types import is_shredded_type, is_variant_type, metadata_field, storage_type, variant_type
+
+MAX_DEPTH = 100
+"""Nesting of objects and arrays in a schema; deeper values stay in the residual."""
+MAX_NODES = 20_000
+"""Objects, arrays, primitives and untyped fields in one schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Untyped:
+    """No typed column: every value stays in ``value``."""
+
+    note: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return "VARIANT"
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """Values of the Arrow ``type``'s equivalence class that fit it exactly have a typed column."""
+
+    type: pa.DataType
+    note: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", leaf_type(self.type))
+
+    def __str__(self) -> str:
+        return ddl_name(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """Arrays have a typed list, whose elements are shredded by ``element``."""
+
+    element: ShreddingSchema
+    note: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return f"ARRAY<{self.element}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """Objects have a typed group with one member for each of ``fields``; other fields stay in ``value``."""
+
+    fields: tuple[tuple[str, ShreddingSchema], ...]
+    note: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.fields:
+            raise ValueError("an object in a shredding schema needs at least one field")
+        seen: set[str] = set()
+        for name, _ in self.fields:
+            if name in seen:
+                raise ValueError(f"field {name!r} stands twice in one object of the shredding schema")
+            seen.add(name)
+
+    def __str__(self) -> str:
+        return f"STRUCT<{', '.join(f'{quote_name(name)}: {child}' for name, child in self.fields)}>"
+
+
+ShreddingSchema = Union[Object, Array, Primitive, Untyped]  # noqa: UP007 - the classes above name it
+
+
+def shredding_schema(spec: Any) -> ShreddingSchema:
+    """Read a shredding schema from any of its forms.
+
+    ``spec`` is one of
+      - DDL: a list of fields, ``"mag DECIMAL(9,2), place STRING"``, or one type, ``"ARRAY<BIGINT>"``;
+      - an Arrow type: structs are objects, lists arrays, ``pa.null()`` an untyped value;
+      - an Arrow storage struct of ``metadata``, ``value`` and ``typed_value``, whose schema is taken;
+      - a Spark ``StructType`` (or any Spark type with ``jsonValue``);
+      - a shredding schema.
+
+    Raises ``ValueError`` (with the position, in DDL) or ``TypeError`` when it is none, or names a type that
+    no variant leaf may have (Variant Shredding, "Shredded Value Types").
+
+    >>> print(shredding_schema("mag DECIMAL(9,2), tags ARRAY<STRING>"))
+    STRUCT<mag: DECIMAL(9,2), tags: ARRAY<STRING>>
+    """
+    if isinstance(spec, Object | Array | Primitive | Untyped):
+        schema: ShreddingSchema = spec
+    elif isinstance(spec, str):
+        schema = _from_ddl(parse_ddl(spec))
+    elif isinstance(spec, pa.DataType):
+        is_storage = is_variant_type(spec) or is_shredded_type(spec)
+        schema = schema_of_storage(spec) if is_storage else _from_arrow(spec, 0)
+    elif hasattr(spec, "jsonValue"):
+        schema = _from_spark(spec.jsonValue(), 0)
+    else:
+        raise TypeError(f"a shredding schema is DDL, an Arrow type or a Spark type, not {type(spec).__name__}")
+    check_size(schema)
+    return schema
+
+
+def check_size(schema: ShreddingSchema) -> None:
+    """Raise ``ValueError`` when a schema exceeds ``MAX_DEPTH`` or ``MAX_NODES``."""
+    nodes = 0
+    for depth, _, _ in walk(schema):
+        nodes += 1
+        if depth > MAX_DEPTH:
+            raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
+        if nodes > MAX_NODES:
+            raise ValueError(f"the shredding schema has more than {MAX_NODES} fields")
+
+
+def walk(schema: ShreddingSchema) -> Iterator[tuple[int, str, ShreddingSchema]]:
+    """Every node with its depth and its own name (``element`` in an array, empty at the top), in order."""
+    stack: list[tuple[int, str, ShreddingSchema]] = [(0, "", schema)]
+    while stack:
+        depth, name, node = stack.pop()
+        yield depth, name, node
+        if isinstance(node, Array):
+            stack.append((depth + 1, "element", node.element))
+        elif isinstance(node, Object):
+            stack.extend((depth + 1, name, child) for name, child in reversed(node.fields))
+
+
+def explain(schema: ShreddingSchema) -> str:
+    """The schema as an indented tree, one node a line, with the reason for each choice where there is one."""
+    lines = []
+    for depth, name, node in walk(schema):
+        kind = {Object: "STRUCT", Array: "ARRAY"}.get(type(node)) or str(node)
+        label = f"{quote_name(name)}: {kind}" if depth else f"$: {kind}"
+        lines.append("  " * depth + label + (f"  -- {node.note}" if node.note else ""))
+    return "\n".join(lines)
+
+
+# --- Storage -------------------------------------------------------------------------------------
+
+
+def storage_struct(schema: ShreddingSchema) -> pa.StructType:
+    """The Arrow storage struct: ``metadata`` (marked), ``value`` and, unless untyped, ``typed_value``."""
+    if isinstance(schema, Untyped):
+        return variant_type()
+    return pa.struct([metadata_field(), *_value_fields(schema)])
+
+
+def typed_type(schema: ShreddingSchema) -> pa.DataType:
+    """The Arrow type of the ``typed_value`` of a node that has one."""
+    if isinstance(schema, Object):
+        return pa.struct(
+            [pa.field(name, pa.struct(_value_fields(child)), nullable=False) for name, child in schema.fields]
+        )
+    if isinstance(schema, Array):
+        return pa.list_(pa.field("element", pa.struct(_value_fields(schema.element)), nullable=False))
+    if isinstance(schema, Primitive):
+        return schema.type
+    raise TypeError("an untyped value has no typed_value")
+
+
+def _value_fields(schema: ShreddingSchema) -> list[pa.Field]:
+    fields = [pa.field("value", pa.binary())]
+    if not isinstance(schema, Untyped):
+        fields.append(pa.field("typed_value", typed_type(schema)))
+    return fields
+
+
+def schema_of_storage(type: pa.DataType) -> ShreddingSchema:
+    """The schema by which a storage struct is shredded.
+
+    Fields are looked up by name, in any order. Raises ``VariantError`` when the struct breaks the layout of
+    Variant Shredding, "Value Shredding".
+    """
+    type = storage_type(type)
+    if not (is_variant_type(type) or is_shredded_type(type)):
+        raise VariantError(f"not a variant's storage struct: {type}", rule="shredding.layout.group")
+    return _of_group(type, "$", 0)
+
+
+def _of_group(type: pa.StructType, path: str, depth: int) -> ShreddingSchema:
+    if depth > MAX_DEPTH:
+        raise VariantError(f"shredded columns nest deeper than {MAX_DEPTH}", rule="shredding.layout.group")
+    index = type.get_field_index("typed_value")
+    if index < 0:
+        return Untyped()
+    typed = storage_type(type.field(index).type)
+    if pa.types.is_struct(typed):
+        if typed.num_fields == 0:
+            raise VariantError(f"the typed_value group of {path} has no fields", rule="shredding.object.group")
+        return Object(
+            tuple((child.name, _of_member(child.type, f"{path}.{child.name}", depth + 1)) for child in typed)
+        )
+    if is_list(typed):
+        return Array(_of_member(typed.value_type, f"{path}[]", depth + 1))
+    try:
+        return Primitive(type.field(index).type)
+    except ValueError as error:
+        raise VariantError(f"typed_value of {path}: {error}", rule="shredding.types") from None
+
+
+def _of_member(type: pa.DataType, path: str, depth: int) -> ShreddingSchema:
+    type = storage_type(type)
+    names = [child.name for child in type] if pa.types.is_struct(type) else []
+    if sorted(names) not in (["typed_value"], ["typed_value", "value"], ["value"]):
+        raise VariantError(
+            f"{path} must be a group of value and typed_value, or one of them, not {type}",
+            rule="shredding.layout.member",
+        )
+    index = type.get_field_index("value")
+    if index >= 0 and not _is_binary(type.field(index).type):
+        raise VariantError(
+            f"value of {path} must be binary, not {type.field(index).type}", rule="shredding.layout.value"
+        )
+    return _of_group(type, path, depth)
+
+
+# --- Leaf types ----------------------------------------------------------------------------------
+
+_LEAF_NAMES: dict[pa.DataType, str] = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "TINYINT",
+    pa.int16(): "SMALLINT",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.date32(): "DATE",
+    pa.time64("us"): "TIME",
+    pa.timestamp("us", "UTC"): "TIMESTAMP",
+    pa.timestamp("ns", "UTC"): "TIMESTAMP_NS",
+    pa.timestamp("us"): "TIMESTAMP_NTZ",
+    pa.timestamp("ns"): "TIMESTAMP_NTZ_NS",
+    pa.binary(): "BINARY",
+    pa.string(): "STRING",
+    pa.uuid(): "UUID",
+}
+_LEAF_TYPES = {name: type for type, name in _LEAF_NAMES.items()}
+_ALIASES = {
+    "BOOL": "BOOLEAN",
+    "BYTE": "TINYINT",
+    "SHORT": "SMALLINT",
+    "INTEGER": "INT",
+    "LONG": "BIGINT",
+    "REAL": "FLOAT",
+    "DEC": "DECIMAL",
+    "NUMERIC": "DECIMAL",
+    "TIMESTAMP_LTZ": "TIMESTAMP",
+}
+
+
+def leaf_type(type: pa.DataType) -> pa.DataType:
+    """The one Arrow type that stands for a typed leaf, from any Arrow type of the same Parquet type.
+
+    Raises ``ValueError`` for a type that Variant Shredding, "Shredded Value Types", does not list.
+    """
+    if isinstance(type, pa.BaseExtensionType):
+        if type.extension_name == "arrow.uuid":
+            return pa.uuid()
+        type = storage_type(type)
+    if pa.types.is_dictionary(type):
+        type = type.value_type
+    if type in _LEAF_NAMES:
+        return type
+    if pa.types.is_timestamp(type) and type.unit in ("us", "ns") and type.tz is not None:
+        return pa.timestamp(type.unit, "UTC")  # the zone is for display; the instants are the same
+    if pa.types.is_decimal(type) and type.precision <= 38 and 0 <= type.scale <= type.precision:
+        return pa.decimal128(type.precision, type.scale)
+    if _is_binary(type):
+        return pa.binary()
+    if pa.types.is_large_string(type) or pa.types.is_string_view(type):
+        return pa.string()
+    if pa.types.is_fixed_size_binary(type) and type.byte_width == 16:
+        return pa.uuid()
+    raise ValueError(f"{type} cannot be a shredded type{_advice(type)}")
+
+
+def _advice(type: pa.DataType) -> str:
+    if pa.types.is_unsigned_integer(type):
+        return "; variants have signed integers only"
+    if pa.types.is_timestamp(type) or pa.types.is_time(type):
+        return "; use microseconds, or nanoseconds for timestamps"
+    if pa.types.is_fixed_size_binary(type):
+        return "; use binary, or 16 bytes for a UUID"
+    if pa.types.is_decimal(type):
+        return "; a decimal has up to 38 digits and a scale from 0 to its precision"
+    if pa.types.is_map(type):
+        return "; use a struct for an object"
+    return ""
+
+
+def ddl_name(type: pa.DataType) -> str:
+    """The DDL name of a leaf type."""
+    if pa.types.is_decimal(type):
+        return f"DECIMAL({type.precision},{type.scale})"
+    return _LEAF_NAMES[type]
+
+
+def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
+    """The leaf type with a DDL name, such as ``BIGINT`` or ``DECIMAL`` with ``(9, 2)``; ``ValueError`` if none."""
+    upper = name.upper()
+    upper = _ALIASES.get(upper, upper)
+    if upper == "DECIMAL":
+        if len(arguments) > 2:
+            raise ValueError("DECIMAL takes a precision and a scale")
+        precision, scale = (*(arguments or (10,)), 0)[:2]
+        if not (1 <= precision <= 38 and 0 <= scale <= precision):
+            raise ValueError(f"DECIMAL({precision},{scale}): up to 38 digits, scale from 0 to the precision")
+        return pa.decimal128(precision, scale)
+    if upper == "TIME" and len(arguments) == 1 and arguments[0] <= 6:
+        return pa.time64("us")
+    if upper not in _LEAF_TYPES:
+        raise ValueError(f"{name} is not a type of the variant encoding")
+    if arguments:
+        raise ValueError(f"{name} takes no arguments")
+    return _LEAF_TYPES[upper]
+
+
+def quote_name(name: str) -> str:
+    """A field name as DDL writes it: in backticks unless it is a plain word."""
+    if name.isascii() and name.isidentifier():
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def is_list(type: pa.DataType) -> bool:
+    """Is ``type`` one of Arrow's list layouts?"""
+    return bool(
+        pa.types.is_list(type)
+        or pa.types.is_large_list(type)
+        or pa.types.is_fixed_size_list(type)
+        or pa.types.is_list_view(type)
+        or pa.types.is_large_list_view(type)
+    )
+
+
+def _is_binary(type: pa.DataType) -> bool:
+    type = storage_type(type)
+    if pa.types.is_dictionary(type):
+        type = type.value_type
+    return bool(pa.types.is_binary(type) or pa.types.is_large_binary(type) or pa.types.is_binary_view(type))
+
+
+# --- Other forms ---------------------------------------------------------------------------------
+
+
+def _from_ddl(parsed: DdlType) -> ShreddingSchema:
+    if parsed.name == "STRUCT":
+        return Object(tuple((name, _from_ddl(child)) for name, child in parsed.fields))
+    if parsed.element is not None:
+        return Array(_from_ddl(parsed.element))
+    if parsed.name == "VARIANT" and not parsed.arguments:
+        return Untyped()
+    try:
+        return Primitive(leaf_of_name(parsed.name, parsed.arguments))
+    except ValueError as error:
+        raise ValueError(f"shredding schema, position {parsed.position}: {error}") from None
+
+
+def _from_arrow(type: pa.DataType, depth: int) -> ShreddingSchema:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
+    if pa.types.is_null(type) or is_variant_type(type):
+        return Untyped()
+    if pa.types.is_struct(type):
+        return Object(tuple((child.name, _from_arrow(child.type, depth + 1)) for child in type))
+    if is_list(type):
+        return Array(_from_arrow(type.value_type, depth + 1))
+    return Primitive(type)
+
+
+def _from_spark(form: Any, depth: int) -> ShreddingSchema:
+    """From what ``DataType.jsonValue()`` returns: a type name, or a dict for a struct or an array."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
+    if isinstance(form, str):
+        return _from_ddl(parse_ddl(form))
+    if isinstance(form, dict) and form.get("type") == "struct":
+        return Object(tuple((child["name"], _from_spark(child["type"], depth + 1)) for child in form["fields"]))
+    if isinstance(form, dict) and form.get("type") == "array":
+        return Array(_from_spark(form["elementType"], depth + 1))
+    raise ValueError(f"Spark type {form!r} cannot be shredded")
