@@ -25,9 +25,13 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.dataset": CORE | VALUES,
     "pqext.spark": CORE | VALUES | {"pqext.dataset"},
     "pqext.skipping": CORE | VALUES | {"pqext.dataset"},
-    "pqext.cli": CORE | VALUES | {"pqext.dataset", "pqext.spark", "pqext.skipping"},
+    "pqext.inspection": CORE,
+    "pqext.examples": set(),
+    "pqext.report": {"pqext.inspection"},
+    "pqext.demo": CORE | VALUES | {"pqext.dataset", "pqext.spark", "pqext.examples", "pqext.report", "pqext.inspection"},
+    "pqext.cli": CORE | VALUES | {"pqext.dataset", "pqext.spark", "pqext.skipping", "pqext.demo", "pqext.inspection"},
     # The package itself names everything, and imports it only when a name is asked for.
-    "pqext": CORE | VALUES | {"pqext.dataset"},
+    "pqext": CORE | VALUES | {"pqext.dataset", "pqext.inspection"},
 }
 
 

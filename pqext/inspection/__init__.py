@@ -1,0 +1,1 @@
+"""What a file holds, told without reading its data."""

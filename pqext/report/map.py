@@ -1,0 +1,178 @@
+"""The map of the row groups' boxes as inline SVG, in plain longitude and latitude (or x and y)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pqext.inspection.text import size
+from pqext.report.land import outlines
+from pqext.report.markup import Markup, join, number, tag
+from pqext.report.model import Box, DemoReport, FilePicture, Question, Reading
+
+WIDTH = 1000.0
+_MAX_HEIGHT = 620.0
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Where a point of the plane falls on the drawing, whose y runs downwards."""
+
+    extent: Box
+    scale: float
+
+    @classmethod
+    def fitting(cls, boxes: Iterable[Box]) -> Projection:
+        """Show all boxes: the whole world where they span most of it, else their surroundings."""
+        spans = [(x, box) for box in boxes for x in box.spans()]
+        if not spans:
+            return cls(Box(-180, 180, -90, 90), WIDTH / 360)
+        xmin, xmax = min(x[0] for x, _ in spans), max(x[1] for x, _ in spans)
+        ymin, ymax = min(box.ymin for _, box in spans), max(box.ymax for _, box in spans)
+        if xmin >= -180 and xmax <= 180 and ymin >= -90 and ymax <= 90 and xmax - xmin > 180:
+            return cls(Box(-180, 180, -90, 90), WIDTH / 360)
+        margin = 0.06 * max(xmax - xmin, ymax - ymin) or 1.0
+        extent = Box(xmin - margin, xmax + margin, ymin - margin, ymax + margin)
+        return cls(extent, min(WIDTH / (extent.xmax - extent.xmin), _MAX_HEIGHT / (extent.ymax - extent.ymin)))
+
+    @property
+    def width(self) -> float:
+        """Width of the drawing."""
+        return (self.extent.xmax - self.extent.xmin) * self.scale
+
+    @property
+    def height(self) -> float:
+        """Height of the drawing."""
+        return (self.extent.ymax - self.extent.ymin) * self.scale
+
+    def x(self, x: float) -> float:
+        """The drawing's x."""
+        return (x - self.extent.xmin) * self.scale
+
+    def y(self, y: float) -> float:
+        """The drawing's y."""
+        return (self.extent.ymax - y) * self.scale
+
+
+def draw(report: DemoReport) -> Markup:
+    """The map with one layer for each question and file, of which the page's controls show one."""
+    groups = [group for picture in report.files for group in picture.row_groups]
+    boxes = [group.box for group in groups if group.box is not None]
+    boxes += [question.box for question in report.questions if question.box is not None]
+    projection = Projection.fitting(box for box in boxes if _finite(box))
+    layers = [
+        _layer(projection, question, q, picture, f, _reading(question, picture))
+        for f, picture in enumerate(report.files)
+        for q, question in enumerate(report.questions)
+    ]
+    return tag(
+        "svg",
+        tag("rect", class_="sea", x=0, y=0, width=number(projection.width), height=number(projection.height)),
+        _land(projection),
+        _graticule(projection),
+        tag("path", class_="rows", d=_dots(projection, report.points)),
+        *layers,
+        class_="map",
+        viewBox=f"0 0 {number(projection.width)} {number(projection.height)}",
+        role="img",
+        aria_label="Map of the bounding boxes of the row groups",
+    )
+
+
+def _reading(question: Question, picture: FilePicture) -> Reading | None:
+    return next((reading for reading in question.readings if reading.file == picture.label), None)
+
+
+def _layer(
+    projection: Projection, question: Question, q: int, picture: FilePicture, f: int, reading: Reading | None
+) -> Markup:
+    read_groups = reading.row_groups if reading is not None else frozenset()
+    drawn = []
+    for group in sorted(picture.row_groups, key=lambda group: group.index in read_groups):
+        if group.box is None or not _finite(group.box):
+            continue
+        read = group.index in read_groups
+        text = (
+            f"row group {group.index}: {'read' if read else 'skipped'}\n{group.rows} rows, {size(group.bytes)}\n"
+            f"x {group.box.xmin:g} to {group.box.xmax:g}, y {group.box.ymin:g} to {group.box.ymax:g}"
+        )
+        drawn.append(_box(projection, group.box, "read" if read else "skipped", text))
+    if question.box is not None:
+        drawn.append(_box(projection, question.box, "asked", "the box of the question"))
+    drawn.append(tag("path", class_="hits", d=_dots(projection, question.points)))
+    return tag("g", *drawn, class_=f"layer q{q} f{f}")
+
+
+def _box(projection: Projection, box: Box, kind: str, text: str) -> Markup:
+    title = tag("title", *_lines(text))
+    parts = []
+    for xmin, xmax in box.spans():
+        # A box of one point still shows.
+        width = max((xmax - xmin) * projection.scale, 2.0)
+        height = max((box.ymax - box.ymin) * projection.scale, 2.0)
+        parts.append(
+            tag(
+                "rect",
+                x=number(projection.x(xmin)),
+                y=number(projection.y(box.ymax)),
+                width=number(width),
+                height=number(height),
+            )
+        )
+    return tag("g", title, *parts, class_=kind)
+
+
+def _lines(text: str) -> list[Markup]:
+    # Each line is escaped by itself: a line break within a name must not look like one of ours.
+    lines: list[Markup] = []
+    for line in text.split("\n"):
+        lines += [join([line]), Markup("\n")]
+    return lines[:-1]
+
+
+def _dots(projection: Projection, points: Sequence[tuple[float, float]]) -> str:
+    return "".join(
+        f"M{number(projection.x(x))} {number(projection.y(y))}h0" for x, y in points if abs(x) < 1e12 and abs(y) < 1e12
+    )
+
+
+def _land(projection: Projection) -> Markup:
+    extent = projection.extent
+    if extent.xmax - extent.xmin < 60:
+        return Markup("")  # the outline is too coarse to be looked at closely
+    if extent.xmin < -200 or extent.xmax > 200 or extent.ymin < -100 or extent.ymax > 100:
+        return Markup("")  # these are not degrees
+    rings = (
+        "M" + "L".join(f"{number(projection.x(x))} {number(projection.y(y))}" for x, y in ring) + "Z"
+        for ring in outlines()
+    )
+    return tag("path", class_="land", d="".join(rings))
+
+
+def _graticule(projection: Projection) -> Markup:
+    extent = projection.extent
+    step = _step(max(extent.xmax - extent.xmin, extent.ymax - extent.ymin))
+    parts = []
+    for k in range(math.ceil(extent.xmin / step), math.floor(extent.xmax / step) + 1):
+        x = number(projection.x(k * step))
+        parts.append(tag("path", d=f"M{x} 0V{number(projection.height)}"))
+        parts.append(tag("text", f"{k * step:g}", x=x, y=number(projection.height - 4)))
+    for k in range(math.ceil(extent.ymin / step), math.floor(extent.ymax / step) + 1):
+        y = number(projection.y(k * step))
+        parts.append(tag("path", d=f"M0 {y}H{number(projection.width)}"))
+        parts.append(tag("text", f"{k * step:g}", x=3, y=y))
+    return tag("g", *parts, class_="graticule")
+
+
+def _step(extent: float) -> float:
+    if extent > 180:
+        return 30.0
+    rough = extent / 8
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
+
+
+def _finite(box: Box) -> bool:
+    # Beyond any coordinate on Earth in any unit the arithmetic of the drawing would lose the numbers.
+    return all(abs(value) < 1e12 for value in (box.xmin, box.xmax, box.ymin, box.ymax))

@@ -1,0 +1,56 @@
+"""HTML and SVG as text. Every attribute and every text passes through one escape."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+from pqext.inspection.text import visible
+
+
+class Markup(str):
+    """Text that is markup already and is not escaped again."""
+
+    __slots__ = ()
+
+
+def escape(value: object) -> Markup:
+    """``value`` as text that no browser takes for markup; control characters are written out."""
+    return value if isinstance(value, Markup) else Markup(html.escape(visible(str(value)), quote=True))
+
+
+def tag(name: str, /, *children: object, **attributes: object) -> Markup:
+    """An element; ``class_`` and ``for_`` lose their underscore, ``stroke_width`` becomes ``stroke-width``."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Markup(f"<{name}{written}>{join(children)}</{name}>")
+
+
+def join(parts: Iterable[object]) -> Markup:
+    """The parts one after the other, each escaped unless it is markup."""
+    return Markup("".join(escape(part) for part in parts))
+
+
+def number(value: float) -> str:
+    """A coordinate for SVG, to a hundredth."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def table(head: Iterable[object], rows: Iterable[Iterable[object]], numeric: frozenset[int] = frozenset()) -> Markup:
+    """An HTML table; the columns of ``numeric`` are set flush right."""
+
+    def cells(kind: str, row: Iterable[object]) -> Markup:
+        return join(tag(kind, cell, class_="n" if i in numeric else None) for i, cell in enumerate(row))
+
+    return tag(
+        "div",
+        tag(
+            "table",
+            tag("thead", tag("tr", cells("th", head))),
+            tag("tbody", join(tag("tr", cells("td", row)) for row in rows)),
+        ),
+        class_="scroll",
+    )

@@ -1,0 +1,116 @@
+"""What a report shows, as plain data: nothing here knows Parquet, Spark or HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box in the plane of the map; ``xmin > xmax`` wraps around the antimeridian."""
+
+    xmin: float
+    xmax: float
+    ymin: float
+    ymax: float
+
+    def spans(self) -> tuple[tuple[float, float], ...]:
+        """The x ranges of the box, west to east: two when it wraps around."""
+        if self.xmin <= self.xmax:
+            return ((self.xmin, self.xmax),)
+        return ((-180.0, self.xmax), (self.xmin, 180.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One column chunk: its sizes in bytes and what the footer says of its values."""
+
+    compressed: int
+    uncompressed: int
+    encodings: tuple[str, ...]
+    codec: str
+    minimum: str | None = None
+    maximum: str | None = None
+    null_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group: ``chunks`` stands in the order of the file's columns."""
+
+    index: int
+    rows: int
+    box: Box | None
+    chunks: tuple[Chunk, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that its column chunks take in the file."""
+        return sum(chunk.compressed for chunk in self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class FilePicture:
+    """The layout of one file: ``columns`` are the dotted paths of its leaves."""
+
+    label: str
+    name: str
+    size: int
+    columns: tuple[str, ...]
+    row_groups: tuple[RowGroup, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows in the file."""
+        return sum(group.rows for group in self.row_groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one question read of one file: indexes of its row groups, and bytes of its column chunks."""
+
+    file: str
+    row_groups: frozenset[int]
+    row_groups_total: int
+    bytes_read: int
+    bytes_total: int
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question, its answer as text, and what each file had to give for it."""
+
+    title: str
+    expression: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    num_rows: int
+    readings: tuple[Reading, ...]
+    box: Box | None = None
+    points: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """What another reader made of one file; ``agrees`` is None where it could not be asked."""
+
+    reader: str
+    file: str
+    agrees: bool | None
+    note: str
+    pruned: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DemoReport:
+    """All of the report. ``points`` are the positions of the rows, or a sample of them."""
+
+    title: str
+    source: str
+    facts: tuple[tuple[str, str], ...]
+    files: tuple[FilePicture, ...]
+    questions: tuple[Question, ...]
+    agreements: tuple[Agreement, ...] = ()
+    points: tuple[tuple[float, float], ...] = ()
+    notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,182 @@
+"""The whole report as one HTML page that needs nothing from anywhere.
+
+Its content security policy forbids scripts and loads of every kind; the controls are radio buttons
+that style sheets act upon.
+"""
+
+from __future__ import annotations
+
+from pqext.inspection.text import size
+from pqext.report import layout, map
+from pqext.report.markup import Markup, join, table, tag
+from pqext.report.model import Agreement, DemoReport, Question, Reading
+from pqext.report.style import SHEET
+
+_HEAD = Markup("""
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+""")
+
+
+def render(report: DemoReport) -> str:
+    """The page's text, UTF-8 to be."""
+    head = (
+        _HEAD,
+        tag("title", report.title),
+        tag("style", Markup(SHEET + _selectors(report))),
+    )
+    body = tag(
+        "main",
+        tag("header", tag("h1", report.title), tag("p", report.source), _facts(report.facts)),
+        _summary(report),
+        _asked(report) if report.questions and report.files else Markup(""),
+        _agreements(report.agreements),
+        _notes(report.notes),
+        tag(
+            "footer",
+            "Written by pqext. The coast is a coarse drawing for orientation; boxes and sizes are the files' own.",
+        ),
+    )
+    return "<!DOCTYPE html>\n" + tag("html", tag("head", *head), tag("body", body), lang="en") + "\n"
+
+
+def _selectors(report: DemoReport) -> str:
+    rules = []
+    for q in range(len(report.questions)):
+        for f in range(len(report.files)):
+            rules.append(f"#q{q}:checked~#f{f}:checked~.stage .layer.q{q}.f{f}{{display:inline}}")
+        rules.append(f"#q{q}:checked~.stage .answer.q{q}{{display:block}}")
+        rules.append(f"#q{q}:checked~nav label[for=q{q}]{{background:var(--read);color:var(--paper)}}")
+    for f in range(len(report.files)):
+        rules.append(f"#f{f}:checked~.stage .file.f{f}{{display:block}}")
+        rules.append(f"#f{f}:checked~nav label[for=f{f}]{{background:var(--read);color:var(--paper)}}")
+    return "\n".join(rules)
+
+
+def _facts(facts: tuple[tuple[str, str], ...]) -> Markup:
+    return tag("dl", join(tag("div", tag("dt", name), tag("dd", value)) for name, value in facts))
+
+
+def _summary(report: DemoReport) -> Markup:
+    rows = [
+        (
+            question.title,
+            reading.file,
+            question.num_rows,
+            f"{len(reading.row_groups)} of {reading.row_groups_total}",
+            _share(len(reading.row_groups), reading.row_groups_total),
+            f"{size(reading.bytes_read)} of {size(reading.bytes_total)}",
+            _share(reading.bytes_read, reading.bytes_total),
+        )
+        for question in report.questions
+        for reading in question.readings
+    ]
+    head = ("question", "file", "rows found", "row groups read", "", "bytes read", "")
+    return tag("section", tag("h2", "What each question read"), table(head, rows, frozenset({2, 3, 5})))
+
+
+def _share(part: int, whole: int) -> Markup:
+    percent = 100 * part / whole if whole else 0.0
+    bar = tag("i", style=f"width:{percent:.1f}%")
+    return tag("span", tag("b", bar), f" {percent:.0f} %", class_="share")
+
+
+def _asked(report: DemoReport) -> Markup:
+    radios, labels = [], []
+    for kind, names in (
+        ("q", [question.title for question in report.questions]),
+        ("f", [picture.label for picture in report.files]),
+    ):
+        chosen = []
+        for n, name in enumerate(names):
+            checked = "checked" if n == 0 else None
+            radios.append(_radio(f"{kind}{n}", kind, checked))
+            chosen.append(tag("label", name, for_=f"{kind}{n}"))
+        labels.append(tag("div", *chosen))
+    pictures = [
+        tag(
+            "div",
+            tag(
+                "p",
+                f"{picture.name}: {picture.rows} rows, {len(picture.row_groups)} row groups, "
+                f"{len(picture.columns)} columns, {size(picture.size)}",
+            ),
+            tag("div", layout.draw(picture, f, report.questions), class_="scroll"),
+            class_=f"file f{f}",
+        )
+        for f, picture in enumerate(report.files)
+    ]
+    stage = tag(
+        "div",
+        tag("h2", "Where the row groups lie"),
+        _legend(),
+        map.draw(report),
+        join(_answer(question, q) for q, question in enumerate(report.questions)),
+        tag("h2", "The file by column"),
+        tag(
+            "p",
+            "A line for each leaf column, a cell for each row group, as dark as the chunk has bytes; point at a cell "
+            "for its encodings, sizes and bounds. Row groups that the question skipped are veiled.",
+        ),
+        *pictures,
+        class_="stage",
+    )
+    return tag("section", *radios, tag("nav", *labels), stage, class_="asked")
+
+
+def _radio(identity: str, name: str, checked: str | None) -> Markup:
+    """A radio button; an empty element, so without an end tag."""
+    opening = tag("input", type="radio", name=name, id=identity, checked=checked)
+    return Markup(opening.removesuffix("</input>"))
+
+
+def _legend() -> Markup:
+    return tag(
+        "p",
+        tag("span", class_="key read"),
+        "row group read ",
+        tag("span", class_="key skipped"),
+        "row group skipped ",
+        tag("span", class_="key asked"),
+        "box asked for ",
+        tag("span", class_="key hit"),
+        "row found",
+        class_="legend",
+    )
+
+
+def _answer(question: Question, q: int) -> Markup:
+    more = question.num_rows - len(question.rows)
+    return tag(
+        "div",
+        tag("p", tag("code", question.expression)),
+        tag("p", *_sentences(question.readings)),
+        table(question.columns, question.rows),
+        tag("p", f"and {more} rows more") if more > 0 else Markup(""),
+        class_=f"answer q{q}",
+    )
+
+
+def _sentences(readings: tuple[Reading, ...]) -> list[str]:
+    return [
+        f"{reading.file}: {len(reading.row_groups)} of {reading.row_groups_total} row groups read. "
+        for reading in readings
+    ]
+
+
+def _agreements(agreements: tuple[Agreement, ...]) -> Markup:
+    if not agreements:
+        return Markup("")
+    words = {True: "agrees", False: "differs", None: "not asked"}
+    rows = [(a.reader, a.file, words[a.agrees], a.note, a.pruned) for a in agreements]
+    return tag(
+        "section",
+        tag("h2", "Other readers on the same files"),
+        table(("reader", "file", "values and nulls", "", "row groups needed"), rows),
+    )
+
+
+def _notes(notes: tuple[str, ...]) -> Markup:
+    if not notes:
+        return Markup("")
+    return tag("section", tag("h2", "Notes"), tag("ul", join(tag("li", note) for note in notes)))

@@ -1,0 +1,147 @@
+"""The report is one page that loads nothing and that no name in a file can break."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from pqext.report import Agreement, Box, Chunk, DemoReport, FilePicture, Question, Reading, RowGroup, render
+from pqext.report.map import Projection
+
+VOID = {"meta", "input", "br", "link", "img"}
+
+
+class Page(HTMLParser):
+    """Elements of a page, each with its attributes; fails on a tag that closes another."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def chunk(size: int = 100) -> Chunk:
+    return Chunk(size, 2 * size, ("PLAIN", "RLE"), "SNAPPY", "a", "z", 3)
+
+
+def report(name: str = "geom", columns: int = 2, groups: int = 3) -> DemoReport:
+    picture = FilePicture(
+        "chosen schema",
+        name,
+        5000,
+        tuple(f"{name}{c}" for c in range(columns)),
+        tuple(RowGroup(i, 64, Box(10.0 * i, 10.0 * i + 5, 0, 8), (chunk(),) * columns) for i in range(groups)),
+    )
+    reading = Reading("chosen schema", frozenset({0}), groups, 200, 600)
+    asked = Box(170, -170, -30, -10)
+    question = Question(name, f"{name} >= 5", ("place",), ((name,),), 1, (reading,), asked, ((1, 2),))
+    agreement = Agreement("Some reader", "chosen schema", True, name)
+    return DemoReport(name, name, ((name, name),), (picture,), (question,), (agreement,), ((1, 2),), (name,))
+
+
+def classed(page: Page, name: str) -> list[dict[str, str | None]]:
+    return [attributes for _, attributes in page.elements if name in (attributes.get("class") or "").split()]
+
+
+def test_the_page_loads_nothing_and_runs_nothing() -> None:
+    text = render(report())
+    page = Page(text)
+    assert not {"script", "link", "img", "iframe", "object", "embed", "base"} & {tag for tag, _ in page.elements}
+    assert not {"src", "href", "srcset", "action", "onclick"} & {key for _, attrs in page.elements for key in attrs}
+    assert not re.search(r"url\(|@import|https?:|javascript:", text)
+    assert any("default-src 'none'" in (attrs.get("content") or "") for tag, attrs in page.elements if tag == "meta")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<script>alert(1)</script>",
+        "</style></title></svg>",
+        "\"'><img src=x onerror=alert(1)>",
+        "&lt;b&gt;",
+        "]]>--><!--",
+        "a\x00\x1b[31m\u202eb\n",
+    ],
+)
+def test_a_name_from_a_file_stays_text(name: str) -> None:
+    plain, hostile = Page(render(report())), Page(render(report(name)))
+    assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in plain.elements]
+    assert [list(attrs) for _, attrs in hostile.elements] == [list(attrs) for _, attrs in plain.elements]
+    if name.isprintable():
+        assert name in hostile.text
+    else:
+        assert r"a\x00\x1b[31m\u202eb\n" in hostile.text
+
+
+def test_a_box_that_wraps_around_is_drawn_on_both_sides_of_the_map() -> None:
+    assert Box(165, -170, -30, -10).spans() == ((-180, -170), (165, 180))
+    projection = Projection.fitting([Box(165, -170, -30, -10)])
+    assert (projection.width, projection.height) == (1000, 500)
+    wrapping = replace(report().files[0].row_groups[0], box=Box(165, -170, -30, -10))
+    base = report()
+    page = Page(render(replace(base, files=(replace(base.files[0], row_groups=(wrapping,)),))))
+    drawn = [(attrs["x"], attrs["width"]) for tag, attrs in page.elements if tag == "rect" and "class" not in attrs]
+    # First the row group's box, then the question's, which reaches from 170 to -170.
+    assert drawn[:4] == [("0", "27.78"), ("958.33", "41.67"), ("0", "27.78"), ("972.22", "27.78")]
+
+
+def test_a_row_group_is_marked_as_read_or_skipped_for_each_question() -> None:
+    page = Page(render(report(groups=5)))
+    groups = [attrs["class"] for tag, attrs in page.elements if tag == "g"]
+    assert groups.count("read") == 1
+    assert groups.count("skipped") == 4
+    assert len(classed(page, "veil")) == 1
+
+
+def test_every_chunk_is_a_cell_that_tells_its_encodings_and_sizes() -> None:
+    page = Page(render(report(columns=4, groups=7)))
+    assert len(classed(page, "cell")) == 28
+    assert "row group 6: 100 B (200 B uncompressed, SNAPPY)" in page.text
+    assert "PLAIN, RLE" in page.text
+
+
+def test_a_wide_file_shows_its_largest_columns_and_the_sum_of_the_others() -> None:
+    page = Page(render(report(columns=500)))
+    assert "380 smaller columns" in page.text
+    assert len(classed(page, "cell")) == 121 * 3
+
+
+def test_data_in_one_place_fills_the_map() -> None:
+    projection = Projection.fitting([Box(13.1, 13.7, 52.3, 52.7)])
+    assert projection.x(13.1) > 0
+    assert projection.width > 800
+    assert projection.y(52.7) < projection.y(52.3) < projection.height
+
+
+def test_boxes_without_numbers_and_files_without_boxes_are_drawn_as_nothing() -> None:
+    base = report()
+    groups = (
+        replace(base.files[0].row_groups[0], box=Box(float("nan"), 1, 2, 3)),
+        replace(base.files[0].row_groups[1], box=Box(0, float("inf"), 2, 3)),
+        replace(base.files[0].row_groups[2], box=None),
+    )
+    text = render(replace(base, files=(replace(base.files[0], row_groups=groups),), points=((float("nan"), 1.0),)))
+    assert "nan" not in text
+    assert "inf" not in text.replace("information", "")
+
+
+def test_a_report_without_questions_or_files_is_still_a_page() -> None:
+    Page(render(DemoReport("t", "s", (), (), ())))
