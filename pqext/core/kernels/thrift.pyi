@@ -1,0 +1,38 @@
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pqext.core.limits import Limits
+
+T = TypeVar("T")
+
+class Plan:
+    cls: type
+    def __init__(
+        self, cls: type, fields: tuple[Any, ...], is_union: bool, lazy: Callable[[StructIndex], Any]
+    ) -> None: ...
+
+class StructIndex:
+    """Where the structures of a list begin in their buffer."""
+
+    def __len__(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    def decode(self, position: int) -> Any: ...
+    def raw(self, start: int, stop: int) -> bytes: ...
+
+def decode(
+    cls: type[T], buffer: Any, offset: int = 0, limits: Limits = ..., base: int = 0
+) -> tuple[T, int]:
+    """Read one structure from ``offset`` in a bytes-like object; returns it and the offset behind it.
+
+    Raises ``CorruptFileError`` or ``LimitError`` whose ``offset`` is ``base`` plus the place in the buffer.
+    Lazy lists keep the buffer alive and read from it later.
+    """
+
+def scan_fields(
+    buffer: Any, offset: int = 0, limits: Limits = ..., base: int = 0
+) -> tuple[list[tuple[int, int, int, int, int]], int]:
+    """The fields of one structure of any class: id, wire type, offsets of header, value and what follows."""
+
+def is_plain(struct: Any) -> bool:
+    """Is ``struct`` whole, without unknown fields and lazy lists below it? Raises where a field is missing."""

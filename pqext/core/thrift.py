@@ -1,0 +1,301 @@
+"""Structures of Thrift's compact protocol, declared as tables of fields.
+
+A structure is a class whose body declares its fields; a field without a default is required::
+
+    class KeyValue(Struct):
+        key: str = field(1, "string")
+        value: str | None = field(2, "string", default=None)
+
+:func:`encode` writes through the ``thrift`` package; :func:`decode` reads with a checked kernel, straight
+from a buffer. What a structure does not declare is kept in ``unknown`` and written back as it came.
+Spec: "Metadata" (all structures are serialised with the compact protocol).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform, overload
+
+from thrift.protocol.TCompactProtocol import TTYPES, TCompactProtocol, TCompactProtocolAccelerated
+from thrift.Thrift import TType
+from thrift.transport.TTransport import TMemoryBuffer
+
+from pqext.core.kernels.thrift import Plan, StructIndex, decode, is_plain
+
+__all__ = ["EXTENSION_IDS", "Field", "LazyStructs", "Struct", "Union", "UnknownField", "decode", "encode", "field"]
+
+Scalar = Literal["bool", "i8", "i16", "i32", "i64", "double", "binary", "string"]
+UnknownField = tuple[int, int, bytes]
+"""Field id, wire type of the compact protocol, and the value's bytes as they stand in the file."""
+
+EXTENSION_IDS = (32767, -16384)
+"""The reserved field as Thrift numbers it, and as it reads the header that the format's text prints."""
+
+T = TypeVar("T", bound="Struct")
+
+_TTYPES: dict[str, int] = {
+    "bool": TType.BOOL,
+    "i8": TType.BYTE,
+    "i16": TType.I16,
+    "i32": TType.I32,
+    "i64": TType.I64,
+    "double": TType.DOUBLE,
+    "binary": TType.STRING,
+    "string": TType.STRING,
+}
+
+
+class Field(NamedTuple):
+    """One declared field: ``type`` is a scalar's name, an enum or a structure; of the elements if ``is_list``."""
+
+    id: int
+    name: str
+    type: Any
+    is_list: bool
+    required: bool
+    lazy: bool
+
+    @property
+    def element_ttype(self) -> int:
+        """Thrift's number for ``type``."""
+        if isinstance(self.type, str):
+            return _TTYPES[self.type]
+        return int(TType.I32 if issubclass(self.type, IntEnum) else TType.STRUCT)
+
+    @property
+    def ttype(self) -> int:
+        """Thrift's number for the whole field."""
+        return int(TType.LIST) if self.is_list else self.element_ttype
+
+
+class _Declaration(NamedTuple):
+    id: int
+    type: Any
+    required: bool
+    lazy: bool
+
+
+_REQUIRED: Any = object()
+
+
+def field(id: int, type: Scalar | type | list[Any], *, default: Any = _REQUIRED, lazy: bool = False) -> Any:
+    """Declare a field: ``type`` is a scalar's name, an ``IntEnum``, a ``Struct``, or a list of one of them.
+
+    Without ``default=None`` the field is required. A ``lazy`` list of structures is indexed when it is
+    read and decoded an element at a time.
+    """
+    return _Declaration(id, type, default is _REQUIRED, lazy)
+
+
+def _specify(declared: Field) -> tuple[Any, ...]:
+    """The field as the ``thrift`` package describes it in a ``thrift_spec``."""
+    arguments: Any = None
+    if isinstance(declared.type, str):
+        arguments = {"string": "UTF8", "binary": "BINARY"}.get(declared.type)
+    elif not issubclass(declared.type, IntEnum):
+        arguments = [declared.type, declared.type.thrift_spec]
+    if declared.is_list:
+        arguments = (declared.element_ttype, arguments, False)
+    return (declared.id, declared.ttype, declared.name, arguments, None)
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(field,))
+class StructMeta(type):
+    """Turns the declarations of a class body into slots and into the tables of both directions."""
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> StructMeta:
+        fields = []
+        for attribute, declared in list(namespace.items()):
+            if isinstance(declared, _Declaration):
+                del namespace[attribute]
+                is_list = isinstance(declared.type, list)
+                element = declared.type[0] if is_list else declared.type
+                fields.append(Field(declared.id, attribute, element, is_list, declared.required, declared.lazy))
+        fields.sort()
+        namespace.setdefault("__slots__", tuple(one.name for one in fields))
+        cls = super().__new__(mcls, name, bases, namespace)
+        spec: list[Any] = [None] * (fields[-1].id + 1 if fields else 0)
+        for one in fields:
+            spec[one.id] = _specify(one)
+        cls.fields = tuple(fields)  # type: ignore[attr-defined]
+        cls.thrift_spec = tuple(spec)  # type: ignore[attr-defined]
+        cls.plan = Plan(cls, cls.fields, any(base.__name__ == "Union" for base in bases), LazyStructs)  # type: ignore[attr-defined]
+        return cls
+
+
+class LazyStructs(Sequence[T]):
+    """A list of structures of which only the places in the buffer are known until an element is asked for.
+
+    A decoded element is kept, so changes made to it are written; the others are written as they were read.
+    """
+
+    __slots__ = ("_decoded", "_index")
+
+    def __init__(self, index: StructIndex) -> None:
+        self._index = index
+        self._decoded: dict[int, T] = {}
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    @overload
+    def __getitem__(self, position: int) -> T: ...
+    @overload
+    def __getitem__(self, position: slice) -> list[T]: ...
+    def __getitem__(self, position: int | slice) -> T | list[T]:
+        if isinstance(position, slice):
+            return [self[i] for i in range(*position.indices(len(self)))]
+        if position < 0:
+            position += len(self)
+        found = self._decoded.get(position)
+        if found is None:
+            found = self._decoded[position] = self._index.decode(position)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (LazyStructs, list, tuple)):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} x {self._index.name}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+    def encoded(self) -> Iterator[bytes | memoryview]:
+        """The serialised elements in order."""
+        if not self._decoded:
+            yield self._index.raw(0, len(self))
+            return
+        for position in range(len(self)):
+            element = self._decoded.get(position)
+            yield self._index.raw(position, position + 1) if element is None else encode(element)
+
+
+class Struct(metaclass=StructMeta):
+    """Base of all structures: keyword constructor, equality by fields, and ``None`` for what is not set."""
+
+    __slots__ = ("unknown",)
+    fields: ClassVar[tuple[Field, ...]]
+    thrift_spec: ClassVar[tuple[Any, ...]]
+    plan: ClassVar[Plan]
+    if TYPE_CHECKING:
+        unknown: tuple[UnknownField, ...] = ()
+
+    def __init__(self, **values: Any) -> None:
+        for declared in self.fields:
+            value = values.pop(declared.name, None)
+            if value is None and declared.required:
+                raise TypeError(f"{type(self).__name__}.{declared.name} is required")
+            setattr(self, declared.name, value)
+        self.unknown = values.pop("unknown", ())
+        if values:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(values))}")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self.unknown == other.unknown and all(
+            getattr(self, declared.name) == getattr(other, declared.name) for declared in self.fields
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        names = [declared.name for declared in self.fields] + ["unknown"]
+        shown = [(name, getattr(self, name)) for name in names]
+        inside = ", ".join(f"{name}={value!r}" for name, value in shown if value is not None and value != ())
+        return f"{type(self).__name__}({inside})"
+
+
+class Union(Struct):
+    """A structure of which one field is set; ``member`` names it, or is None when this version does not know it."""
+
+    __slots__ = ()
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        if sum(getattr(self, declared.name) is not None for declared in self.fields) > 1:
+            raise TypeError(f"{type(self).__name__} takes one member, got {', '.join(values)}")
+
+    @property
+    def member(self) -> str | None:
+        """The name of the member that is set."""
+        names = [declared.name for declared in self.fields if getattr(self, declared.name) is not None]
+        return names[0] if len(names) == 1 else None
+
+
+_accelerated = getattr(TCompactProtocolAccelerated(TMemoryBuffer()), "_fast_encode", None)
+
+
+def encode(struct: Struct) -> bytes:
+    """Serialise ``struct``; raises ``ValueError`` or ``TypeError`` where a field is missing or of the wrong type."""
+    if is_plain(struct) and _accelerated is not None:
+        try:
+            return bytes(_accelerated(struct, [type(struct), struct.thrift_spec]))
+        except UnicodeEncodeError:
+            pass  # text that was not UTF-8 when it was read: the slow way writes its bytes back
+    return _encode_fields(struct)
+
+
+def _encode_fields(struct: Struct) -> bytes:
+    """Write field by field, unknown fields among them in order of their ids, extensions last."""
+    transport = TMemoryBuffer()
+    protocol = TCompactProtocol(transport)
+    entries: dict[int, tuple[Field | None, Any]] = {
+        id: (None, (wire, raw)) for id, wire, raw in struct.unknown
+    }
+    for declared in struct.fields:
+        value = getattr(struct, declared.name)
+        if value is not None:
+            entries[declared.id] = (declared, value)
+    protocol.writeStructBegin(None)
+    for id in sorted(entries, key=lambda id: (id in EXTENSION_IDS, id)):
+        known, value = entries[id]
+        if known is None:
+            wire, raw = value
+            protocol.writeFieldBegin(None, TTYPES[wire], id)
+            if TTYPES[wire] == TType.BOOL:
+                protocol.writeBool(wire == 1)
+            else:
+                transport.write(raw)
+        else:
+            protocol.writeFieldBegin(known.name, known.ttype, id)
+            if known.is_list:
+                protocol.writeListBegin(known.element_ttype, len(value))
+                if isinstance(value, LazyStructs):
+                    for element in value.encoded():
+                        transport.write(element)
+                else:
+                    for element in value:
+                        _write_value(protocol, known.type, element)
+                protocol.writeListEnd()
+            else:
+                _write_value(protocol, known.type, value)
+        protocol.writeFieldEnd()
+    protocol.writeFieldStop()
+    protocol.writeStructEnd()
+    return bytes(transport.getvalue())
+
+
+def _write_value(protocol: TCompactProtocol, type: Any, value: Any) -> None:
+    if isinstance(value, Struct):
+        protocol.trans.write(encode(value))  # ids are relative within a structure, so its bytes fit anywhere
+    elif type == "bool":
+        protocol.writeBool(value)
+    elif type == "i8":
+        protocol.writeByte(value)
+    elif type == "double":
+        protocol.writeDouble(value)
+    elif type == "string" or type == "binary":
+        protocol.writeBinary(value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value)
+    elif type == "i64":
+        protocol.writeI64(value)
+    elif type == "i16":
+        protocol.writeI16(value)
+    else:
+        protocol.writeI32(value)
