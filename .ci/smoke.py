@@ -31,7 +31,7 @@ def check_contents(sdist: set[str], wheel: set[str]) -> None:
         built = any(name.startswith(stem + ".") and name.endswith((".so", ".pyd")) for name in wheel)
         assert built, f"{kernel}: not built"
         assert stem + ".pyi" in wheel, f"{kernel}: no .pyi"
-    for suffix in (".pxd", ".pyi", ".json", ".html", "py.typed"):
+    for suffix in (".pxd", ".pyi", ".json", ".md", "py.typed"):
         shared = {name for name in sdist if name.startswith("pqext/") and name.endswith(suffix)}
         assert shared, f"no {suffix} in the sdist"
         assert shared <= wheel, f"not in the wheel: {shared - wheel}"

@@ -15,6 +15,8 @@ PACKAGE = ROOT / "pqext"
 FOUNDATION = {"pqext.core.errors", "pqext.core.limits"}
 CORE = FOUNDATION | {"pqext.core.kernels", "pqext.core"}
 VALUES = {"pqext.variant", "pqext.geo"}
+DATASET = CORE | VALUES | {"pqext.dataset"}
+TOOLS = {"pqext.text", "pqext.inspection", "pqext.report", "pqext.examples"}
 ALLOWED: dict[str, set[str]] = {
     "pqext.core.errors": set(),
     "pqext.core.limits": set(),
@@ -23,15 +25,16 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.variant": CORE,
     "pqext.geo": CORE,
     "pqext.dataset": CORE | VALUES,
-    "pqext.spark": CORE | VALUES | {"pqext.dataset"},
-    "pqext.skipping": CORE | VALUES | {"pqext.dataset"},
-    "pqext.inspection": CORE,
+    "pqext.spark": DATASET,
+    "pqext.skipping": DATASET,
+    "pqext.text": set(),
     "pqext.examples": set(),
-    "pqext.report": {"pqext.inspection"},
-    "pqext.demo": CORE | VALUES | {"pqext.dataset", "pqext.spark", "pqext.examples", "pqext.report", "pqext.inspection"},
-    "pqext.cli": CORE | VALUES | {"pqext.dataset", "pqext.spark", "pqext.skipping", "pqext.demo", "pqext.inspection"},
+    "pqext.report": {"pqext.text"},
+    "pqext.inspection": CORE | {"pqext.text"},
+    "pqext.demo": DATASET | TOOLS | {"pqext.spark"},
+    "pqext.cli": DATASET | TOOLS | {"pqext.spark", "pqext.skipping", "pqext.demo"},
     # The package itself names everything, and imports it only when a name is asked for.
-    "pqext": CORE | VALUES | {"pqext.dataset", "pqext.inspection"},
+    "pqext": DATASET | {"pqext.inspection"},
 }
 
 
