@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pqext.inspection.text import shorten, size
+from pqext.text import shorten, size
 from pqext.report.markup import Markup, join, number, tag
 from pqext.report.model import Chunk, FilePicture, Question
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pqext.inspection.text import size
+from pqext.text import size
 from pqext.report.land import outlines
 from pqext.report.markup import Markup, join, number, tag
 from pqext.report.model import Box, DemoReport, FilePicture, Question, Reading

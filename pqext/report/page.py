@@ -6,7 +6,7 @@ that style sheets act upon.
 
 from __future__ import annotations
 
-from pqext.inspection.text import size
+from pqext.text import size
 from pqext.report import layout, map
 from pqext.report.markup import Markup, join, table, tag
 from pqext.report.model import Agreement, DemoReport, Question, Reading
