@@ -1,0 +1,189 @@
+"""Binding: an expression meets the schema of one file and becomes questions about its columns.
+
+A bound expression is a tree of :class:`AllOf` and :class:`AnyOf` over leaves, without Not. A leaf holds the
+questions that its column's statistics must not refuse; none means that they cannot tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core import predicate as core
+from pqext.core.annotations import for_logical
+from pqext.core.metadata import Type
+from pqext.core.schema import Schema, SchemaNode
+from pqext.dataset.expressions import (
+    NEGATED,
+    And,
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Not,
+    Operand,
+    Or,
+    Spatial,
+    VariantField,
+    operand_column,
+    visible,
+)
+from pqext.dataset.literals import Kind, kind_of_arrow, kind_of_node, to_value
+
+Question = Any
+"""A predicate of ``pqext.core.predicate``, or of the handler that serves the column's annotation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf of the expression on ``node``: no row is true unless all ``questions`` may match."""
+
+    expression: Expression
+    node: SchemaNode
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """No row is true unless all ``operands`` may match."""
+
+    operands: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """No row is true unless one of ``operands`` may match."""
+
+    operands: tuple[Bound, ...]
+
+
+Bound = Leaf | AllOf | AnyOf
+
+
+def bind(expression: Expression, schema: Schema) -> Bound:
+    """Bind ``expression`` to the schema of a file.
+
+    Every column of the expression must exist: a name that is missing is taken for a mistake and not for a
+    column of nulls. Raises ``ValueError`` for columns that are missing and ``TypeError`` for questions that
+    the column's type does not answer, naming the column.
+    """
+    return _bind(expression.normalise(), schema)
+
+
+def _bind(expression: Expression, schema: Schema) -> Bound:
+    match expression:
+        case And():
+            return AllOf(tuple(_bind(operand, schema) for operand in expression.operands))
+        case Or():
+            return AnyOf(tuple(_bind(operand, schema) for operand in expression.operands))
+        case Not():
+            return _bind_leaf(expression.operand, expression, schema)
+    return _bind_leaf(expression, expression, schema)
+
+
+def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Leaf:
+    negated = whole is not leaf
+    match leaf:
+        case Comparison() | IsIn():
+            node = find(schema, operand_column(leaf.operand))
+            kind = _kind(leaf.operand, node)
+            literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,)
+            values = tuple(to_value(literal, kind, str(leaf.operand)) for literal in literals)
+            return Leaf(whole, node, _asked(leaf.operand, node, _comparisons(leaf, values, negated)))
+        case IsNull() | IsNotNull():
+            node = find(schema, operand_column(leaf.operand))
+            if isinstance(leaf.operand, VariantField):
+                _kind(leaf.operand, node)
+            asks_null = isinstance(leaf, IsNull) != negated
+            return Leaf(whole, node, _asked(leaf.operand, node, (core.IsNull() if asks_null else core.IsNotNull(),)))
+        case Spatial():
+            node = find(schema, leaf.column)
+            return Leaf(whole, node, _spatial(leaf, node, negated))
+    raise TypeError(f"{type(leaf).__name__} is not a leaf of an expression")
+
+
+def _comparisons(leaf: Comparison | IsIn, values: tuple[core.Value, ...], negated: bool) -> tuple[Question, ...]:
+    if isinstance(leaf, Comparison):
+        operator = NEGATED[leaf.operator] if negated else leaf.operator
+        return (core.Comparison(operator, values[0]),)
+    if negated:
+        return tuple(core.Comparison("!=", value) for value in values) or (core.IsNotNull(),)
+    return (core.IsIn(values),)
+
+
+def _asked(operand: Operand, node: SchemaNode, questions: tuple[Question, ...]) -> tuple[Question, ...]:
+    """``questions`` in the form that whoever answers for the operand understands."""
+    if node.max_repetition_level:
+        return ()  # a value of a list is not the value of a row
+    if isinstance(operand, Column):
+        return questions
+    if node.logical_name != "VARIANT":
+        return ()
+    from pqext.variant.pruning import VariantPredicate
+
+    assert isinstance(operand, VariantField)
+    return tuple(VariantPredicate(operand.path, operand.type, question) for question in questions)
+
+
+def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, ...]:
+    if node.physical_type != Type.BYTE_ARRAY or node.logical_name not in ("GEOMETRY", "GEOGRAPHY", ""):
+        raise TypeError(f"column {leaf.column} holds no geometries")
+    if node.max_repetition_level:
+        return ()
+    if negated or not node.logical_name:
+        return (core.IsNotNull(),)
+    from pqext.geo.predicates import SpatialPredicate
+
+    return (SpatialPredicate(leaf.operation, leaf.geometry),)
+
+
+def find(schema: Schema, column: Column) -> SchemaNode:
+    """The node of ``column``: raises ``ValueError`` when there is none, ``TypeError`` when it has no value a row."""
+    node = schema.root
+    for depth, name in enumerate(column.path):
+        if depth and for_logical(node.logical_name) is not None:
+            raise TypeError(f"column {column}: {visible(node.dotted)} is {node.logical_name}, its fields are no columns")
+        if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
+            raise TypeError(f"column {column} lies inside a list or map, where a row has no single value")
+        child = node.child(name)
+        if child is None:
+            raise ValueError(_missing(column, node, name))
+        node = child
+    return node
+
+
+def _missing(column: Column, node: SchemaNode, name: str) -> str:
+    names = [child.name for child in node.children]
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names[:10]))}"
+    hint += ", ..." if len(names) > 10 and not near else ""
+    return f"there is no column {str(column)!r}: {hint}"
+
+
+def _kind(operand: Operand, node: SchemaNode) -> Kind:
+    """What an operand's values compare as."""
+    if isinstance(operand, VariantField):
+        if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
+            raise TypeError(f"column {operand.column} is no VARIANT")
+        kind = kind_of_arrow(_cast_type(operand.path, operand.type))
+    else:
+        if node.max_repetition_level:
+            raise TypeError(f"column {operand} is repeated, where a row has no single value")
+        kind = kind_of_node(node)
+    if kind is None:
+        raise TypeError(f"column {operand} compares with no literal, only with null")
+    return kind
+
+
+@lru_cache(maxsize=1024)
+def _cast_type(path: str, type: str) -> pa.DataType:
+    """The Arrow type that a variant field is cast to."""
+    from pqext import variant
+
+    return variant.get(pa.array([], variant.variant_type()), path, type, strict=False).type

@@ -1,0 +1,49 @@
+"""Filters as lists of tuples, in disjunctive normal form, as pyarrow and pandas take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pqext.core.predicate import COMPARE
+from pqext.dataset.expressions import Comparison, Expression, Not, all_of, any_of, col
+
+
+def from_dnf(filters: Sequence[Any]) -> Expression:
+    """Turn ``[[("a", ">", 3), ("b", "in", [1, 2])], [("c", "=", "x")]]`` into an expression.
+
+    Inner lists are conjunctions, the outer one is their disjunction; one list of tuples is a conjunction.
+    A tuple holds a column (dotted, or its path in parts), one of ``= == != < <= > >= in`` and ``not in``,
+    and a literal. Raises ``ValueError`` for anything else.
+    """
+    if not isinstance(filters, list | tuple) or not filters:
+        raise ValueError("filters are a non-empty list of tuples, or of lists of tuples")
+    if all(isinstance(item, tuple) for item in filters):
+        return all_of([_condition(item) for item in filters])
+    if not all(isinstance(item, list) and item for item in filters):
+        raise ValueError("filters are tuples in one list, or non-empty lists of tuples in one list")
+    return any_of([all_of([_condition(item) for item in conjunction]) for conjunction in filters])
+
+
+def as_expression(filter: Any) -> Expression | None:
+    """An expression, a filter in disjunctive normal form or None, as readers take them."""
+    if filter is None or isinstance(filter, Expression):
+        return filter
+    if isinstance(filter, list | tuple):
+        return from_dnf(filter)
+    raise TypeError(f"a filter is an expression or a list of tuples, not {type(filter).__name__}")
+
+
+def _condition(item: Any) -> Expression:
+    if not isinstance(item, tuple) or len(item) != 3:
+        raise ValueError(f"a condition is a tuple (column, operator, value), not {item!r}")
+    path, operator, value = item
+    column = col(path)
+    if operator == "in":
+        return column.isin(value)
+    if operator == "not in":
+        return Not(column.isin(value))
+    operator = "==" if operator == "=" else operator
+    if operator not in COMPARE:
+        raise ValueError(f"{operator!r} is not one of = {' '.join(COMPARE)} in, not in")
+    return Comparison(column, operator, value)

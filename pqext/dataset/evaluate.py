@@ -1,0 +1,293 @@
+"""Exact evaluation of expressions on Arrow data, row by row in effect and by column in fact.
+
+Numbers compare by their exact value: a literal that the column's type cannot hold lies between two of its
+values, or outside them all, and is compared as that.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.predicate import Operator, Value
+from pqext.dataset.expressions import (
+    NEGATED,
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Operand,
+    Spatial,
+    VariantField,
+    Visitor,
+    fold,
+)
+from pqext.dataset.literals import NANOSECONDS, kind_of_arrow, to_value
+
+_COMPUTE = {
+    "==": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def evaluate(expression: Expression, data: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
+    """The truth of ``expression`` on each row of ``data``: true, false or null.
+
+    Raises ``ValueError`` for a column that ``data`` lacks and ``TypeError`` for a literal that does not
+    compare with its column. A filter keeps the rows that are true.
+    """
+    if isinstance(data, pa.Table):
+        masks = [evaluate(expression, batch) for batch in data.to_batches()]
+        return pa.concat_arrays(masks) if masks else evaluate(expression, _empty(data.schema))
+    return fold(expression, _Evaluator(data))
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+class _Evaluator(Visitor[pa.Array]):
+    def __init__(self, batch: pa.RecordBatch) -> None:
+        self.batch = batch
+        self.known: dict[tuple[Any, ...], pa.Array] = {}
+
+    def visit_and(self, operands: list[pa.Array]) -> pa.Array:
+        result = operands[0]
+        for operand in operands[1:]:
+            result = pc.and_kleene(result, operand)
+        return result
+
+    def visit_or(self, operands: list[pa.Array]) -> pa.Array:
+        result = operands[0]
+        for operand in operands[1:]:
+            result = pc.or_kleene(result, operand)
+        return result
+
+    def visit_not(self, operand: pa.Array) -> pa.Array:
+        return pc.invert(operand)
+
+    def visit_comparison(self, node: Comparison) -> pa.Array:
+        array, (value,) = self._comparable(node.operand, (node.value,))
+        return compare(array, node.operator, value)
+
+    def visit_is_in(self, node: IsIn) -> pa.Array:
+        array, values = self._comparable(node.operand, node.values)
+        return is_in(array, values)
+
+    def visit_is_null(self, node: IsNull) -> pa.Array:
+        return pc.is_null(self._operand(node.operand))
+
+    def visit_is_not_null(self, node: IsNotNull) -> pa.Array:
+        return pc.is_valid(self._operand(node.operand))
+
+    def visit_spatial(self, node: Spatial) -> pa.Array:
+        from pqext import geo
+
+        array = self._operand(node.column)
+        if node.operation == "disjoint":
+            return pc.invert(geo.intersects(array, node.geometry))
+        if node.operation == "intersects":
+            return geo.intersects(array, node.geometry)
+        return geo.within(array, node.geometry) if node.operation == "within" else geo.contains(array, node.geometry)
+
+    def _comparable(self, operand: Operand, literals: tuple[Any, ...]) -> tuple[pa.Array, tuple[Value, ...]]:
+        array = self._operand(operand)
+        kind = kind_of_arrow(array.type)
+        if kind is None:
+            raise TypeError(f"column {operand} of type {array.type} compares with no literal, only with null")
+        values = tuple(to_value(literal, kind, str(operand)) for literal in literals)
+        known = (operand._key(), "comparable")
+        if known not in self.known:
+            self.known[known] = comparable(array)
+        return self.known[known], values
+
+    def _operand(self, operand: Operand) -> pa.Array:
+        key = operand._key()
+        if key not in self.known:
+            self.known[key] = self._read(operand)
+        return self.known[key]
+
+    def _read(self, operand: Operand) -> pa.Array:
+        if isinstance(operand, VariantField):
+            from pqext import variant
+
+            return variant.get(self._operand(operand.column), operand.path, operand.type, strict=False)
+        assert isinstance(operand, Column)
+        index = self.batch.schema.get_field_index(operand.path[0])
+        if index < 0:
+            raise ValueError(f"there is no column {operand.path[0]!r}, or more than one")
+        array = self.batch.column(index)
+        for name in operand.path[1:]:
+            array = array.storage if isinstance(array, pa.ExtensionArray) else array
+            index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
+            if index < 0:
+                raise ValueError(f"column {operand}: there is no field {name!r} in {array.type}, or more than one")
+            array = pc.struct_field(array, [index])
+        return array
+
+
+def comparable(array: pa.Array) -> pa.Array:
+    """``array`` in one of the few types that are compared: integers, doubles, wide decimals, binary and so on."""
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    types, type = pa.types, array.type
+    if types.is_dictionary(type):
+        return comparable(array.dictionary_decode())
+    if types.is_run_end_encoded(type):
+        return comparable(pc.run_end_decode(array))
+    if types.is_float16(type) or types.is_float32(type):
+        return array.cast(pa.float64())
+    if types.is_string(type) or types.is_fixed_size_binary(type):
+        return array.cast(pa.binary())
+    if types.is_large_string(type) or types.is_string_view(type) or types.is_binary_view(type):
+        return array.cast(pa.large_binary())
+    if types.is_decimal32(type) or types.is_decimal64(type):
+        return array.cast(pa.decimal128(type.precision, type.scale))
+    return array
+
+
+class _Place(Enum):
+    """Where a value lies among those of an Arrow type."""
+
+    BELOW = 0
+    EXACT = 1
+    BETWEEN = 2
+    ABOVE = 3
+
+
+def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
+    """``array operator value`` for a :func:`comparable` array and a comparison value of its kind."""
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), pa.bool_())
+    if pa.types.is_floating(array.type):
+        return _compare_float(array, operator, value)
+    place, scalar = _locate(value, array.type)
+    return _compare_at(_stored(array), operator, place, scalar)
+
+
+def _compare_at(array: pa.Array, operator: Operator, place: _Place, scalar: Any) -> pa.Array:
+    match place:
+        case _Place.EXACT:
+            return _COMPUTE[operator](array, scalar)
+        case _Place.BETWEEN if operator in ("<", "<="):
+            return pc.less_equal(array, scalar)
+        case _Place.BETWEEN if operator in (">", ">="):
+            return pc.greater(array, scalar)
+        case _Place.BELOW:
+            return _where_valid(array, operator in ("!=", ">", ">="))
+        case _Place.ABOVE:
+            return _where_valid(array, operator in ("!=", "<", "<="))
+    return _where_valid(array, operator == "!=")
+
+
+def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
+    is_nan = pc.is_nan(array)
+    if value != value:  # NaN is the largest value there is
+        if operator in ("==", ">="):
+            return is_nan
+        if operator in ("!=", "<"):
+            return pc.invert(is_nan)
+        return _where_valid(array, operator == "<=")
+    if operator in ("!=", ">", ">="):
+        return pc.invert(_compare_float(array, NEGATED[operator], value))
+    place, scalar = _locate_float(value)
+    return _compare_at(array, operator, place, scalar)
+
+
+def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:
+    """Is each value of a :func:`comparable` array one of ``values``? Null on null."""
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), pa.bool_())
+    floating = pa.types.is_floating(array.type)
+    places = [_locate_float(value) if floating else _locate(value, array.type) for value in values if value == value]
+    found = [scalar for place, scalar in places if place is _Place.EXACT]
+    if floating and any(scalar.as_py() == 0 for scalar in found):
+        found += [pa.scalar(0.0), pa.scalar(-0.0)]  # equal, but not to a hash table
+    stored = array if floating else _stored(array)
+    result = pc.is_in(stored, pa.array(found, stored.type), skip_nulls=True)
+    if any(value != value for value in values):
+        result = pc.or_(result, pc.fill_null(pc.is_nan(array), False))
+    return pc.if_else(pc.is_valid(array), result, None)
+
+
+def _stored(array: pa.Array) -> pa.Array:
+    """Times and dates as the integers that store them."""
+    if pa.types.is_temporal(array.type):
+        return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    return array
+
+
+def _locate(value: Any, type: pa.DataType) -> tuple[_Place, Any]:
+    """The place of ``value`` in ``type``, with the scalar of the stored type at or next below it."""
+    if pa.types.is_boolean(type):
+        return _Place.EXACT, pa.scalar(value)
+    if pa.types.is_binary(type) or pa.types.is_large_binary(type):
+        return _Place.EXACT, pa.scalar(value, type)
+    if value != value or value == inf:
+        return _Place.ABOVE, None
+    if value == -inf:
+        return _Place.BELOW, None
+    exact = Fraction(value) * _units(type)
+    floor = exact.numerator // exact.denominator
+    low, high = _range(type)
+    if floor < low:
+        return _Place.BELOW, None
+    if floor > high:
+        return _Place.ABOVE, None
+    place = _Place.EXACT if floor == exact else _Place.BETWEEN
+    if pa.types.is_decimal(type):
+        return place, pa.scalar(_unscaled(floor, type.scale), type)
+    if pa.types.is_temporal(type):
+        type = pa.int32() if type.bit_width == 32 else pa.int64()
+    return place, pa.scalar(floor, type)
+
+
+def _locate_float(value: Any) -> tuple[_Place, Any]:
+    try:
+        near = float(value)
+    except OverflowError:
+        near = inf if value > 0 else -inf
+    if near > value:
+        near = nextafter(near, -inf)
+    return (_Place.EXACT if near == value else _Place.BETWEEN), pa.scalar(near, pa.float64())
+
+
+def _units(type: pa.DataType) -> Fraction:
+    """Units of the stored integer in one unit of the comparison value."""
+    if pa.types.is_decimal(type):
+        return Fraction(10**type.scale) if type.scale >= 0 else Fraction(1, 10**-type.scale)
+    if pa.types.is_timestamp(type) or pa.types.is_time(type):
+        return Fraction(1, NANOSECONDS[type.unit])
+    if pa.types.is_date64(type):
+        return Fraction(86_400_000)
+    return Fraction(1)
+
+
+def _range(type: pa.DataType) -> tuple[int, int]:
+    """The least and the greatest integer that the type stores."""
+    if pa.types.is_decimal(type):
+        return 1 - 10**type.precision, 10**type.precision - 1
+    if pa.types.is_unsigned_integer(type):
+        return 0, (1 << type.bit_width) - 1
+    return -1 << (type.bit_width - 1), (1 << (type.bit_width - 1)) - 1
+
+
+def _unscaled(integer: int, scale: int) -> Decimal:
+    digits = tuple(map(int, str(abs(integer))))
+    return Decimal((int(integer < 0), digits, -scale))
+
+
+def _where_valid(array: pa.Array, value: bool) -> pa.Array:
+    return pc.if_else(pc.is_valid(array), pa.scalar(value), pa.scalar(None, pa.bool_()))

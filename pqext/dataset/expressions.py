@@ -1,0 +1,521 @@
+"""Expressions over the columns of a row: an immutable tree, built with :func:`col`.
+
+    (col("mag") >= 5) & col("event").variant("$.place", "string").is_not_null()
+
+SQL's three-valued logic holds throughout: a comparison with null is null, ``not null`` is null, and a
+filter keeps the rows where the expression is true. Floating-point numbers are in SQL's total order, NaN
+equal to itself and above everything else, so that ``~(x > 5)`` and ``x <= 5`` are one question. Strings
+and binary values compare by their unsigned bytes, numbers by their exact value whatever their types.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar, cast
+
+from pqext.core.predicate import COMPARE, Operator
+from pqext.dataset.literals import Literal, canonical, key
+from pqext.dataset.spatial import Geometry, Operation, canonical_geometry
+from pqext.variant.path import as_path, format_path
+
+MAX_DEPTH = 100
+"""Nesting of And, Or and Not; chains of one operator are flat and count once."""
+
+NEGATED: dict[Operator, Operator] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+T = TypeVar("T")
+
+
+class Expression(ABC):
+    """A condition on a row: true, false or null. Combine with ``&``, ``|`` and ``~``; ``==`` is structural."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _key(self) -> tuple[Any, ...]:
+        """What equal expressions have in common."""
+
+    @property
+    def depth(self) -> int:
+        """Levels of And, Or and Not above the deepest leaf."""
+        return 0
+
+    def equals(self, other: Expression) -> bool:
+        """Are both the same tree, literals of the same type included?"""
+        return isinstance(other, Expression) and self._key() == other._key()
+
+    def __eq__(self, other: object) -> bool:
+        return self.equals(other) if isinstance(other, Expression) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __and__(self, other: Expression) -> Expression:
+        return And((self, other)) if isinstance(other, Expression) else NotImplemented
+
+    def __or__(self, other: Expression) -> Expression:
+        return Or((self, other)) if isinstance(other, Expression) else NotImplemented
+
+    def __invert__(self) -> Expression:
+        return self.operand if isinstance(self, Not) else Not(self)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "an expression has no truth value before it meets a row: write & for and, | for or, ~ for not, "
+            "parentheses around comparisons, and (low <= c) & (c <= high) for low <= c <= high"
+        )
+
+    def normalise(self) -> Expression:
+        """The same condition with Not pushed down to the leaves.
+
+        What stays under Not are the leaves without an opposite: IsIn, and the spatial ``within`` and
+        ``contains``. Nulls keep their place, because a leaf and its opposite are null on the same rows.
+        """
+        return _normal(self, negate=False)
+
+    def columns(self) -> tuple[str, ...]:
+        """Names of the top-level columns the condition reads, each once, in order of appearance."""
+        return tuple(dict.fromkeys(path[0] for path in self.paths()))
+
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """Paths of the columns the condition reads, each once, in order of appearance."""
+        paths: list[tuple[str, ...]] = fold(self, _Paths())
+        return tuple(dict.fromkeys(paths))
+
+    def to_json(self) -> str:
+        """The expression as JSON text; :func:`from_json` gives it back exactly."""
+        from pqext.dataset.serialise import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Expression:
+        """The expression that :meth:`to_json` wrote; raises ``ValueError`` for everything else."""
+        from pqext.dataset.serialise import from_json
+
+        return from_json(text)
+
+
+class Operand(ABC):
+    """What is compared: a column, or a field of a VARIANT column. Its comparisons make expressions."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # so that a numpy scalar on the left leaves the comparison to us
+
+    @abstractmethod
+    def _key(self) -> tuple[Any, ...]:
+        """What equal operands have in common."""
+
+    def equals(self, other: Operand) -> bool:
+        """Are both the same operand? (``==`` builds a comparison.)"""
+        return isinstance(other, Operand) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __eq__(self, value: object) -> Comparison:  # type: ignore[override]
+        return self._compare("==", value)
+
+    def __ne__(self, value: object) -> Comparison:  # type: ignore[override]
+        return self._compare("!=", value)
+
+    def __lt__(self, value: Any) -> Comparison:
+        return self._compare("<", value)
+
+    def __le__(self, value: Any) -> Comparison:
+        return self._compare("<=", value)
+
+    def __gt__(self, value: Any) -> Comparison:
+        return self._compare(">", value)
+
+    def __ge__(self, value: Any) -> Comparison:
+        return self._compare(">=", value)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a column has no truth value: compare it, for a boolean column with == True")
+
+    def isin(self, values: Iterable[Any]) -> IsIn:
+        """Is the value one of ``values``? Null on null; nothing is in an empty list."""
+        if isinstance(values, str | bytes | bytearray):
+            raise TypeError("isin takes a list of values")
+        return IsIn(self, tuple(values))
+
+    def is_null(self) -> IsNull:
+        """Is there no value?"""
+        return IsNull(self)
+
+    def is_not_null(self) -> IsNotNull:
+        """Is there a value?"""
+        return IsNotNull(self)
+
+    def _compare(self, operator: Operator, value: object) -> Comparison:
+        if isinstance(value, Operand | Expression):
+            raise TypeError("a column compares with a literal, not with another column or expression")
+        return Comparison(self, operator, cast(Literal, value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column(Operand):
+    """A column by its path: the top-level name, then the names of struct fields."""
+
+    path: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", _column_path(self.path))
+
+    def variant(self, path: str | Sequence[str | int], type: Any) -> VariantField:
+        """The field at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
+
+        ``type`` is a type's name or an Arrow type, as ``pqext.variant.get`` takes it.
+        """
+        if not isinstance(type, str):
+            from pqext.variant.schema import ddl_name, leaf_type
+
+            type = ddl_name(leaf_type(type))
+        return VariantField(self, format_path(as_path(path)), type)
+
+    def intersects(self, geometry: Any) -> Spatial:
+        """Does the geometry share a point with ``geometry``, a box ``(xmin, ymin, xmax, ymax)``, WKB or shapely?
+
+        A box with ``xmin > xmax`` crosses the antimeridian.
+        """
+        return Spatial(self, "intersects", geometry)
+
+    def disjoint(self, geometry: Any) -> Spatial:
+        """Does the geometry share no point with ``geometry``?"""
+        return Spatial(self, "disjoint", geometry)
+
+    def within(self, geometry: Any) -> Spatial:
+        """Does the geometry lie within ``geometry``?"""
+        return Spatial(self, "within", geometry)
+
+    def contains(self, geometry: Any) -> Spatial:
+        """Does ``geometry`` lie within the geometry?"""
+        return Spatial(self, "contains", geometry)
+
+    def __str__(self) -> str:
+        return visible(".".join(self.path))
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("column", self.path)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VariantField(Operand):
+    """The value at a path of a VARIANT column, cast to a type; null where it is missing or does not cast."""
+
+    column: Column
+    path: str
+    type: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, Column) or not isinstance(self.type, str):
+            raise TypeError("a variant field has a column, a path and the name of a type")
+        object.__setattr__(self, "path", format_path(as_path(self.path)))
+
+    def __str__(self) -> str:
+        return f"{self.column}[{visible(self.path)}: {visible(self.type)}]"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("variant", self.column.path, self.path, self.type)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison(Expression):
+    """``operand operator value``."""
+
+    operand: Operand
+    operator: Operator
+    value: Literal
+
+    def __post_init__(self) -> None:
+        _check_operand(self.operand)
+        if self.operator not in COMPARE:
+            raise ValueError(f"{self.operator!r} is not one of {', '.join(COMPARE)}")
+        object.__setattr__(self, "value", canonical(self.value))
+
+    def __str__(self) -> str:
+        return f"{self.operand} {self.operator} {literal_text(self.value)}"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.operator, self.operand._key(), key(self.value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsIn(Expression):
+    """Is the operand one of ``values`` (each kept once)?"""
+
+    operand: Operand
+    values: tuple[Literal, ...]
+
+    def __post_init__(self) -> None:
+        _check_operand(self.operand)
+        distinct = {key(literal): literal for literal in map(canonical, self.values)}
+        object.__setattr__(self, "values", tuple(distinct.values()))
+
+    def __str__(self) -> str:
+        return f"{self.operand} in ({', '.join(map(literal_text, self.values))})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("in", self.operand._key(), tuple(map(key, self.values)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsNull(Expression):
+    """Is the operand null? Never null itself."""
+
+    operand: Operand
+
+    def __post_init__(self) -> None:
+        _check_operand(self.operand)
+
+    def __str__(self) -> str:
+        return f"{self.operand} is null"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("is_null", self.operand._key())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsNotNull(Expression):
+    """Is the operand not null? Never null itself."""
+
+    operand: Operand
+
+    def __post_init__(self) -> None:
+        _check_operand(self.operand)
+
+    def __str__(self) -> str:
+        return f"{self.operand} is not null"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("is_not_null", self.operand._key())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spatial(Expression):
+    """How the geometries of a column lie to a box or a geometry in the column's own coordinates."""
+
+    column: Column
+    operation: Operation
+    geometry: Geometry
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, Column):
+            raise TypeError(f"expected a column, not {type(self.column).__name__}")
+        object.__setattr__(self, "geometry", canonical_geometry(self.operation, self.geometry))
+
+    def __str__(self) -> str:
+        if isinstance(self.geometry, bytes):
+            return f"{self.column} {self.operation} geometry of {len(self.geometry)} bytes"
+        return f"{self.column} {self.operation} box ({', '.join(map(repr, self.geometry))})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.operation, self.column.path, repr(self.geometry))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Junction(Expression):
+    operands: tuple[Expression, ...]
+    word: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        flat: list[Expression] = []
+        for operand in self.operands:
+            if not isinstance(operand, Expression):
+                raise TypeError(f"expected an expression, not {type(operand).__name__}")
+            flat.extend(operand.operands if isinstance(operand, _Junction) and operand.word == self.word else [operand])
+        if len(flat) < 2:
+            raise ValueError(f"{type(self).__name__} joins at least two expressions")
+        object.__setattr__(self, "operands", tuple(flat))
+        _check_depth(self)
+
+    @property
+    def depth(self) -> int:
+        return 1 + max(operand.depth for operand in self.operands)
+
+    def __str__(self) -> str:
+        return "(" + f" {self.word} ".join(map(str, self.operands)) + ")"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.word, *(operand._key() for operand in self.operands))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class And(_Junction):
+    """True when all operands are, false when one is, else null."""
+
+    word: ClassVar[str] = "and"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Or(_Junction):
+    """True when one operand is, false when all are, else null."""
+
+    word: ClassVar[str] = "or"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Not(Expression):
+    """True when the operand is false, false when it is true, null when it is null."""
+
+    operand: Expression
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.operand, Expression):
+            raise TypeError(f"expected an expression, not {type(self.operand).__name__}")
+        _check_depth(self)
+
+    @property
+    def depth(self) -> int:
+        return 1 + self.operand.depth
+
+    def __str__(self) -> str:
+        return f"not ({self.operand})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("not", self.operand._key())
+
+
+class Visitor(ABC, Generic[T]):
+    """What :func:`fold` makes of each kind of node, from the leaves up."""
+
+    @abstractmethod
+    def visit_and(self, operands: list[T]) -> T: ...
+
+    @abstractmethod
+    def visit_or(self, operands: list[T]) -> T: ...
+
+    @abstractmethod
+    def visit_not(self, operand: T) -> T: ...
+
+    @abstractmethod
+    def visit_comparison(self, node: Comparison) -> T: ...
+
+    @abstractmethod
+    def visit_is_in(self, node: IsIn) -> T: ...
+
+    @abstractmethod
+    def visit_is_null(self, node: IsNull) -> T: ...
+
+    @abstractmethod
+    def visit_is_not_null(self, node: IsNotNull) -> T: ...
+
+    @abstractmethod
+    def visit_spatial(self, node: Spatial) -> T: ...
+
+
+def fold(expression: Expression, visitor: Visitor[T]) -> T:
+    """Visit every node of the tree, operands before what joins them, and return what the root gave."""
+    match expression:
+        case And():
+            return visitor.visit_and([fold(operand, visitor) for operand in expression.operands])
+        case Or():
+            return visitor.visit_or([fold(operand, visitor) for operand in expression.operands])
+        case Not():
+            return visitor.visit_not(fold(expression.operand, visitor))
+        case Comparison():
+            return visitor.visit_comparison(expression)
+        case IsIn():
+            return visitor.visit_is_in(expression)
+        case IsNull():
+            return visitor.visit_is_null(expression)
+        case IsNotNull():
+            return visitor.visit_is_not_null(expression)
+        case Spatial():
+            return visitor.visit_spatial(expression)
+    raise TypeError(f"expected an expression, not {type(expression).__name__}")
+
+
+def col(path: str | Sequence[str]) -> Column:
+    """A column by its dotted path, or by its path in parts where a name holds a dot itself.
+
+    >>> str((col("a.b") > 3) & col(["x.y"]).is_null())
+    '(a.b > 3 and x.y is null)'
+    """
+    return Column(tuple(path.split(".")) if isinstance(path, str) else tuple(path))
+
+
+def all_of(expressions: Sequence[Expression]) -> Expression:
+    """The conjunction of one or more expressions."""
+    return expressions[0] if len(expressions) == 1 else And(tuple(expressions))
+
+
+def any_of(expressions: Sequence[Expression]) -> Expression:
+    """The disjunction of one or more expressions."""
+    return expressions[0] if len(expressions) == 1 else Or(tuple(expressions))
+
+
+def operand_column(operand: Operand) -> Column:
+    """The column that an operand reads."""
+    return operand.column if isinstance(operand, VariantField) else cast(Column, operand)
+
+
+def literal_text(literal: Literal) -> str:
+    """A literal for people to read."""
+    return repr(literal) if isinstance(literal, str | bytes) else str(literal)
+
+
+def visible(name: str) -> str:
+    """``name`` with what would not print escaped."""
+    return name if name.isprintable() else repr(name)[1:-1]
+
+
+def _normal(expression: Expression, negate: bool) -> Expression:
+    match expression:
+        case And() | Or():
+            operands = tuple(_normal(operand, negate) for operand in expression.operands)
+            return And(operands) if isinstance(expression, And) != negate else Or(operands)
+        case Not():
+            return _normal(expression.operand, not negate)
+    if not negate:
+        return expression
+    match expression:
+        case Comparison():
+            return Comparison(expression.operand, NEGATED[expression.operator], expression.value)
+        case IsNull():
+            return IsNotNull(expression.operand)
+        case IsNotNull():
+            return IsNull(expression.operand)
+        case Spatial(operation="intersects"):
+            return Spatial(expression.column, "disjoint", expression.geometry)
+        case Spatial(operation="disjoint"):
+            return Spatial(expression.column, "intersects", expression.geometry)
+    return Not(expression)
+
+
+class _Paths(Visitor[list[tuple[str, ...]]]):
+    def visit_and(self, operands: list[list[tuple[str, ...]]]) -> list[tuple[str, ...]]:
+        return list(chain.from_iterable(operands))
+
+    visit_or = visit_and
+
+    def visit_not(self, operand: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        return operand
+
+    def visit_comparison(self, node: Comparison | IsIn | IsNull | IsNotNull) -> list[tuple[str, ...]]:
+        return [operand_column(node.operand).path]
+
+    visit_is_in = visit_is_null = visit_is_not_null = visit_comparison
+
+    def visit_spatial(self, node: Spatial) -> list[tuple[str, ...]]:
+        return [node.column.path]
+
+
+def _column_path(path: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(path, str) or not path or not all(isinstance(name, str) for name in path):
+        raise TypeError("a column's path is a non-empty sequence of names")
+    return tuple(path)
+
+
+def _check_operand(operand: Operand) -> None:
+    if not isinstance(operand, Operand):
+        raise TypeError(f"expected a column or a variant field, not {type(operand).__name__}")
+
+
+def _check_depth(expression: Expression) -> None:
+    if expression.depth > MAX_DEPTH:
+        raise ValueError(f"the expression nests And, Or and Not more than {MAX_DEPTH} levels deep")

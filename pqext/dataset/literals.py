@@ -1,0 +1,298 @@
+"""Literals of expressions: their canonical form, and the comparison value they have for a column.
+
+An expression holds a literal in canonical form, one Python type a kind of value, so that equal literals
+are equal objects. :func:`to_value` turns it into what statistics and arrays are compared with, or says
+that column and literal do not compare. Values out of a column's range are kept as they are: nothing wraps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.annotations import for_logical
+from pqext.core.predicate import Value
+from pqext.core.schema import SchemaNode
+
+Literal: TypeAlias = bool | int | float | Decimal | str | bytes | UUID | date | time | datetime | pa.Scalar
+"""A canonical literal. Datetimes are naive or in UTC; timestamps and times that Python's types cannot hold
+(nanoseconds, far years) are Arrow scalars, as are no other values."""
+
+NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+"""Nanoseconds in each of Arrow's time units."""
+
+MAX_EXPONENT = 1000
+"""Decimals lie between 10**-1000 and 10**1000, integers below 2**3000: beyond every column, cheap to compare."""
+
+_DAY = 86_400 * NANOSECONDS["s"]
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def canonical(value: Any) -> Literal:
+    """The canonical form of a Python, numpy, pandas or Arrow scalar.
+
+    Raises ``ValueError`` for nulls and for values out of range, ``TypeError`` for what is not a literal.
+    """
+    if value is None:
+        raise ValueError("null compares with nothing: use is_null() or is_not_null()")
+    if isinstance(value, pa.Scalar):
+        return _from_arrow(value)
+    if isinstance(value, np.datetime64):
+        return _from_datetime64(value)
+    if isinstance(value, np.generic) and not isinstance(value, np.longdouble):
+        value = value.item()
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if value.bit_length() > 3 * MAX_EXPONENT:
+            raise ValueError(f"integer literal beyond 2**{3 * MAX_EXPONENT}")
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    if isinstance(value, str):
+        value.encode()  # lone surrogates are no text: UnicodeEncodeError is a ValueError
+        return str(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, UUID):
+        return value
+    if isinstance(value, datetime):
+        return _from_datetime(value)
+    if isinstance(value, date):
+        return value
+    if isinstance(value, time):
+        if value.tzinfo is not None:
+            raise TypeError("a time of day with a timezone compares with no column")
+        return value.replace(fold=0)
+    raise TypeError(f"{type(value).__name__} is not a literal")
+
+
+def key(literal: Literal) -> tuple[str, str]:
+    """What tells literals apart: type and text, so that ``1``, ``1.0`` and ``True`` differ and NaN is itself."""
+    if isinstance(literal, pa.Scalar):
+        return (str(literal.type), str(literal.value))
+    return (type(literal).__name__, repr(literal))
+
+
+def timestamp_nanoseconds(literal: datetime | pa.Scalar) -> int:
+    """Nanoseconds since the Unix epoch of a canonical timestamp."""
+    if isinstance(literal, datetime):
+        days = literal.toordinal() - _EPOCH
+        return days * _DAY + time_nanoseconds(literal.time())
+    nanoseconds: int = literal.value * NANOSECONDS[literal.type.unit]
+    return nanoseconds
+
+
+def time_nanoseconds(literal: time | pa.Scalar) -> int:
+    """Nanoseconds since midnight of a canonical time of day."""
+    if isinstance(literal, time):
+        seconds = (literal.hour * 60 + literal.minute) * 60 + literal.second
+        return seconds * NANOSECONDS["s"] + literal.microsecond * NANOSECONDS["us"]
+    nanoseconds: int = literal.value * NANOSECONDS[literal.type.unit]
+    return nanoseconds
+
+
+def timestamp_literal(nanoseconds: int, utc: bool) -> datetime | pa.Scalar:
+    """The canonical timestamp that is ``nanoseconds`` from the Unix epoch, in UTC or without a timezone."""
+    zone = UTC if utc else None
+    days, rest = divmod(nanoseconds, _DAY)
+    if nanoseconds % 1000 == 0 and 1 <= days + _EPOCH <= date.max.toordinal():
+        return datetime.combine(date.fromordinal(days + _EPOCH), _time_of_day(rest), zone)
+    for unit in ("ns", "us", "ms", "s"):
+        if nanoseconds % NANOSECONDS[unit] == 0 and -(1 << 63) <= nanoseconds // NANOSECONDS[unit] < 1 << 63:
+            return pa.scalar(nanoseconds // NANOSECONDS[unit], pa.timestamp(unit, "UTC" if utc else None))
+    raise ValueError("timestamp out of range")
+
+
+def time_literal(nanoseconds: int) -> time | pa.Scalar:
+    """The canonical time of day that is ``nanoseconds`` after midnight."""
+    if not 0 <= nanoseconds < _DAY:
+        raise ValueError("a time of day lies between midnight and midnight")
+    return pa.scalar(nanoseconds, pa.time64("ns")) if nanoseconds % 1000 else _time_of_day(nanoseconds)
+
+
+def _time_of_day(nanoseconds: int) -> time:
+    seconds, rest = divmod(nanoseconds, NANOSECONDS["s"])
+    return time(seconds // 3600, seconds // 60 % 60, seconds % 60, rest // 1000)
+
+
+def _from_arrow(scalar: pa.Scalar) -> Literal:
+    if not scalar.is_valid:
+        return canonical(None)
+    type = scalar.type
+    if pa.types.is_timestamp(type):
+        return timestamp_literal(scalar.value * NANOSECONDS[type.unit], type.tz is not None)
+    if pa.types.is_time(type):
+        return time_literal(scalar.value * NANOSECONDS[type.unit])
+    if pa.types.is_nested(type) or pa.types.is_duration(type) or pa.types.is_interval(type):
+        raise TypeError(f"an Arrow scalar of type {type} is not a literal")
+    try:
+        return canonical(scalar.as_py())
+    except OverflowError as error:
+        raise ValueError(f"{type} literal out of range") from error
+
+
+def _from_datetime64(value: np.datetime64) -> Literal:
+    if np.isnat(value):
+        return canonical(None)
+    unit, count = np.datetime_data(value.dtype)
+    if unit in ("Y", "M", "W", "D"):
+        days = int(value.astype("datetime64[D]").astype(np.int64))
+        if not 1 <= days + _EPOCH <= date.max.toordinal():
+            raise ValueError("date out of range")
+        return date.fromordinal(days + _EPOCH)
+    nanoseconds = {**NANOSECONDS, "m": 60 * NANOSECONDS["s"], "h": 3600 * NANOSECONDS["s"]}.get(unit)
+    if nanoseconds is None:
+        raise TypeError(f"datetime64[{unit}] is finer than any column")
+    return timestamp_literal(int(value.astype(np.int64)) * count * nanoseconds, utc=False)
+
+
+def _from_datetime(value: datetime) -> Literal:
+    if value != value:  # pandas.NaT
+        return canonical(None)
+    extra = int(getattr(value, "nanosecond", 0))  # of a pandas.Timestamp
+    plain = datetime.combine(
+        date(value.year, value.month, value.day),
+        time(value.hour, value.minute, value.second, value.microsecond),
+        value.tzinfo,
+    ).replace(fold=value.fold)
+    if plain.utcoffset() is not None:
+        try:
+            plain = plain.astimezone(UTC)
+        except OverflowError as error:
+            raise ValueError("datetime out of range") from error
+    else:
+        plain = plain.replace(tzinfo=None, fold=0)
+    if extra:
+        return timestamp_literal(timestamp_nanoseconds(plain) + extra, plain.tzinfo is not None)
+    return plain
+
+
+def _decimal(value: Decimal) -> Decimal | float:
+    if not value.is_finite():
+        if value.is_snan():
+            raise ValueError("a signalling NaN is not a literal")
+        return float(value)
+    if abs(value.adjusted()) > MAX_EXPONENT or len(value.as_tuple().digits) > MAX_EXPONENT:
+        raise ValueError(f"decimal literal beyond 10**{MAX_EXPONENT}")
+    return Decimal(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a column's values are, as far as comparing goes; ``uuid`` is any binary of 16 bytes.
+
+    ``utc`` is of timestamps only: instants when true, wall-clock times without a timezone when false.
+    """
+
+    name: str
+    utc: bool = False
+
+    def __str__(self) -> str:
+        if self.name == "uuid":
+            return "binary or UUID"
+        if self.name != "timestamp":
+            return self.name
+        return "timestamp in UTC" if self.utc else "timestamp without timezone"
+
+
+def kind_of_node(node: SchemaNode) -> Kind | None:
+    """The kind of a column in a file's schema; None when its values compare with nothing.
+
+    It is the kind of the Arrow type that shows the column, so that statistics and values are asked alike.
+    """
+    if not node.is_leaf or for_logical(node.logical_name) is not None:
+        return None
+    return kind_of_arrow(node.leaf_type.arrow_type())
+
+
+def kind_of_arrow(type: pa.DataType) -> Kind | None:
+    """The kind of an Arrow array; None when its values compare with nothing."""
+    types = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        return kind_of_arrow(type.storage_type)
+    if types.is_dictionary(type) or types.is_run_end_encoded(type):
+        return kind_of_arrow(type.value_type)
+    if types.is_timestamp(type):
+        return Kind("timestamp", type.tz is not None)
+    for is_kind, name in (
+        (types.is_boolean, "boolean"),
+        (types.is_integer, "integer"),
+        (types.is_floating, "float"),
+        (types.is_decimal, "decimal"),
+        (types.is_date, "date"),
+        (types.is_time, "time"),
+        (types.is_null, "null"),
+    ):
+        if is_kind(type):
+            return Kind(name)
+    if types.is_string(type) or types.is_large_string(type) or types.is_string_view(type):
+        return Kind("string")
+    if types.is_fixed_size_binary(type):
+        return Kind("uuid" if type.byte_width == 16 else "binary")
+    if types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type):
+        return Kind("binary")
+    return None
+
+
+def to_value(literal: Literal, kind: Kind, column: str) -> Value:
+    """The comparison value of ``literal`` for a column of ``kind``, in the form of ``pqext.core.predicate``.
+
+    Numbers stay the numbers they are, whatever the column's width. Raises ``TypeError`` naming ``column``
+    when the two do not compare: text is never parsed, booleans are no numbers, and a timestamp without a
+    timezone is no instant.
+    """
+    name = kind.name
+    if name == "null":
+        return False
+    if name in ("integer", "float", "decimal"):
+        if isinstance(literal, int | float | Decimal) and not isinstance(literal, bool):
+            return literal
+    elif name == "boolean":
+        if isinstance(literal, bool):
+            return literal
+    elif name == "string":
+        if isinstance(literal, str):
+            return literal.encode()
+    elif name in ("binary", "uuid"):
+        if isinstance(literal, bytes):
+            return literal
+        if name == "uuid" and isinstance(literal, UUID):
+            return literal.bytes
+    elif name == "date":
+        if isinstance(literal, date) and not isinstance(literal, datetime):
+            return literal.toordinal() - _EPOCH
+    elif name == "time":
+        if isinstance(literal, time) or (isinstance(literal, pa.Scalar) and pa.types.is_time(literal.type)):
+            return time_nanoseconds(literal)
+    elif name == "timestamp":
+        value = _timestamp_value(literal, kind.utc)
+        if value is not None:
+            return value
+    raise TypeError(f"column {column} holds {kind} values, which do not compare with {_describe(literal)}")
+
+
+def _timestamp_value(literal: Literal, utc: bool) -> int | None:
+    if isinstance(literal, datetime):
+        return timestamp_nanoseconds(literal) if (literal.tzinfo is not None) == utc else None
+    if isinstance(literal, date):
+        return None if utc else (literal.toordinal() - _EPOCH) * _DAY
+    if isinstance(literal, pa.Scalar) and pa.types.is_timestamp(literal.type):
+        return timestamp_nanoseconds(literal) if (literal.type.tz is not None) == utc else None
+    return None
+
+
+def _describe(literal: Literal) -> str:
+    if isinstance(literal, pa.Scalar):
+        return f"{literal} ({literal.type})"
+    if isinstance(literal, datetime):
+        return f"{literal.isoformat()} (datetime {'in UTC' if literal.tzinfo else 'without timezone'})"
+    return f"{literal!r} ({type(literal).__name__})"

@@ -1,0 +1,72 @@
+"""Which row groups of a file can hold rows that a filter keeps, from statistics alone.
+
+"Cannot match" is a proof; everything unknown may match. The answer reads: And needs all its operands, Or one,
+a leaf all its questions, each put to the statistics of a leaf column or to the handler of an annotation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pqext.core.annotations import for_logical
+from pqext.core.predicate import IsNotNull, IsNull, may_match
+from pqext.dataset.binding import AllOf, AnyOf, Bound, Leaf, Question
+
+if TYPE_CHECKING:
+    from pqext.core.reader import RowGroup
+    from pqext.core.schema import SchemaNode
+
+
+def row_group_may_match(bound: Bound, row_group: RowGroup) -> bool:
+    """Can a row of ``row_group`` be true? False only when its statistics prove that none is."""
+    match bound:
+        case AllOf():
+            return all(row_group_may_match(operand, row_group) for operand in bound.operands)
+        case AnyOf():
+            return any(row_group_may_match(operand, row_group) for operand in bound.operands)
+    return all(_answer(bound.node, row_group, question) for question in bound.questions)
+
+
+def refusal(bound: Bound, row_group: RowGroup) -> str | None:
+    """Why no row of ``row_group`` can be true, for people to read; None when one may be."""
+    match bound:
+        case AllOf():
+            return next(filter(None, (refusal(operand, row_group) for operand in bound.operands)), None)
+        case AnyOf():
+            reasons = [refusal(operand, row_group) for operand in bound.operands]
+            return None if None in reasons else "; ".join(dict.fromkeys(filter(None, reasons)))
+    if row_group_may_match(bound, row_group):
+        return None
+    return f"{bound.expression} is true of no row{_known(bound, row_group)}"
+
+
+def _answer(node: SchemaNode, row_group: RowGroup, question: Question) -> bool:
+    if isinstance(question, IsNull | IsNotNull):
+        return _answer_null(node, row_group, question)
+    annotation = for_logical(node.logical_name)
+    if annotation is not None:
+        return annotation.load().may_match(node, row_group, question)
+    return may_match(question, row_group.chunk(node).bounds())
+
+
+def _answer_null(node: SchemaNode, row_group: RowGroup, question: IsNull | IsNotNull) -> bool:
+    """A group is null where all of its leaves are: a leaf without nulls proves that the group has none."""
+    for leaf in node.leaves():
+        if leaf.max_repetition_level:
+            continue  # an entry of a list is not a row
+        if leaf.max_definition_level == node.max_definition_level:
+            return may_match(question, row_group.chunk(leaf).bounds())
+        if isinstance(question, IsNull) and not may_match(question, row_group.chunk(leaf).bounds()):
+            return False
+    return True
+
+
+def _known(leaf: Leaf, row_group: RowGroup) -> str:
+    if not leaf.node.is_leaf:
+        return ""
+    bounds = row_group.chunk(leaf.node).bounds()
+    if bounds.all_null:
+        return ": all values are null"
+    if bounds.minimum is None or bounds.maximum is None:
+        return ""
+    return f": values lie between {bounds.minimum!r} and {bounds.maximum!r}"
