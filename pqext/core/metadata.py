@@ -428,7 +428,7 @@ class FileMetaData(Struct):
     row_groups: Sequence[RowGroup] = field(4, [RowGroup], lazy=True)
     key_value_metadata: Sequence[KeyValue] | None = field(5, [KeyValue], default=None)
     created_by: str | None = field(6, "string", default=None)
-    column_orders: Sequence[ColumnOrder] | None = field(7, [ColumnOrder], default=None)
+    column_orders: Sequence[ColumnOrder] | None = field(7, [ColumnOrder], default=None, lazy=True)
     encryption_algorithm: EncryptionAlgorithm | None = field(8, EncryptionAlgorithm, default=None)
     footer_signing_key_metadata: bytes | None = field(9, "binary", default=None)
 

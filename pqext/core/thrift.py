@@ -166,14 +166,14 @@ class LazyStructs(Sequence[T]):
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
 
-    def encoded(self) -> Iterator[bytes | memoryview]:
-        """The serialised elements in order."""
-        if not self._decoded:
-            yield self._index.raw(0, len(self))
-            return
-        for position in range(len(self)):
-            element = self._decoded.get(position)
-            yield self._index.raw(position, position + 1) if element is None else encode(element)
+    def encoded(self) -> Iterator[bytes]:
+        """The serialised elements in order, those not decoded in runs."""
+        done = 0
+        for position in sorted(self._decoded):
+            yield self._index.raw(done, position)
+            yield encode(self._decoded[position])
+            done = position + 1
+        yield self._index.raw(done, len(self))
 
 
 class Struct(metaclass=StructMeta):
@@ -219,7 +219,7 @@ class Union(Struct):
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)
-        if sum(getattr(self, declared.name) is not None for declared in self.fields) > 1:
+        if len(values.keys() - {"unknown"}) > 1:
             raise TypeError(f"{type(self).__name__} takes one member, got {', '.join(values)}")
 
     @property
@@ -233,7 +233,10 @@ _accelerated = getattr(TCompactProtocolAccelerated(TMemoryBuffer()), "_fast_enco
 
 
 def encode(struct: Struct) -> bytes:
-    """Serialise ``struct``; raises ``ValueError`` or ``TypeError`` where a field is missing or of the wrong type."""
+    """Serialise ``struct``.
+
+    Raises ``ValueError`` or ``TypeError`` where a field is missing, out of range or of the wrong type.
+    """
     if is_plain(struct) and _accelerated is not None:
         try:
             return bytes(_accelerated(struct, [type(struct), struct.thrift_spec]))
@@ -288,14 +291,10 @@ def _write_value(protocol: TCompactProtocol, type: Any, value: Any) -> None:
     elif type == "bool":
         protocol.writeBool(value)
     elif type == "i8":
-        protocol.writeByte(value)
+        protocol.writeByte(int(value))
     elif type == "double":
         protocol.writeDouble(value)
     elif type == "string" or type == "binary":
         protocol.writeBinary(value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value)
-    elif type == "i64":
-        protocol.writeI64(value)
-    elif type == "i16":
-        protocol.writeI16(value)
     else:
-        protocol.writeI32(value)
+        protocol.writeI64(int(value))  # integers of 16 to 64 bits are written alike

@@ -21,11 +21,12 @@ class StructIndex:
     def raw(self, start: int, stop: int) -> bytes: ...
 
 def decode(
-    cls: type[T], buffer: Any, offset: int = 0, limits: Limits = ..., base: int = 0
+    cls: type[T], buffer: Any, offset: int = 0, limits: Limits = ..., base: int = 0, path: str | None = None
 ) -> tuple[T, int]:
     """Read one structure from ``offset`` in a bytes-like object; returns it and the offset behind it.
 
-    Raises ``CorruptFileError`` or ``LimitError`` whose ``offset`` is ``base`` plus the place in the buffer.
+    Raises ``CorruptFileError`` or ``LimitError`` whose ``offset`` is ``base`` plus the place in the buffer
+    and whose ``path`` is the one given.
     Lazy lists keep the buffer alive and read from it later.
     """
 
@@ -35,4 +36,7 @@ def scan_fields(
     """The fields of one structure of any class: id, wire type, offsets of header, value and what follows."""
 
 def is_plain(struct: Any) -> bool:
-    """Is ``struct`` whole, without unknown fields and lazy lists below it? Raises where a field is missing."""
+    """Is ``struct`` free of unknown fields and lazy lists, itself and below?
+
+    Raises ``ValueError`` or ``TypeError`` where a field is missing, out of range or of the wrong type.
+    """

@@ -6,6 +6,7 @@ input by one with the bytes that are left.
 """
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.list cimport PyList_New, PyList_SET_ITEM
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
@@ -15,6 +16,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from enum import IntEnum
+from operator import index
 from types import MemberDescriptorType
 
 from pqext.core.errors import CorruptFileError, LimitError
@@ -117,8 +119,11 @@ cdef struct Cursor:
     const uint8_t *p
     const uint8_t *end
     int64_t base
-    int64_t elements      # what is left of the budget
+    int64_t elements      # what is left of max_elements
+    int64_t max_elements
     int max_depth
+    int status
+    PyObject *path        # of the file, for errors; `Data` owns it
 
 
 cdef class Plan:
@@ -219,15 +224,6 @@ cdef inline int read_varint(Cursor *c, uint64_t *value) noexcept nogil:
     return TRUNCATED
 
 
-cdef inline int skip_varint(Cursor *c) noexcept nogil:
-    cdef const uint8_t *last = c.end if c.end - c.p < 10 else c.p + 10
-    while c.p < last:
-        c.p += 1
-        if c.p[-1] < 0x80:
-            return DONE
-    return TRUNCATED if c.p == c.end else BAD_VARINT
-
-
 cdef inline int read_size(Cursor *c, Py_ssize_t *size) noexcept nogil:
     """A length in bytes or elements, which cannot exceed the bytes that are left."""
     cdef uint64_t value
@@ -289,97 +285,150 @@ cdef inline int read_header(Cursor *c, int *wire, int *id) noexcept nogil:
     return TOO_MANY if c.elements < 0 else DONE
 
 
-cdef int skip_struct(Cursor *c, int depth) noexcept nogil:
-    cdef int status, wire, id = 0
+cdef inline const uint8_t *stop_at(Cursor *c, const uint8_t *p, int status) noexcept nogil:
+    c.p = p
+    c.status = status
+    return NULL
+
+
+# The skipping functions keep their place in a register: they take it and return the place behind what they
+# skipped, or NULL with the place and the reason in the cursor.
+
+cdef inline const uint8_t *skip_varint(Cursor *c, const uint8_t *p) noexcept nogil:
+    cdef const uint8_t *last = c.end if c.end - p < 10 else p + 10
+    while p < last:
+        p += 1
+        if p[-1] < 0x80:
+            return p
+    return stop_at(c, p, TRUNCATED if p == c.end else BAD_VARINT)
+
+
+cdef inline const uint8_t *skip_fixed(Cursor *c, const uint8_t *p, Py_ssize_t size) noexcept nogil:
+    if size > c.end - p:
+        return stop_at(c, p, TRUNCATED)
+    return p + size
+
+
+cdef inline const uint8_t *skip_binary(Cursor *c, const uint8_t *p) noexcept nogil:
+    cdef uint64_t size
+    if p < c.end and p[0] < 0x80:
+        size = p[0]
+        p += 1
+    else:
+        c.p = p
+        c.status = read_varint(c, &size)
+        if c.status != DONE:
+            return NULL
+        p = c.p
+    if size > <uint64_t> (c.end - p):
+        return stop_at(c, p, TRUNCATED)
+    return p + size
+
+
+cdef const uint8_t *skip_struct(Cursor *c, const uint8_t *p, int depth) noexcept nogil:
+    cdef uint8_t byte, wire
+    cdef int64_t fields = 0
     if depth >= c.max_depth:
-        return TOO_DEEP
-    while True:
-        status = read_header(c, &wire, &id)
-        if status != DONE or wire == STOP:
-            return status
-        if wire > FALSE:
-            status = skip_value(c, wire, depth + 1)
-            if status != DONE:
-                return status
+        return stop_at(c, p, TOO_DEEP)
+    while p != NULL:
+        if p >= c.end:
+            return stop_at(c, p, TRUNCATED)
+        byte = p[0]
+        p += 1
+        if byte == STOP:
+            c.elements -= fields
+            return p if c.elements >= 0 else stop_at(c, p, TOO_MANY)
+        fields += 1
+        wire = byte & 15
+        if byte < 16:
+            p = skip_varint(c, p)
+            if p == NULL:
+                break
+        if I16 <= wire <= I64:
+            p = skip_varint(c, p)
+        elif wire == BINARY:
+            p = skip_binary(c, p)
+        elif wire > FALSE:
+            p = skip_value(c, p, wire, depth + 1)
+        elif wire == STOP:
+            return stop_at(c, p, BAD_TYPE)
+    return NULL
 
 
-cdef int skip_values(Cursor *c, int wire, Py_ssize_t count, int depth) noexcept nogil:
+cdef const uint8_t *skip_values(Cursor *c, const uint8_t *p, int wire, Py_ssize_t count, int depth) noexcept nogil:
     """The elements of a list, in which a boolean takes a byte."""
     cdef Py_ssize_t i
-    cdef int status
     if wire <= BYTE:
-        if count and wire == STOP:
-            return BAD_TYPE
-        if count > c.end - c.p:
-            return TRUNCATED
-        c.p += count
-        return DONE
+        return stop_at(c, p, BAD_TYPE) if count and wire == STOP else skip_fixed(c, p, count)
     for i in range(count):
-        status = skip_value(c, wire, depth)
-        if status != DONE:
-            return status
-    return DONE
+        p = skip_value(c, p, wire, depth)
+        if p == NULL:
+            break
+    return p
 
 
-cdef int skip_value(Cursor *c, int wire, int depth) noexcept nogil:
-    cdef Py_ssize_t count
-    cdef int status, key, value
+cdef const uint8_t *skip_value(Cursor *c, const uint8_t *p, int wire, int depth) noexcept nogil:
+    cdef Py_ssize_t count = 0
+    cdef int element = 0
     if I16 <= wire <= I64:
-        return skip_varint(c)
+        return skip_varint(c, p)
     if wire == BINARY:
-        status = read_size(c, &count)
-        if status == DONE:
-            c.p += count
-        return status
+        return skip_binary(c, p)
     if wire == STRUCT:
-        return skip_struct(c, depth)
+        return skip_struct(c, p, depth)
     if wire == LIST or wire == SET:
         if depth >= c.max_depth:
-            return TOO_DEEP
-        status = read_list(c, &value, &count)
-        return skip_values(c, value, count, depth + 1) if status == DONE else status
+            return stop_at(c, p, TOO_DEEP)
+        c.p = p
+        c.status = read_list(c, &element, &count)
+        return skip_values(c, c.p, element, count, depth + 1) if c.status == DONE else NULL
     if wire == MAP:
-        return skip_map(c, depth)
-    if wire == BYTE or wire == DOUBLE or wire == UUID:
-        count = 1 if wire == BYTE else 8 if wire == DOUBLE else 16
-        if count > c.end - c.p:
-            return TRUNCATED
-        c.p += count
-        return DONE
-    return BAD_TYPE
+        return skip_map(c, p, depth)
+    if wire == BYTE:
+        return skip_fixed(c, p, 1)
+    if wire == DOUBLE:
+        return skip_fixed(c, p, 8)
+    if wire == UUID:
+        return skip_fixed(c, p, 16)
+    return stop_at(c, p, BAD_TYPE)
 
 
-cdef int skip_map(Cursor *c, int depth) noexcept nogil:
-    cdef Py_ssize_t count, i
-    cdef int status, key, value
+cdef const uint8_t *skip_map(Cursor *c, const uint8_t *p, int depth) noexcept nogil:
+    cdef Py_ssize_t count = 0, i
+    cdef int types
     if depth >= c.max_depth:
-        return TOO_DEEP
-    status = read_size(c, &count)
-    if status != DONE or count == 0:
-        return status
-    if c.p >= c.end:
-        return TRUNCATED
-    key = c.p[0] >> 4
-    value = c.p[0] & 15
-    c.p += 1
+        return stop_at(c, p, TOO_DEEP)
+    c.p = p
+    c.status = read_size(c, &count)
+    if c.status != DONE:
+        return NULL
+    p = c.p
+    if count == 0:
+        return p
+    if p >= c.end:
+        return stop_at(c, p, TRUNCATED)
+    types = p[0]
+    p += 1
     c.elements -= 2 * count
     if c.elements < 0:
-        return TOO_MANY
+        return stop_at(c, p, TOO_MANY)
     for i in range(count):
-        status = skip_values(c, key, 1, depth + 1)
-        if status == DONE:
-            status = skip_values(c, value, 1, depth + 1)
-        if status != DONE:
-            return status
-    return DONE
+        p = skip_values(c, p, types >> 4, 1, depth + 1)
+        if p != NULL:
+            p = skip_values(c, p, types & 15, 1, depth + 1)
+        if p == NULL:
+            break
+    return p
 
 
 cdef class Data:
-    """Holds a buffer that lazy lists read from."""
+    """Holds the buffer that a cursor moves in, and that lazy lists read from later."""
     cdef Py_buffer view
     cdef bint held
+    cdef object path
 
-    def __cinit__(self, object source):
+    def __cinit__(self, object source, object path):
+        self.path = path
         PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
         self.held = True
 
@@ -388,15 +437,19 @@ cdef class Data:
             PyBuffer_Release(&self.view)
 
 
-cdef int fail(Cursor *c, int status, Plan plan, str name) except -1:
-    where = f"{plan.cls.__name__}.{name}" if name else plan.cls.__name__
-    error = LimitError if status == TOO_DEEP or status == TOO_MANY else CorruptFileError
-    raise error(f"{where}: {MESSAGES[status]}", offset=c.base + (c.p - c.start))
+cdef object error_for(Cursor *c, str where):
+    error = LimitError if c.status == TOO_DEEP or c.status == TOO_MANY else CorruptFileError
+    return error(f"{where}: {MESSAGES[c.status]}", path=<object> c.path, offset=c.base + (c.p - c.start))
 
 
-cdef int corrupt(Cursor *c, Plan plan, str name, str message) except -1:
-    where = f"{plan.cls.__name__}.{name}" if name else plan.cls.__name__
-    raise CorruptFileError(f"{where}: {message}", offset=c.base + (c.p - c.start))
+cdef int fail(Cursor *c, int status, Plan plan, object field) except -1:
+    c.status = status
+    raise error_for(c, plan.cls.__name__ if field is None else f"{plan.cls.__name__}.{field}")
+
+
+cdef int corrupt(Cursor *c, Plan plan, object field, str message) except -1:
+    where = plan.cls.__name__ if field is None else f"{plan.cls.__name__}.{field}"
+    raise CorruptFileError(f"{where}: {message}", path=<object> c.path, offset=c.base + (c.p - c.start))
 
 
 cdef object read_value(Cursor *c, Plan plan, FieldPlan *field, Data data, int depth):
@@ -407,26 +460,25 @@ cdef object read_value(Cursor *c, Plan plan, FieldPlan *field, Data data, int de
     cdef double number
     cdef int status = DONE
     cdef object result
-    cdef str name = <str> plan.names[field.position]
     if field.form == AS_INT or field.form == AS_ENUM:
         if field.bits == 8:
             if c.p >= c.end:
-                fail(c, TRUNCATED, plan, name)
+                fail(c, TRUNCATED, plan, plan.names[field.position])
             c.p += 1
             return <int> (<signed char> c.p[-1])
         status = read_varint(c, &raw)
         if status != DONE:
-            fail(c, status, plan, name)
+            fail(c, status, plan, plan.names[field.position])
         value = unzigzag(raw)
         if field.bits < 64 and (value >> (field.bits - 1)) != (value >> 63):
-            corrupt(c, plan, name, f"{value} does not fit {field.bits} bits")
+            corrupt(c, plan, plan.names[field.position], f"{value} does not fit {field.bits} bits")
         if field.form == AS_ENUM and 0 <= value < field.names and field.members[value] != NULL:
             return <object> field.members[value]
         return value
     if field.form == AS_BINARY or field.form == AS_STRING:
         status = read_size(c, &size)
         if status != DONE:
-            fail(c, TRUNCATED if status == BAD_COUNT else status, plan, name)
+            fail(c, TRUNCATED if status == BAD_COUNT else status, plan, plan.names[field.position])
         c.p += size
         if field.form == AS_BINARY:
             return PyBytes_FromStringAndSize(<const char *> c.p - size, size)
@@ -435,30 +487,29 @@ cdef object read_value(Cursor *c, Plan plan, FieldPlan *field, Data data, int de
         return read_struct(c, <Plan> field.child, data, depth)
     if field.form == AS_DOUBLE:
         if c.end - c.p < 8:
-            fail(c, TRUNCATED, plan, name)
+            fail(c, TRUNCATED, plan, plan.names[field.position])
         memcpy(&number, c.p, 8)  # little-endian, as the machines this runs on
         c.p += 8
         return number
     if c.p >= c.end:
-        fail(c, TRUNCATED, plan, name)
+        fail(c, TRUNCATED, plan, plan.names[field.position])
     c.p += 1
     if c.p[-1] > FALSE:
-        corrupt(c, plan, name, f"byte {c.p[-1]} is not a boolean")
+        corrupt(c, plan, plan.names[field.position], f"byte {c.p[-1]} is not a boolean")
     return c.p[-1] == TRUE
 
 
 cdef object read_elements(Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t count, Data data, int depth):
-    cdef str name = <str> plan.names[field.position]
     cdef Py_ssize_t i
     cdef list values
     cdef object value
-    cdef StructIndex index
+    cdef StructIndex positions
     if field.form == AS_STRUCT and count > (c.end - c.p) // (<Plan> field.child).min_size:
-        fail(c, BAD_COUNT, plan, name)
+        fail(c, BAD_COUNT, plan, plan.names[field.position])
     if field.lazy:
-        index = StructIndex.__new__(StructIndex)
-        index.build(c, plan, field, count, data, depth)
-        return plan.lazy(index)
+        positions = StructIndex.__new__(StructIndex)
+        positions.build(c, plan, field, count, data, depth)
+        return plan.lazy(positions)
     values = PyList_New(count)
     for i in range(count):
         value = read_value(c, plan, field, data, depth)
@@ -470,10 +521,11 @@ cdef object read_elements(Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t cou
 cdef object read_struct(Cursor *c, Plan plan, Data data, int depth):
     cdef object struct = allocate(plan.cls)
     cdef uint64_t seen = 0, missing
-    cdef int status, wire, element = 0, id = 0, i
+    cdef int status, wire = 0, element = 0, id = 0, i
     cdef Py_ssize_t count = 0
     cdef FieldPlan *field
     cdef const uint8_t *value_start
+    cdef const uint8_t *value_end
     cdef object value
     cdef list unknown = None
     cdef bint known
@@ -494,7 +546,7 @@ cdef object read_struct(Cursor *c, Plan plan, Data data, int depth):
                 if known:
                     status = read_list(c, &element, &count)
                     if status != DONE:
-                        fail(c, status, plan, <str> plan.names[field.position])
+                        fail(c, status, plan, plan.names[field.position])
                     known = count == 0 or element == field.wire or (field.form == AS_BOOL and element == FALSE)
                     if known:
                         value = read_elements(c, plan, field, count, data, depth + 1)
@@ -511,9 +563,10 @@ cdef object read_struct(Cursor *c, Plan plan, Data data, int depth):
             continue
         c.p = value_start
         if wire > FALSE:
-            status = skip_value(c, wire, depth + 1)
-            if status != DONE:
-                fail(c, status, plan, f"field {id}")
+            value_end = skip_value(c, value_start, wire, depth + 1)
+            if value_end == NULL:
+                fail(c, c.status, plan, f"field {id}")
+            c.p = value_end
         if unknown is None:
             unknown = []
         unknown.append((id, wire, PyBytes_FromStringAndSize(<const char *> value_start, c.p - value_start)))
@@ -521,10 +574,10 @@ cdef object read_struct(Cursor *c, Plan plan, Data data, int depth):
     for i in range(plan.field_count):
         if not (seen >> i) & 1:
             if (missing >> i) & 1:
-                corrupt(c, plan, <str> plan.names[i], "a required field is missing")
+                corrupt(c, plan, plan.names[i], "a required field is missing")
             slot_set(plan.slots[i], struct, None)
-    if plan.is_union and seen == 0 and unknown is None:
-        corrupt(c, plan, None, "a union without a member")
+    if plan.is_union and (seen & (seen - 1) if seen else unknown is None):
+        corrupt(c, plan, None, "a union needs exactly one member")
     slot_set(plan.unknown, struct, () if unknown is None else tuple(unknown))
     return struct
 
@@ -543,7 +596,7 @@ cdef class StructIndex:
 
     cdef int build(self, Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t count, Data data, int depth) except -1:
         cdef Py_ssize_t i
-        cdef int status = DONE
+        cdef const uint8_t *p
         self.data = data
         self.plan = <Plan> field.child
         self.depth = depth
@@ -552,14 +605,16 @@ cdef class StructIndex:
         if self.offsets == NULL:
             raise MemoryError
         with nogil:
+            p = c.p
             for i in range(count):
-                self.offsets[i] = c.p - c.start
-                status = skip_struct(c, depth)
-                if status != DONE:
+                self.offsets[i] = p - c.start
+                p = skip_struct(c, p, depth)
+                if p == NULL:
                     break
-        if status != DONE:
-            fail(c, status, plan, f"{plan.names[field.position]}[{i}]")
-        self.offsets[count] = c.p - c.start
+        if p == NULL:
+            fail(c, c.status, plan, f"{plan.names[field.position]}[{i}]")
+        c.p = p
+        self.offsets[count] = p - c.start
         self.limits = c[0]
         return 0
 
@@ -581,6 +636,7 @@ cdef class StructIndex:
         cdef Cursor c = self.limits
         c.p = c.start + self.offsets[position]
         c.end = c.start + self.offsets[position + 1]
+        c.elements = c.max_elements
         return read_struct(&c, self.plan, self.data, self.depth)
 
     def raw(self, Py_ssize_t start, Py_ssize_t stop):
@@ -599,13 +655,15 @@ cdef int open_cursor(Cursor *c, Data data, Py_ssize_t offset, int64_t base, obje
     c.p = c.start + offset
     c.end = c.start + data.view.len
     c.base = base
-    c.elements = limits.metadata_elements
+    c.elements = c.max_elements = limits.metadata_elements
     c.max_depth = min(<int64_t> limits.metadata_depth, <int64_t> DEPTH_CAP)
+    c.status = DONE
+    c.path = <PyObject *> data.path
     return 0
 
 
-def decode(object cls, object buffer, Py_ssize_t offset=0, object limits=DEFAULT_LIMITS, int64_t base=0):
-    cdef Data data = Data(buffer)
+def decode(object cls, object buffer, Py_ssize_t offset=0, object limits=DEFAULT_LIMITS, int64_t base=0, object path=None):
+    cdef Data data = Data(buffer, path)
     cdef Cursor c
     open_cursor(&c, data, offset, base, limits)
     struct = read_struct(&c, <Plan?> cls.plan, data, 0)
@@ -613,31 +671,57 @@ def decode(object cls, object buffer, Py_ssize_t offset=0, object limits=DEFAULT
 
 
 def scan_fields(object buffer, Py_ssize_t offset=0, object limits=DEFAULT_LIMITS, int64_t base=0):
-    cdef Data data = Data(buffer)
+    cdef Data data = Data(buffer, None)
     cdef Cursor c
-    cdef int status, wire, id = 0
+    cdef int wire, id = 0
     cdef Py_ssize_t header
+    cdef const uint8_t *end
     cdef list fields = []
     open_cursor(&c, data, offset, base, limits)
     while True:
         header = c.p - c.start
-        status = read_header(&c, &wire, &id)
-        if status == DONE and wire == STOP:
+        c.status = read_header(&c, &wire, &id)
+        if c.status == DONE and wire == STOP:
             return fields, c.p - c.start
         value = c.p - c.start
-        if status == DONE and wire > FALSE:
-            status = skip_value(&c, wire, 1)
-        if status != DONE:
-            error = LimitError if status == TOO_DEEP or status == TOO_MANY else CorruptFileError
-            raise error(f"field {id}: {MESSAGES[status]}", offset=base + (c.p - c.start))
+        if c.status == DONE and wire > FALSE:
+            end = skip_value(&c, c.p, wire, 1)
+            if end != NULL:
+                c.p = end
+        if c.status != DONE:
+            raise error_for(&c, f"field {id}")
         fields.append((id, wire, header, value, c.p - c.start))
+
+
+cdef int check_scalar(Plan plan, FieldPlan *field, object value) except -1:
+    """Can the value be written as its field declares?"""
+    cdef long long number
+    cdef int overflow = 0
+    cdef str name
+    if field.form == AS_INT or field.form == AS_ENUM:
+        number = PyLong_AsLongLongAndOverflow(index(value), &overflow)
+        if not overflow and (number >> (field.bits - 1)) == (number >> 63):
+            return 0
+        name = plan.names[field.position]
+        raise ValueError(f"{plan.cls.__name__}.{name}: {value} does not fit {field.bits} bits")
+    if field.form == AS_BINARY:
+        fits = isinstance(value, bytes)
+    elif field.form == AS_STRING:
+        fits = isinstance(value, (str, bytes))
+    elif field.form == AS_DOUBLE:
+        fits = hasattr(type(value), "__float__")
+    else:
+        fits = True
+    if not fits:
+        raise TypeError(f"{plan.cls.__name__}.{plan.names[field.position]} cannot be a {type(value).__name__}")
+    return 0
 
 
 cdef bint plain(Plan plan, object struct) except -1:
     cdef FieldPlan *field
     cdef object value, element
     cdef bint result = True
-    cdef int id
+    cdef int id, members = 0
     if type(struct) is not plan.cls:
         raise TypeError(f"expected {plan.cls.__name__}, got {type(struct).__name__}")
     if slot_get(plan.unknown, struct):
@@ -650,15 +734,25 @@ cdef bint plain(Plan plan, object struct) except -1:
         if value is None:
             if (plan.required >> field.position) & 1:
                 raise ValueError(f"{plan.cls.__name__}.{plan.names[field.position]} is required")
-        elif field.is_list and type(value) is not list and type(value) is not tuple:
-            result = False
-        elif field.form == AS_STRUCT:
-            if field.is_list:
-                for element in value:
-                    if not plain(<Plan> field.child, element):
-                        result = False
+            continue
+        members += 1
+        if not field.is_list:
+            if field.form != AS_STRUCT:
+                check_scalar(plan, field, value)
             elif not plain(<Plan> field.child, value):
                 result = False
+        elif type(value) is not list and type(value) is not tuple:
+            if not isinstance(value, plan.lazy):
+                raise TypeError(f"{plan.cls.__name__}.{plan.names[field.position]} must be a list or tuple")
+            result = False
+        else:
+            for element in value:
+                if field.form != AS_STRUCT:
+                    check_scalar(plan, field, element)
+                elif not plain(<Plan> field.child, element):
+                    result = False
+    if plan.is_union and members != 1 and (members or result):
+        raise ValueError(f"the union {plan.cls.__name__} needs exactly one member")
     return result
 
 

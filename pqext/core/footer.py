@@ -1,0 +1,95 @@
+"""The end of a file: FileMetaData, its length and the magic number.
+
+Spec: "File format" (layout) and "Metadata". Files whose footer is encrypted end in ``PARE``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.metadata import FileMetaData
+from pqext.core.source import Source
+from pqext.core.thrift import decode, encode
+
+MAGIC = b"PAR1"
+ENCRYPTED_MAGIC = b"PARE"
+TRAILER_BYTES = 8
+"""The footer's length, four bytes little-endian, and the magic number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """A file's metadata, where it stands in the file, and its ``length`` bytes as they were read.
+
+    ``raw`` holds more than the structure when the footer is signed (28 bytes behind it).
+    """
+
+    metadata: FileMetaData
+    offset: int
+    length: int
+    raw: memoryview
+
+
+def read_footer(source: Source, limits: Limits = DEFAULT_LIMITS) -> Footer:
+    """Read and index the footer of ``source``; row groups and columns are decoded when asked for.
+
+    Raises ``CorruptFileError`` for anything that is not a whole Parquet file, ``UnsupportedError`` for an
+    encrypted footer and ``LimitError`` beyond ``limits``.
+    """
+    size = source.size
+    if size < len(MAGIC) + TRAILER_BYTES:
+        raise CorruptFileError(f"not a Parquet file: it has {size} bytes", path=source.path)
+    tail_bytes = min(size, max(source.tail_bytes, TRAILER_BYTES))
+    head, tail = source.read_many([(0, len(MAGIC)), (size - tail_bytes, tail_bytes)])
+    _check_magic(bytes(head), bytes(tail[-4:]), source)
+    length = int.from_bytes(tail[-8:-4], "little")
+    offset = size - TRAILER_BYTES - length
+    if length == 0 or offset < len(MAGIC):
+        raise CorruptFileError(
+            f"a footer of {length} bytes is announced in a file of {size} bytes: "
+            "the end of the file is damaged, or parts of the file are missing",
+            path=source.path,
+            offset=size - TRAILER_BYTES,
+        )
+    if length > limits.footer_bytes:
+        raise LimitError(
+            f"the footer has {length} bytes, more than footer_bytes={limits.footer_bytes}",
+            path=source.path,
+            offset=size - TRAILER_BYTES,
+        )
+    if length + TRAILER_BYTES <= tail_bytes:
+        raw = tail[-TRAILER_BYTES - length : -TRAILER_BYTES]
+    else:
+        raw = source.read(offset, length)
+    metadata, _ = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
+    return Footer(metadata, offset, length, raw)
+
+
+def _check_magic(head: bytes, tail: bytes, source: Source) -> None:
+    if tail == ENCRYPTED_MAGIC and head == ENCRYPTED_MAGIC:
+        raise UnsupportedError(
+            "the footer is encrypted, which this version cannot read yet",
+            feature="encrypted footer",
+            path=source.path,
+        )
+    if tail != MAGIC:
+        advice = "it is truncated or still being written" if head == MAGIC else "it is not a Parquet file"
+        raise CorruptFileError(
+            f"the file ends in {tail!r} instead of {MAGIC!r}: {advice}", path=source.path, offset=source.size - 4
+        )
+    if head != MAGIC:
+        raise CorruptFileError(
+            f"the file starts with {head!r} instead of {MAGIC!r}: its beginning is damaged or missing",
+            path=source.path,
+            offset=0,
+        )
+
+
+def serialise_footer(metadata: FileMetaData | bytes) -> bytes:
+    """The bytes that end a file: ``metadata``, serialised already or not, its length and the magic number."""
+    serialised = metadata if isinstance(metadata, bytes) else encode(metadata)
+    if len(serialised) >= 1 << 32:
+        raise ValueError(f"a footer of {len(serialised)} bytes does not fit its 32-bit length")
+    return serialised + len(serialised).to_bytes(4, "little") + MAGIC

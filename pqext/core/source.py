@@ -1,0 +1,229 @@
+"""Byte ranges of a file, wherever it is: the only way in which pqext reads.
+
+Every read gives a read-only ``memoryview`` of exactly the bytes asked for. Local files are read with
+positioned reads, so threads share a source; nothing is memory mapped, since a file cut short under a
+mapping kills the process.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import IO, Any, Self
+
+import pyarrow as pa
+
+from pqext.core.errors import CorruptFileError
+
+MERGED_BYTES = 32 << 20
+"""Ranges are not merged into reads longer than this."""
+
+
+class Source(ABC):
+    """A readable sequence of ``size`` bytes; ``path`` names it in errors when it has a name.
+
+    ``merge_gap`` is the number of unwanted bytes that are cheaper to read than a further request is, and
+    ``tail_bytes`` how much of the file's end is fetched at first in the hope that it holds the footer.
+    Threads may read at the same time.
+    """
+
+    merge_gap = 64 << 10
+    tail_bytes = 64 << 10
+
+    def __init__(self, path: str | None, size: int, owned: IO[bytes] | None = None) -> None:
+        self.path = path
+        self.size = size
+        self._owned = owned
+        self._bytes_read = 0
+        self._lock = threading.Lock()
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes were fetched so far, those between merged ranges included."""
+        return self._bytes_read
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """The ``length`` bytes at ``offset``; raises ``CorruptFileError`` when they leave the file."""
+        self._check(offset, length)
+        data = self._fetch(offset, length)
+        if len(data) != length:
+            raise CorruptFileError(
+                f"the file ends after {offset + len(data)} bytes although it had {self.size} when it was opened: "
+                "is it being written?",
+                path=self.path,
+                offset=offset,
+            )
+        with self._lock:
+            self._bytes_read += length
+        return data
+
+    def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
+        """The bytes of several ``(offset, length)`` ranges, in the order given; near ones share a read."""
+        for offset, length in ranges:
+            self._check(offset, length)
+        results = [memoryview(b"")] * len(ranges)
+        for group in self._merge(ranges):
+            start = ranges[group[0]][0]
+            stop = max(sum(ranges[i]) for i in group)
+            data = self.read(start, stop - start)
+            for i in group:
+                offset, length = ranges[i]
+                results[i] = data[offset - start : offset - start + length]
+        return results
+
+    def _merge(self, ranges: Sequence[tuple[int, int]]) -> list[list[int]]:
+        """Group the indexes of ``ranges`` into those that one read serves."""
+        groups: list[list[int]] = []
+        start = stop = 0
+        for i in sorted(range(len(ranges)), key=lambda i: ranges[i]):
+            offset, length = ranges[i]
+            if length == 0:
+                continue
+            near = offset - stop <= self.merge_gap and max(stop, offset + length) - start <= MERGED_BYTES
+            if groups and (near or offset + length <= stop):
+                groups[-1].append(i)
+                stop = max(stop, offset + length)
+            else:
+                groups.append([i])
+                start, stop = offset, offset + length
+        return groups
+
+    def _check(self, offset: int, length: int) -> None:
+        if offset < 0 or length < 0 or offset > self.size - length:
+            raise CorruptFileError(
+                f"{length} bytes at {offset} are referred to in a file of {self.size} bytes: "
+                "it is truncated or its metadata is damaged",
+                path=self.path,
+                offset=offset,
+            )
+
+    @abstractmethod
+    def _fetch(self, offset: int, length: int) -> memoryview:
+        """The bytes of a range within the file; fewer only when it has shrunk."""
+
+    def close(self) -> None:
+        """Close what the source itself has opened, so nothing that the caller passed in."""
+        if self._owned is not None:
+            self._owned.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.path or 'without a name'}, {self.size} bytes>"
+
+
+class MemorySource(Source):
+    """Bytes in memory, lent without a copy."""
+
+    merge_gap = 0
+    tail_bytes = 0
+
+    def __init__(self, data: Any) -> None:
+        self._data = memoryview(data).cast("B").toreadonly()
+        super().__init__(None, len(self._data))
+
+    def _fetch(self, offset: int, length: int) -> memoryview:
+        return self._data[offset : offset + length]
+
+
+class StreamSource(Source):
+    """A seekable binary file object of the caller's, read under a lock."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        if not stream.seekable():
+            raise ValueError("Parquet is read from its end: the file object must be seekable")
+        if not isinstance(stream.read(0), bytes):
+            raise TypeError("the file object must be opened in binary mode")
+        self._stream = stream
+        self._stream_lock = threading.Lock()
+        name = getattr(stream, "name", None)
+        super().__init__(name if isinstance(name, str) else None, stream.seek(0, os.SEEK_END))
+
+    def _fetch(self, offset: int, length: int) -> memoryview:
+        with self._stream_lock:
+            self._stream.seek(offset)
+            return _join(self._stream.read, length)
+
+
+class PathSource(Source):
+    """A local file; ``close`` closes it."""
+
+    merge_gap = 4 << 10
+    tail_bytes = 0
+
+    def __init__(self, path: str) -> None:
+        if not os.path.isdir(path) and not stat.S_ISREG(os.stat(path).st_mode):
+            raise ValueError(f"{path} is not a regular file")
+        self._file = io.FileIO(path)  # refuses a directory
+        super().__init__(path, os.fstat(self._file.fileno()).st_size, self._file)
+
+    def _fetch(self, offset: int, length: int) -> memoryview:
+        if not hasattr(os, "pread"):  # Windows
+            with self._lock:
+                self._file.seek(offset)
+                return _join(self._file.read, length)
+        start = offset
+
+        def read(wanted: int) -> bytes:
+            nonlocal start
+            part = os.pread(self._file.fileno(), wanted, start)
+            start += len(part)
+            return part
+
+        return _join(read, length)
+
+
+def _join(read: Callable[[int], bytes | None], length: int) -> memoryview:
+    """Call ``read`` until it has given ``length`` bytes or no more."""
+    parts = []
+    while length > 0 and (part := read(length)):
+        parts.append(part)
+        length -= len(part)
+    return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+
+
+class ArrowSource(Source):
+    """A ``pyarrow.NativeFile`` of the caller's, so a file of any pyarrow file system; left open."""
+
+    def __init__(self, file: pa.NativeFile) -> None:
+        if not file.readable() or not file.seekable():
+            raise ValueError("the pyarrow file must be opened with open_input_file: Parquet is read from its end")
+        self._file = file
+        super().__init__(None, file.size())
+
+    def _fetch(self, offset: int, length: int) -> memoryview:
+        return memoryview(self._file.read_at(length, offset))
+
+
+def open_source(source: Any) -> Source:
+    """A :class:`Source` over a path, bytes-like object, seekable binary file object or pyarrow ``NativeFile``.
+
+    A ``Source`` is returned as it is. Raises ``OSError`` when a path cannot be opened and ``TypeError``
+    for anything else.
+    """
+    if isinstance(source, Source):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return PathSource(os.fsdecode(source))
+    if isinstance(source, pa.NativeFile):
+        return ArrowSource(source)
+    if hasattr(source, "read") and hasattr(source, "seek"):
+        return StreamSource(source)
+    try:
+        return MemorySource(source)
+    except TypeError:
+        raise TypeError(
+            f"cannot read from {type(source).__name__}: give a path, bytes, a seekable binary file object "
+            "or a pyarrow.NativeFile"
+        ) from None
