@@ -115,9 +115,7 @@ def shredding_schema(spec: Any) -> ShreddingSchema:
 
 def check_size(schema: ShreddingSchema) -> None:
     """Raise ``ValueError`` when a schema exceeds ``MAX_DEPTH`` or ``MAX_NODES``."""
-    nodes = 0
-    for depth, _, _ in walk(schema):
-        nodes += 1
+    for nodes, (depth, _, _) in enumerate(walk(schema), 1):
         if depth > MAX_DEPTH:
             raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
         if nodes > MAX_NODES:
@@ -198,9 +196,7 @@ def _of_group(type: pa.StructType, path: str, depth: int) -> ShreddingSchema:
     if pa.types.is_struct(typed):
         if typed.num_fields == 0:
             raise VariantError(f"the typed_value group of {path} has no fields", rule="shredding.object.group")
-        return Object(
-            tuple((child.name, _of_member(child.type, f"{path}.{child.name}", depth + 1)) for child in typed)
-        )
+        return Object(tuple((child.name, _of_member(child.type, f"{path}.{child.name}", depth + 1)) for child in typed))
     if is_list(typed):
         return Array(_of_member(typed.value_type, f"{path}[]", depth + 1))
     try:

@@ -1,0 +1,8 @@
+from typing import Any
+
+from pqext.variant.kernels.binary import VariantInput
+from pqext.variant.kernels.shredding import ShreddingPlan
+
+def shred(
+    plan: ShreddingPlan, variants: VariantInput, same_type_only: bool
+) -> tuple[int, int, int, Any, list[tuple[Any, ...]]]: ...

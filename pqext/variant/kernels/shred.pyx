@@ -1,0 +1,486 @@
+# cython: language_level=3, cdivision=True
+"""Variants into the columns of a shredding schema, in one pass."""
+from libc.stddef cimport size_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
+from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.shredding cimport *
+
+cdef int STORED = 1
+cdef int NOT_STORED = 0
+cdef int64_t DAY_MICROS = 86_400_000_000
+cdef uint8_t VARIANT_NULL = 0
+
+
+cdef struct VariantColumns:
+    BinaryColumn metadata
+    BinaryColumn value
+
+
+cdef struct Builder:
+    Column value
+    Column typed
+
+
+cdef struct Entry:
+    # A field of an object that stays in the residual.
+    uint32_t id
+    const uint8_t *value
+    size_t size
+
+
+cdef struct State:
+    const Node *nodes
+    Builder *builders
+    Dictionary dictionary
+    Bytes entries
+    bint same_type_only
+    const uint8_t *fault     # where the value that failed starts
+
+
+# --- Leaves --------------------------------------------------------------------------------------
+
+cdef inline int _put_exact(State *s, const Node *node, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
+    cdef int128 unscaled = 0, fitted = 0
+    cdef int scale = 0, status
+    cdef int type_id = p[0] >> 2
+    cdef int8_t i8
+    cdef int16_t i16
+    cdef int32_t i32
+    cdef int64_t i64
+    status = exact_open(p, n, &unscaled, &scale)
+    if status != 0:
+        return status
+    if s.same_type_only:
+        if node.leaf == LEAF_DECIMAL:
+            status = TYPE_DECIMAL4 if node.precision <= 9 else TYPE_DECIMAL8 if node.precision <= 18 else TYPE_DECIMAL16
+            if type_id != status or scale != node.scale:
+                return NOT_STORED
+        elif type_id != TYPE_INT8 + node.leaf - LEAF_INT8:
+            return NOT_STORED
+    if node.leaf == LEAF_DECIMAL:
+        if not rescale_exactly(unscaled, scale, node.scale, &fitted) or not has_precision(fitted, node.precision):
+            return NOT_STORED
+        status = column_fixed(c, row, &fitted, 16)
+        return STORED if status == 0 else status
+    if scale and not rescale_exactly(unscaled, scale, 0, &unscaled):
+        return NOT_STORED
+    if node.leaf == LEAF_INT64:
+        i64 = <int64_t> unscaled
+        if i64 != unscaled:
+            return NOT_STORED
+        status = column_fixed(c, row, &i64, 8)
+    elif node.leaf == LEAF_INT32:
+        i32 = <int32_t> unscaled
+        if i32 != unscaled:
+            return NOT_STORED
+        status = column_fixed(c, row, &i32, 4)
+    elif node.leaf == LEAF_INT16:
+        i16 = <int16_t> unscaled
+        if i16 != unscaled:
+            return NOT_STORED
+        status = column_fixed(c, row, &i16, 2)
+    else:
+        i8 = <int8_t> unscaled
+        if i8 != unscaled:
+            return NOT_STORED
+        status = column_fixed(c, row, &i8, 1)
+    return STORED if status == 0 else status
+
+
+cdef inline int _put_timestamp(State *s, const Node *node, Column *c, int64_t row, const uint8_t *p) noexcept nogil:
+    cdef int type_id = p[0] >> 2
+    cdef bint value_nanos = type_id == TYPE_TIMESTAMP_NANOS or type_id == TYPE_TIMESTAMP_NTZ_NANOS
+    cdef bint leaf_nanos = node.leaf == LEAF_TIMESTAMP_NANOS or node.leaf == LEAF_TIMESTAMP_NTZ_NANOS
+    cdef bint value_utc = type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NANOS
+    cdef bint leaf_utc = node.leaf == LEAF_TIMESTAMP or node.leaf == LEAF_TIMESTAMP_NANOS
+    cdef int64_t v = <int64_t> read_uint64(p + 1)
+    cdef int128 wide
+    cdef int status
+    if value_utc != leaf_utc or (s.same_type_only and value_nanos != leaf_nanos):
+        return NOT_STORED
+    if leaf_nanos and not value_nanos:
+        wide = <int128> v * 1000
+        v = <int64_t> wide
+        if v != wide:
+            return NOT_STORED
+    elif value_nanos and not leaf_nanos:
+        if v % 1000 != 0:
+            return NOT_STORED
+        v = v // 1000
+    status = column_fixed(c, row, &v, 8)
+    return STORED if status == 0 else status
+
+
+cdef int _put_leaf(State *s, const Node *node, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
+    """Store the value of `n` bytes at `p` when the leaf can hold it exactly: STORED, NOT_STORED or a fault."""
+    cdef const uint8_t *text = NULL
+    cdef size_t length = 0
+    cdef int type_id, status
+    cdef int64_t v
+    cdef int leaf = node.leaf
+    if is_string(p):
+        if leaf != LEAF_STRING:
+            return NOT_STORED
+        status = string_open(p, n, &text, &length)
+        if status != 0:
+            return status
+        if not utf8_is_valid(text, length):
+            return FAULT_STRING_UTF8
+        status = column_bytes(c, row, text, length)
+        return STORED if status == 0 else status
+    if p[0] & 3 != BASIC_PRIMITIVE:
+        return NOT_STORED
+    type_id = p[0] >> 2
+    if is_exact_type(type_id):
+        if not (LEAF_INT8 <= leaf <= LEAF_INT64 or leaf == LEAF_DECIMAL):
+            return NOT_STORED
+        return _put_exact(s, node, c, row, p, n)
+    if type_id == TYPE_TRUE or type_id == TYPE_FALSE:
+        if leaf != LEAF_BOOLEAN:
+            return NOT_STORED
+        status = column_mark(c, row)
+        if status == 0 and type_id == TYPE_TRUE:
+            status = bit_set(&c.data, row)
+    elif type_id == TYPE_DOUBLE and leaf == LEAF_DOUBLE:
+        status = column_fixed(c, row, p + 1, 8)
+    elif type_id == TYPE_FLOAT and leaf == LEAF_FLOAT:
+        status = column_fixed(c, row, p + 1, 4)
+    elif type_id == TYPE_DATE and leaf == LEAF_DATE:
+        status = column_fixed(c, row, p + 1, 4)
+    elif type_id == TYPE_TIME_NTZ and leaf == LEAF_TIME:
+        v = <int64_t> read_uint64(p + 1)
+        if not 0 <= v < DAY_MICROS:
+            return NOT_STORED
+        status = column_fixed(c, row, p + 1, 8)
+    elif (
+        (type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NTZ or type_id == TYPE_TIMESTAMP_NANOS
+         or type_id == TYPE_TIMESTAMP_NTZ_NANOS)
+        and LEAF_TIMESTAMP <= leaf <= LEAF_TIMESTAMP_NTZ_NANOS
+    ):
+        return _put_timestamp(s, node, c, row, p)
+    elif type_id == TYPE_BINARY and leaf == LEAF_BINARY:
+        status = string_open(p, n, &text, &length)
+        if status == 0:
+            status = column_bytes(c, row, text, length)
+    elif type_id == TYPE_UUID and leaf == LEAF_UUID:
+        status = column_fixed(c, row, p + 1, 16)
+    else:
+        return NOT_STORED
+    return STORED if status == 0 else status
+
+
+# --- Values --------------------------------------------------------------------------------------
+
+cdef int _put_array(
+    State *s, const Node *node, Column *c, int64_t row, const uint8_t *start, size_t n
+) noexcept nogil:
+    cdef Container array
+    cdef int64_t first = c.end
+    cdef int64_t size
+    cdef size_t total = 0, limit = 0
+    cdef const uint8_t *p = NULL
+    cdef uint32_t i
+    cdef int status = array_open(start, n, &array)
+    if status == 0:
+        status = column_mark(c, row)
+    if status == 0:
+        status = column_end(c, row, first + array.count)
+    if status != 0:
+        return status
+    for i in range(array.count):
+        s.fault = start
+        status = container_child(&array, i, &p, &limit)
+        if status != 0:
+            return status
+        size = value_size(p, limit)
+        if size < 0:
+            s.fault = p
+            return <int> size
+        # Elements that overlap could ask for far more output than there is input.
+        total += <size_t> size
+        if total > array.values_size:
+            return FAULT_CHILD_SIZE
+        status = _put(s, node.first_child, first + i, p, <size_t> size)
+        if status != 0:
+            return status
+    return 0
+
+
+cdef int _put_object(
+    State *s, const Node *node, Builder *b, int64_t row, const uint8_t *start, size_t n
+) noexcept nogil:
+    cdef Container object
+    cdef size_t base = s.entries.size
+    cdef size_t total = 0, limit = 0
+    cdef const int32_t *ranks = <const int32_t *> s.dictionary.ranks.data
+    cdef const uint8_t *p = NULL
+    cdef int32_t child = node.first_child
+    cdef int32_t stop = node.first_child + node.child_count
+    cdef int32_t rank
+    cdef uint32_t i, id, previous = 0
+    cdef int64_t size
+    cdef Entry entry
+    cdef int status = object_open(start, n, &object)
+    if status == 0:
+        status = column_mark(&b.typed, row)
+    if status != 0:
+        return status
+    for i in range(object.count):
+        s.fault = start
+        id = container_id(&object, i)
+        if id >= s.dictionary.metadata.count:
+            return FAULT_FIELD_ID
+        if i:
+            status = dictionary_order(&s.dictionary, previous, id)
+            if status != 0:
+                return status
+        previous = id
+        status = container_child(&object, i, &p, &limit)
+        if status != 0:
+            return status
+        size = value_size(p, limit)
+        if size < 0:
+            s.fault = p
+            return <int> size
+        total += <size_t> size
+        if total > object.values_size:
+            return FAULT_CHILD_SIZE
+        # Names of the object and of the node's children ascend: one walk over both.
+        rank = ranks[id]
+        if rank >= 0:
+            while child < stop and s.nodes[child].name < rank:
+                child += 1
+            if child < stop and s.nodes[child].name == rank:
+                status = _put(s, child, row, p, <size_t> size)
+                if status != 0:
+                    return status
+                child += 1
+                continue
+        entry.id = id
+        entry.value = p
+        entry.size = <size_t> size
+        if bytes_append(&s.entries, &entry, sizeof(Entry)) != 0:
+            return FAULT_MEMORY
+    status = _put_residual(s, &b.value, row, base)
+    s.entries.size = base
+    return status
+
+
+cdef int _put_residual(State *s, Column *c, int64_t row, size_t base) noexcept nogil:
+    """Encode the fields noted since `base` as an object; nothing when there are none."""
+    cdef size_t count = (s.entries.size - base) // sizeof(Entry)
+    cdef const Entry *entries = <const Entry *> (s.entries.data + base)
+    cdef uint32_t largest = 0
+    cdef size_t i, total = 0
+    cdef size_t head
+    cdef int id_size, offset_size, status
+    cdef uint8_t *out
+    cdef uint8_t *ids
+    cdef uint8_t *offsets
+    if count == 0:
+        return 0
+    for i in range(count):
+        total += entries[i].size
+        if entries[i].id > largest:
+            largest = entries[i].id
+    if total > 0x7FFFFFFF:
+        return FAULT_TOO_LARGE
+    id_size = uint_size(largest)
+    offset_size = uint_size(<uint32_t> total)
+    head = container_head_size(<uint32_t> count, id_size, offset_size)
+    status = column_mark(c, row)
+    if status != 0:
+        return status
+    if bytes_reserve(&c.data, head + total) != 0:
+        return FAULT_MEMORY
+    out = c.data.data + c.data.size
+    ids = write_object_head(out, <uint32_t> count, id_size, offset_size)
+    offsets = ids + count * <size_t> id_size
+    out += head
+    total = 0
+    for i in range(count):
+        write_uint(ids, entries[i].id, id_size)
+        write_uint(offsets, <uint32_t> total, offset_size)
+        memcpy(out, entries[i].value, entries[i].size)
+        ids += id_size
+        offsets += offset_size
+        out += entries[i].size
+        total += entries[i].size
+    write_uint(offsets, <uint32_t> total, offset_size)
+    c.data.size += head + total
+    return column_end(c, row, <int64_t> c.data.size)
+
+
+cdef int _put(State *s, int32_t index, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
+    """Store the value of exactly `n` bytes at `p` in node `index`. Recursion is as deep as the schema."""
+    cdef const Node *node = &s.nodes[index]
+    cdef Builder *b = &s.builders[index]
+    cdef int status
+    s.fault = p
+    if node.kind == KIND_PRIMITIVE:
+        status = _put_leaf(s, node, &b.typed, row, p, n)
+        if status != NOT_STORED:
+            return 0 if status == STORED else status
+    elif node.kind == KIND_OBJECT and p[0] & 3 == BASIC_OBJECT:
+        return _put_object(s, node, b, row, p, n)
+    elif node.kind == KIND_ARRAY and p[0] & 3 == BASIC_ARRAY:
+        return _put_array(s, node, &b.typed, row, p, n)
+    return column_bytes(&b.value, row, p, n)
+
+
+cdef int _shred_row(
+    State *s, ShreddingPlan plan, const VariantColumns *input, int64_t row, const uint8_t **start
+) noexcept nogil:
+    cdef const uint8_t *p = NULL
+    cdef size_t n = 0
+    cdef int64_t size
+    cdef int status
+    if not binary_valid(&input.metadata, row):
+        return FAULT_METADATA_NULL
+    status = binary_at(&input.metadata, row, &p, &n)
+    if status == 0:
+        status = dictionary_open(&s.dictionary, plan, p, n)
+    if status != 0:
+        return status
+    if not binary_valid(&input.value, row):
+        # A variant that is required but missing is a variant null.
+        return column_bytes(&s.builders[0].value, row, &VARIANT_NULL, 1)
+    status = binary_at(&input.value, row, &p, &n)
+    if status != 0:
+        return status
+    start[0] = p
+    s.fault = p
+    size = value_size(p, n)
+    if size < 0:
+        return <int> size
+    if <size_t> size != n:
+        return FAULT_VALUE_TRAILING
+    return _put(s, 0, row, p, n)
+
+
+def shred(ShreddingPlan plan, VariantInput variants, bint same_type_only):
+    """Shred every row.
+
+    Returns (status, row, offset, validity, columns): status 0, or the fault with its row and the offset of
+    the value at fault (-1 when unknown). `validity` has a bit a row, as do all bitmaps here. `columns` holds
+    for each node of the plan (rows, value count, value validity, value offsets, value data, typed count,
+    typed validity, typed offsets, typed data); parts that a column of its kind does not have are None, and
+    so are all parts of a binary or primitive column without values.
+    """
+    cdef State s
+    cdef Bytes validity
+    cdef VariantColumns input
+    cdef int64_t row = 0
+    cdef int status = 0
+    cdef const uint8_t *start = NULL
+    cdef int32_t i
+    s.nodes = plan.nodes
+    s.dictionary.known = False
+    s.dictionary.ranks.data = NULL
+    s.dictionary.ranks.size = 0
+    s.dictionary.ranks.capacity = 0
+    s.entries.data = NULL
+    s.entries.size = 0
+    s.entries.capacity = 0
+    s.same_type_only = same_type_only
+    s.fault = NULL
+    validity.data = NULL
+    validity.size = 0
+    validity.capacity = 0
+    input.metadata = variants.metadata
+    input.value = variants.value
+    s.builders = <Builder *> calloc(plan.node_count, sizeof(Builder))
+    if s.builders == NULL:
+        raise MemoryError
+    try:
+        with nogil:
+            status = bytes_zero_to(&validity, <size_t> ((variants.length + 7) // 8))
+            while status == 0 and row < variants.length:
+                if bit_is_set(variants.validity, variants.offset + row):
+                    start = NULL
+                    s.fault = NULL
+                    status = bit_set(&validity, row)
+                    if status == 0:
+                        status = _shred_row(&s, plan, &input, row, &start)
+                    if status != 0:
+                        break
+                row += 1
+        if status != 0:
+            offset = s.fault - start if start != NULL and s.fault != NULL else -1
+            return status, row, offset, None, None
+        return 0, -1, -1, take(&validity), _columns(&s, plan, variants.length)
+    finally:
+        for i in range(plan.node_count):
+            _column_free(&s.builders[i].value)
+            _column_free(&s.builders[i].typed)
+        free(s.builders)
+        bytes_free(&s.dictionary.ranks)
+        bytes_free(&s.entries)
+        bytes_free(&validity)
+
+
+cdef void _column_free(Column *c) noexcept:
+    bytes_free(&c.validity)
+    bytes_free(&c.offsets)
+    bytes_free(&c.data)
+
+
+cdef int _finish(int status) except -1:
+    if status != 0:
+        raise MemoryError
+    return 0
+
+
+cdef list _columns(State *s, ShreddingPlan plan, int64_t rows):
+    """Bring every column to its full length and take its memory."""
+    cdef list columns = []
+    cdef list lengths = [rows] * plan.node_count
+    cdef Builder *b
+    cdef const Node *node
+    cdef int32_t i, j
+    cdef size_t width
+    for i in range(plan.node_count):
+        node = &plan.nodes[i]
+        b = &s.builders[i]
+        rows = lengths[i]
+        for j in range(node.first_child, node.first_child + node.child_count):
+            lengths[j] = b.typed.end if node.kind == KIND_ARRAY else rows
+        value = typed = (None, None, None)
+        if b.value.count:
+            _finish(bytes_zero_to(&b.value.validity, <size_t> ((rows + 7) // 8)))
+            _finish(column_pad(&b.value, rows))
+            value = (take(&b.value.validity), take(&b.value.offsets), take(&b.value.data))
+        if b.typed.count or node.kind != KIND_PRIMITIVE:
+            _finish(bytes_zero_to(&b.typed.validity, <size_t> ((rows + 7) // 8)))
+            offsets = data = None
+            if node.kind == KIND_ARRAY or node.leaf == LEAF_STRING or node.leaf == LEAF_BINARY:
+                _finish(column_pad(&b.typed, rows))
+                offsets = take(&b.typed.offsets)
+            elif node.kind == KIND_PRIMITIVE:
+                width = _width(node.leaf)
+                _finish(bytes_zero_to(&b.typed.data, <size_t> rows * width if width else <size_t> ((rows + 7) // 8)))
+            if node.kind == KIND_PRIMITIVE:
+                data = take(&b.typed.data)
+            typed = (take(&b.typed.validity), offsets, data)
+        columns.append((rows, b.value.count, *value, b.typed.count, *typed))
+    return columns
+
+
+cdef size_t _width(int leaf):
+    """Bytes a value of a fixed-width leaf, 0 for one bit."""
+    if leaf == LEAF_BOOLEAN:
+        return 0
+    if leaf == LEAF_INT8:
+        return 1
+    if leaf == LEAF_INT16:
+        return 2
+    if leaf == LEAF_INT32 or leaf == LEAF_FLOAT or leaf == LEAF_DATE:
+        return 4
+    if leaf == LEAF_DECIMAL or leaf == LEAF_UUID:
+        return 16
+    return 8

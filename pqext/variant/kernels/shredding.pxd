@@ -1,0 +1,215 @@
+# cython: language_level=3
+# The compiled shredding schema and growable Arrow columns, shared by the shredding and reconstructing kernels.
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy, memset
+
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_reserve
+from pqext.variant.kernels.binary cimport (
+    FAULT_FIELD_DUPLICATE,
+    FAULT_FIELD_ORDER,
+    FAULT_MEMORY,
+    FAULT_METADATA_ORDER,
+    Metadata,
+    bytes_compare,
+    metadata_name,
+    metadata_open,
+)
+
+
+cpdef enum ShreddingFault:
+    FAULT_TOO_LARGE = -50         # more than 2^31 - 1 bytes or elements in one column
+    FAULT_BOTH = -52              # value and typed_value of a primitive or an array are both set
+    FAULT_NOT_OBJECT = -53        # value beside a shredded object is not an object
+    FAULT_CONFLICT = -54          # a shredded field stands in value as well
+    FAULT_MISSING_ELEMENT = -55   # an array element has neither value nor typed_value
+    FAULT_OBJECT_RESIDUAL = -56   # an object stands in value beside a null typed_value group
+
+
+cpdef enum Kind:
+    KIND_UNTYPED = 0
+    KIND_PRIMITIVE = 1
+    KIND_ARRAY = 2
+    KIND_OBJECT = 3
+
+
+cdef struct Node:
+    int kind
+    int leaf
+    int precision
+    int scale
+    int32_t first_child   # children of an object stand together, in the order of their names
+    int32_t child_count
+    int32_t name          # rank of the node's own name among all names of the schema, -1 without one
+
+
+cdef class ShreddingPlan:
+    """A shredding schema in arrays: nodes in breadth-first order, names in byte order with a hash table."""
+    cdef Bytes node_bytes
+    cdef Bytes name_bytes
+    cdef Bytes name_offset_bytes
+    cdef Bytes table_bytes
+    cdef Node *nodes
+    cdef readonly int32_t node_count
+    cdef readonly int32_t name_count
+    cdef const uint8_t *names
+    cdef uint32_t *name_offsets
+    cdef int32_t *table
+    cdef uint32_t table_mask
+
+
+cdef inline uint32_t hash_name(const uint8_t *p, size_t n) noexcept nogil:
+    cdef uint64_t h = 0xCBF29CE484222325ULL ^ n
+    cdef uint64_t word
+    while n >= 8:
+        memcpy(&word, p, 8)
+        h = (h ^ word) * 0x9E3779B97F4A7C15ULL
+        h ^= h >> 29
+        p += 8
+        n -= 8
+    if n:
+        word = 0
+        memcpy(&word, p, n)
+        h = (h ^ word) * 0x9E3779B97F4A7C15ULL
+        h ^= h >> 29
+    return <uint32_t> (h >> 32) ^ <uint32_t> h
+
+
+cdef inline int32_t plan_rank(ShreddingPlan plan, const uint8_t *name, size_t length) noexcept nogil:
+    """The rank of a name in the schema, -1 when it is not there."""
+    cdef uint32_t slot = hash_name(name, length) & plan.table_mask
+    cdef int32_t rank
+    cdef uint32_t start
+    while True:
+        rank = plan.table[slot]
+        if rank < 0:
+            return -1
+        start = plan.name_offsets[rank]
+        if plan.name_offsets[rank + 1] - start == length and (
+            length == 0 or memcmp(plan.names + start, name, length) == 0
+        ):
+            return rank
+        slot = (slot + 1) & plan.table_mask
+
+
+# --- The dictionary of the current row -----------------------------------------------------------
+
+cdef struct Dictionary:
+    # The last metadata seen and, for each of its ids, the rank of its name in the schema or -1.
+    Metadata metadata
+    bint known
+    Bytes ranks
+
+
+cdef inline int dictionary_open(Dictionary *d, ShreddingPlan plan, const uint8_t *p, size_t n) noexcept nogil:
+    """Make `p` the current metadata; rows that repeat the previous one cost a comparison of bytes."""
+    if d.known and d.metadata.size == n and memcmp(d.metadata.data, p, n) == 0:
+        return 0
+    return dictionary_load(d, plan, p, n)
+
+
+cdef int dictionary_load(Dictionary *d, ShreddingPlan plan, const uint8_t *p, size_t n) noexcept nogil
+
+
+cdef inline int dictionary_order(const Dictionary *d, uint32_t previous, uint32_t next) noexcept nogil:
+    """Is the name of id `next` after the name of id `previous`? 0, or the fault of order or uniqueness."""
+    cdef const uint8_t *a
+    cdef const uint8_t *b
+    cdef size_t a_size, b_size
+    cdef int status
+    if d.metadata.sorted:
+        if next > previous:
+            return 0
+        return FAULT_FIELD_DUPLICATE if next == previous else FAULT_FIELD_ORDER
+    status = metadata_name(&d.metadata, previous, &a, &a_size)
+    if status != 0:
+        return status
+    status = metadata_name(&d.metadata, next, &b, &b_size)
+    if status != 0:
+        return status
+    status = bytes_compare(a, a_size, b, b_size)
+    if status < 0:
+        return 0
+    return FAULT_FIELD_DUPLICATE if status == 0 else FAULT_FIELD_ORDER
+
+
+# --- Growable Arrow columns ----------------------------------------------------------------------
+# Rows are set in ascending order; rows left out are null. Nothing is written for them until a later row is set.
+
+cdef struct Column:
+    int64_t count        # rows set
+    int64_t end          # where the last row set ends, in bytes or elements (columns of variable length)
+    Bytes validity
+    Bytes offsets
+    Bytes data
+
+
+cdef inline int bytes_zero_to(Bytes *b, size_t size) noexcept nogil:
+    """Extend `b` to `size` bytes with zeros."""
+    if size > b.size:
+        if bytes_reserve(b, size - b.size) != 0:
+            return FAULT_MEMORY
+        memset(b.data + b.size, 0, size - b.size)
+        b.size = size
+    return 0
+
+
+cdef inline int bit_set(Bytes *b, int64_t row) noexcept nogil:
+    cdef size_t index = <size_t> (row >> 3)
+    if index >= b.size and bytes_zero_to(b, index + 1) != 0:
+        return FAULT_MEMORY
+    b.data[index] |= <uint8_t> (1 << (row & 7))
+    return 0
+
+
+cdef inline int column_mark(Column *c, int64_t row) noexcept nogil:
+    c.count += 1
+    return bit_set(&c.validity, row)
+
+
+cdef inline int column_pad(Column *c, int64_t rows) noexcept nogil:
+    """Give offsets to rows up to `rows`; new ones are empty."""
+    cdef int32_t end
+    cdef int32_t *offsets
+    cdef int64_t i
+    cdef int64_t missing = rows + 1 - <int64_t> (c.offsets.size // 4)
+    if missing <= 0:
+        return 0
+    if bytes_reserve(&c.offsets, <size_t> missing * 4) != 0:
+        return FAULT_MEMORY
+    end = <int32_t> c.end
+    offsets = <int32_t *> (c.offsets.data + c.offsets.size)
+    for i in range(missing):
+        offsets[i] = end
+    c.offsets.size += <size_t> missing * 4
+    return 0
+
+
+cdef inline int column_end(Column *c, int64_t row, int64_t end) noexcept nogil:
+    """Row `row` ends at `end`, in bytes or elements; rows before it that were left out are empty."""
+    if end > 0x7FFFFFFF:
+        return FAULT_TOO_LARGE
+    if column_pad(c, row) != 0:
+        return FAULT_MEMORY
+    c.end = end
+    return column_pad(c, row + 1)
+
+
+cdef inline int column_bytes(Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
+    """Set row `row` of a binary or string column."""
+    cdef int status = column_mark(c, row)
+    if status != 0:
+        return status
+    if bytes_append(&c.data, p, n) != 0:
+        return FAULT_MEMORY
+    return column_end(c, row, <int64_t> c.data.size)
+
+
+cdef inline int column_fixed(Column *c, int64_t row, const void *p, size_t width) noexcept nogil:
+    """Set row `row` of a column of `width` bytes a value."""
+    cdef int status = column_mark(c, row)
+    if status != 0:
+        return status
+    if bytes_zero_to(&c.data, <size_t> row * width) != 0 or bytes_append(&c.data, p, width) != 0:
+        return FAULT_MEMORY
+    return 0

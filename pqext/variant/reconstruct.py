@@ -1,0 +1,168 @@
+"""Reconstruction: shredded columns back into whole variants."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pqext.core.errors import VariantError
+from pqext.variant import shredding_faults
+from pqext.variant.kernels import reconstruct as kernel
+from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.plan import CompiledNode, CompiledSchema, compile_schema
+from pqext.variant.schema import Array, Object, Primitive, schema_of_storage
+from pqext.variant.types import (
+    VariantLike,
+    child,
+    is_variant_type,
+    like_input,
+    plain_binary,
+    storage_array,
+    struct_chunks,
+    variant_array,
+    variant_type,
+)
+
+
+def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.ChunkedArray:
+    """Reconstruct a shredded variant array as ``struct<metadata, value>``, row by row.
+
+    Takes any legal storage struct: its columns are found by name in any order, ``value`` or
+    ``typed_value`` may be absent, strings, binaries, lists and decimals may have any Arrow layout. A
+    required value that is missing becomes a variant null. ``metadata`` is shared with the input, except
+    that a row whose dictionary lacks the name of a shredded field gets a dictionary that has it.
+
+    Where ``value`` contradicts ``typed_value``, the latter is right, as Variant Shredding requires of those
+    who read such data at all. With ``strict`` these raise ``VariantError``, as do optional field groups,
+    missing array elements and objects in ``value`` beside a null ``typed_value`` group. Columns of types that
+    no shredded value may have, values that are not objects beside a shredded object, and broken bytes
+    always raise it, with the row.
+
+    Implements Variant Shredding, "Reconstructing a Shredded Variant".
+    """
+    chunks = struct_chunks(array)
+    if is_variant_type(array.type):
+        return like_input(array, [_whole(chunk) for chunk in chunks], variant_type())
+    compiled = compile_schema(schema_of_storage(array.type))
+    if strict:
+        _check_required(array.type)
+    rebuilt = []
+    row = 0
+    for chunk in chunks:
+        rebuilt.append(build(chunk, child(chunk, "metadata"), compiled, strict=strict, first_row=row))
+        row += len(chunk)
+    return like_input(array, rebuilt, variant_type())
+
+
+def build(
+    group: pa.StructArray,
+    metadata: pa.Array,
+    compiled: CompiledSchema,
+    *,
+    strict: bool = False,
+    missing_is_null: bool = False,
+    first_row: int = 0,
+) -> pa.StructArray:
+    """Variants from any ``group`` of ``value`` and ``typed_value`` and the row's ``metadata``.
+
+    Rows where the group is null are null, and with ``missing_is_null`` rows where it holds nothing.
+    """
+    nodes = [_columns(node, columns) for node, columns in zip(compiled.nodes, _walk(group, compiled), strict=True)]
+    metadata = plain_binary(metadata)
+    status, row, validity, nulls, offsets, data, *extended = kernel.reconstruct(
+        compiled.plan, BinaryInput(metadata), kernel.Sources(nodes), strict, missing_is_null
+    )
+    if status != 0:
+        raise shredding_faults.error(status, row=first_row + row)
+    if extended[0] is not None:
+        metadata = _binary(len(group), *extended)
+    else:
+        metadata = metadata.cast(pa.binary())
+        metadata = metadata.fill_null(b"") if metadata.null_count else metadata
+    bitmap = pa.py_buffer(validity) if nulls else None
+    return variant_array(metadata, _binary(len(group), offsets, data), bitmap)
+
+
+def _binary(rows: int, offsets: object, data: object) -> pa.Array:
+    return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
+
+
+def _whole(chunk: pa.StructArray) -> pa.StructArray:
+    """An unshredded array in the one form that pqext makes; a required value that is null is a variant null."""
+    if chunk.type == variant_type():
+        return chunk
+    metadata = child(chunk, "metadata").cast(pa.binary())
+    value = child(chunk, "value").cast(pa.binary())
+    valid = chunk.is_valid() if chunk.null_count else None
+    if metadata.null_count > chunk.null_count or (valid is not None and metadata.filter(valid).null_count):
+        raise VariantError("a row has no metadata", rule="variant.group.metadata")
+    metadata = metadata.fill_null(b"") if metadata.null_count else metadata
+    value = value.fill_null(b"\0") if value.null_count else value
+    if valid is None:
+        return variant_array(metadata, value)
+    return pa.StructArray.from_arrays([metadata, value], fields=list(variant_type()), mask=chunk.is_null())
+
+
+_Columns = tuple[pa.StructArray | None, pa.Array | None, pa.Array | None]
+
+
+def _walk(group: pa.StructArray, compiled: CompiledSchema) -> list[_Columns]:
+    """For each node of the plan its group, its ``value`` and its ``typed_value``."""
+    found: list[_Columns] = [(None, None, None)] * len(compiled.nodes)
+    groups: dict[int, pa.StructArray] = {0: group}
+    for index, node in enumerate(compiled.nodes):  # parents come before their children
+        members = groups.pop(index)
+        typed = _typed(node, child(members, "typed_value"))
+        found[index] = (members, child(members, "value"), typed)
+        if isinstance(node.schema, Object):
+            for i, number in enumerate(node.children):
+                groups[number] = storage_array(typed.field(i))
+        elif isinstance(node.schema, Array):
+            groups[node.children[0]] = storage_array(typed.values)
+    return found
+
+
+def _typed(node: CompiledNode, typed: pa.Array | None) -> pa.Array | None:
+    """``typed_value`` in the one layout that the kernel reads."""
+    if typed is None:
+        return None
+    if isinstance(node.schema, Array) and not pa.types.is_list(typed.type):
+        return typed.cast(pa.list_(typed.type.value_field))
+    if isinstance(node.schema, Primitive):
+        if pa.types.is_dictionary(typed.type):
+            typed = typed.dictionary_decode()
+        if pa.types.is_decimal(typed.type):
+            return typed.cast(node.schema.type)
+        return plain_binary(typed)
+    return typed
+
+
+def _columns(node: CompiledNode, columns: _Columns) -> tuple[object, object, object, object]:
+    """What the kernel wants of a node: its arrays and the width of its typed values."""
+    width: object = None
+    if isinstance(node.schema, Array):
+        width = "list"
+    elif isinstance(node.schema, Primitive):
+        type = columns[2].type  # type: ignore[union-attr]
+        width = type.bit_width if pa.types.is_primitive(type) or pa.types.is_fixed_size_binary(type) else "bytes"
+        if pa.types.is_decimal(type):
+            width = 128
+    return (*columns, width)
+
+
+def _check_required(type: pa.DataType) -> None:
+    """Raise when a shredded field or an element is an optional group."""
+    pending = [(type, "$")]
+    while pending:
+        type, path = pending.pop()
+        index = type.get_field_index("typed_value")
+        typed = type.field(index).type if index >= 0 else pa.null()
+        if pa.types.is_struct(typed):
+            members = [(member, f"{path}.{member.name}") for member in typed]
+        elif hasattr(typed, "value_field"):
+            members = [(typed.value_field, f"{path}[]")]
+        else:
+            continue
+        for member, name in members:
+            if member.nullable:
+                raise VariantError(f"{name} must be a required group", rule="shredding.layout.required")
+            pending.append((member.type, name))

@@ -1,0 +1,36 @@
+"""What is wrong with shredded columns: rules and words for the faults that the encoding itself does not have."""
+
+from __future__ import annotations
+
+from pqext.core.errors import LimitError, ParquetError, VariantError
+from pqext.variant import faults
+from pqext.variant.faults import Meaning
+from pqext.variant.kernels.shredding import ShreddingFault
+
+MEANINGS: dict[int, Meaning] = {
+    ShreddingFault.FAULT_BOTH: Meaning(
+        "shredding.value.exclusive", "value and typed_value are both set for a value that is not an object"
+    ),
+    ShreddingFault.FAULT_NOT_OBJECT: Meaning(
+        "shredding.object.residual-kind", "typed_value holds an object but value beside it does not"
+    ),
+    ShreddingFault.FAULT_CONFLICT: Meaning(
+        "shredding.object.disjoint", "a shredded field also stands in the object in value"
+    ),
+    ShreddingFault.FAULT_MISSING_ELEMENT: Meaning(
+        "shredding.array.present", "an array element has neither value nor typed_value"
+    ),
+    ShreddingFault.FAULT_OBJECT_RESIDUAL: Meaning(
+        "shredding.object.typed", "value holds an object but the typed_value group beside it is null"
+    ),
+}
+
+
+def error(status: int, *, row: int | None = None, offset: int | None = None) -> ParquetError | MemoryError:
+    """The error that a kernel's ``status`` stands for, at ``offset`` in the value of ``row``."""
+    if status == ShreddingFault.FAULT_TOO_LARGE:
+        return LimitError(f"row {row}: a column exceeds 2^31 - 1 bytes or elements; give fewer rows at a time")
+    if status not in MEANINGS:
+        return faults.error(status, row=row, offset=offset)
+    meaning = MEANINGS[status]
+    return VariantError(meaning.message, rule=meaning.rule, row=row, offset=offset)
