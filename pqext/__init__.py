@@ -1,0 +1,90 @@
+"""pqext: write, read, prune, check and repair Parquet with VARIANT and geospatial columns.
+
+Public names are imported when they are first used, so that ``import pqext`` stays cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pqext import geo, spark, variant
+    from pqext.core.errors import (
+        CorruptFileError,
+        EncryptionError,
+        GeometryError,
+        LimitError,
+        ParquetError,
+        UnsupportedError,
+        VariantError,
+    )
+    from pqext.core.limits import Limits
+    from pqext.core.options import ReadOptions, WriteOptions
+    from pqext.core.reader import ParquetFile
+    from pqext.core.reader import ParquetFile as open
+    from pqext.core.writer import ParquetWriter, write_table
+    from pqext.dataset.expressions import col
+    from pqext.dataset.scan import read_table, scan
+    from pqext.inspection import inspect
+
+_HOME = {
+    "CorruptFileError": "pqext.core.errors",
+    "EncryptionError": "pqext.core.errors",
+    "GeometryError": "pqext.core.errors",
+    "LimitError": "pqext.core.errors",
+    "Limits": "pqext.core.limits",
+    "ParquetError": "pqext.core.errors",
+    "ParquetFile": "pqext.core.reader",
+    "ParquetWriter": "pqext.core.writer",
+    "ReadOptions": "pqext.core.options",
+    "UnsupportedError": "pqext.core.errors",
+    "VariantError": "pqext.core.errors",
+    "WriteOptions": "pqext.core.options",
+    "col": "pqext.dataset.expressions",
+    "inspect": "pqext.inspection",
+    "open": "pqext.core.reader:ParquetFile",
+    "read_table": "pqext.dataset.scan",
+    "scan": "pqext.dataset.scan",
+    "write_table": "pqext.core.writer",
+}
+_PACKAGES = ("geo", "spark", "variant")
+
+__all__ = [
+    "CorruptFileError",
+    "EncryptionError",
+    "GeometryError",
+    "LimitError",
+    "Limits",
+    "ParquetError",
+    "ParquetFile",
+    "ParquetWriter",
+    "ReadOptions",
+    "UnsupportedError",
+    "VariantError",
+    "WriteOptions",
+    "col",
+    "geo",
+    "inspect",
+    "open",
+    "read_table",
+    "scan",
+    "spark",
+    "variant",
+    "write_table",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"pqext.{name}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'pqext' has no attribute {name!r}")
+    module, _, attribute = _HOME[name].partition(":")
+    value = getattr(import_module(module), attribute or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -25,6 +25,8 @@ class Limits:
     """Length of one page header."""
     page_bytes: int = (1 << 31) - 1
     """Uncompressed size of one page."""
+    page_values: int = 1 << 28
+    """Values in one page: a run of a few bytes can stand for any number of them."""
 
 
 DEFAULT_LIMITS = Limits()

@@ -1,0 +1,91 @@
+"""Leaf columns put together into nested Arrow arrays, by the levels of the first leaf below each shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.column import LeafColumn
+from pqext.core.errors import CorruptFileError
+from pqext.core.kernels import levels
+from pqext.core.options import ReadOptions
+from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
+
+_FLAT = np.empty(0, np.int16)
+
+
+def assemble(shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
+    """The Arrow array of ``shape`` from its leaves' columns, keyed by column index; all hold the same rows."""
+    storage = _storage(shape, columns, options)
+    if shape.annotation is None:
+        return storage
+    return shape.annotation.load().from_storage(shape.node, storage, options)
+
+
+def _storage(shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
+    if isinstance(shape, LeafShape):
+        return columns[shape.node.leaf_start].array
+    if isinstance(shape, GroupShape):
+        return _group(shape, columns, options)
+    assert isinstance(shape, ListShape)
+    return _list(shape, columns, options)
+
+
+def _group(shape: GroupShape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
+    children = [assemble(child, columns, options) for child in shape.children]
+    slots = len(children[0])
+    validity = None
+    if shape.nullable:
+        first = columns[shape.first_leaf()]
+        assert first.definition is not None
+        present = np.empty(len(first.definition), np.uint8)
+        repetition = first.repetition if first.repetition is not None else _FLAT
+        found, valid = levels.group_validity(
+            repetition, first.definition, shape.repetition_level, shape.slot_level, shape.value_level, present
+        )
+        _agree(shape, found, slots)
+        if valid < slots:
+            validity = _bitmap(present[:slots])
+    for child in children:
+        _agree(shape, len(child), slots)
+    fields = [child.field(options) for child in shape.children]
+    return pa.Array.from_buffers(pa.struct(fields), slots, [validity], children=children)
+
+
+def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
+    first = columns[shape.first_leaf()]
+    assert first.definition is not None and first.repetition is not None
+    entries = len(first.definition)
+    offsets, present = np.empty(entries + 1, np.int32), np.empty(entries, np.uint8)
+    slots, elements = levels.list_offsets(
+        first.repetition, first.definition, shape.element_repetition,
+        shape.slot_level, shape.value_level, shape.element_level, offsets, present,
+    )
+    if slots < 0:
+        raise CorruptFileError("a list element comes before any list", column=shape.node.dotted)
+    element = assemble(shape.element, columns, options)
+    _agree(shape, len(element), elements)
+    validity = _bitmap(present[:slots]) if not present[:slots].all() else None
+    buffers = [validity, pa.py_buffer(offsets[: slots + 1])]
+    arrow = shape.storage_field(options).type
+    if pa.types.is_map(arrow):
+        entries_type = pa.struct([arrow.key_field, arrow.item_field])
+        if element.null_count or element.field(0).null_count:
+            raise CorruptFileError("a map has a null key", column=shape.node.dotted)
+        pairs = pa.Array.from_buffers(entries_type, elements, [None], children=[element.field(0), element.field(1)])
+        return pa.Array.from_buffers(arrow, slots, buffers, children=[pairs])
+    return pa.Array.from_buffers(arrow, slots, buffers, children=[element])
+
+
+def _agree(shape: Shape, found: int, expected: int) -> None:
+    if found != expected:
+        raise CorruptFileError(
+            f"columns below one field disagree: {found} values beside {expected}", column=shape.node.dotted
+        )
+
+
+def _bitmap(flags: NDArray[np.uint8]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))

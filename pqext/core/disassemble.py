@@ -1,0 +1,130 @@
+"""Nested Arrow arrays taken apart into leaf columns: levels for each entry and the dense values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
+
+Levels = NDArray[np.int16]
+
+
+@dataclass(frozen=True, slots=True)
+class DenseColumn:
+    """One leaf of some rows: ``entries`` levels and, for each entry at the highest definition level, a value.
+
+    A level that is the same everywhere is an ``int``. ``values`` is an Arrow array without nulls.
+    """
+
+    shape: LeafShape
+    entries: int
+    repetition: int | Levels
+    definition: int | Levels
+    values: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Entries on their way down: ``slot`` is the place of each in the current array, -1 when it has ended above.
+
+    ``None`` for ``slot`` means that entry ``i`` has slot ``start + i``.
+    """
+
+    count: int
+    repetition: int | Levels
+    definition: int | Levels
+    slot: NDArray[np.int64] | None
+    start: int = 0
+
+    def levels(self, level: int | Levels) -> Levels:
+        return np.full(self.count, level, np.int16) if isinstance(level, int) else level
+
+    def slots(self) -> NDArray[np.int64]:
+        if self.slot is None:
+            return np.arange(self.start, self.start + self.count, dtype=np.int64)
+        return self.slot
+
+
+def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
+    """The leaf columns of ``array``, one a leaf of ``shape``, in column order.
+
+    ``array`` is in storage form: annotated values have been turned by their handler. Raises ``ValueError`` when
+    a field that is not nullable holds a null.
+    """
+    yield from _walk(shape, array, _Entries(len(array), 0, 0, None))
+
+
+def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseColumn]:
+    if shape.nullable:
+        entries = _nullable(array, entries)
+    elif array.null_count and _reaches_null(array, entries):
+        raise ValueError(f"column {shape.node.dotted!r} is not nullable but holds a null")
+    if isinstance(shape, LeafShape):
+        yield _leaf(shape, array, entries)
+    elif isinstance(shape, GroupShape):
+        for index, child in enumerate(shape.children):
+            # field() keeps the struct's offset out of its children, unlike flatten() it adds no parent nulls.
+            yield from _walk(child, array.field(index), entries)
+    elif isinstance(shape, ListShape):
+        yield from _list(shape, array, entries)
+
+
+def _nullable(array: pa.Array, entries: _Entries) -> _Entries:
+    if not array.null_count:
+        if entries.slot is None and isinstance(entries.definition, int):
+            return replace(entries, definition=entries.definition + 1)
+        definition = entries.levels(entries.definition) + (entries.slots() >= 0).astype(np.int16)
+        return replace(entries, definition=definition)
+    definition, slot = entries.levels(entries.definition).copy(), entries.slots().copy()
+    level_kernel.nullable_entries(definition, slot, np.frombuffer(array.buffers()[0], np.uint8), array.offset)
+    return replace(entries, definition=definition, slot=slot)
+
+
+def _reaches_null(array: pa.Array, entries: _Entries) -> bool:
+    slots = entries.slots()
+    nulls = np.asarray(array.is_null().to_numpy(zero_copy_only=False), bool)
+    return bool(nulls[slots[slots >= 0]].any())
+
+
+def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[DenseColumn]:
+    offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
+    if not len(array):
+        offsets = np.zeros(1, np.int32)
+    slots = entries.slots()
+    alive = slots[slots >= 0]
+    lengths = offsets[alive + 1] - offsets[alive]
+    room = entries.count - len(alive) + int(np.maximum(lengths, 1).sum(dtype=np.int64))
+    repetition, definition = np.empty(room, np.int16), np.empty(room, np.int16)
+    slot = np.empty(room, np.int64)
+    level_kernel.repeated_entries(
+        entries.levels(entries.repetition), entries.levels(entries.definition), slots, offsets,
+        shape.element_repetition, repetition, definition, slot,
+    )
+    below = _Entries(room, repetition, definition, slot)
+    if pa.types.is_map(array.type):
+        # The entries of a map lie in its child as a struct; keys and items show its fields, offsets applied.
+        element = pa.Array.from_buffers(
+            pa.struct([array.type.key_field, array.type.item_field]),
+            len(array.keys), [None], children=[array.keys, array.items],
+        )
+        yield from _walk(shape.element, element, below)
+    else:
+        yield from _walk(shape.element, array.values, below)
+
+
+def _leaf(shape: LeafShape, array: pa.Array, entries: _Entries) -> DenseColumn:
+    if entries.slot is None:
+        values = array.slice(entries.start, entries.count)
+        if values.null_count:
+            values = values.drop_null()
+    else:
+        alive = entries.slot[entries.slot >= 0]
+        contiguous = len(alive) and alive[-1] - alive[0] == len(alive) - 1
+        values = array.slice(int(alive[0]), len(alive)) if contiguous else array.take(pa.array(alive))
+    return DenseColumn(shape, entries.count, entries.repetition, entries.definition, values)

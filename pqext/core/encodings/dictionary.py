@@ -1,0 +1,53 @@
+"""RLE_DICTIONARY (and PLAIN_DICTIONARY on read): indices into the chunk's dictionary page (Encodings, Dictionary)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.encodings import Bytes, Dictionary
+from pqext.core.errors import CorruptFileError
+from pqext.core.kernels import rle
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.metadata import Type
+
+
+def fixed(page: memoryview, count: int, physical: Type, width: int, dictionary: Dictionary | None) -> Bytes:
+    """Values of a fixed width, looked up."""
+    found = _present(dictionary)
+    indices = _indices(page, count, found)
+    values = found.data.view(_LOOKUP[width] if width in _LOOKUP else f"V{width}")
+    return np.take(values, indices).view(np.uint8)
+
+
+def byte_arrays(
+    page: memoryview, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+) -> None:
+    """Byte arrays, looked up."""
+    found = _present(dictionary)
+    builder.append_lookup(found.data, found.offsets, _indices(page, count, found), present, slots)
+
+
+_LOOKUP = {1: np.uint8, 4: np.uint32, 8: np.uint64}
+
+
+def _present(dictionary: Dictionary | None) -> Dictionary:
+    if dictionary is None:
+        raise CorruptFileError("a page refers to a dictionary, but the column chunk has none")
+    return dictionary
+
+
+def _indices(page: memoryview, count: int, dictionary: Dictionary) -> NDArray[np.int32]:
+    out = np.empty(count, np.int32)
+    if count == 0:
+        return out
+    if not len(page):
+        raise CorruptFileError("a dictionary-encoded page without a bit width")
+    rle.decode_into(page[1:], page[0], dictionary.count, out)
+    return out
+
+
+def encode(indices: NDArray[np.int32], entries: int) -> bytes:
+    """The bit width and the indices of one data page."""
+    width = max(entries - 1, 0).bit_length()
+    return bytes([width]) + rle.encode(indices, width)

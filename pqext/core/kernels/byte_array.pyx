@@ -1,0 +1,215 @@
+# cython: language_level=3
+"""Variable-length values: PLAIN byte arrays and dictionary look-ups straight into Arrow's offsets and data."""
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
+
+from pqext.core.errors import CorruptFileError, LimitError
+
+cdef enum:
+    OK = 0
+    TRUNCATED = -1
+    OUT_OF_MEMORY = -2
+    TOO_LARGE = -3
+    OUT_OF_RANGE = -4
+
+
+
+cdef inline uint32_t load32(const uint8_t *p) noexcept nogil:
+    cdef uint32_t word
+    memcpy(&word, p, 4)
+    return word
+
+
+cdef class ByteArrayBuilder:
+    """Collects the slots of a BYTE_ARRAY leaf over many pages as 32-bit offsets and contiguous data.
+
+    `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values.
+    """
+    cdef Bytes offsets
+    cdef Bytes data
+
+    def __cinit__(self):
+        cdef int32_t zero = 0
+        if bytes_append(&self.offsets, &zero, 4) != 0:
+            raise MemoryError("byte array offsets")
+
+    def __dealloc__(self):
+        bytes_free(&self.offsets)
+        bytes_free(&self.data)
+
+    cdef int _append_plain(self, const uint8_t *p, size_t size, const uint8_t *present, Py_ssize_t slots) noexcept nogil:
+        cdef size_t at = 0
+        cdef uint32_t length
+        cdef Py_ssize_t i
+        cdef int32_t *offset
+        # All values fit into the page's own bytes, so this reserves no more than the page holds.
+        if bytes_reserve(&self.offsets, <size_t> slots * 4) != 0 or bytes_reserve(&self.data, size) != 0:
+            return OUT_OF_MEMORY
+        offset = <int32_t *> (self.offsets.data + self.offsets.size)
+        for i in range(slots):
+            if present == NULL or present[i]:
+                if size - at < 4:
+                    return TRUNCATED
+                length = load32(p + at)
+                at += 4
+                if length > size - at:
+                    return TRUNCATED
+                memcpy(self.data.data + self.data.size, p + at, length)
+                self.data.size += length
+                at += length
+            if self.data.size > <size_t> 0x7FFFFFFF:
+                return TOO_LARGE
+            offset[i] = <int32_t> self.data.size
+        self.offsets.size += <size_t> slots * 4
+        return OK
+
+    def append_plain(self, const uint8_t[::1] page, const uint8_t[::1] present, Py_ssize_t slots):
+        """Append `slots` slots from a PLAIN page; `present` flags them, empty meaning all are present."""
+        cdef int status
+        cdef const uint8_t *flags = NULL
+        cdef const uint8_t *p = NULL
+        if present.shape[0]:
+            if present.shape[0] < slots:
+                raise ValueError("fewer flags than slots")
+            flags = &present[0]
+        if page.shape[0]:
+            p = &page[0]
+        with nogil:
+            status = self._append_plain(p, page.shape[0], flags, slots)
+        self._check(status)
+
+    cdef int _append_lookup(
+        self, const uint8_t *values, const int32_t *ends, Py_ssize_t entries,
+        const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
+    ) noexcept nogil:
+        cdef Py_ssize_t i, at = 0
+        cdef int32_t index
+        cdef size_t start, length
+        cdef int32_t *offset
+        if bytes_reserve(&self.offsets, <size_t> slots * 4) != 0:
+            return OUT_OF_MEMORY
+        offset = <int32_t *> (self.offsets.data + self.offsets.size)
+        for i in range(slots):
+            if present == NULL or present[i]:
+                if at >= count:
+                    return TRUNCATED
+                index = indices[at]
+                at += 1
+                if index < 0 or index >= entries:
+                    return OUT_OF_RANGE
+                start = ends[index]
+                length = ends[index + 1] - ends[index]
+                if self.data.size + length > <size_t> 0x7FFFFFFF:
+                    return TOO_LARGE
+                if bytes_append(&self.data, values + start, length) != 0:
+                    return OUT_OF_MEMORY
+            offset[i] = <int32_t> self.data.size
+        self.offsets.size += <size_t> slots * 4
+        return OK
+
+    def append_lookup(
+        self, const uint8_t[::1] values, const int32_t[::1] ends, const int32_t[::1] indices,
+        const uint8_t[::1] present, Py_ssize_t slots,
+    ):
+        """Append `slots` slots whose values are `indices` into a dictionary of contiguous `values` and `ends`."""
+        cdef int status
+        cdef const uint8_t *flags = NULL
+        cdef const uint8_t *p = NULL
+        cdef const int32_t *chosen = NULL
+        cdef Py_ssize_t i
+        if ends.shape[0] < 1:
+            raise ValueError("a dictionary has one offset more than entries")
+        for i in range(ends.shape[0] - 1):
+            if ends[i] < 0 or ends[i] > ends[i + 1]:
+                raise ValueError("dictionary offsets must ascend")
+        if ends[ends.shape[0] - 1] > values.shape[0]:
+            raise ValueError("dictionary offsets leave the data")
+        if present.shape[0]:
+            if present.shape[0] < slots:
+                raise ValueError("fewer flags than slots")
+            flags = &present[0]
+        if values.shape[0]:
+            p = &values[0]
+        if indices.shape[0]:
+            chosen = &indices[0]
+        with nogil:
+            status = self._append_lookup(
+                p, &ends[0], ends.shape[0] - 1, chosen, indices.shape[0], flags, slots
+            )
+        self._check(status)
+
+    def finish(self):
+        """(offsets, data, slots); the builder is empty afterwards."""
+        cdef Py_ssize_t slots = <Py_ssize_t> (self.offsets.size // 4) - 1
+        return take(&self.offsets), take(&self.data), slots
+
+    cdef _check(self, int status):
+        if status == TRUNCATED:
+            raise CorruptFileError("byte array values end before all were read")
+        if status == OUT_OF_RANGE:
+            raise CorruptFileError("a dictionary index lies outside the dictionary")
+        if status == TOO_LARGE:
+            raise LimitError("more than 2 GiB of byte array values in one batch; read fewer rows at a time with iter_batches")
+        if status == OUT_OF_MEMORY:
+            raise MemoryError("byte array values")
+
+
+def encode_plain(const uint8_t[::1] data, const int32_t[::1] offsets):
+    """PLAIN bytes of the values between consecutive `offsets` of `data`: a 4-byte length before each."""
+    cdef Bytes out
+    cdef Py_ssize_t i, count = offsets.shape[0] - 1
+    cdef int32_t length
+    cdef const uint8_t *p = NULL
+    cdef uint8_t *target
+    out.data = NULL
+    out.size = out.capacity = 0
+    if count < 0:
+        raise ValueError("offsets hold one entry more than values")
+    for i in range(count):
+        if offsets[i] < 0 or offsets[i] > offsets[i + 1]:
+            raise ValueError("offsets must ascend")
+    if offsets[count] > data.shape[0]:
+        raise ValueError("offsets leave the data")
+    if data.shape[0]:
+        p = &data[0]
+    if bytes_reserve(&out, <size_t> count * 4 + <size_t> (offsets[count] - offsets[0])) != 0:
+        raise MemoryError("byte array values")
+    with nogil:
+        target = out.data
+        for i in range(count):
+            length = offsets[i + 1] - offsets[i]
+            memcpy(target, &length, 4)
+            target += 4
+            if length:
+                memcpy(target, p + offsets[i], length)
+                target += length
+        out.size = target - out.data
+    return take(&out)
+
+
+def widen_decimals(const uint8_t[::1] data, const int32_t[::1] offsets, uint8_t[::1] out):
+    """Big-endian two's complement numbers of up to 16 bytes as Arrow's 16-byte little-endian decimals.
+
+    An empty value (a null slot) becomes zero. Raises ``CorruptFileError`` for a longer number whose leading
+    bytes are more than a sign.
+    """
+    cdef Py_ssize_t i, j, count = offsets.shape[0] - 1, first, length, skip
+    cdef uint8_t fill
+    if count < 0 or out.shape[0] != count * 16:
+        raise ValueError("the output does not hold 16 bytes a value")
+    for i in range(count):
+        first = offsets[i]
+        length = offsets[i + 1] - first
+        if first < 0 or length < 0 or first + length > data.shape[0]:
+            raise ValueError("offsets leave the data")
+        fill = 0xFF if length and data[first] & 0x80 else 0
+        skip = length - 16 if length > 16 else 0
+        for j in range(skip):
+            if data[first + j] != fill:
+                raise CorruptFileError("a decimal is longer than 16 bytes")
+        if skip and (data[first + skip] & 0x80) != (fill & 0x80):
+            raise CorruptFileError("a decimal is longer than 16 bytes")
+        for j in range(16):
+            out[i * 16 + j] = data[first + length - 1 - j] if j < length - skip else fill

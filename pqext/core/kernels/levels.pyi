@@ -1,0 +1,41 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.kernels import Readable
+
+_Levels = NDArray[np.int16]
+_Flags = NDArray[np.uint8]
+
+def present_slots(definition: _Levels, slot_level: int, value_level: int, out: _Flags) -> tuple[int, int]: ...
+def count_rows(repetition: _Levels) -> int: ...
+def find_row(repetition: _Levels, row: int) -> int: ...
+def group_validity(
+    repetition: _Levels,
+    definition: _Levels,
+    repetition_level: int,
+    slot_level: int,
+    value_level: int,
+    out: _Flags,
+) -> tuple[int, int]: ...
+def list_offsets(
+    repetition: _Levels,
+    definition: _Levels,
+    repetition_level: int,
+    slot_level: int,
+    list_level: int,
+    element_level: int,
+    offsets: NDArray[np.int32],
+    valid: _Flags,
+) -> tuple[int, int]: ...
+def spread(dense: Readable, width: int, present: _Flags, out: Readable) -> None: ...
+def nullable_entries(definition: _Levels, slot: NDArray[np.int64], valid: Readable, base: int) -> None: ...
+def repeated_entries(
+    repetition: _Levels,
+    definition: _Levels,
+    slot: NDArray[np.int64],
+    offsets: NDArray[np.int32],
+    repetition_level: int,
+    out_repetition: _Levels,
+    out_definition: _Levels,
+    out_slot: NDArray[np.int64],
+) -> int: ...

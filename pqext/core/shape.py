@@ -1,0 +1,198 @@
+"""Shapes: a schema tree as Arrow sees it, leaves, groups and lists, each with the levels that rule it.
+
+The reader assembles arrays by them and the writer takes arrays apart by them. A shape that carries an annotation
+is shown by that annotation's handler; below it lies its storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pqext.core import annotations
+from pqext.core.annotations import Annotation
+from pqext.core.errors import CorruptFileError
+from pqext.core.logical import UUID_MARK
+from pqext.core.metadata import FieldRepetitionType
+from pqext.core.options import ReadOptions
+from pqext.core.schema import SchemaNode
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What all shapes share.
+
+    A *slot* is a place in the array of this shape. ``slot_level`` is the definition level from which an entry has
+    a slot here (below it an enclosing list is empty or null), ``value_level`` the one from which the slot is not
+    null, and ``repetition_level`` the number of repeated fields above and at the slot.
+    """
+
+    node: SchemaNode
+    slot_level: int
+    value_level: int
+    repetition_level: int
+    annotation: Annotation | None
+
+    @property
+    def nullable(self) -> bool:
+        """Can a slot be null?"""
+        return self.node.repetition == FieldRepetitionType.OPTIONAL
+
+    def leaves(self) -> Iterator[LeafShape]:
+        """The leaf shapes at or below, in column order."""
+        raise NotImplementedError
+
+    def first_leaf(self) -> int:
+        """The column index of the first leaf: the one whose levels describe this shape."""
+        return next(self.leaves()).node.leaf_start
+
+    def storage_field(self, options: ReadOptions) -> pa.Field:
+        """The plain Arrow field, before this shape's own annotation shows it."""
+        raise NotImplementedError
+
+    def field(self, options: ReadOptions) -> pa.Field:
+        """The Arrow field that readers see."""
+        storage = self.storage_field(options)
+        if self.annotation is None:
+            return storage
+        return self.annotation.load().arrow_field(self.node, storage, options)
+
+    def select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+        """The shape with only the leaves that ``wanted`` keeps; ``None`` when none is left.
+
+        When some but not all leaves of an annotated shape are kept, what is left is its bare storage.
+        """
+        kept = self._select(wanted)
+        if kept is not None and kept.annotation is not None and len(list(kept.leaves())) < len(list(self.leaves())):
+            return replace(kept, annotation=None)
+        return kept
+
+    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LeafShape(Shape):
+    """Values of one column."""
+
+    def leaves(self) -> Iterator[LeafShape]:
+        yield self
+
+    def storage_field(self, options: ReadOptions) -> pa.Field:
+        try:
+            arrow = self.node.leaf_type.arrow_type()
+        except CorruptFileError as error:
+            error.locate(column=self.node.dotted)
+            raise
+        uuid = self.node.logical_name == "UUID" and pa.types.is_fixed_size_binary(arrow)
+        return pa.field(self.node.name, arrow, self.nullable, metadata=UUID_MARK if uuid else None)
+
+    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+        return self if wanted(self.node) else None
+
+
+@dataclass(frozen=True)
+class GroupShape(Shape):
+    """A struct."""
+
+    children: tuple[Shape, ...]
+
+    def leaves(self) -> Iterator[LeafShape]:
+        for child in self.children:
+            yield from child.leaves()
+
+    def storage_field(self, options: ReadOptions) -> pa.Field:
+        return pa.field(self.node.name, pa.struct([child.field(options) for child in self.children]), self.nullable)
+
+    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+        children = tuple(kept for child in self.children if (kept := child.select(wanted)) is not None)
+        return replace(self, children=children) if children else None
+
+
+@dataclass(frozen=True)
+class ListShape(Shape):
+    """A list or map: a repeated group, with the group around it where there is one.
+
+    ``element_level`` is the definition level from which an element exists, ``element_repetition`` the repetition
+    level of a further element.
+    """
+
+    element: Shape
+    element_level: int
+    element_repetition: int
+    is_map: bool
+
+    def leaves(self) -> Iterator[LeafShape]:
+        yield from self.element.leaves()
+
+    def storage_field(self, options: ReadOptions) -> pa.Field:
+        element = self.element.field(options)
+        if self.is_map and pa.types.is_struct(element.type) and element.type.num_fields == 2:
+            key, value = element.type.field(0), element.type.field(1)
+            return pa.field(self.node.name, pa.map_(key.with_nullable(False), value), self.nullable)
+        return pa.field(self.node.name, pa.list_(element), self.nullable)
+
+    def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
+        element = self.element.select(wanted)
+        return None if element is None else replace(self, element=element)
+
+
+def of(node: SchemaNode, slot_level: int = 0) -> Shape:
+    """The shape of a node whose nearest repeated ancestor has definition level ``slot_level``."""
+    if node.repetition == FieldRepetitionType.REPEATED:
+        # A repeated field outside LIST and MAP is a required list of required elements.
+        return _list(node, node, slot_level, _element(node), is_map=False)
+    annotation = annotations.for_logical(node.logical_name)
+    level, repetition = node.max_definition_level, node.max_repetition_level
+    if node.is_leaf:
+        return LeafShape(node, slot_level, level, repetition, annotation)
+    if node.logical_name in ("LIST", "MAP") and len(node.children) == 1:
+        repeated = node.children[0]
+        if repeated.repetition == FieldRepetitionType.REPEATED:
+            is_map = node.logical_name == "MAP" and len(repeated.children) == 2
+            if is_map or node.logical_name == "MAP" or _is_element(node, repeated):
+                return _list(node, repeated, slot_level, _element(repeated), is_map=is_map)
+            return _list(node, repeated, slot_level, of(repeated.children[0], repeated.max_definition_level))
+    children = tuple(of(child, slot_level) for child in node.children)
+    return GroupShape(node, slot_level, level, repetition, annotation, children)
+
+
+def _list(node: SchemaNode, repeated: SchemaNode, slot_level: int, element: Shape, *, is_map: bool = False) -> ListShape:
+    alone = node is repeated
+    return ListShape(
+        node=node,
+        slot_level=slot_level,
+        value_level=node.max_definition_level - alone,
+        repetition_level=node.max_repetition_level - alone,
+        annotation=None,
+        element=element,
+        element_level=repeated.max_definition_level,
+        element_repetition=repeated.max_repetition_level,
+        is_map=is_map,
+    )
+
+
+def _is_element(outer: SchemaNode, repeated: SchemaNode) -> bool:
+    """Is the repeated field itself the element? The backward-compatibility rules for lists, 1 to 4."""
+    return (
+        repeated.is_leaf
+        or len(repeated.children) > 1
+        or repeated.children[0].repetition == FieldRepetitionType.REPEATED
+        or repeated.name == "array"
+        or repeated.name == f"{outer.name}_tuple"
+    )
+
+
+def _element(repeated: SchemaNode) -> Shape:
+    """A repeated field taken as a required element of its list."""
+    level, repetition = repeated.max_definition_level, repeated.max_repetition_level
+    annotation = annotations.for_logical(repeated.logical_name)
+    if repeated.is_leaf:
+        return LeafShape(repeated, level, level, repetition, annotation)
+    if repeated.logical_name in ("LIST", "MAP"):
+        inner = of(replace(repeated, repetition=FieldRepetitionType.REQUIRED), level)
+        return inner
+    children = tuple(of(child, level) for child in repeated.children)
+    return GroupShape(repeated, level, level, repetition, annotation, children)

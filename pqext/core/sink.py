@@ -1,0 +1,54 @@
+"""Where a file is written: a local path, which appears only when the file is whole, or a binary file object."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import IO, Any
+
+
+class Sink:
+    """Bytes appended in order. ``commit`` makes them the file at ``path``; ``abort`` leaves nothing behind."""
+
+    def __init__(self, dest: Any) -> None:
+        self.offset = 0
+        """Bytes written so far."""
+        self._path: str | None = None
+        self._temporary: str | None = None
+        self._stream: IO[bytes]
+        if hasattr(dest, "write"):
+            self._stream = dest
+            return
+        self._path = os.fspath(dest)
+        folder, name = os.path.split(self._path)
+        # Next to the destination, so that the rename is atomic; hidden, so that readers pass over it.
+        handle, self._temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder or ".")
+        self._stream = os.fdopen(handle, "wb")
+
+    @property
+    def path(self) -> str | None:
+        """The destination, when it is a path."""
+        return self._path
+
+    def write(self, data: Any) -> None:
+        """Append ``data``."""
+        self._stream.write(data)
+        self.offset += len(data)
+
+    def commit(self) -> None:
+        """Finish: the file is whole."""
+        if self._path is None or self._temporary is None:
+            self._stream.flush()
+            return
+        self._stream.close()
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(self._temporary, 0o666 & ~mask)
+        os.replace(self._temporary, self._path)
+
+    def abort(self) -> None:
+        """Give up: a path keeps whatever it had before."""
+        if self._temporary is not None:
+            self._stream.close()
+            if os.path.exists(self._temporary):
+                os.unlink(self._temporary)

@@ -1,0 +1,214 @@
+"""How an Arrow schema is stored: for each field its schema node, and its arrays in that stored form.
+
+A field that an annotation claims is stored as its handler says; the others by the type tables of ``core.logical``
+and the three-level LIST and MAP of the LogicalTypes document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pqext.core import annotations, logical
+from pqext.core.annotations import Annotation, Storage
+from pqext.core.logical import LeafType
+from pqext.core.metadata import FieldRepetitionType, ListType, LogicalType, MapType
+from pqext.core.options import WriteOptions
+from pqext.core.schema import Schema, SchemaNode
+
+FIELD_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True)
+class StoredField:
+    """One Arrow field and how it is stored.
+
+    ``plain`` is its Arrow field in stored form, ``children`` its parts: a struct's fields, a list's element or a
+    map's key and item; none for a leaf. ``annotation`` and ``storage`` are set when a handler stores it; the
+    children are then those of the storage.
+    """
+
+    field: pa.Field
+    plain: pa.Field
+    children: tuple[StoredField, ...]
+    leaf: LeafType | None
+    logical_type: LogicalType | None
+    annotation: Annotation | None
+    storage: Storage | None
+
+    def store(self, array: pa.Array, options: WriteOptions) -> pa.Array:
+        """``array`` of the field's type in stored form."""
+        if self.annotation is not None and self.storage is not None:
+            array = self.annotation.load().to_storage(self.field, self.storage, array, options)
+        elif isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        if any(child.is_annotated for child in self.children):
+            return self._rebuild(array, options)
+        return array if array.type == self.plain.type else array.cast(self.plain.type)
+
+    @property
+    def is_annotated(self) -> bool:
+        """Does a handler store this field or one below it?"""
+        return self.annotation is not None or any(child.is_annotated for child in self.children)
+
+    def _rebuild(self, array: pa.Array, options: WriteOptions) -> pa.Array:
+        validity = array.is_valid() if array.null_count else None
+        mask = None if validity is None else pa.compute.invert(validity)
+        if pa.types.is_struct(array.type):
+            parts = [child.store(array.field(i), options) for i, child in enumerate(self.children)]
+            return pa.StructArray.from_arrays(parts, fields=list(self.plain.type), mask=mask)
+        if pa.types.is_map(array.type):
+            keys, items = (c.store(part, options) for c, part in zip(self.children, (array.keys, array.items), strict=True))
+            return pa.MapArray.from_arrays(array.offsets, keys, items, self.plain.type, mask=mask)
+        array = array.cast(pa.list_(array.type.value_field))
+        (element,) = self.children
+        return pa.ListArray.from_arrays(array.offsets, element.store(array.values, options), self.plain.type, mask=mask)
+
+
+def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = None) -> tuple[StoredField, ...]:
+    """How each field of ``schema`` is stored; ``sample`` holds the first rows, for handlers that look at data.
+
+    Raises ``TypeError`` naming the field when a type cannot be stored, ``ValueError`` for an option that names
+    no column.
+    """
+    for option in ("shredding", "geometry"):
+        for path in getattr(options, option):
+            if path.split(".")[0] not in schema.names:
+                raise ValueError(f"option {option!r} names column {path!r}, which the schema does not have")
+    columns = sample.combine_chunks().columns if sample is not None else None
+    return tuple(
+        _stored(field, field.name, _first_chunk(columns[i]) if columns is not None else None, options)
+        for i, field in enumerate(schema)
+    )
+
+
+def _first_chunk(column: pa.ChunkedArray) -> pa.Array | None:
+    return column.chunk(0) if column.num_chunks else None
+
+
+def _stored(field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> StoredField:
+    annotation = annotations.for_field(field, path, options)
+    if annotation is None:
+        return _plain(field, path, sample, options, None)
+    storage = annotation.load().storage(field, path, sample, options)
+    inner = _plain(storage.field, path, None, options, storage.logical_type)
+    return StoredField(
+        field, inner.plain, inner.children, inner.leaf, storage.logical_type, annotation, storage
+    )
+
+
+def _plain(
+    field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotated: LogicalType | None
+) -> StoredField:
+    arrow, types = field.type, pa.types
+    metadata = field.metadata
+    if isinstance(arrow, pa.BaseExtensionType):
+        metadata = {**(metadata or {}), b"ARROW:extension:name": arrow.extension_name.encode()}
+        arrow = arrow.storage_type
+        sample = sample.storage if sample is not None else None
+    if types.is_dictionary(arrow):
+        arrow, sample = arrow.value_type, None
+
+    def below(child: pa.Field, array: pa.Array | None) -> StoredField:
+        if annotated is not None:
+            return _plain(child, f"{path}.{child.name}", array, options, None)
+        return _stored(child, f"{path}.{child.name}", array, options)
+
+    def made(kind: pa.DataType, children: tuple[StoredField, ...], logical_type: LogicalType | None) -> StoredField:
+        plain = pa.field(field.name, kind, field.nullable, metadata)
+        return StoredField(field, plain, children, None, logical_type, None, None)
+
+    if types.is_struct(arrow):
+        if not arrow.num_fields:
+            raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot hold")
+        fields = tuple(
+            below(child, sample.field(i) if sample is not None else None) for i, child in enumerate(arrow)
+        )
+        return made(pa.struct([child.plain for child in fields]), fields, annotated)
+    if types.is_map(arrow):
+        key = below(arrow.key_field, sample.keys if sample is not None else None)
+        item = below(arrow.item_field, sample.items if sample is not None else None)
+        return made(pa.map_(key.plain, item.plain), (key, item), LogicalType(MAP=MapType()))
+    if types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow):
+        element = below(arrow.value_field, sample.flatten() if sample is not None else None)
+        return made(pa.list_(element.plain), (element,), LogicalType(LIST=ListType()))
+    leaf = logical.from_arrow(arrow, metadata)
+    if leaf is None:
+        raise TypeError(f"column {path!r} has type {arrow}, which pqext cannot write")
+    plain = pa.field(field.name, _normal(arrow), field.nullable, metadata)
+    return StoredField(field, plain, (), leaf, annotated or leaf.logical, None, None)
+
+
+def _normal(arrow: pa.DataType) -> pa.DataType:
+    """The one Arrow type among those that differ only in memory."""
+    types = pa.types
+    if types.is_large_string(arrow) or types.is_string_view(arrow):
+        return pa.string()
+    if types.is_large_binary(arrow) or types.is_binary_view(arrow):
+        return pa.binary()
+    if types.is_decimal(arrow):
+        return pa.decimal128(arrow.precision, arrow.scale)
+    if types.is_date64(arrow):
+        return pa.date32()
+    if types.is_timestamp(arrow) and arrow.unit == "s":
+        return pa.timestamp("ms", arrow.tz)
+    if types.is_time32(arrow) and arrow.unit == "s":
+        return pa.time32("ms")
+    return arrow
+
+
+def to_schema(fields: Sequence[StoredField], name: str = "schema") -> Schema:
+    """The schema tree of the stored fields."""
+    children: list[SchemaNode] = []
+    for field in fields:
+        children.append(_node(field, (), 0, 0, children[-1].leaf_stop if children else 0))
+    stop = children[-1].leaf_stop if children else 0
+    return Schema(_group(name, FieldRepetitionType.REQUIRED, tuple(children), (), 0, 0, 0, stop))
+
+
+def _group(
+    name: str, repetition: FieldRepetitionType, children: tuple[SchemaNode, ...], path: tuple[str, ...],
+    definition: int, repeated: int, start: int, stop: int,
+    logical_type: LogicalType | None = None, field_id: int | None = None,
+) -> SchemaNode:
+    return SchemaNode(
+        name, repetition, children, None, None, logical_type, field_id, path, definition, repeated, start, stop
+    )
+
+
+def _node(
+    field: StoredField, parent: tuple[str, ...], definition: int, repeated: int, start: int, name: str | None = None
+) -> SchemaNode:
+    name = name if name is not None else field.plain.name
+    path = (*parent, name)
+    repetition = FieldRepetitionType.OPTIONAL if field.plain.nullable else FieldRepetitionType.REQUIRED
+    definition += field.plain.nullable
+    raw_id = (field.field.metadata or {}).get(FIELD_ID)
+    field_id = int(raw_id) if raw_id is not None else None
+    if field.leaf is not None:
+        leaf = field.leaf
+        return SchemaNode(
+            name, repetition, (), leaf.physical, leaf.length, field.logical_type, field_id, path,
+            definition, repeated, start, start + 1,
+        )
+    if pa.types.is_struct(field.plain.type):
+        children: list[SchemaNode] = []
+        for child in field.children:
+            children.append(_node(child, path, definition, repeated, children[-1].leaf_stop if children else start))
+        return _group(
+            name, repetition, tuple(children), path, definition, repeated, start, children[-1].leaf_stop,
+            field.logical_type, field_id,
+        )
+    names = ("key", "value") if pa.types.is_map(field.plain.type) else ("element",)
+    middle = "key_value" if len(names) == 2 else "list"
+    inner: list[SchemaNode] = []
+    for child, label in zip(field.children, names, strict=True):
+        at = inner[-1].leaf_stop if inner else start
+        inner.append(_node(child, (*path, middle), definition + 1, repeated + 1, at, label))
+    stop = inner[-1].leaf_stop
+    group = _group(
+        middle, FieldRepetitionType.REPEATED, tuple(inner), (*path, middle), definition + 1, repeated + 1, start, stop
+    )
+    return _group(name, repetition, (group,), path, definition, repeated, start, stop, field.logical_type, field_id)

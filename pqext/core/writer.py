@@ -1,0 +1,194 @@
+"""Writing a file: tables gathered into row groups, columns encoded in parallel, the footer at the end.
+
+The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statistics, dictionary, pages) -> ``sink``
+-> ``footer``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core import shape, storage
+from pqext.core.chunk_writer import EncodedChunk, encode_chunk
+from pqext.core.disassemble import DenseColumn, disassemble
+from pqext.core.footer import MAGIC, serialise_footer
+from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, KeyValue, RowGroup, TypeDefinedOrder
+from pqext.core.options import WriteOptions
+from pqext.core.schema import Schema, to_elements
+from pqext.core.shape import Shape
+from pqext.core.sink import Sink
+from pqext.core.storage import StoredField
+
+
+def _created_by() -> str:
+    try:
+        return f"pqext version {version('pqext')}"
+    except PackageNotFoundError:
+        return "pqext"
+
+
+class ParquetWriter:
+    """Writes tables of one Arrow schema to ``dest``, a path or a binary file object.
+
+    ``options`` are the fields of :class:`pqext.core.options.WriteOptions`. A path appears only on :meth:`close`;
+    leaving the context by an exception aborts. Memory is bounded by one row group.
+    """
+
+    def __init__(self, dest: Any, schema: pa.Schema, **options: Any) -> None:
+        self.options = WriteOptions(**options)
+        self.arrow_schema = schema
+        self._plan: tuple[StoredField, ...] | None = None
+        self._schema: Schema | None = None
+        self._shapes: tuple[Shape, ...] = ()
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+        self._row_groups: list[RowGroup] = []
+        self._closed = False
+        if not self._looks_at_data():
+            self._prepare(None)
+        self._sink = Sink(dest)
+
+    def write_table(self, table: pa.Table) -> None:
+        """Append the rows of ``table``, whose columns must be those of the schema."""
+        self._check_open()
+        if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
+            table = _conform(table, self.arrow_schema)
+        if self._plan is None:
+            self._prepare(table)
+        while len(table):
+            room = self.options.row_group_rows - self._pending_rows
+            self._pending.append(table.slice(0, room))
+            self._pending_rows += len(self._pending[-1])
+            table = table.slice(room)
+            if self._pending_rows >= self.options.row_group_rows:
+                self._flush()
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Append the rows of ``batch``."""
+        self.write_table(pa.Table.from_batches([batch]))
+
+    def close(self) -> None:
+        """Write what is pending and the footer; the file is whole afterwards."""
+        if self._closed:
+            return
+        try:
+            if self._plan is None:
+                self._prepare(None)
+            if self._pending_rows:
+                self._flush()
+            self._start()
+            self._sink.write(serialise_footer(self._footer()))
+            self._sink.commit()
+        except BaseException:
+            self.abort()
+            raise
+        self._closed = True
+
+    def abort(self) -> None:
+        """Give up; nothing is left at a path."""
+        if not self._closed:
+            self._closed = True
+            self._pending.clear()
+            self._sink.abort()
+
+    def __enter__(self) -> ParquetWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abort()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the writer is closed")
+
+    def _looks_at_data(self) -> bool:
+        return any(choice == "infer" for choice in self.options.shredding.values())
+
+    def _prepare(self, sample: pa.Table | None) -> None:
+        self._plan = storage.plan(self.arrow_schema, self.options, sample)
+        self._schema = storage.to_schema(self._plan)
+        self._shapes = tuple(shape.of(node) for node in self._schema.root.children)
+
+    def _start(self) -> None:
+        if not self._sink.offset:
+            self._sink.write(MAGIC)
+
+    def _flush(self) -> None:
+        table = pa.concat_tables(self._pending)
+        self._pending, self._pending_rows = [], 0
+        self._start()
+        chunks = self._encode(table)
+        start = self._sink.offset
+        columns = []
+        for chunk in chunks:
+            chunk.move(self._sink.offset)
+            for piece in chunk.pieces:
+                self._sink.write(piece)
+            columns.append(ColumnChunk(file_offset=0, meta_data=chunk.metadata))
+        self._row_groups.append(
+            RowGroup(
+                columns=columns,
+                total_byte_size=sum(chunk.metadata.total_uncompressed_size for chunk in chunks),
+                num_rows=len(table),
+                file_offset=start,
+                total_compressed_size=self._sink.offset - start,
+                ordinal=len(self._row_groups) if len(self._row_groups) < 1 << 15 else None,
+            )
+        )
+
+    def _encode(self, table: pa.Table) -> list[EncodedChunk]:
+        rows = len(table)
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            jobs = [pool.submit(encode_chunk, column, rows, self.options) for column in self._columns(table)]
+            return [job.result() for job in jobs]
+
+    def _columns(self, table: pa.Table) -> Iterator[DenseColumn]:
+        assert self._plan is not None
+        for field, top, column in zip(self._plan, self._shapes, table.columns, strict=True):
+            array = column.combine_chunks()
+            if isinstance(array, pa.ChunkedArray):
+                array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+            yield from disassemble(top, field.store(array, self.options))
+
+    def _footer(self) -> FileMetaData:
+        assert self._schema is not None
+        pairs = [KeyValue(key=key, value=value) for key, value in self.options.key_value_metadata.items()]
+        return FileMetaData(
+            version=2,
+            schema=to_elements(self._schema.root),
+            num_rows=sum(group.num_rows for group in self._row_groups),
+            row_groups=self._row_groups,
+            key_value_metadata=pairs or None,
+            created_by=_created_by(),
+            column_orders=[ColumnOrder(TYPE_ORDER=TypeDefinedOrder()) for _ in self._schema.leaves],
+        )
+
+
+def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    missing = [name for name in schema.names if name not in table.column_names]
+    extra = [name for name in table.column_names if name not in schema.names]
+    if missing or extra:
+        raise ValueError(f"the table's columns differ from the writer's: missing {missing}, unexpected {extra}")
+    table = table.select(schema.names)
+    for field, column in zip(schema, table.columns, strict=True):
+        if column.type != field.type:
+            raise ValueError(f"column {field.name!r} has type {column.type}, the writer's schema says {field.type}")
+    return table
+
+
+def write_table(table: pa.Table, dest: Any, **options: Any) -> None:
+    """Write ``table`` to ``dest``; options as for :class:`ParquetWriter`."""
+    with ParquetWriter(dest, table.schema, **options) as writer:
+        writer.write_table(table)
