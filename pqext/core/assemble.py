@@ -57,7 +57,8 @@ def _group(shape: GroupShape, columns: Mapping[int, LeafColumn], options: ReadOp
 
 def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
     first = columns[shape.first_leaf()]
-    assert first.definition is not None and first.repetition is not None
+    assert first.definition is not None
+    assert first.repetition is not None
     entries = len(first.definition)
     offsets, present = np.empty(entries + 1, np.int32), np.empty(entries, np.uint8)
     slots, elements = levels.list_offsets(

@@ -112,7 +112,7 @@ def encode_chunk(column: DenseColumn, rows: int, options: WriteOptions) -> Encod
         )
         chunk.add(header, body, size)
         pages += 1
-    _describe(metadata, column, values, pages, options, physical)
+    _describe(metadata, column, values, pages, options)
     return chunk
 
 
@@ -198,7 +198,7 @@ def _cut(column: DenseColumn, rows: int, physical: pa.Array, options: WriteOptio
 
 
 def _describe(
-    metadata: ColumnMetaData, column: DenseColumn, values: _Values, pages: int, options: WriteOptions, physical: pa.Array
+    metadata: ColumnMetaData, column: DenseColumn, values: _Values, pages: int, options: WriteOptions
 ) -> None:
     """Fill in what is known once all pages are written."""
     node = column.shape.node
@@ -215,7 +215,7 @@ def _describe(
     if not options.statistics:
         return
     metadata.statistics = statistics.of_values(node.leaf_type, column.values, column.entries - len(column.values))
-    metadata.size_statistics = _sizes(column, physical)
+    metadata.size_statistics = _sizes(column, values.physical)
     annotation = column.shape.annotation
     if annotation is not None:
         metadata.geospatial_statistics = annotation.load().geospatial_statistics(node, [column.values])
@@ -225,9 +225,7 @@ def _sizes(column: DenseColumn, physical: pa.Array) -> SizeStatistics | None:
     node = column.shape.node
     sizes = SizeStatistics()
     if node.physical_type == Type.BYTE_ARRAY:
-        offsets = physical.buffers()[1]
-        ends = np.frombuffer(offsets, np.int32)[physical.offset : physical.offset + len(physical) + 1] if len(physical) else [0]
-        sizes.unencoded_byte_array_data_bytes = int(ends[-1]) - int(ends[0])
+        sizes.unencoded_byte_array_data_bytes = pc.sum(pc.binary_length(physical), min_count=0).as_py()
 
     def histogram(level: int | NDArray[np.int16], highest: int) -> list[int]:
         if isinstance(level, int):

@@ -199,7 +199,8 @@ class _Sink:
         if values < slots and self._present is not None:
             self._present[start : self._slots] = present
         if self._builder is not None:
-            decoder.byte_arrays(data.values, values, self._builder, present if values < slots else EMPTY, slots, dictionary)
+            flags = present if values < slots else EMPTY
+            decoder.byte_arrays(data.values, values, self._builder, flags, slots, dictionary)
             return
         assert self._width is not None
         dense = decoder.fixed(data.values, values, self._type.physical, self._width, dictionary)

@@ -165,7 +165,8 @@ class LeafType:
         return number * _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else number
 
     def _scaled(self, unscaled: int) -> Decimal:
-        assert self.logical is not None and self.logical.DECIMAL is not None
+        assert self.logical is not None
+        assert self.logical.DECIMAL is not None
         digits = tuple(int(digit) for digit in str(abs(unscaled)))
         return Decimal((int(unscaled < 0), digits, -self.logical.DECIMAL.scale))
 

@@ -186,7 +186,8 @@ class PageWriter:
                 is_compressed=compressed,
             )
             return encode(header), body, len(levels) + len(values)
-        levels = b"".join(len(part).to_bytes(4, "little") + part for part in (repetition, definition) if part is not None)
+        parts = [part for part in (repetition, definition) if part is not None]
+        levels = b"".join(len(part).to_bytes(4, "little") + part for part in parts)
         whole = levels + bytes(values) if levels else values
         body = compression.compress(self.codec, whole)
         header = self._header(PageType.DATA_PAGE, len(whole), body)

@@ -11,14 +11,14 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">="]
 Value = bool | int | float | Decimal | bytes
 """A value in comparison form: integers, floats and decimals as numbers; strings and binary as bytes;
 dates as days and times and timestamps as nanoseconds since midnight or the Unix epoch, as integers."""
 
-COMPARE: dict[Operator, Callable[[object, object], bool]] = {
+COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
-from pqext.core import metadata, schema, shape, statistics
+from pqext.core import metadata as structures
+from pqext.core import schema, shape, statistics
 from pqext.core.assemble import assemble
 from pqext.core.column import ColumnReader
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
@@ -33,11 +35,11 @@ class ColumnChunk:
     """One leaf in one row group: its metadata and what its statistics prove."""
 
     node: SchemaNode
-    chunk: metadata.ColumnChunk
-    order: metadata.ColumnOrder | None
+    chunk: structures.ColumnChunk
+    order: structures.ColumnOrder | None
 
     @property
-    def metadata(self) -> metadata.ColumnMetaData:
+    def metadata(self) -> structures.ColumnMetaData:
         """The chunk's metadata. Raises ``UnsupportedError`` when it is encrypted or in another file."""
         if self.chunk.meta_data is None:
             raise UnsupportedError(
@@ -62,7 +64,7 @@ class ColumnChunk:
         )
 
     @property
-    def geospatial_statistics(self) -> metadata.GeospatialStatistics | None:
+    def geospatial_statistics(self) -> structures.GeospatialStatistics | None:
         """Bounding box and geometry types, where the writer left them."""
         return self.metadata.geospatial_statistics
 
@@ -85,7 +87,7 @@ class RowGroup:
         """Its place in the file."""
 
     @cached_property
-    def metadata(self) -> metadata.RowGroup:
+    def metadata(self) -> structures.RowGroup:
         """The row group's metadata structure."""
         return self._file.metadata.row_groups[self.index]
 
@@ -119,10 +121,10 @@ class ParquetFile:
     """
 
     def __init__(
-        self, source: Any, options: ReadOptions = ReadOptions(), *, limits: Limits = DEFAULT_LIMITS
+        self, source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS
     ) -> None:
         self.source: Source = open_source(source)
-        self.options = options
+        self.options = options if options is not None else ReadOptions()
         self._limits = limits
         try:
             with self._located():
@@ -138,7 +140,7 @@ class ParquetFile:
         return self.source.path
 
     @property
-    def metadata(self) -> metadata.FileMetaData:
+    def metadata(self) -> structures.FileMetaData:
         """The footer's structure."""
         return self._footer.metadata
 
@@ -248,14 +250,15 @@ class ParquetFile:
             with _Workers(self.options.threads, len(readers)) as workers:
                 while rows:
                     count = rows if batch_rows is None else min(batch_rows, rows)
-                    columns = dict(zip(readers, workers.map(lambda r: r.take(count), readers.values()), strict=True))
+                    taken = workers.map(ColumnReader.take, readers.values(), repeat(count))
+                    columns = dict(zip(readers, taken, strict=True))
                     for index, column in columns.items():
                         if column.rows != count:
                             raise CorruptFileError(
                                 f"a column chunk ends {count - column.rows} rows before its row group",
                                 column=self.schema.leaves[index].dotted,
                             )
-                    arrays = list(workers.map(lambda top: assemble(top, columns, self.options), shapes))  # noqa: B023
+                    arrays = list(workers.map(assemble, shapes, repeat(columns), repeat(self.options)))
                     yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema) if arrays else _empty(count)
                     rows -= count
         except ParquetError as error:
@@ -275,7 +278,7 @@ class ParquetFile:
 
 def _empty(rows: int) -> pa.RecordBatch:
     """A batch of rows without columns."""
-    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
 
 
 class _Located:
@@ -301,8 +304,8 @@ class _Workers:
         count = min(threads or os.cpu_count() or 1, jobs)
         self._pool = ThreadPoolExecutor(count) if count > 1 else None
 
-    def map(self, function: Any, items: Iterable[Any]) -> Iterator[Any]:
-        return map(function, items) if self._pool is None else self._pool.map(function, items)
+    def map(self, function: Any, *items: Iterable[Any]) -> Iterator[Any]:
+        return map(function, *items) if self._pool is None else self._pool.map(function, *items)
 
     def __enter__(self) -> _Workers:
         return self

@@ -99,12 +99,12 @@ class Schema:
 def _render(node: SchemaNode, depth: int) -> Iterator[str]:
     annotation = f" ({node.logical_name})" if node.logical_name else ""
     pad = "  " * depth
-    if node.is_leaf:
-        assert node.physical_type is not None
+    repetition = node.repetition.name.lower()
+    if node.physical_type is not None:
         length = f"({node.type_length})" if node.physical_type == Type.FIXED_LEN_BYTE_ARRAY else ""
-        yield f"{pad}{node.repetition.name.lower()} {node.physical_type.name}{length} {node.name}{annotation}"
+        yield f"{pad}{repetition} {node.physical_type.name}{length} {node.name}{annotation}"
         return
-    yield f"{pad}{node.repetition.name.lower()} group {node.name}{annotation} {{" if depth else f"message {node.name} {{"
+    yield f"{pad}{repetition} group {node.name}{annotation} {{" if depth else f"message {node.name} {{"
     for child in node.children:
         yield from _render(child, depth + 1)
     yield pad + "}"
@@ -174,14 +174,14 @@ class _Builder:
 
 def _repetition(element: SchemaElement, place: str) -> FieldRepetitionType:
     try:
-        return FieldRepetitionType(element.repetition_type)
+        return FieldRepetitionType(-1 if element.repetition_type is None else element.repetition_type)
     except ValueError:
         raise CorruptFileError(f"{place} has no valid repetition type", column=place) from None
 
 
 def _physical(element: SchemaElement, place: str) -> Type:
     try:
-        physical = Type(element.type)
+        physical = Type(-1 if element.type is None else element.type)
     except ValueError:
         raise UnsupportedError(
             f"{place} has physical type {element.type}, which is not known", feature="physical type", column=place

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pqext.core import annotations
-from pqext.core.annotations import Annotation
+from pqext.core.annotations import Annotation, for_logical
 from pqext.core.errors import CorruptFileError
 from pqext.core.logical import UUID_MARK
 from pqext.core.metadata import FieldRepetitionType
@@ -144,7 +143,7 @@ def of(node: SchemaNode, slot_level: int = 0) -> Shape:
     if node.repetition == FieldRepetitionType.REPEATED:
         # A repeated field outside LIST and MAP is a required list of required elements.
         return _list(node, node, slot_level, _element(node), is_map=False)
-    annotation = annotations.for_logical(node.logical_name)
+    annotation = for_logical(node.logical_name)
     level, repetition = node.max_definition_level, node.max_repetition_level
     if node.is_leaf:
         return LeafShape(node, slot_level, level, repetition, annotation)
@@ -159,7 +158,9 @@ def of(node: SchemaNode, slot_level: int = 0) -> Shape:
     return GroupShape(node, slot_level, level, repetition, annotation, children)
 
 
-def _list(node: SchemaNode, repeated: SchemaNode, slot_level: int, element: Shape, *, is_map: bool = False) -> ListShape:
+def _list(
+    node: SchemaNode, repeated: SchemaNode, slot_level: int, element: Shape, *, is_map: bool = False
+) -> ListShape:
     alone = node is repeated
     return ListShape(
         node=node,
@@ -188,11 +189,10 @@ def _is_element(outer: SchemaNode, repeated: SchemaNode) -> bool:
 def _element(repeated: SchemaNode) -> Shape:
     """A repeated field taken as a required element of its list."""
     level, repetition = repeated.max_definition_level, repeated.max_repetition_level
-    annotation = annotations.for_logical(repeated.logical_name)
+    annotation = for_logical(repeated.logical_name)
     if repeated.is_leaf:
         return LeafShape(repeated, level, level, repetition, annotation)
     if repeated.logical_name in ("LIST", "MAP"):
-        inner = of(replace(repeated, repetition=FieldRepetitionType.REQUIRED), level)
-        return inner
+        return of(replace(repeated, repetition=FieldRepetitionType.REQUIRED), level)
     children = tuple(of(child, level) for child in repeated.children)
     return GroupShape(repeated, level, level, repetition, annotation, children)

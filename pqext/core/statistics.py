@@ -100,14 +100,14 @@ def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: in
 
 def _ordered(leaf_type: LeafType, statistics: Statistics, ordered: bool) -> tuple[Any, Any]:
     low_raw, high_raw = (statistics.min_value, statistics.max_value) if ordered else (None, None)
-    if low_raw is None and high_raw is None and leaf_type.order == "signed" and leaf_type.width is not None:
-        # The deprecated fields were compared as signed numbers: right for signed types of a fixed width alone.
-        if leaf_type.physical != Type.FIXED_LEN_BYTE_ARRAY:
-            low_raw, high_raw = statistics.min, statistics.max
+    fixed = leaf_type.physical not in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)
+    if low_raw is None and high_raw is None and fixed and leaf_type.order == "signed":
+        # The deprecated fields were compared as signed numbers, whatever the type.
+        low_raw, high_raw = statistics.min, statistics.max
     low = leaf_type.comparison_value(low_raw) if low_raw is not None else None
     high = leaf_type.comparison_value(high_raw) if high_raw is not None else None
     if any(isinstance(bound, float) and bound != bound for bound in (low, high)):
         return None, None
-    if low is not None and high is not None and low > high:
+    if low is not None and high is not None and low > high:  # type: ignore[operator]
         return None, None
     return low, high

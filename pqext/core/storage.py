@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pqext.core import annotations, logical
-from pqext.core.annotations import Annotation, Storage
+from pqext.core import logical
+from pqext.core.annotations import Annotation, Storage, for_field
 from pqext.core.logical import LeafType
 from pqext.core.metadata import FieldRepetitionType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
@@ -60,7 +60,8 @@ class StoredField:
             parts = [child.store(array.field(i), options) for i, child in enumerate(self.children)]
             return pa.StructArray.from_arrays(parts, fields=list(self.plain.type), mask=mask)
         if pa.types.is_map(array.type):
-            keys, items = (c.store(part, options) for c, part in zip(self.children, (array.keys, array.items), strict=True))
+            key, item = self.children
+            keys, items = key.store(array.keys, options), item.store(array.items, options)
             return pa.MapArray.from_arrays(array.offsets, keys, items, self.plain.type, mask=mask)
         array = array.cast(pa.list_(array.type.value_field))
         (element,) = self.children
@@ -89,7 +90,7 @@ def _first_chunk(column: pa.ChunkedArray) -> pa.Array | None:
 
 
 def _stored(field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> StoredField:
-    annotation = annotations.for_field(field, path, options)
+    annotation = for_field(field, path, options)
     if annotation is None:
         return _plain(field, path, sample, options, None)
     storage = annotation.load().storage(field, path, sample, options)

@@ -16,7 +16,7 @@ def fixed(page: memoryview, count: int, physical: Type, width: int, dictionary: 
     """Values of a fixed width, looked up."""
     found = _present(dictionary)
     indices = _indices(page, count, found)
-    values = found.data.view(_LOOKUP[width] if width in _LOOKUP else f"V{width}")
+    values = found.data.view(_LOOKUP.get(width, f"V{width}"))
     return np.take(values, indices).view(np.uint8)
 
 
@@ -28,7 +28,7 @@ def byte_arrays(
     builder.append_lookup(found.data, found.offsets, _indices(page, count, found), present, slots)
 
 
-_LOOKUP = {1: np.uint8, 4: np.uint32, 8: np.uint64}
+_LOOKUP = {1: "u1", 4: "u4", 8: "u8"}
 
 
 def _present(dictionary: Dictionary | None) -> Dictionary:
