@@ -1,0 +1,63 @@
+"""The commands, and what they share: the version, and errors as one line."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from typing import Annotated
+
+import typer
+
+from pqext.cli import demo, inspect
+from pqext.core.errors import ParquetError
+from pqext.text import visible
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.command)
+app.command("inspect")(inspect.command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        try:
+            number = installed_version("pqext")
+        except PackageNotFoundError:
+            number = "from a folder, not installed"
+        typer.echo(f"pqext {number}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Write, read, prune and inspect Parquet with VARIANT and geospatial columns, on one machine and on Spark."""
+
+
+def main() -> None:
+    """Run the command line; a fault of the input or the machine is one line on standard error and status 1."""
+    try:
+        app()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing more may be written at exit.
+        sys.stderr.close()
+        sys.exit(1)
+    except (ParquetError, ImportError, OSError, RuntimeError) as error:
+        typer.echo(f"pqext: {describe(error)}", err=True)
+        sys.exit(1)
+
+
+def describe(error: Exception) -> str:
+    """The error in one harmless line."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return visible(f"{error.filename}: {error.strerror}")
+    return visible(" ".join(str(error).split())) or type(error).__name__

@@ -1,0 +1,117 @@
+"""Asks the other readers: for every value of every file, and whether they need the row groups that pqext skips."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Protocol
+
+from pqext.demo import compare
+from pqext.demo.compare import Columns, Row
+from pqext.demo.damage import destroy_others
+from pqext.demo.questions import Asked
+from pqext.report.model import Agreement, Question, Reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MAX_COPIED_BYTES = 256 << 20
+"""A larger file is not copied to be destroyed."""
+
+
+class File(Protocol):
+    """A file under its label in the report."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def file(self) -> Path: ...
+
+
+def agreements(
+    spark: SparkSession, files: Iterable[File], asked: list[tuple[Asked, Question]], columns: Columns, scratch: Path
+) -> tuple[Agreement, ...]:
+    """One line for each reader and file."""
+    version = compare.duckdb_version()
+    found = []
+    for file in files:
+        expected = None if _rows(file.file) > compare.MAX_ROWS else list(compare.by_pqext(file.file, columns))
+        found.append(
+            _agreement(
+                f"Spark {spark.version}, its own reader",
+                file,
+                expected,
+                lambda path: compare.by_spark(spark, path, columns),
+                lambda path, one: compare.spark_count(spark, path, columns, one.box, _at_least(one)),
+                asked,
+                scratch,
+            )
+        )
+        if version is None:
+            found.append(Agreement("DuckDB", file.label, None, "not installed"))
+            continue
+        found.append(
+            _agreement(
+                f"DuckDB {version}",
+                file,
+                expected,
+                lambda path: compare.by_duckdb(path, columns),
+                lambda path, one: compare.duckdb_count(path, columns, one.box, _at_least(one)),
+                asked,
+                scratch,
+            )
+        )
+    return tuple(found)
+
+
+def _agreement(
+    reader: str,
+    file: File,
+    expected: list[Row] | None,
+    read: Callable[[Path], Iterable[Row]],
+    count: Callable[[Path, Asked], int],
+    asked: list[tuple[Asked, Question]],
+    scratch: Path,
+) -> Agreement:
+    if expected is None:
+        return Agreement(reader, file.label, None, f"more than {compare.MAX_ROWS:,} rows")
+    differs = compare.difference(expected, read(file.file))
+    for one, question in asked:
+        if differs is None and (rows := count(file.file, one)) != question.num_rows:
+            differs = f"{question.title}: {rows} rows instead of {question.num_rows}"
+    note = f"{len(expected):,} rows and {len(asked)} answers the same" if differs is None else differs
+    return Agreement(reader, file.label, differs is None, note, _pruned(file, count, asked, scratch))
+
+
+def _pruned(file: File, count: Callable[[Path, Asked], int], asked: list[tuple[Asked, Question]], scratch: Path) -> str:
+    """For which questions the reader, too, answers right when the row groups that pqext skips are destroyed."""
+    if file.file.stat().st_size > MAX_COPIED_BYTES:
+        return "not tried on a file of this size"
+    enough = []
+    with TemporaryDirectory(dir=scratch, prefix="_damaged-") as folder:
+        for i, (one, question) in enumerate(asked):
+            copy = Path(folder) / f"{i}.parquet"
+            destroy_others(file.file, _reading(question, file.label).row_groups, copy)
+            if compare.survives(lambda copy=copy, one=one: count(copy, one), question.num_rows):  # type: ignore[misc]
+                enough.append(question.title)
+    if not enough:
+        return "more than pqext for every question"
+    if len(enough) == len(asked):
+        return "no more than pqext"
+    return f"no more than pqext for {', '.join(enough)}; more for the others"
+
+
+def _reading(question: Question, label: str) -> Reading:
+    return next(reading for reading in question.readings if reading.file == label)
+
+
+def _at_least(asked: Asked) -> tuple[str, float] | None:
+    return None if asked.threshold is None else (asked.threshold.path, asked.threshold.value)
+
+
+def _rows(path: Path) -> int:
+    from pqext.core.reader import ParquetFile
+
+    with ParquetFile(path) as file:
+        return file.num_rows

@@ -1,0 +1,163 @@
+"""What other readers make of the same file: every value and every null, compared with pqext's own reading."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pqext.report.model import Box
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MAX_ROWS = 200_000
+"""A larger file is not compared as a whole."""
+
+Row = tuple[str | None, bytes | None]
+"""A variant as canonical JSON and a geometry as WKB; None is null, which the text ``null`` is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The two columns of the job's files."""
+
+    variant: str
+    geometry: str = "geom"
+
+
+def canonical(text: str | None) -> str | None:
+    """JSON text with sorted keys and numbers in one form, so that 2, 2.0 and 2.00 are equal.
+
+    >>> canonical('{"b": 2.00, "a": 1e2}') == canonical('{"a":100,"b":2}')
+    True
+    """
+    if text is None:
+        return None
+    value = json.loads(text, parse_int=_number, parse_float=_number)
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def _number(text: str) -> dict[str, str]:
+    # An object of a key that no document has by chance keeps numbers apart from equal strings.
+    return {"\ufdd0": str(Decimal(text).normalize() + 0)}
+
+
+def by_pqext(path: Path, columns: Columns) -> Iterator[Row]:
+    """The rows as pqext reads them on this machine, without Spark."""
+    from pqext import variant
+    from pqext.core.reader import ParquetFile
+
+    with ParquetFile(path) as file:
+        for batch in file.iter_batches(columns=[columns.variant, columns.geometry]):
+            texts = variant.to_json(batch.column(columns.variant)).to_pylist()
+            yield from zip(map(canonical, texts), batch.column(columns.geometry).to_pylist(), strict=True)
+
+
+def by_spark(spark: SparkSession, path: Path, columns: Columns) -> Iterator[Row]:
+    """The rows as Spark's own Parquet reader gives them."""
+    from pyspark.sql import functions as F
+
+    frame = spark.read.parquet(str(path)).select(
+        F.to_json(F.col(_quoted(columns.variant, "`"))), F.expr(f"st_asbinary({_quoted(columns.geometry, '`')})")
+    )
+    for text, wkb in frame.toLocalIterator():
+        yield canonical(text), None if wkb is None else bytes(wkb)
+
+
+def by_duckdb(path: Path, columns: Columns) -> Iterator[Row]:
+    """The rows as DuckDB gives them."""
+    import duckdb
+
+    variant, geometry = _quoted(columns.variant, '"'), _quoted(columns.geometry, '"')
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            f"SELECT CAST(CAST({variant} AS JSON) AS VARCHAR), ST_AsWKB({geometry}) FROM read_parquet(?)", [str(path)]
+        )
+        while block := rows.fetchmany(10_000):
+            for text, wkb in block:
+                yield canonical(text), None if wkb is None else bytes(wkb)
+
+
+def duckdb_version() -> str | None:
+    """The version of DuckDB, None when it is not installed."""
+    if importlib.util.find_spec("duckdb") is None:
+        return None
+    import duckdb
+
+    return str(duckdb.__version__)
+
+
+def difference(expected: Iterable[Row], found: Iterable[Row]) -> str | None:
+    """What the rows have not in common, in words; None when they are the same in whatever order."""
+    missing, extra = Counter(expected), Counter(found)
+    missing, extra = missing - extra, extra - missing
+    if not missing and not extra:
+        return None
+    example: Any = next(iter(missing or extra))
+    return f"{missing.total()} rows missing, {extra.total()} others in their place, such as {str(example)[:200]}"
+
+
+def spark_count(
+    spark: SparkSession, path: Path, columns: Columns, box: Box | None, at_least: tuple[str, float] | None
+) -> int:
+    """Rows that Spark's own reader finds for a question, asked as a user of plain Spark would."""
+    from pyspark.sql import functions as F
+
+    frame = spark.read.parquet(str(path))
+    if at_least is not None:
+        frame = frame.where(F.variant_get(F.col(_quoted(columns.variant, "`")), at_least[0], "double") >= at_least[1])
+    if box is None:
+        return int(frame.count())
+    # Spark has no spatial predicate: the points are taken apart here.
+    import shapely
+
+    frame = frame.select(F.expr(f"st_asbinary({_quoted(columns.geometry, '`')})"))
+    geometries = [shapely.from_wkb(bytes(wkb)) for (wkb,) in frame.collect() if wkb is not None]
+    return sum(any(shapely.box(*part).intersects(geometry) for part in _parts(box)) for geometry in geometries)
+
+
+def duckdb_count(path: Path, columns: Columns, box: Box | None, at_least: tuple[str, float] | None) -> int:
+    """Rows that DuckDB finds for a question."""
+    import duckdb
+
+    from pqext.variant.path import parse
+
+    conditions = []
+    if at_least is not None:
+        value = _quoted(columns.variant, '"')
+        for step in parse(at_least[0]):
+            value += f"[{step + 1}]" if isinstance(step, int) else f".{_quoted(step, chr(34))}"
+        conditions.append(f"CAST({value} AS DOUBLE) >= {at_least[1]!r}")
+    if box is not None:
+        boxes = [
+            f"{_quoted(columns.geometry, chr(34))} && "
+            f"'POLYGON(({x0} {y0}, {x1} {y0}, {x1} {y1}, {x0} {y1}, {x0} {y0}))'::GEOMETRY"
+            for x0, y0, x1, y1 in _parts(box)
+        ]
+        conditions.append("(" + " OR ".join(boxes) + ")")
+    with duckdb.connect() as connection:
+        query = f"SELECT count(*) FROM read_parquet(?) WHERE {' AND '.join(conditions)}"
+        found = connection.execute(query, [str(path)]).fetchone()
+    return int(found[0]) if found is not None else 0
+
+
+def survives(count: Callable[[], int], expected: int) -> bool:
+    """Does the question find the ``expected`` rows in a file of which row groups were destroyed?"""
+    try:
+        return count() == expected
+    except Exception:  # whatever an engine raises when it reads what is not there
+        return False
+
+
+def _parts(box: Box) -> list[tuple[float, float, float, float]]:
+    return [(xmin, box.ymin, xmax, box.ymax) for xmin, xmax in box.spans()]
+
+
+def _quoted(name: str, quote: str) -> str:
+    return quote + name.replace(quote, quote * 2) + quote

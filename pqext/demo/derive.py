@@ -1,0 +1,91 @@
+"""A box and a threshold for files that nobody has chosen questions for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from pqext import variant
+from pqext.core.metadata import Type
+from pqext.core.reader import ParquetFile
+from pqext.core.schema import SchemaNode
+from pqext.demo.source import Threshold
+from pqext.report.model import Box
+from pqext.variant.path import format_path
+
+_NUMBERS = {Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY}
+_NOT_NUMBERS = {"DATE", "TIME", "TIMESTAMP", "UUID", "STRING"}
+SHARE = 0.05
+TOP = 0.98
+
+
+def box_around_the_middle(x: np.ndarray, y: np.ndarray) -> Box | None:
+    """A box around the point in the middle of the file's order, a tenth of the points wide and a tenth high.
+
+    ``x`` and ``y`` are the coordinates in the file's order; those that are no numbers are left out. None when
+    there are no points.
+    """
+    finite = np.isfinite(x) & np.isfinite(y)
+    x, y = x[finite], y[finite]
+    if not len(x):
+        return None
+    middle = len(x) // 2
+    xmin, xmax = _around(x, x[middle])
+    ymin, ymax = _around(y, y[middle])
+    return Box(xmin, xmax, ymin, ymax)
+
+
+def _around(values: np.ndarray, value: float) -> tuple[float, float]:
+    rank = float(np.mean(values < value))
+    low, high = np.quantile(values, [max(0.0, rank - SHARE), min(1.0, rank + SHARE)])
+    return float(min(low, value)), float(max(high, value))
+
+
+def numeric_paths(file: ParquetFile, column: str) -> Iterator[str]:
+    """Paths within the shredded VARIANT ``column`` that hold numbers, outside arrays, in the schema's order."""
+    root = file.schema.find((column,))
+    if root is None:
+        return
+    for leaf in root.leaves():
+        steps = leaf.path[1:]
+        if leaf.max_repetition_level == 0 and steps and steps[-1] == "typed_value" and _is_number(leaf):
+            yield format_path(_json_steps(steps))
+
+
+def _json_steps(steps: tuple[str, ...]) -> tuple[str, ...]:
+    # typed_value, name, typed_value, name, ..., typed_value
+    return steps[1:-1:2]
+
+
+def _is_number(leaf: SchemaNode) -> bool:
+    if leaf.physical_type == Type.FIXED_LEN_BYTE_ARRAY:
+        return leaf.logical_name == "DECIMAL"
+    return leaf.physical_type in _NUMBERS and leaf.logical_name not in _NOT_NUMBERS
+
+
+def threshold(path: Path, column: str, without: tuple[str, ...]) -> Threshold | None:
+    """The number that most rows have, and the value that two in a hundred of them reach.
+
+    ``without`` are paths that do not count, such as the coordinates. None when no number is left.
+    """
+    with ParquetFile(path) as file:
+        best: tuple[int, str, float] | None = None
+        values = file.read(columns=[column]).column(column)
+        for candidate in numeric_paths(file, column):
+            if candidate in without:
+                continue
+            numbers = variant.get(values, candidate, "double").drop_null().to_numpy()
+            numbers = numbers[np.isfinite(numbers)]
+            if len(numbers) and numbers.min() < numbers.max() and (best is None or len(numbers) > best[0]):
+                best = (len(numbers), candidate, float(np.quantile(numbers, TOP, method="higher")))
+    return None if best is None else Threshold(best[1], best[2])
+
+
+def coordinates(path: Path, column: str, paths: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The first two coordinates of every row, in the file's order; NaN where there is none."""
+    with ParquetFile(path) as file:
+        values = file.read(columns=[column]).column(column)
+        x, y = (variant.get(values, one, "double").to_numpy(zero_copy_only=False) for one in paths[:2])
+    return x.astype(float), y.astype(float)

@@ -1,0 +1,128 @@
+"""The three questions: by a box, by a number within the variant, by both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pqext.spark as on_spark
+from pqext.dataset import Expression, col, scan
+from pqext.demo.source import Shown, Source, Threshold
+from pqext.report.model import Box, Reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question: ``code`` shows how a user would write it, ``frame`` asks it of a folder, ``filter`` is the same
+    for the planner of one machine."""
+
+    title: str
+    code: str
+    box: Box | None
+    threshold: Threshold | None
+    frame: Callable[[SparkSession, Path], DataFrame]
+    filter: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows of an answer: the columns of ``Source.shown`` and the first two coordinates."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    points: tuple[tuple[float, float], ...]
+
+
+def questions(source: Source, geometry: str) -> list[Asked]:
+    """The questions that the source's box and threshold allow, in the order of the report."""
+    asked = []
+    box, threshold = source.box, source.threshold
+    if box is not None:
+        sides = (box.xmin, box.ymin, box.xmax, box.ymax)
+        asked.append(
+            Asked(
+                source.box_title,
+                f"read(spark, path, bbox={_tuple(sides)})",
+                box,
+                None,
+                lambda spark, path: on_spark.read(spark, str(path), bbox=sides),
+                col([geometry]).intersects(sides),
+            )
+        )
+    if threshold is not None:
+        asked.append(
+            Asked(
+                source.threshold_title,
+                f"df = read(spark, path, virtual=['{source.column}']); "
+                f"df.where(variant(df, '{source.column}').get('{threshold.path}', 'double') >= {threshold.value:g})",
+                None,
+                threshold,
+                lambda spark, path: _by_number(spark, path, source.column, threshold),
+                _number(source.column, threshold),
+            )
+        )
+    if box is not None and threshold is not None:
+        both = col([geometry]).intersects(sides) & _number(source.column, threshold)
+        asked.append(
+            Asked(
+                "Both together",
+                f"read(spark, path, where=(col('{geometry}').intersects({_tuple(sides)})) & "
+                f"(col('{source.column}').variant('{threshold.path}', 'double') >= {threshold.value:g}))",
+                box,
+                threshold,
+                lambda spark, path: on_spark.read(spark, str(path), where=both),
+                both,
+            )
+        )
+    return asked
+
+
+def _number(column: str, threshold: Threshold) -> Expression:
+    return col([column]).variant(threshold.path, "double") >= threshold.value
+
+
+def _by_number(spark: SparkSession, path: Path, column: str, threshold: Threshold) -> DataFrame:
+    frame = on_spark.read(spark, str(path), virtual=[column])
+    return frame.where(on_spark.variant(frame, column).get(threshold.path, "double") >= threshold.value)
+
+
+def _tuple(values: Sequence[float]) -> str:
+    return "(" + ", ".join(f"{value:g}" for value in values) + ")"
+
+
+def answer(frame: DataFrame, source: Source) -> Answer:
+    """Run a question and take its rows, sorted by what is shown."""
+    shown = (
+        *source.shown,
+        Shown("x", source.coordinates[0], "double"),
+        Shown("y", source.coordinates[1], "double"),
+    )
+    from pyspark.sql import functions as F
+
+    column = F.col("`" + source.column.replace("`", "``") + "`")
+    rows = frame.select(
+        *(on_spark.functions.variant_get(column, one.path, one.type).alias(f"c{i}") for i, one in enumerate(shown))
+    ).collect()
+    points = tuple((row[-2], row[-1]) for row in rows if row[-2] is not None and row[-1] is not None)
+    texts = sorted(tuple(_text(value) for value in row) for row in rows)
+    return Answer(tuple(one.name for one in shown), tuple(texts), points)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return repr(int(value)) if math.isfinite(value) and value == int(value) and abs(value) < 1e15 else repr(value)
+    return str(value)
+
+
+def reading(path: Path, label: str, filter: Expression) -> Reading:
+    """Which row groups of one file the question has to read, and the bytes of their column chunks."""
+    (task,) = scan(str(path), filter=filter).plan()
+    return Reading(label, frozenset(task.kept), task.total, task.bytes_kept, task.bytes_total)

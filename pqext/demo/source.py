@@ -1,0 +1,119 @@
+"""What the job works on: the example's earthquakes, or a user's own JSON lines."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from pqext.examples import earthquakes
+from pqext.report.model import Box
+from pqext.variant.path import format_path, parse
+
+ROW_GROUPS = 27
+"""How many row groups a small file is cut into; a third of them is nine."""
+MAX_ROW_GROUP_ROWS = 1 << 17
+
+EARTHQUAKE_SCHEMA = "properties STRUCT<mag: DECIMAL(9,2), place: STRING, time: BIGINT, magType: STRING>"
+FIJI = Box(165.0, -170.0, -30.0, -10.0)
+"""The sea around Fiji, from Vanuatu to Tonga, across the antimeridian; in degrees."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """The number that the second question asks about, where it stands, and from what value on rows are wanted."""
+
+    path: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One column of the answers: its heading, and a path and type within the VARIANT column."""
+
+    name: str
+    path: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of JSON lines and what is to be made of it.
+
+    ``coordinates`` are two or three paths within the VARIANT column ``column``. Where ``schema`` is None, only
+    the inferred one is used; where ``box`` or ``threshold`` is None, it is derived from the data.
+    """
+
+    title: str
+    about: str
+    path: Path
+    column: str
+    coordinates: tuple[str, ...]
+    schema: str | None = None
+    box: Box | None = None
+    box_title: str = "In the box"
+    threshold: Threshold | None = None
+    threshold_title: str = ""
+    shown: tuple[Shown, ...] = ()
+
+
+def example(folder: Path, schema: str | None = None) -> Source:
+    """Write the earthquakes' features to ``folder`` as JSON lines; ``schema`` takes the place of the usual one."""
+    path = folder / "earthquakes.ndjson"
+    collection = json.loads(earthquakes().read_text("utf-8"))
+    with path.open("w", encoding="utf-8", newline="\n") as lines:
+        for feature in collection["features"]:
+            lines.write(json.dumps(feature, ensure_ascii=False, separators=(",", ":")) + "\n")
+    return Source(
+        title="A week of earthquakes",
+        about="Every earthquake recorded by the United States Geological Survey from 31 January to 7 February 2018.",
+        path=path,
+        column="event",
+        coordinates=tuple(f"$.geometry.coordinates[{i}]" for i in range(3)),
+        schema=schema or EARTHQUAKE_SCHEMA,
+        box=FIJI,
+        box_title="Around Fiji",
+        threshold=Threshold("$.properties.mag", 5.0),
+        threshold_title="Magnitude 5 or more",
+        shown=(
+            Shown("magnitude", "$.properties.mag", "double"),
+            Shown("place", "$.properties.place", "string"),
+            Shown("time (ms)", "$.properties.time", "int64"),
+            Shown("depth (km)", "$.geometry.coordinates[2]", "double"),
+        ),
+    )
+
+
+def own(path: Path, column: str, coordinates: str, schema: str | None) -> Source:
+    """A user's file: ``coordinates`` names two or three paths, ``lon,lat`` or ``$.place.x,$.place.y``.
+
+    Raises ``ValueError`` for paths that are none and ``FileNotFoundError`` for a file that is not there.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    if not column.strip():
+        raise ValueError("the VARIANT column needs a name")
+    paths = tuple(_path(part.strip()) for part in coordinates.split(","))
+    if len(paths) not in (2, 3):
+        raise ValueError("the geometry takes two or three paths, as in lon,lat or $.at.x,$.at.y,$.at.z")
+    return Source(
+        title=path.name,
+        about=f"Each line of {path.name} as a VARIANT {column}, its point from {', '.join(paths)}.",
+        path=path,
+        column=column,
+        coordinates=paths,
+        schema=schema,
+    )
+
+
+def _path(text: str) -> str:
+    return format_path(parse(text if text.startswith("$") else f"$.{text}"))
+
+
+def row_group_rows(path: Path) -> int:
+    """Rows for each row group so that the file has about :data:`ROW_GROUPS` of them, or more when it is large."""
+    lines = 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            lines += block.count(b"\n")
+    return max(1, min(MAX_ROW_GROUP_ROWS, -(-lines // ROW_GROUPS)))

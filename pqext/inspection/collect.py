@@ -1,0 +1,175 @@
+"""Reads a footer into a :class:`~pqext.inspection.model.Report`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pqext.core import metadata as format
+from pqext.core.errors import ParquetError
+from pqext.core.extension import walk_extensions
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.predicate import Bounds
+from pqext.core.reader import ParquetFile
+from pqext.core.reader import RowGroup as OpenRowGroup
+from pqext.core.schema import Schema, SchemaNode
+from pqext.inspection.model import Column, Extension, Field, Report, RowGroup
+from pqext.inspection.values import enum_name, logical_type, show
+
+
+def inspect(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    row_groups: Sequence[int] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Report:
+    """Tell what a Parquet file holds, from its footer alone.
+
+    ``source`` is a path or whatever :func:`pqext.open` takes. ``columns`` (names, or dotted paths of fields
+    or leaves) and ``row_groups`` (indexes) narrow the column chunks that are described; the schema is
+    always whole. Raises ``CorruptFileError`` for a damaged footer and ``ValueError`` for a column or row
+    group that is not there.
+    """
+    with ParquetFile(source, limits=limits) as file:
+        leaves = _chosen(file.schema, columns)
+        groups = list(range(len(file.row_groups))) if row_groups is None else list(row_groups)
+        for index in groups:
+            if not 0 <= index < len(file.row_groups):
+                raise ValueError(f"row group {index} is not there; the file has {len(file.row_groups)}")
+        try:
+            return _report(file, leaves, groups)
+        except ParquetError as error:
+            error.locate(path=file.path)
+            raise
+
+
+def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int]) -> Report:
+    return Report(
+        path=file.path,
+        size=file.source.size,
+        version=file.metadata.version,
+        created_by=file.metadata.created_by,
+        num_rows=file.num_rows,
+        num_columns=len(file.schema.leaves),
+        num_row_groups=len(file.row_groups),
+        key_value_metadata=tuple((pair.key, pair.value) for pair in file.metadata.key_value_metadata or ()),
+        schema=tuple(_fields(file.schema.root)),
+        row_groups=tuple(_row_group(file.row_groups[index], file.schema, leaves) for index in groups),
+        extensions=tuple(_extensions(file.metadata)),
+    )
+
+
+def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[SchemaNode]:
+    if columns is None:
+        return list(schema.leaves)
+    chosen: dict[int, SchemaNode] = {}
+    for column in columns:
+        node = schema.find(column)
+        if node is None:
+            raise ValueError(f"there is no column {column!r}")
+        chosen.update((leaf.leaf_start, leaf) for leaf in node.leaves())
+    return [chosen[index] for index in sorted(chosen)]
+
+
+def _fields(root: SchemaNode) -> Iterator[Field]:
+    pending = list(reversed(root.children))
+    while pending:
+        node = pending.pop()
+        yield Field(
+            path=node.path,
+            repetition=node.repetition.name.lower(),
+            physical_type=_physical(node),
+            logical_type=logical_type(node.logical_type),
+            max_definition_level=node.max_definition_level,
+            max_repetition_level=node.max_repetition_level,
+            field_id=node.field_id,
+            column=node.leaf_start if node.is_leaf else None,
+        )
+        pending.extend(reversed(node.children))
+
+
+def _physical(node: SchemaNode) -> str | None:
+    if node.physical_type is None:
+        return None
+    return node.physical_type.name if node.type_length is None else f"{node.physical_type.name}({node.type_length})"
+
+
+def _row_group(group: OpenRowGroup, schema: Schema, leaves: list[SchemaNode]) -> RowGroup:
+    stored = group.metadata
+    compressed = stored.total_compressed_size
+    if compressed is None:
+        compressed = sum(chunk.meta_data.total_compressed_size for chunk in stored.columns if chunk.meta_data)
+    return RowGroup(
+        index=group.index,
+        rows=group.num_rows,
+        compressed=compressed,
+        uncompressed=stored.total_byte_size,
+        sorting=tuple(_sorting(schema, column) for column in stored.sorting_columns or ()),
+        columns=tuple(_column(group, leaf) for leaf in leaves),
+    )
+
+
+def _sorting(schema: Schema, column: format.SortingColumn) -> str:
+    known = 0 <= column.column_idx < len(schema.leaves)
+    name = schema.leaves[column.column_idx].dotted if known else f"column {column.column_idx}"
+    return f"{name} {'descending' if column.descending else 'ascending'}"
+
+
+def _column(group: OpenRowGroup, leaf: SchemaNode) -> Column:
+    chunk = group.chunk(leaf)
+    stored, about = chunk.chunk, chunk.chunk.meta_data
+    hidden = stored.crypto_metadata is not None
+    if about is None:
+        return Column(path=leaf.path, column=leaf.leaf_start, encrypted=hidden)
+    # A chunk in another file is described, although it cannot be read.
+    here = stored.file_path is None
+    bounds = chunk.bounds() if here else Bounds()
+    statistics, spatial = about.statistics, about.geospatial_statistics
+    return Column(
+        path=leaf.path,
+        column=leaf.leaf_start,
+        encodings=tuple(enum_name(format.Encoding, encoding) for encoding in about.encodings),
+        codec=enum_name(format.CompressionCodec, about.codec),
+        num_values=about.num_values,
+        compressed=about.total_compressed_size,
+        uncompressed=about.total_uncompressed_size,
+        offset=chunk.byte_range[0] if here else about.data_page_offset,
+        file_path=stored.file_path,
+        minimum=show(leaf, bounds.minimum),
+        maximum=show(leaf, bounds.maximum),
+        null_count=statistics.null_count if statistics is not None else None,
+        nan_count=statistics.nan_count if statistics is not None else None,
+        distinct_count=statistics.distinct_count if statistics is not None else None,
+        bounding_box=_box(spatial.bbox) if spatial is not None else None,
+        geospatial_types=_types(spatial),
+        dictionary=about.dictionary_page_offset is not None,
+        column_index=stored.column_index_offset is not None,
+        offset_index=stored.offset_index_offset is not None,
+        bloom_filter=about.bloom_filter_offset is not None,
+        encrypted=hidden,
+    )
+
+
+def _box(box: format.BoundingBox | None) -> dict[str, float] | None:
+    if box is None:
+        return None
+    names = [f"{axis}{end}" for axis in "xyzm" for end in ("min", "max")]
+    values = {name: getattr(box, name) for name in names}
+    # An axis of which one end is missing tells nothing.
+    return {
+        name: value
+        for name, value in values.items()
+        if values[name[0] + "min"] is not None and values[name[0] + "max"] is not None
+    }
+
+
+def _types(spatial: format.GeospatialStatistics | None) -> tuple[int, ...] | None:
+    if spatial is None or spatial.geospatial_types is None:
+        return None
+    return tuple(spatial.geospatial_types)
+
+
+def _extensions(metadata: format.FileMetaData) -> Iterator[Extension]:
+    for place, payload in walk_extensions(metadata):
+        yield Extension(place or "file", len(payload), payload[:16].hex())

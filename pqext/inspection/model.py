@@ -1,0 +1,114 @@
+"""What :func:`pqext.inspect` finds in a file, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One node of the schema, in depth-first order; ``column`` is the index of a leaf's column chunks."""
+
+    path: tuple[str, ...]
+    repetition: str
+    physical_type: str | None
+    logical_type: str | None
+    max_definition_level: int
+    max_repetition_level: int
+    field_id: int | None
+    column: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column chunk, as the footer describes it; sizes and offsets are bytes of the file.
+
+    ``minimum`` and ``maximum`` are written in the column's logical type and only where the statistics can
+    be relied upon. ``encrypted`` chunks whose metadata is hidden have nothing else; ``file_path`` names the
+    other file that a chunk lies in.
+    """
+
+    path: tuple[str, ...]
+    column: int
+    encodings: tuple[str, ...] = ()
+    codec: str = ""
+    num_values: int = 0
+    compressed: int = 0
+    uncompressed: int = 0
+    offset: int = 0
+    minimum: str | None = None
+    maximum: str | None = None
+    null_count: int | None = None
+    nan_count: int | None = None
+    distinct_count: int | None = None
+    bounding_box: dict[str, float] | None = None
+    geospatial_types: tuple[int, ...] | None = None
+    dictionary: bool = False
+    column_index: bool = False
+    offset_index: bool = False
+    bloom_filter: bool = False
+    encrypted: bool = False
+    file_path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group with those of its column chunks that were asked for; ``compressed`` sums all of them."""
+
+    index: int
+    rows: int
+    compressed: int
+    uncompressed: int
+    sorting: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """Bytes in the field reserved for extensions: the structure they stand in, how many, the first 16 in hex."""
+
+    place: str
+    length: int
+    beginning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A file's layout. ``print`` it for people, :meth:`to_dict` it for programs.
+
+    ``row_groups`` holds those that were asked for, ``num_row_groups`` counts all.
+    """
+
+    path: str | None
+    size: int
+    version: int
+    created_by: str | None
+    num_rows: int
+    num_columns: int
+    num_row_groups: int
+    key_value_metadata: tuple[tuple[str, str | None], ...]
+    schema: tuple[Field, ...]
+    row_groups: tuple[RowGroup, ...]
+    extensions: tuple[Extension, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as dictionaries, lists, strings, numbers and None, fit for JSON."""
+        return asdict(self)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from pqext.inspection.rendering import render
+
+        yield from render(self)
+
+    def __str__(self) -> str:
+        from io import StringIO
+
+        from rich.console import Console
+
+        console = Console(file=StringIO(), width=160, color_system=None, legacy_windows=False)
+        console.print(self)
+        return str(console.file.getvalue())  # type: ignore[attr-defined]

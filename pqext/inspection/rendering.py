@@ -1,0 +1,169 @@
+"""The inspection report for a terminal. Every text of the file's is made harmless first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from pqext.inspection.model import Column, Field, Report, RowGroup
+from pqext.text import shorten, size, visible
+
+MAX_FIELDS = 400
+MAX_CHUNKS = 200
+MAX_ROW_GROUPS = 200
+MAX_CODES = 8
+_MAX_VALUE = 200
+
+
+def render(report: Report) -> Iterator[RenderableType]:
+    """The parts of the report, from the file down to its column chunks."""
+    yield _file(report)
+    yield _schema(report.schema)
+    yield _row_groups(report)
+    yield from _chunks(report.row_groups)
+    if report.extensions:
+        yield _extensions(report)
+    if report.key_value_metadata:
+        yield _key_values(report)
+
+
+def _plain(text: object, limit: int = _MAX_VALUE) -> Text:
+    return Text(shorten(visible(str(text)), limit))
+
+
+def _dotted(path: tuple[str, ...]) -> str:
+    return ".".join(path)
+
+
+def _table(title: str, *columns: str, right: Iterable[int] = ()) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    numeric = set(right)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i in numeric else "left", no_wrap=i in numeric, overflow="fold")
+    return table
+
+
+def _file(report: Report) -> RenderableType:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for name, value in (
+        ("file", report.path if report.path is not None else "in memory"),
+        ("size", f"{size(report.size)} ({report.size} bytes)"),
+        ("format version", report.version),
+        ("created by", report.created_by if report.created_by is not None else "not told"),
+        ("rows", report.num_rows),
+        ("row groups", report.num_row_groups),
+        ("columns", report.num_columns),
+    ):
+        grid.add_row(Text(name, style="dim"), _plain(value, 1000))
+    return Group(grid, "")
+
+
+def _schema(fields: tuple[Field, ...]) -> RenderableType:
+    tree = Tree(Text("schema", style="bold"), guide_style="dim")
+    branches: dict[tuple[str, ...], Tree] = {(): tree}
+    for field in fields[:MAX_FIELDS]:
+        parent = branches.get(field.path[:-1], tree)
+        branches[field.path] = parent.add(_field(field))
+    if len(fields) > MAX_FIELDS:
+        tree.add(Text(f"and {len(fields) - MAX_FIELDS} more", style="dim"))
+    return Group(tree, "")
+
+
+def _field(field: Field) -> Text:
+    text = Text(visible(field.path[-1]), style="bold")
+    text.append(f" {field.repetition}", style="not bold dim")
+    if field.physical_type is not None:
+        text.append(f" {field.physical_type}", style="not bold")
+    if field.logical_type is not None:
+        text.append(f" {shorten(visible(field.logical_type), 80)}", style="not bold cyan")
+    text.append(f"  D{field.max_definition_level} R{field.max_repetition_level}", style="not bold dim")
+    if field.field_id is not None:
+        text.append(f" id {field.field_id}", style="not bold dim")
+    return text
+
+
+def _row_groups(report: Report) -> RenderableType:
+    table = _table("row groups", "#", "rows", "stored", "uncompressed", "sorted by", right=(0, 1, 2, 3))
+    for group in report.row_groups[:MAX_ROW_GROUPS]:
+        sorting = _plain(", ".join(group.sorting))
+        table.add_row(str(group.index), str(group.rows), size(group.compressed), size(group.uncompressed), sorting)
+    return Group(table, *_more(len(report.row_groups) - MAX_ROW_GROUPS), "")
+
+
+def _chunks(groups: tuple[RowGroup, ...]) -> Iterator[RenderableType]:
+    room = MAX_CHUNKS
+    left = 0
+    for group in groups:
+        shown = group.columns[:room]
+        left += len(group.columns) - len(shown)
+        room -= len(shown)
+        if not shown:
+            continue
+        table = _table(f"row group {group.index}", "column", "stored", "values", "nulls", "about", right=(1, 2, 3))
+        for column in shown:
+            table.add_row(
+                _plain(_dotted(column.path)),
+                size(column.compressed),
+                str(column.num_values),
+                "?" if column.null_count is None else str(column.null_count),
+                Text("\n".join(_about(column))),
+            )
+        yield Group(table, "")
+    if left:
+        yield Group(*_more(left, "column chunks; choose with --columns and --row-groups, or use --json"), "")
+
+
+def _about(column: Column) -> Iterator[str]:
+    if column.encodings:
+        encodings = ", ".join(column.encodings)
+        yield f"{encodings}; {column.codec} from {size(column.uncompressed)}; at {column.offset}"
+    extras = _extras(column)
+    if extras:
+        yield "with " + ", ".join(extras)
+    if column.minimum is not None or column.maximum is not None:
+        low, high = (
+            "?" if value is None else shorten(visible(value), 40) for value in (column.minimum, column.maximum)
+        )
+        yield f"{low} to {high}"
+    if column.bounding_box is not None:
+        box = column.bounding_box
+        wraps = " (wraps around)" if box.get("xmin", 0) > box.get("xmax", 0) else ""
+        axes = [f"{axis} {box[axis + 'min']:g} to {box[axis + 'max']:g}" for axis in "xyzm" if f"{axis}min" in box]
+        yield ", ".join(axes) + wraps
+    if column.geospatial_types:
+        codes = [str(code) for code in column.geospatial_types[:MAX_CODES]]
+        yield "geometry types " + ", ".join(codes) + (", …" if len(column.geospatial_types) > MAX_CODES else "")
+
+
+def _extras(column: Column) -> list[str]:
+    present = {
+        "dictionary": column.dictionary,
+        "column index": column.column_index,
+        "offset index": column.offset_index,
+        "Bloom filter": column.bloom_filter,
+        "encryption": column.encrypted,
+    }
+    names = [name for name, there in present.items() if there]
+    return names if column.file_path is None else [*names, f"its data in {shorten(visible(column.file_path), 60)}"]
+
+
+def _extensions(report: Report) -> RenderableType:
+    table = _table("extensions", "in", "length", "begins with", right=(1,))
+    for extension in report.extensions[:MAX_CHUNKS]:
+        table.add_row(_plain(extension.place), size(extension.length), extension.beginning)
+    return Group(table, *_more(len(report.extensions) - MAX_CHUNKS), "")
+
+
+def _key_values(report: Report) -> RenderableType:
+    table = _table("key-value metadata", "key", "value")
+    for key, value in report.key_value_metadata[:MAX_CHUNKS]:
+        table.add_row(_plain(key), Text("none", style="dim") if value is None else _plain(value))
+    return Group(table, *_more(len(report.key_value_metadata) - MAX_CHUNKS), "")
+
+
+def _more(count: int, what: str = "more") -> list[RenderableType]:
+    return [Text(f"and {count} {what}", style="dim")] if count > 0 else []

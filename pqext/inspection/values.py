@@ -1,0 +1,93 @@
+"""Names of types, and values of statistics, as people write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from enum import IntEnum
+from uuid import UUID
+
+from pqext.core.metadata import EdgeInterpolationAlgorithm, LogicalType
+from pqext.core.predicate import Value
+from pqext.core.schema import SchemaNode
+
+_EPOCH = date(1970, 1, 1)
+_MAX_BYTES = 64
+
+
+def enum_name(kind: type[IntEnum], value: int | None) -> str:
+    """The name of an enum's value; the number where this version does not know it."""
+    try:
+        return kind(value).name
+    except ValueError:
+        return str(value)
+
+
+def logical_type(logical: LogicalType | None) -> str | None:
+    """A logical type with its parameters: ``DECIMAL(9, 2)``, ``TIMESTAMP(MICROS, UTC)``, ``VARIANT(1)``."""
+    if logical is None:
+        return None
+    if logical.member is None:
+        return "unknown"
+    arguments = ", ".join(_arguments(logical))
+    return f"{logical.member}({arguments})" if arguments else logical.member
+
+
+def _arguments(logical: LogicalType) -> list[str]:
+    if logical.DECIMAL is not None:
+        return [str(logical.DECIMAL.precision), str(logical.DECIMAL.scale)]
+    if logical.INTEGER is not None:
+        return [str(logical.INTEGER.bitWidth), "signed" if logical.INTEGER.isSigned else "unsigned"]
+    timed = logical.TIME or logical.TIMESTAMP
+    if timed is not None:
+        return [timed.unit.member or "unknown", "UTC" if timed.isAdjustedToUTC else "local"]
+    if logical.VARIANT is not None:
+        return [str(logical.VARIANT.specification_version or 1)]
+    if logical.GEOMETRY is not None:
+        return [logical.GEOMETRY.crs or "OGC:CRS84"]
+    if logical.GEOGRAPHY is not None:
+        algorithm = logical.GEOGRAPHY.algorithm
+        edges = enum_name(EdgeInterpolationAlgorithm, 0 if algorithm is None else algorithm)
+        return [logical.GEOGRAPHY.crs or "OGC:CRS84", edges]
+    return []
+
+
+def show(node: SchemaNode, value: Value | None) -> str | None:
+    """A bound of the leaf ``node`` in its own type; bytes without a type in hexadecimal."""
+    if value is None:
+        return None
+    kind = node.logical_name
+    if isinstance(value, bytes):
+        return _show_bytes(kind, value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, int) and kind in ("DATE", "TIME", "TIMESTAMP"):
+        return _show_time(node, kind, value)
+    return str(value)
+
+
+def _show_bytes(kind: str, value: bytes) -> str:
+    if kind in ("STRING", "ENUM", "JSON"):
+        return value.decode("utf-8", "backslashreplace")
+    if kind == "UUID" and len(value) == 16:
+        return str(UUID(bytes=value))
+    return "0x" + value[:_MAX_BYTES].hex() + ("…" if len(value) > _MAX_BYTES else "")
+
+
+def _show_time(node: SchemaNode, kind: str, value: int) -> str:
+    # Comparison values count days, or nanoseconds whatever the column's unit is.
+    try:
+        if kind == "DATE":
+            return (_EPOCH + timedelta(days=value)).isoformat()
+        seconds, nanoseconds = divmod(value, 1_000_000_000)
+        fraction = f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
+        if kind == "TIME":
+            return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    except OverflowError:
+        return f"{value} {'days' if kind == 'DATE' else 'ns'}"
+    timestamp = node.logical_type.TIMESTAMP if node.logical_type is not None else None
+    zone = "Z" if timestamp is not None and timestamp.isAdjustedToUTC else ""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S") + fraction + zone

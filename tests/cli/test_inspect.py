@@ -1,0 +1,135 @@
+"""`pqext inspect` tells what a file holds, in text or JSON, and what is wrong with one in a line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from pqext.cli import app, main
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    table = pa.table({"a": [1, 2, 3, None], "s": [{"b": "x"}, {"b": "y"}, {"b": None}, None]})
+    path = tmp_path / "t.parquet"
+    pq.write_table(table.replace_schema_metadata({"who": "me"}), path, row_group_size=2)
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_the_text_shows_schema_levels_row_groups_and_chunks(file: Path) -> None:
+    result = run("inspect", file)
+    assert result.exit_code == 0
+    for expected in (
+        "optional INT64  D1 R0",
+        "b optional BYTE_ARRAY STRING  D2 R0",
+        "row group 1",
+        "s.b",
+        "1 to 2",
+        "who",
+    ):
+        assert expected in result.output
+
+
+def test_the_json_holds_everything(file: Path) -> None:
+    report = json.loads(run("inspect", file, "--json").output)
+    footer = pq.read_metadata(file)
+    assert report["num_rows"] == footer.num_rows
+    assert report["created_by"] == footer.created_by
+    assert ["who", "me"] in report["key_value_metadata"]
+    for group in report["row_groups"]:
+        for column in group["columns"]:
+            theirs = footer.row_group(group["index"]).column(column["column"])
+            assert column["path"] == theirs.path_in_schema.split(".")
+            assert column["compressed"] == theirs.total_compressed_size
+            assert column["null_count"] == theirs.statistics.null_count
+            assert column["minimum"] == (str(theirs.statistics.min) if theirs.statistics.has_min_max else None)
+
+
+def test_columns_and_row_groups_narrow_the_chunks(file: Path) -> None:
+    report = json.loads(run("inspect", file, "--json", "--columns", "s", "--row-groups", "1").output)
+    assert [(group["index"], [c["path"] for c in group["columns"]]) for group in report["row_groups"]] == [
+        (1, [["s", "b"]])
+    ]
+    assert report["num_row_groups"] == 2
+    assert len(report["schema"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--columns", "nope"], "nope"),
+        (["--row-groups", "7"], "row group 7"),
+        (["--row-groups", "1-x"], "neither an index nor a range"),
+        (["--row-groups", "0-99999999999"], "more row groups"),
+        (["--frob"], "frob"),
+    ],
+)
+def test_wrong_arguments_are_usage_errors(file: Path, arguments: list[str], message: str) -> None:
+    result = run("inspect", file, *arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-7], lambda b: b"", lambda b: b[:40] + b[-8:], lambda b: b"PAR1" * 9])
+def test_a_damaged_file_gives_one_line_and_status_1(
+    file: Path, damage: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert callable(damage)
+    file.write_bytes(damage(file.read_bytes()))
+    status, error = fails(["inspect", str(file)], monkeypatch, capsys)
+    assert status == 1
+    assert error.startswith("pqext: ")
+    assert error.count("\n") == 1
+    assert str(file) in error
+
+
+def test_a_missing_file_gives_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "none.parquet"
+    assert fails(["inspect", str(path)], monkeypatch, capsys) == (1, f"pqext: {path}: No such file or directory\n")
+
+
+def fails(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[object, str]:
+    monkeypatch.setattr("sys.argv", ["pqext", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    return caught.value.code, capsys.readouterr().err
+
+
+def test_names_from_a_file_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.parquet"
+    name = "a\x1b[31m\nb\u202e[bold]"
+    table = pa.table({name: ["\x1b]0;gone\x07"]}).replace_schema_metadata({"\x1bkey": "\x9bvalue"})
+    pq.write_table(table, path)
+    output = run("inspect", path).output
+    assert not any(c in output for c in "\x1b\u202e\x9b\x07")
+    assert r"a\x1b[31m\nb\u202e[bold]" in output
+    assert json.loads(run("inspect", path, "--json").output)["schema"][0]["path"] == [name]
+
+
+def test_a_wide_file_is_cut_short_in_text_and_whole_in_json(tmp_path: Path) -> None:
+    path = tmp_path / "wide.parquet"
+    pq.write_table(pa.table({f"c{i}": [i] for i in range(1200)}), path)
+    text = run("inspect", path).output
+    assert len(text.splitlines()) < 2000
+    assert "and 1000 column chunks; choose with --columns" in text
+    assert len(json.loads(run("inspect", path, "--json").output)["row_groups"][0]["columns"]) == 1200
+    assert "c1199" in run("inspect", path, "--columns", "c1199").output
+
+
+def test_help_and_version_answer() -> None:
+    assert "inspect" in run("--help").output
+    assert run("--version").output.startswith("pqext ")
+    assert run().exit_code == 2
