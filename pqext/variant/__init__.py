@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pqext.variant.json import parse_json_lines as parse_json_lines
     from pqext.variant.json import to_json as to_json
     from pqext.variant.reconstruct import unshred as unshred
-    from pqext.variant.schema import infer_schema as infer_schema
+    from pqext.variant.infer import infer_schema as infer_schema
     from pqext.variant.schema import shredding_schema as shredding_schema
     from pqext.variant.shred import shred as shred
     from pqext.variant.types import is_variant_type as is_variant_type
@@ -25,7 +25,7 @@ _MODULES = {
     "Variant": "value",
     "VariantFault": "validate",
     "get": "cast",
-    "infer_schema": "schema",
+    "infer_schema": "infer",
     "is_variant_type": "types",
     "parse_json": "json",
     "parse_json_lines": "json",

@@ -24,8 +24,21 @@ MAX_NODES = 20_000
 """Objects, arrays, primitives and untyped fields in one schema."""
 
 
+class _Node:
+    __slots__ = ()
+
+    def explain(self: ShreddingSchema) -> str:  # type: ignore[misc]
+        """The schema as an indented tree, one node a line, with the reason for each choice where there is one."""
+        lines = []
+        for depth, name, node in walk(self):
+            kind = {Object: "STRUCT", Array: "ARRAY"}.get(type(node)) or str(node)
+            label = f"{quote_name(name)}: {kind}" if depth else f"$: {kind}"
+            lines.append("  " * depth + label + (f"  -- {node.note}" if node.note else ""))
+        return "\n".join(lines)
+
+
 @dataclass(frozen=True, slots=True)
-class Untyped:
+class Untyped(_Node):
     """No typed column: every value stays in ``value``."""
 
     note: str = field(default="", compare=False)
@@ -35,7 +48,7 @@ class Untyped:
 
 
 @dataclass(frozen=True, slots=True)
-class Primitive:
+class Primitive(_Node):
     """Values of the Arrow ``type``'s equivalence class that fit it exactly have a typed column."""
 
     type: pa.DataType
@@ -49,7 +62,7 @@ class Primitive:
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class Array(_Node):
     """Arrays have a typed list, whose elements are shredded by ``element``."""
 
     element: ShreddingSchema
@@ -60,7 +73,7 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Object:
+class Object(_Node):
     """Objects have a typed group with one member for each of ``fields``; other fields stay in ``value``."""
 
     fields: tuple[tuple[str, ShreddingSchema], ...]
@@ -132,16 +145,6 @@ def walk(schema: ShreddingSchema) -> Iterator[tuple[int, str, ShreddingSchema]]:
             stack.append((depth + 1, "element", node.element))
         elif isinstance(node, Object):
             stack.extend((depth + 1, name, child) for name, child in reversed(node.fields))
-
-
-def explain(schema: ShreddingSchema) -> str:
-    """The schema as an indented tree, one node a line, with the reason for each choice where there is one."""
-    lines = []
-    for depth, name, node in walk(schema):
-        kind = {Object: "STRUCT", Array: "ARRAY"}.get(type(node)) or str(node)
-        label = f"{quote_name(name)}: {kind}" if depth else f"$: {kind}"
-        lines.append("  " * depth + label + (f"  -- {node.note}" if node.note else ""))
-    return "\n".join(lines)
 
 
 # --- Storage -------------------------------------------------------------------------------------

@@ -111,39 +111,3 @@ cdef inline bint has_precision(int128 unscaled, int precision) noexcept nogil:
     """Has the number at most `precision` (1 to 38) digits?"""
     cdef int128 bound = power_of_ten(precision)
     return -bound < unscaled < bound
-
-
-cdef inline bint utf8_is_valid(const uint8_t *p, size_t n) noexcept nogil:
-    """Is this well-formed UTF-8: no overlong form, no surrogate, nothing above U+10FFFF?"""
-    cdef size_t i = 0
-    cdef uint64_t word
-    cdef uint8_t lead, second
-    cdef size_t extra
-    while i < n:
-        if n - i >= 8:
-            memcpy(&word, p + i, 8)
-            if word & 0x8080808080808080ULL == 0:
-                i += 8
-                continue
-        lead = p[i]
-        if lead < 0x80:
-            i += 1
-            continue
-        if lead < 0xC2 or lead > 0xF4:
-            return False
-        extra = 1 if lead < 0xE0 else 2 if lead < 0xF0 else 3
-        if n - i <= extra:
-            return False
-        second = p[i + 1]
-        if second & 0xC0 != 0x80:
-            return False
-        if (lead == 0xE0 and second < 0xA0) or (lead == 0xED and second > 0x9F):
-            return False
-        if (lead == 0xF0 and second < 0x90) or (lead == 0xF4 and second > 0x8F):
-            return False
-        if extra > 1 and p[i + 2] & 0xC0 != 0x80:
-            return False
-        if extra > 2 and p[i + 3] & 0xC0 != 0x80:
-            return False
-        i += extra + 1
-    return True

@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memmove, memset
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.scan cimport utf8_fault
 from pqext.variant.kernels.shredding cimport *
 
 cdef int PRESENT = 1
@@ -426,7 +427,7 @@ cdef int _build_leaf(State *s, const Node *node, const Source *source, int64_t r
             write_uint(head + 1, <uint32_t> n, 4)
             size = 5
         else:
-            if not utf8_is_valid(p, n):
+            if utf8_fault(p, n) >= 0:
                 return FAULT_STRING_UTF8
             size = <size_t> (write_string_head(head, n) - head)
         if bytes_append(&s.out, head, size) != 0 or bytes_append(&s.out, p, n) != 0:

@@ -8,6 +8,7 @@ from libc.string cimport memcpy
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.scan cimport utf8_fault
 from pqext.variant.kernels.shredding cimport *
 
 cdef int STORED = 1
@@ -129,7 +130,7 @@ cdef int _put_leaf(State *s, const Node *node, Column *c, int64_t row, const uin
         status = string_open(p, n, &text, &length)
         if status != 0:
             return status
-        if not utf8_is_valid(text, length):
+        if utf8_fault(text, length) >= 0:
             return FAULT_STRING_UTF8
         status = column_bytes(c, row, text, length)
         return STORED if status == 0 else status
