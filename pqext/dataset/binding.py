@@ -148,22 +148,30 @@ def find(schema: Schema, column: Column) -> SchemaNode:
     node = schema.root
     for depth, name in enumerate(column.path):
         if depth and for_logical(node.logical_name) is not None:
-            raise TypeError(f"column {column}: {visible(node.dotted)} is {node.logical_name}, its fields are no columns")
+            raise TypeError(f"column {column} lies inside {visible(node.dotted)}, a {node.logical_name}")
         if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
             raise TypeError(f"column {column} lies inside a list or map, where a row has no single value")
         child = node.child(name)
         if child is None:
-            raise ValueError(_missing(column, node, name))
+            raise ValueError(_missing(str(column), node, name))
         node = child
     return node
 
 
-def _missing(column: Column, node: SchemaNode, name: str) -> str:
+def lookup(schema: Schema, column: str) -> SchemaNode:
+    """The node of a column asked for by name or dotted path; raises ``ValueError`` when there is none."""
+    node = schema.find(column)
+    if node is None:
+        raise ValueError(_missing(visible(column), schema.root, column.split(".")[0]))
+    return node
+
+
+def _missing(column: str, node: SchemaNode, name: str) -> str:
     names = [child.name for child in node.children]
     near = get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names[:10]))}"
     hint += ", ..." if len(names) > 10 and not near else ""
-    return f"there is no column {str(column)!r}: {hint}"
+    return f"there is no column {column!r}: {hint}"
 
 
 def _kind(operand: Operand, node: SchemaNode) -> Kind:

@@ -280,6 +280,25 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
     raise TypeError(f"column {column} holds {kind} values, which do not compare with {_describe(literal)}")
 
 
+def value_text(value: Value, kind: Kind | None) -> str:
+    """A comparison value for people to read, as a literal of its kind where there is one."""
+    try:
+        match value, kind:
+            case bytes(), Kind("string"):
+                return repr(value.decode())
+            case bytes(), Kind("uuid"):
+                return value.hex()
+            case int(), Kind("date"):
+                return date.fromordinal(value + _EPOCH).isoformat()
+            case int(), Kind("time"):
+                return str(time_literal(value))
+            case int(), Kind("timestamp", utc):
+                return str(timestamp_literal(value, utc))
+    except (ValueError, OverflowError):
+        pass  # statistics may hold anything
+    return str(value)
+
+
 def _timestamp_value(literal: Literal, utc: bool) -> int | None:
     if isinstance(literal, datetime):
         return timestamp_nanoseconds(literal) if (literal.tzinfo is not None) == utc else None

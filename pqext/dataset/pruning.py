@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pqext.core.annotations import for_logical
 from pqext.core.predicate import IsNotNull, IsNull, may_match
 from pqext.dataset.binding import AllOf, AnyOf, Bound, Leaf, Question
+from pqext.dataset.literals import kind_of_node, value_text
 
 if TYPE_CHECKING:
     from pqext.core.reader import RowGroup
@@ -69,4 +70,5 @@ def _known(leaf: Leaf, row_group: RowGroup) -> str:
         return ": all values are null"
     if bounds.minimum is None or bounds.maximum is None:
         return ""
-    return f": values lie between {bounds.minimum!r} and {bounds.maximum!r}"
+    kind = kind_of_node(leaf.node)
+    return f": values lie between {value_text(bounds.minimum, kind)} and {value_text(bounds.maximum, kind)}"

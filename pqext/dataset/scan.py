@@ -17,10 +17,11 @@ from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
-from pqext.dataset.binding import Bound, bind
+from pqext.core.schema import SchemaNode
+from pqext.dataset.binding import bind, find, lookup
 from pqext.dataset.dnf import as_expression
 from pqext.dataset.evaluate import evaluate
-from pqext.dataset.expressions import Expression, visible
+from pqext.dataset.expressions import Column, Expression, visible
 from pqext.dataset.pruning import refusal
 from pqext.dataset.sources import find_sources, source_name
 
@@ -113,7 +114,7 @@ class Scan:
         for source in self.sources:
             with self._open(source) as file:
                 self._check_schema(source, file)
-                tasks.append(self._task(source, file, self._needed(file)))
+                tasks.append(self._task(source, file, self._needed(file, self.columns)))
         return tasks
 
     def explain(self) -> str:
@@ -136,7 +137,7 @@ class Scan:
         for source in self.sources:
             with self._open(source) as file:
                 self._check_schema(source, file)
-                for batch in self._matching(source, file, self._needed(file), batch_rows):
+                for batch in self._matching(source, file, self.columns, batch_rows):
                     yield _project(batch, schema)
 
     def to_table(self) -> pa.Table:
@@ -149,18 +150,19 @@ class Scan:
         for source in self.sources:
             with self._open(source) as file:
                 if self.filter is None:
-                    total += sum(row_group.num_rows for row_group in file.row_groups)
+                    total += file.num_rows
                 else:
-                    needed = tuple(map(".".join, self.filter.paths()))
-                    total += sum(batch.num_rows for batch in self._matching(source, file, needed, BATCH_ROWS))
+                    total += sum(batch.num_rows for batch in self._matching(source, file, (), BATCH_ROWS))
         return total
 
     def _open(self, source: Any) -> ParquetFile:
         return ParquetFile(source, options=self.options, limits=self.limits)
 
     def _result_schema(self, file: ParquetFile) -> pa.Schema:
-        columns = None if self.columns is None else list(self.columns)
-        schema: pa.Schema = file.read(columns=columns, row_groups=[]).schema
+        schema: pa.Schema = file.read(self.columns, row_groups=[]).schema
+        if self.columns is not None:
+            names = dict.fromkeys(lookup(file.schema, column).path[0] for column in self.columns)
+            schema = pa.schema([schema.field(name) for name in names], schema.metadata)
         if len(self.sources) > 1:  # a later file may hold nulls where the first declares none
             schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
         return schema
@@ -169,20 +171,20 @@ class Scan:
         if len(self.sources) > 1:
             check_agreement(self.schema, self._result_schema(file), source_name(self.sources[0]), source_name(source))
 
-    def _needed(self, file: ParquetFile) -> tuple[str, ...]:
-        """The columns to read: those of the result, and those of the filter beside them."""
-        columns = self.columns
+    def _needed(self, file: ParquetFile, columns: Sequence[str] | None) -> list[SchemaNode]:
+        """The nodes to read: those of ``columns``, and those of the filter that do not lie among them."""
         if columns is None:
-            columns = tuple(child.name for child in file.schema.root.children)
-        wanted = [file.schema.find(column) for column in columns]
-        held = {node.path for node in wanted if node is not None}
-        extra = [path for path in (self.filter.paths() if self.filter is not None else ()) if not _covered(path, held)]
-        return (*columns, *map(".".join, extra))
+            return list(file.schema.root.children)
+        nodes = [lookup(file.schema, column) for column in columns]
+        held = {node.path for node in nodes}
+        for path in self.filter.paths() if self.filter is not None else ():
+            if not any(path[:length] in held for length in range(1, len(path) + 1)):
+                nodes.append(find(file.schema, Column(path)))
+        return nodes
 
-    def _task(self, source: Any, file: ParquetFile, needed: Sequence[str]) -> Task:
-        bound = self._bind(file)
-        nodes = [file.schema.find(column) for column in needed]
-        leaves = sorted({leaf.leaf_start for node in nodes if node is not None for leaf in node.leaves()})
+    def _task(self, source: Any, file: ParquetFile, needed: Sequence[SchemaNode]) -> Task:
+        bound = None if self.filter is None else bind(self.filter, file.schema)
+        leaves = sorted({leaf.leaf_start for node in needed for leaf in node.leaves()})
         plans = [
             RowGroupPlan(
                 row_group.index,
@@ -194,16 +196,13 @@ class Scan:
         ]
         return Task(source_name(source), tuple(plans))
 
-    def _bind(self, file: ParquetFile) -> Bound | None:
-        return None if self.filter is None else bind(self.filter, file.schema)
-
     def _matching(
-        self, source: Any, file: ParquetFile, needed: Sequence[str], batch_rows: int
+        self, source: Any, file: ParquetFile, columns: Sequence[str] | None, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        kept = self._task(source, file, needed).kept
-        if not kept:
-            return
-        for batch in file.iter_batches(batch_rows=batch_rows, columns=list(needed), row_groups=list(kept)):
+        needed = self._needed(file, columns)
+        task = self._task(source, file, needed)
+        names = [_name(file, node) for node in needed]
+        for batch in file.iter_batches(batch_rows, names, task.kept):
             matching = batch if self.filter is None else batch.filter(evaluate(self.filter, batch))
             if matching.num_rows:
                 yield matching
@@ -248,7 +247,8 @@ def check_agreement(first: pa.Schema, other: pa.Schema, first_path: str, other_p
         there = other.field(field.name)
         if field.type != there.type:
             raise ValueError(
-                f"schemas differ: column {field.name!r} is {field.type} in {first_path} and {there.type} in {other_path}"
+                f"schemas differ: column {field.name!r} is {field.type} in {first_path} "
+                f"and {there.type} in {other_path}"
             )
         if _marks(field) != _marks(there):
             raise ValueError(
@@ -266,8 +266,9 @@ def _marks(field: pa.Field) -> dict[str, str]:
     }
 
 
-def _covered(path: tuple[str, ...], held: set[tuple[str, ...]]) -> bool:
-    return any(path[:length] in held for length in range(1, len(path) + 1))
+def _name(file: ParquetFile, node: SchemaNode) -> str:
+    """What the reader calls ``node``: its dotted path, or all of its column where dots in names mislead."""
+    return node.dotted if file.schema.find(node.dotted) is node else node.path[0]
 
 
 def _project(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -1,0 +1,195 @@
+"""Evaluation on Arrow data agrees with a twin that goes row by row, and with other engines."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from dataset.strategies import tables_and_expressions
+from hypothesis import given
+
+from pqext.dataset.evaluate import evaluate
+from pqext.dataset.expressions import Expression, col
+from reference import evaluate as twin
+
+
+@given(tables_and_expressions())
+def test_every_expression_is_what_its_rows_say(case: tuple[pa.RecordBatch, Expression]) -> None:
+    batch, expression = case
+    assert evaluate(expression, batch).to_pylist() == twin.truths(expression, batch)
+
+
+@given(tables_and_expressions())
+def test_pushing_not_down_changes_no_row(case: tuple[pa.RecordBatch, Expression]) -> None:
+    batch, expression = case
+    assert twin.truths(expression.normalise(), batch) == twin.truths(expression, batch)
+
+
+@given(tables_and_expressions(min_rows=3))
+def test_slices_and_tables_of_several_chunks_are_read_right(case: tuple[pa.RecordBatch, Expression]) -> None:
+    batch, expression = case
+    whole = evaluate(expression, batch)
+    assert evaluate(expression, batch.slice(1, 2)).equals(whole.slice(1, 2))
+    assert evaluate(expression, pa.Table.from_batches([batch.slice(0, 1), batch.slice(1)])).equals(whole)
+
+
+def mask(expression: Expression, **columns: pa.Array) -> list[bool | None]:
+    return evaluate(expression, pa.record_batch(columns)).to_pylist()
+
+
+def test_integers_beyond_what_a_double_holds_compare_exactly() -> None:
+    column = pa.array([2**53, 2**53 + 1, 2**63 - 1])
+    assert mask(col("a") == 2.0**53, a=column) == [True, False, False]
+    assert mask(col("a") < 2.0**63, a=column) == [True, True, True]
+    assert mask(col("a") > 2**63, a=column) == [False, False, False]
+
+
+def test_single_precision_values_compare_as_the_numbers_they_are() -> None:
+    column = pa.array([0.1, 0.5], pa.float32())
+    assert mask(col("a") == 0.1, a=column) == [False, False]
+    assert mask(col("a") == 0.5, a=column) == [False, True]
+    assert mask(col("a") > 0.1, a=column) == [True, True]
+    assert mask(col("a") == np.float32(0.1), a=column) == [True, False]
+
+
+def test_nan_is_above_every_number_and_equal_to_itself() -> None:
+    column = pa.array([1.0, math.nan, math.inf, None])
+    assert mask(col("a") > 5, a=column) == [False, True, True, None]
+    assert mask(col("a") == math.nan, a=column) == [False, True, False, None]
+    assert mask(~(col("a") <= math.inf), a=column) == [False, True, False, None]
+    assert mask(col("a").isin([math.nan, 1]), a=column) == [True, True, False, None]
+
+
+def test_both_zeros_are_equal() -> None:
+    column = pa.array([0.0, -0.0])
+    assert mask(col("a").isin([0]), a=column) == [True, True]
+    assert mask(col("a") >= 0.0, a=column) == [True, True]
+
+
+def test_a_timestamp_literal_finer_than_the_column_lies_between_its_values() -> None:
+    column = pa.array([datetime(2020, 1, 1), datetime(2020, 1, 1, 0, 0, 0, 1000)], pa.timestamp("ms"))
+    literal = pa.scalar(pa.scalar(datetime(2020, 1, 1)).value * 1000 + 1, pa.timestamp("ns"))
+    assert mask(col("a") == literal, a=column) == [False, False]
+    assert mask(col("a") > literal, a=column) == [False, True]
+
+
+def test_a_date_is_the_midnight_that_begins_it_for_timestamps_without_timezone() -> None:
+    column = pa.array([datetime(2020, 1, 1), datetime(2020, 1, 1, 1)])
+    assert mask(col("a") <= date(2020, 1, 1), a=column) == [True, False]
+    with pytest.raises(TypeError, match="column a holds timestamp in UTC values"):
+        mask(col("a") <= date(2020, 1, 1), a=column.cast(pa.timestamp("us", "UTC")))
+
+
+@pytest.mark.parametrize(
+    "type", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_every_layout_of_text_compares_alike(type: pa.DataType) -> None:
+    column = pa.array(["a", None, "é"]).cast(type)
+    assert mask(col("a") < "b", a=column) == [True, None, False]
+    assert mask(col("a").isin(["é"]), a=column) == [False, None, True]
+
+
+@pytest.mark.parametrize("type", [pa.decimal32(4, 2), pa.decimal64(9, 2), pa.decimal128(9, 2), pa.decimal256(40, 2)])
+def test_every_width_of_decimal_compares_alike(type: pa.DataType) -> None:
+    column = pa.array([Decimal("1.10"), Decimal("-2.25"), None], type)
+    assert mask(col("a") > 1.1, a=column) == [False, False, None]
+    assert mask(col("a") >= Decimal("1.1"), a=column) == [True, False, None]
+    assert mask(col("a") < -2.2, a=column) == [False, True, None]
+    assert mask(col("a").isin([Decimal("-2.250"), Decimal("1.101")]), a=column) == [False, True, None]
+
+
+def test_other_layouts_are_opened() -> None:
+    half = pa.array([np.float16(1.5), None], pa.float16())
+    assert mask(col("a") == 1.5, a=half) == [True, None]
+    runs = pa.RunEndEncodedArray.from_arrays([2, 3], ["x", "y"])
+    assert mask(col("a") == "x", a=runs) == [True, True, False]
+    assert mask(col("a") == 1, a=pa.nulls(2)) == [None, None]
+    assert mask(col("a").isin([1]), a=pa.nulls(2)) == [None, None]
+    days = pa.array([date(2020, 1, 1), date(2020, 1, 2)], pa.date64())
+    assert mask(col("a") > date(2020, 1, 1), a=days) == [False, True]
+
+
+def test_fields_of_a_null_struct_are_null() -> None:
+    column = pa.array([{"x": {"y": 1}}, {"x": None}, None])
+    assert mask(col("s.x.y") == 1, s=column) == [True, None, None]
+    assert mask(col("s.x").is_null(), s=column) == [False, True, True]
+
+
+def test_columns_that_are_not_there_are_named() -> None:
+    with pytest.raises(ValueError, match="no column 'b'"):
+        mask(col("b") == 1, a=pa.array([1]))
+    with pytest.raises(ValueError, match=r"column a\.x: there is no field 'x' in int64"):
+        mask(col("a.x") == 1, a=pa.array([1]))
+    with pytest.raises(ValueError, match=r"column s\.y: there is no field 'y'"):
+        mask(col("s.y") == 1, s=pa.array([{"x": 1}]))
+
+
+def test_columns_without_an_order_compare_with_null_only() -> None:
+    column = pa.array([[1], None])
+    assert mask(col("a").is_null(), a=column) == [False, True]
+    with pytest.raises(TypeError, match="column a of type list"):
+        mask(col("a") == 1, a=column)
+
+
+def test_a_table_without_batches_gives_an_empty_mask() -> None:
+    table = pa.schema([("a", pa.int64())]).empty_table()
+    assert evaluate(col("a") > 1, table).to_pylist() == []
+
+
+ENGINE_TABLE = pa.table(
+    {
+        "i": pa.array([1, None, 3, -(2**63), 2**63 - 1, 0], pa.int64()),
+        "f": [1.5, math.nan, None, -math.inf, 0.0, -0.0],
+        "t": ["a", None, "é", "", "b", "\U0001f600"],
+        "d": pa.array([Decimal("1.10"), None, Decimal("-2.25"), 0, Decimal("999.99"), 3], pa.decimal128(5, 2)),
+        "day": [date(2020, 1, 1), None, date(1969, 12, 31), date.max, date(1, 1, 1), date(2020, 1, 2)],
+        "at": pa.array([datetime(2020, 1, 1, tzinfo=UTC), None, *[datetime(1969, 1, 1, tzinfo=UTC)] * 4]),
+    }
+)
+SQL = [
+    (col("i") > 2.5, "i > 2.5"),
+    (~(col("i") > 1), "NOT i > 1"),
+    (col("i").isin([1, 3]) | (col("f") > 1), "i IN (1, 3) OR f > 1"),
+    (~col("i").isin([1, 3]), "i NOT IN (1, 3)"),
+    (col("f") > 1, "f > 1"),
+    (~(col("f") < math.inf), "NOT f < 'inf'::DOUBLE"),
+    (col("f") == math.nan, "f = 'nan'::DOUBLE"),
+    (col("f") == 0, "f = 0"),
+    (col("t") >= "b", "t >= 'b'"),
+    (~(col("t").is_null() & (col("i") == 1)), "NOT (t IS NULL AND i = 1)"),
+    (col("d") <= Decimal("1.1"), "d <= 1.1"),
+    (col("d").is_not_null() & (col("d") != 0), "d IS NOT NULL AND d <> 0"),
+    (col("day") < date(2020, 1, 2), "day < DATE '2020-01-02'"),
+    (col("at") >= datetime(2020, 1, 1, tzinfo=UTC), "\"at\" >= TIMESTAMPTZ '2020-01-01 00:00:00+00'"),
+]
+
+
+@pytest.mark.parametrize(("expression", "sql"), SQL, ids=[sql for _, sql in SQL])
+def test_sql_says_the_same(expression: Expression, sql: str) -> None:
+    connection = duckdb.connect()
+    connection.register("rows", ENGINE_TABLE)
+    expected = [value for (value,) in connection.sql(f"SELECT {sql} FROM rows").fetchall()]
+    assert evaluate(expression, ENGINE_TABLE).to_pylist() == expected
+
+
+ARROW = [
+    (col("i") > 2, pc.field("i") > 2),
+    (~(col("i") > 1), ~(pc.field("i") > 1)),
+    ((col("i") > 1) | (col("t") == "a"), (pc.field("i") > 1) | (pc.field("t") == "a")),
+    ((col("i") > 1) & (col("t") < "b"), (pc.field("i") > 1) & (pc.field("t") < "b")),
+    (col("t").is_null(), pc.field("t").is_null()),
+    (col("day") < date(2020, 1, 2), pc.field("day") < date(2020, 1, 2)),
+    (col("at") == datetime(2020, 1, 1, tzinfo=UTC), pc.field("at") == datetime(2020, 1, 1, tzinfo=UTC)),
+]
+
+
+@pytest.mark.parametrize(("expression", "arrow"), ARROW, ids=[str(arrow) for _, arrow in ARROW])
+def test_arrow_filters_keep_the_same_rows(expression: Expression, arrow: pc.Expression) -> None:
+    numbered = ENGINE_TABLE.append_column("row", pa.array(range(ENGINE_TABLE.num_rows)))
+    assert numbered.filter(evaluate(expression, numbered))["row"].equals(numbered.filter(arrow)["row"])

@@ -1,0 +1,177 @@
+"""Expressions are built with operators, compare structurally and read as they were meant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pqext.dataset.expressions import (
+    MAX_DEPTH,
+    And,
+    Column,
+    Comparison,
+    Expression,
+    IsNotNull,
+    IsNull,
+    Not,
+    Or,
+    Spatial,
+    VariantField,
+    all_of,
+    any_of,
+    col,
+)
+
+A, B, C = col("a") > 1, col("b") == "x", col("c").is_null()
+
+
+def test_operators_build_comparisons() -> None:
+    assert str((col("a") == 1) & (col("a") != 2)) == "(a == 1 and a != 2)"
+    assert str((col("a") < 1) | (col("a") <= 2)) == "(a < 1 or a <= 2)"
+    assert str(~((col("a") > 1) & (col("a") >= 2))) == "not ((a > 1 and a >= 2))"
+    assert str(col("a").isin([1, 2])) == "a in (1, 2)"
+    assert str(col("a").is_null() | col("a").is_not_null()) == "(a is null or a is not null)"
+
+
+def test_a_literal_may_stand_on_the_left_whatever_library_it_is_of() -> None:
+    assert (col("a") > 5) == (col("a") > 5)
+    assert (np.int64(5) >= col("a")) == (col("a") <= 5)
+    assert (np.float64(5) == col("a")) == (col("a") == 5.0)
+
+
+def test_paths_are_dotted_or_in_parts() -> None:
+    assert col("a.b").path == ("a", "b")
+    assert col(["a.b"]).path == ("a.b",)
+    for wrong in ([], [1]):
+        with pytest.raises(TypeError, match="sequence of names"):
+            col(wrong)  # type: ignore[arg-type]
+
+
+def test_variant_fields_and_geometries_read_their_column() -> None:
+    field = col("event").variant("$.user['uid']", "int64")
+    assert field.equals(VariantField(Column(("event",)), "$.user.uid", "int64"))
+    assert col("event").variant(["user", "uid"], pa.int64()).type == "BIGINT"
+    assert (field > 5).columns() == ("event",)
+    assert str(field > 5) == "event[$.user.uid: int64] > 5"
+    assert str(col("g").intersects((1, 2, 3, 4))) == "g intersects box (1.0, 2.0, 3.0, 4.0)"
+    with pytest.raises(ValueError, match="position 0"):
+        col("event").variant("user", "int64")
+
+
+def test_geometries_come_as_boxes_wkb_or_objects() -> None:
+    shapely = pytest.importorskip("shapely")
+    point = shapely.Point(1, 2)
+    assert col("g").within(point) == col("g").within(shapely.to_wkb(point))
+    with pytest.raises(TypeError, match="expected a box"):
+        col("g").contains((1, 2, 3))
+    with pytest.raises(TypeError, match="expected a box"):
+        col("g").contains("POINT (1 2)")
+    with pytest.raises(ValueError, match="ymin above ymax"):
+        col("g").disjoint((0, 2, 1, 1))
+    with pytest.raises(ValueError, match="NaN"):
+        col("g").disjoint((float("nan"), 0, 1, 1))
+    with pytest.raises(ValueError, match="WKB"):
+        col("g").intersects(b"\x01\x02")
+
+
+def test_and_and_or_are_flat() -> None:
+    assert (A & B) & C == A & (B & C) == And((A, B, C))
+    assert (A | B) | C == A | (B | C) == Or((A, B, C))
+    assert len(((A & B) | C).operands) == 2  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="at least two"):
+        And((A,))
+    assert all_of([A]) is A
+    assert any_of([A]) is A
+    assert all_of([A, B]) == A & B
+    assert any_of([A, B]) == A | B
+
+
+def test_two_negations_cancel() -> None:
+    assert ~~A is A
+
+
+def test_expressions_have_no_truth_value() -> None:
+    with pytest.raises(TypeError, match="write & for and"):
+        bool(A)
+    with pytest.raises(TypeError, match="low <= c"):
+        1 < col("a") < 5  # noqa: B015
+    with pytest.raises(TypeError, match="== True"):
+        bool(col("a"))
+
+
+def test_what_is_no_expression_does_not_combine() -> None:
+    for combine in (lambda: A & 1, lambda: A | "x", lambda: A & col("a")):
+        with pytest.raises(TypeError):
+            combine()
+    with pytest.raises(TypeError, match="not with another column"):
+        col("a") == col("b")  # noqa: B015
+    with pytest.raises(TypeError, match="takes a list"):
+        col("a").isin("abc")
+    with pytest.raises(TypeError, match="expected an expression"):
+        Not(col("a"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a column"):
+        IsNull(A)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a column"):
+        Spatial("g", "intersects", (0, 0, 1, 1))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="is not one of"):
+        Comparison(col("a"), "like", 1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="is not one of"):
+        Spatial(col("g"), "touches", (0, 0, 1, 1))  # type: ignore[arg-type]
+
+
+def test_equality_is_of_structure_and_of_literal_types() -> None:
+    assert hash(A) == hash(col("a") > 1)
+    assert len({A, col("a") > 1, B}) == 2
+    assert (col("a") > 1) != (col("a") > 1.0)
+    literals = [1, 1.0, True, "1", b"1", float("nan"), 0.0, -0.0]
+    assert len({col("a") == literal for literal in literals}) == len(literals)
+    assert (col("a") == float("nan")).equals(col("a") == float("nan"))
+    assert not A.equals("a > 1")  # type: ignore[arg-type]
+    assert A != "a > 1"
+    assert col("a").equals(col("a"))
+    assert not col("a").equals(col("a").variant("$", "int64"))
+
+
+def test_null_literals_are_refused_with_advice() -> None:
+    for build in (lambda: col("a") == None, lambda: col("a").isin([1, None])):  # noqa: E711
+        with pytest.raises(ValueError, match="is_null"):
+            build()
+
+
+def test_not_is_pushed_to_the_leaves() -> None:
+    box = (0, 0, 1, 1)
+    assert (~(A & B)).normalise() == (col("a") <= 1) | (col("b") != "x")
+    assert (~(A | ~B)).normalise() == (col("a") <= 1) & B
+    assert (~C).normalise() == col("c").is_not_null()
+    assert Not(Not(C)).normalise() == C
+    assert (~col("g").intersects(box)).normalise() == col("g").disjoint(box)
+    assert (~col("g").disjoint(box)).normalise() == col("g").intersects(box)
+    for leaf in (col("a").isin([1]), col("g").within(box), col("g").contains(box)):
+        assert (~(leaf & A)).normalise() == ~leaf | (col("a") <= 1)
+
+
+def test_columns_are_named_once_in_order() -> None:
+    expression = (col("b.x") > 1) & ~(col("a").isin([1]) | col("b.y").is_null()) & col("g").within((0, 0, 1, 1))
+    assert expression.columns() == ("b", "a", "g")
+    assert expression.paths() == (("b", "x"), ("a",), ("b", "y"), ("g",))
+
+
+def test_names_and_values_that_would_not_print_are_escaped() -> None:
+    assert str(col(["a\x1b"]) == "\n") == r"a\x1b == '\n'"
+
+
+def test_trees_that_nest_too_deep_are_refused_when_they_are_built() -> None:
+    deep: Expression = A
+    while deep.depth < MAX_DEPTH:
+        deep = (deep & B) | C
+    with pytest.raises(ValueError, match="levels deep"):
+        deep & B
+    with pytest.raises(ValueError, match="levels deep"):
+        ~deep
+    wide = A
+    for number in range(500):
+        wide = wide & (col("a") > number)
+    assert wide.depth == 1
+    assert isinstance((~wide).normalise(), Or)
+    assert isinstance(IsNotNull(col("a")), Expression)

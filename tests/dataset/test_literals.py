@@ -1,0 +1,195 @@
+"""Literals of every library take one canonical form, and compare only with columns of their kind."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import IntEnum
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from pqext.core.metadata import SchemaElement, Type
+from pqext.core.schema import from_elements
+from pqext.dataset.literals import Kind, canonical, key, kind_of_arrow, kind_of_node, to_value, value_text
+
+
+class Colour(IntEnum):
+    RED = 1
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (Colour.RED, 1),
+        (np.int8(5), 5),
+        (np.uint64(2**64 - 1), 2**64 - 1),
+        (np.float32(0.5), 0.5),
+        (np.bool_(True), True),
+        (np.str_("x"), "x"),
+        (np.bytes_(b"x"), b"x"),
+        (bytearray(b"x"), b"x"),
+        (Decimal("Infinity"), float("inf")),
+        (np.datetime64("2020-01-02"), date(2020, 1, 2)),
+        (np.datetime64("2020-01"), date(2020, 1, 1)),
+        (np.datetime64("2020-01-02T03:04"), datetime(2020, 1, 2, 3, 4)),
+        (np.datetime64("2020-01-02T03:04:05.000001"), datetime(2020, 1, 2, 3, 4, 5, 1)),
+        (np.datetime64(3, "ns"), pa.scalar(3, pa.timestamp("ns"))),
+        (pd.Timestamp("2020-01-02"), datetime(2020, 1, 2)),
+        (pd.Timestamp("1970-01-01 00:00:00.000000003", tz="UTC"), pa.scalar(3, pa.timestamp("ns", "UTC"))),
+        (pd.Timestamp("2020-01-02", tz="Europe/Paris"), datetime(2020, 1, 1, 23, tzinfo=UTC)),
+        (datetime(2020, 1, 2, tzinfo=timezone(timedelta(hours=5))), datetime(2020, 1, 1, 19, tzinfo=UTC)),
+        (datetime(2020, 1, 2, fold=1), datetime(2020, 1, 2)),
+        (pa.scalar(5, pa.int8()), 5),
+        (pa.scalar("x", pa.large_string()), "x"),
+        (pa.scalar(Decimal("1.50"), pa.decimal128(5, 2)), Decimal("1.50")),
+        (pa.scalar(date(2020, 1, 2)), date(2020, 1, 2)),
+        (pa.scalar(1_000_000_000, pa.timestamp("ns")), datetime(1970, 1, 1, 0, 0, 1)),
+        (pa.scalar(1_000_000, pa.timestamp("us", "Asia/Tokyo")), datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)),
+        (pa.scalar(2**62, pa.timestamp("s")), pa.scalar(2**62, pa.timestamp("s"))),
+        (pa.scalar(1000, pa.time64("ns")), time(0, 0, 0, 1)),
+        (pa.scalar(1, pa.time64("ns")), pa.scalar(1, pa.time64("ns"))),
+        (pa.scalar(UUID(int=1), pa.uuid()), UUID(int=1)),
+        (pa.DictionaryArray.from_arrays([0], ["x"])[0], "x"),
+    ],
+    ids=repr,
+)
+def test_scalars_of_every_library_become_the_same_literals(given: Any, expected: Any) -> None:
+    literal = canonical(given)
+    assert key(literal) == key(expected)
+    assert type(literal) is type(expected)
+    assert key(canonical(literal)) == key(literal)
+
+
+@pytest.mark.parametrize("missing", [None, pd.NaT, np.datetime64("NaT"), pa.scalar(None, pa.int64())], ids=repr)
+def test_nulls_are_no_literals(missing: Any) -> None:
+    with pytest.raises(ValueError, match="is_null"):
+        canonical(missing)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [object(), [1], 1j, timedelta(1), time(1, tzinfo=UTC), pa.scalar([1]), pa.scalar(1, pa.duration("s")),
+     np.timedelta64(1, "s"), np.longdouble(1), np.datetime64(1, "ps")],
+    ids=repr,
+)  # fmt: skip
+def test_what_no_column_holds_is_a_type_error(wrong: Any) -> None:
+    with pytest.raises(TypeError):
+        canonical(wrong)
+
+
+@pytest.mark.parametrize(
+    "far",
+    [10**1001, Decimal("1e1001"), Decimal("sNaN"), "\ud800", np.datetime64(10**6, "Y"),
+     datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_what_is_out_of_all_range_is_a_value_error(far: Any) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the reasons differ
+        canonical(far)
+
+
+KINDS = {
+    "boolean": True,
+    "integer": 1,
+    "string": "x",
+    "binary": b"x",
+    "date": date(2020, 1, 1),
+    "time": time(1),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("literal", KINDS)
+def test_kinds_do_not_mix(kind: str, literal: str) -> None:
+    if kind == literal:
+        to_value(KINDS[literal], Kind(kind), "c")
+        return
+    with pytest.raises(TypeError, match=f"column c holds {kind} values"):
+        to_value(KINDS[literal], Kind(kind), "c")
+
+
+def test_values_have_the_form_that_statistics_have() -> None:
+    assert to_value("é", Kind("string"), "c") == b"\xc3\xa9"
+    assert to_value(date(1970, 1, 2), Kind("date"), "c") == 1
+    assert to_value(date(1970, 1, 2), Kind("timestamp"), "c") == 86_400 * 10**9
+    assert to_value(datetime(1969, 12, 31, 23, 59, 59, 999_999), Kind("timestamp"), "c") == -1000
+    assert to_value(datetime(1970, 1, 1, tzinfo=UTC), Kind("timestamp", True), "c") == 0
+    assert to_value(pa.scalar(7, pa.timestamp("ns")), Kind("timestamp"), "c") == 7
+    assert to_value(time(0, 0, 1), Kind("time"), "c") == 10**9
+    assert to_value(UUID(int=1), Kind("uuid"), "c") == bytes(15) + b"\x01"
+    assert to_value(2**70, Kind("integer"), "c") == 2**70
+    assert to_value(Decimal("1.5"), Kind("integer"), "c") == Decimal("1.5")
+
+
+@pytest.mark.parametrize(
+    ("literal", "utc"),
+    [
+        (datetime(2020, 1, 1), True),
+        (datetime(2020, 1, 1, tzinfo=UTC), False),
+        (date(2020, 1, 1), True),
+        (pa.scalar(1, pa.timestamp("ns")), True),
+        (pa.scalar(1, pa.timestamp("ns", "UTC")), False),
+    ],
+)
+def test_instants_and_wall_clock_times_do_not_mix(literal: Any, utc: bool) -> None:
+    with pytest.raises(TypeError, match="column c holds timestamp"):
+        to_value(literal, Kind("timestamp", utc), "c")
+
+
+def test_a_datetime_is_no_date() -> None:
+    with pytest.raises(TypeError, match="column c holds date values"):
+        to_value(datetime(2020, 1, 1), Kind("date"), "c")
+
+
+@pytest.mark.parametrize(
+    ("type", "kind"),
+    [
+        (pa.uint8(), Kind("integer")),
+        (pa.float16(), Kind("float")),
+        (pa.decimal256(50, 3), Kind("decimal")),
+        (pa.dictionary(pa.int8(), pa.binary()), Kind("binary")),
+        (pa.run_end_encoded(pa.int16(), pa.bool_()), Kind("boolean")),
+        (pa.uuid(), Kind("uuid")),
+        (pa.binary(16), Kind("uuid")),
+        (pa.binary(15), Kind("binary")),
+        (pa.binary_view(), Kind("binary")),
+        (pa.timestamp("s", "Asia/Tokyo"), Kind("timestamp", True)),
+        (pa.timestamp("s"), Kind("timestamp")),
+        (pa.null(), Kind("null")),
+        (pa.list_(pa.int8()), None),
+        (pa.struct([]), None),
+        (pa.duration("s"), None),
+    ],
+    ids=str,
+)
+def test_arrow_types_have_kinds(type: pa.DataType, kind: Kind | None) -> None:
+    assert kind_of_arrow(type) == kind
+
+
+def test_groups_have_no_kind() -> None:
+    schema = from_elements(
+        [
+            SchemaElement(name="root", num_children=2),
+            SchemaElement(name="g", num_children=1, repetition_type=0),
+            SchemaElement(name="x", type=Type.INT32, repetition_type=0),
+            SchemaElement(name="y", type=Type.DOUBLE, repetition_type=0),
+        ]
+    )
+    assert kind_of_node(schema.root.children[0]) is None
+    assert kind_of_node(schema.root.children[1]) == Kind("float")
+
+
+def test_values_read_as_literals() -> None:
+    assert value_text(b"\xc3\xa9", Kind("string")) == "'é'"
+    assert value_text(b"\xff", Kind("string")) == r"b'\xff'"
+    assert value_text(1, Kind("date")) == "1970-01-02"
+    assert value_text(10**12, Kind("date")) == "1000000000000"
+    assert value_text(1000, Kind("timestamp", True)) == "1970-01-01 00:00:00.000001+00:00"
+    assert value_text(10**9, Kind("time")) == "00:00:01"
+    assert value_text(b"\x01", Kind("uuid")) == "01"
+    assert value_text(1.5, None) == "1.5"

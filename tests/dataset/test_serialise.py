@@ -1,0 +1,151 @@
+"""Expressions go through JSON unchanged; JSON that is not an expression is refused."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+import shapely
+from dataset.strategies import tables_and_expressions
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext.dataset.expressions import Comparison, Expression, Not, col
+from pqext.dataset.serialise import from_json, to_json
+
+
+@given(tables_and_expressions(max_rows=0))
+def test_expressions_come_back_equal(case: tuple[pa.RecordBatch, Expression]) -> None:
+    _, expression = case
+    assert from_json(to_json(expression)).equals(expression)
+
+
+LITERALS = [
+    True, 1, -(2**70), 1.0, 0.1, -0.0, 1e300, float("inf"), float("-inf"), float("nan"), "", "é\x00\"", b"",
+    b"\x00\xff", Decimal("1.50"), Decimal("-1E+30"), Decimal("0.000"), UUID(int=7), date(1, 1, 1), date(9999, 12, 31),
+    time(23, 59, 59, 999_999), datetime(2020, 1, 1, 0, 0, 0, 1), datetime(2020, 1, 1, tzinfo=UTC), datetime.max,
+    pa.scalar(1, pa.timestamp("ns")), pa.scalar(-1, pa.timestamp("ns", "UTC")), pa.scalar(2**62, pa.timestamp("s")),
+    pa.scalar(1, pa.time64("ns")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("literal", LITERALS, ids=repr)
+def test_every_kind_of_literal_comes_back_as_it_was(literal: Any) -> None:
+    expression = col("a") == literal
+    back = from_json(to_json(expression))
+    assert isinstance(back, Comparison)
+    assert back.equals(expression)
+    assert type(back.value) is type(expression.value)
+    json.loads(to_json(expression), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        col("v").variant("$.a[0]['x.y']", "decimal(9,2)") >= 1,
+        col("s.v").variant("$", "string").isin(["x"]),
+        col("g").within(shapely.Point(1, 2)),
+        ~col("s.g").intersects((170, -10, -170, float("inf"))),
+        Not(Not(col("a").is_null())),
+        (col(["a.b", "c"]) > 1) | (col("é") < 1) & col("x").is_not_null(),
+    ],
+    ids=str,
+)
+def test_every_kind_of_node_comes_back_as_it_was(expression: Expression) -> None:
+    assert Expression.from_json(expression.to_json()).equals(expression)
+    assert from_json(expression.to_json().encode()).equals(expression)
+
+
+LEAF = '{"op":"is_null","column":["a"]}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "null", "1", "[]", "{}", '"a"', "{", b"\xff",
+        '{"op":"is_null"}',
+        '{"op":"is_null","column":[]}',
+        '{"op":"is_null","column":"a"}',
+        '{"op":"is_null","column":[1]}',
+        '{"op":"is_null","column":["a"],"more":1}',
+        '{"op":"is_null","op":"is_null","column":["a"]}',
+        '{"op":["is_null"],"column":["a"]}',
+        '{"op":"like","column":["a"],"value":"x"}',
+        '{"op":"==","column":["a"]}',
+        '{"op":"==","column":["a"],"value":null}',
+        '{"op":"==","column":["a"],"value":[1]}',
+        '{"op":"==","column":["a"],"value":{}}',
+        '{"op":"==","column":["a"],"value":NaN}',
+        '{"op":"==","column":["a"],"value":1e999}',
+        '{"op":"==","column":["a"],"value":{"float":"1.5"}}',
+        '{"op":"==","column":["a"],"value":{"float":1}}',
+        '{"op":"==","column":["a"],"value":{"decimal":"x"}}',
+        '{"op":"==","column":["a"],"value":{"decimal":"sNaN"}}',
+        '{"op":"==","column":["a"],"value":{"decimal":"1E+999999999"}}',
+        '{"op":"==","column":["a"],"value":{"decimal":"1E-999999999"}}',
+        '{"op":"==","column":["a"],"value":{"bytes":"0"}}',
+        '{"op":"==","column":["a"],"value":{"uuid":"x"}}',
+        '{"op":"==","column":["a"],"value":{"date":"2020-13-01"}}',
+        '{"op":"==","column":["a"],"value":{"timestamp":"2020-01-01T00:00:00+01:00"}}',
+        '{"op":"==","column":["a"],"value":{"timestamp_ns":1.5}}',
+        '{"op":"==","column":["a"],"value":{"timestamp_ns":true}}',
+        '{"op":"==","column":["a"],"value":{"timestamp_ns":' + "9" * 60 + "}}",
+        '{"op":"==","column":["a"],"value":{"time_ns":-1}}',
+        '{"op":"==","column":["a"],"value":{"pickle":"x"}}',
+        '{"op":"==","column":["a"],"value":{"date":"2020-01-01","time":"00:00"}}',
+        '{"op":"==","column":["a"],"value":' + "9" * 5000 + "}",
+        '{"op":"==","column":["a"],"value":' + "9" * 2000 + "}",
+        r'{"op":"==","column":["a"],"value":"\ud800"}',
+        '{"op":"in","column":["a"],"values":"x"}',
+        '{"op":"in","column":["a"],"values":[null]}',
+        '{"op":"==","variant":["v"],"value":1}',
+        '{"op":"==","variant":{"column":["v"],"path":"$"},"value":1}',
+        '{"op":"==","variant":{"column":["v"],"path":"a","type":"int64"},"value":1}',
+        '{"op":"==","variant":{"column":["v"],"path":"$","type":1},"value":1}',
+        '{"op":"==","variant":{"column":["v"],"path":"$","type":"int64"},"column":["a"],"value":1}',
+        '{"op":"intersects","column":["g"],"box":[1,2,3]}',
+        '{"op":"intersects","column":["g"],"box":[1.0,2.0,3.0,"4"]}',
+        '{"op":"intersects","column":["g"],"box":[1.0,2.0,3.0,4.0],"wkb":""}',
+        '{"op":"intersects","column":["g"],"wkb":"00"}',
+        '{"op":"intersects","column":["g"],"wkb":1}',
+        '{"op":"intersects","variant":{"column":["v"],"path":"$","type":"int64"},"box":[1.0,2.0,3.0,4.0]}',
+        f'{{"and":{LEAF}}}',
+        f'{{"and":[{LEAF}]}}',
+        f'{{"and":[{LEAF},1]}}',
+        f'{{"and":[{LEAF},{LEAF}],"or":[{LEAF},{LEAF}]}}',
+        '{"not":null}',
+        '{"not":' * 200 + LEAF + "}" * 200,
+        '{"not":' * 100_000 + LEAF + "}" * 100_000,
+    ],
+)  # fmt: skip
+def test_what_is_not_an_expression_is_a_value_error(text: str | bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the reasons differ
+        from_json(text)
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.sampled_from(["op", "==", "a", "$"])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["op", "column", "value", "values", "and", "or", "not", "variant", "box", "wkb", "date"]),
+            inner,
+            max_size=4,
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_arbitrary_json_is_read_or_refused(tree: Any) -> None:
+    try:
+        expression = from_json(json.dumps(tree))
+    except ValueError:
+        return
+    assert from_json(to_json(expression)).equals(expression)

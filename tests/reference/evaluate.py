@@ -1,0 +1,110 @@
+"""Expressions evaluated one row at a time, on Python objects: slow, and as plain as SQL's rules allow."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, time
+from fractions import Fraction
+from functools import reduce
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+
+from pqext.dataset.expressions import And, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or
+
+TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def truth(expression: Expression, batch: pa.RecordBatch, row: int) -> bool | None:
+    """The truth of ``expression`` on one row; columns are plain, in structs at most."""
+    match expression:
+        case And():
+            return reduce(both, [truth(operand, batch, row) for operand in expression.operands])
+        case Or():
+            return opposite(reduce(both, [opposite(truth(operand, batch, row)) for operand in expression.operands]))
+        case Not():
+            return opposite(truth(expression.operand, batch, row))
+        case IsNull():
+            return field(expression.operand.path, batch, row) is None
+        case IsNotNull():
+            return field(expression.operand.path, batch, row) is not None
+        case Comparison() | IsIn():
+            scalar = field(expression.operand.path, batch, row)
+            if scalar is None:
+                return None
+            if isinstance(expression, IsIn):
+                return any(holds(order(plain(scalar), plain(value)), "==") for value in expression.values)
+            return holds(order(plain(scalar), plain(expression.value)), expression.operator)
+    raise TypeError(f"{expression} is not for this twin")
+
+
+def truths(expression: Expression, batch: pa.RecordBatch) -> list[bool | None]:
+    """The truth on every row."""
+    return [truth(expression, batch, row) for row in range(batch.num_rows)]
+
+
+def both(left: bool | None, right: bool | None) -> bool | None:
+    """SQL's AND: false wins over null, null over true."""
+    if left is False or right is False:
+        return False
+    return None if left is None or right is None else True
+
+
+def opposite(value: bool | None) -> bool | None:
+    """SQL's NOT."""
+    return None if value is None else not value
+
+
+def field(path: tuple[str, ...], batch: pa.RecordBatch, row: int) -> pa.Scalar | None:
+    """The Arrow scalar at a path of one row, None for null."""
+    scalar: Any = batch.column(path[0])[row]
+    for name in path[1:]:
+        if not scalar.is_valid:
+            return None
+        scalar = scalar[name]
+    return scalar if scalar.is_valid else None
+
+
+def plain(value: Any) -> Any:
+    """A literal or an Arrow scalar as a number, NaN, text or bytes; times and dates in exact seconds."""
+    if isinstance(value, pa.Scalar):
+        if pa.types.is_timestamp(value.type) or pa.types.is_time(value.type):
+            return Fraction(value.value, TICKS[value.type.unit])
+        value = value.as_py()
+    if isinstance(value, UUID):
+        return value.bytes
+    if isinstance(value, datetime):
+        elapsed = value.replace(tzinfo=None) - datetime(1970, 1, 1)
+        return Fraction(elapsed.days * 86_400 + elapsed.seconds) + Fraction(elapsed.microseconds, 10**6)
+    if isinstance(value, date):
+        return Fraction((value - date(1970, 1, 1)).days * 86_400)
+    if isinstance(value, time):
+        return Fraction(value.hour * 3600 + value.minute * 60 + value.second) + Fraction(value.microsecond, 10**6)
+    return value
+
+
+def order(left: Any, right: Any) -> int:
+    """-1, 0 or 1 in SQL's order of ``left`` and ``right``: NaN is above everything and equal to NaN."""
+    left_nan, right_nan = (isinstance(value, float) and math.isnan(value) for value in (left, right))
+    if left_nan or right_nan:
+        return int(left_nan) - int(right_nan)
+    left, right = (value if value in (math.inf, -math.inf) else exact(value) for value in (left, right))
+    return int(left > right) - int(left < right)
+
+
+def exact(value: Any) -> Any:
+    """Numbers as fractions, text as its UTF-8 bytes."""
+    return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else Fraction(value)
+
+
+def holds(order: int, operator: str) -> bool:
+    """Does an order of two values satisfy a comparison?"""
+    return {
+        "==": order == 0,
+        "!=": order != 0,
+        "<": order < 0,
+        "<=": order <= 0,
+        ">": order > 0,
+        ">=": order >= 0,
+    }[operator]
