@@ -1,0 +1,56 @@
+"""pqext in PySpark: JSON into VARIANT, shredding by your own schema, data source ``pqext`` both ways.
+
+Start with :func:`local_session`, or :func:`register` on a session of your own. Needs ``pip install 'pqext[spark]'``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pqext.spark import functions as functions
+    from pqext.spark.datasource import register as register
+    from pqext.spark.json_source import read_json as read_json
+    from pqext.spark.planning import read_metrics as read_metrics
+    from pqext.spark.reading import explain_read as explain_read
+    from pqext.spark.reading import read as read
+    from pqext.spark.reading import variant as variant
+    from pqext.spark.reading import where as where
+    from pqext.spark.session import local_session as local_session
+    from pqext.spark.shredding import shred_variant as shred_variant
+    from pqext.spark.shredding import unshred_variant as unshred_variant
+
+_MODULES = {
+    "explain_read": "reading",
+    "local_session": "session",
+    "read": "reading",
+    "read_json": "json_source",
+    "read_metrics": "planning",
+    "register": "datasource",
+    "shred_variant": "shredding",
+    "unshred_variant": "shredding",
+    "variant": "reading",
+    "where": "reading",
+}
+
+__all__ = sorted([*_MODULES, "functions"])
+
+
+def __getattr__(name: str) -> Any:
+    if name == "functions":
+        return import_module("pqext.spark.functions")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] == "pyspark":
+            raise ImportError("pyspark is not installed: pip install 'pqext[spark]'") from error
+        raise
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,115 @@
+"""Arrays in the exact Arrow type that is asked for: names, order, nullability and all.
+
+Spark compares a batch with the exchange schema to the letter and checks no more, and the writer needs
+non-nullable groups where the shredding spec has them, so arrays are rebuilt level by level.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.errors import UnsupportedError
+
+
+def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """``batch`` with exactly ``schema``'s columns and types, matched by name; missing columns are null."""
+    columns = []
+    for field in schema:
+        index = batch.schema.get_field_index(field.name)
+        columns.append(
+            conform(batch.column(index), field.type, field.name) if index >= 0 else pa.nulls(batch.num_rows, field.type)
+        )
+    if not columns:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def conform(array: pa.Array, type: pa.DataType, path: str = "$") -> pa.Array:
+    """``array`` as ``type``. Structs match by name; WKB and Spark's ``struct<srid, wkb>`` turn into each other.
+
+    Raises ``UnsupportedError`` naming ``path`` when a value does not fit, such as a timestamp with nanoseconds
+    in a type of microseconds.
+    """
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if array.type.equals(type):
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_struct(type):
+        return _spatial(array, type) if _is_binary(array.type) else _struct(array, type, path, dense=False)
+    if _is_binary(type) and pa.types.is_struct(array.type) and array.type.get_field_index("wkb") >= 0:
+        return pc.struct_field(array, "wkb").cast(type)
+    if pa.types.is_map(type):
+        return _map(array, type, path)
+    if pa.types.is_list(type):
+        return _list(array, type, path)
+    return _leaf(array, type, path)
+
+
+def _struct(array: pa.StructArray, type: pa.StructType, path: str, dense: bool) -> pa.Array:
+    """Rebuild a struct; a ``dense`` one has no nulls of its own: they go down to its members."""
+    source = {field.name: index for index, field in enumerate(array.type)}
+    members = array.flatten() if dense else [array.field(index) for index in range(array.type.num_fields)]
+    children = []
+    for field in type:
+        if field.name not in source:
+            children.append(pa.nulls(len(array), field.type))
+            continue
+        member = members[source[field.name]]
+        below = f"{path}.{field.name}"
+        if not field.nullable and pa.types.is_struct(field.type) and pa.types.is_struct(member.type):
+            children.append(_struct(member, field.type, below, dense=True))
+        else:
+            children.append(conform(member, field.type, below))
+    mask = array.is_null() if array.null_count and not dense else None
+    return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)
+
+
+def _spatial(wkb: pa.Array, type: pa.StructType) -> pa.Array:
+    srid = int(type.field("wkb").metadata[b"srid"])
+    children = [pa.repeat(pa.scalar(srid, pa.int32()), len(wkb)), wkb.cast(pa.binary())]
+    return pa.StructArray.from_arrays(children, fields=list(type), mask=wkb.is_null() if wkb.null_count else None)
+
+
+def _list(array: pa.Array, type: pa.ListType, path: str) -> pa.Array:
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    if pa.types.is_struct(type.value_type) and not type.value_field.nullable and pa.types.is_struct(array.values.type):
+        values = _struct(array.values, type.value_type, f"{path}.element", dense=True)
+    else:
+        values = conform(array.values, type.value_type, f"{path}.element")
+    return pa.Array.from_buffers(
+        type, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values]
+    )
+
+
+def _map(array: pa.MapArray, type: pa.MapType, path: str) -> pa.Array:
+    children = [
+        conform(array.keys, type.key_type, f"{path}.key"),
+        conform(array.items, type.item_type, f"{path}.value"),
+    ]
+    entries = pa.StructArray.from_arrays(children, fields=[type.key_field, type.item_field])
+    return pa.Array.from_buffers(
+        type, len(array), array.buffers()[:2], array.null_count, array.offset, children=[entries]
+    )
+
+
+def _leaf(array: pa.Array, type: pa.DataType, path: str) -> pa.Array:
+    try:
+        if pa.types.is_time(type):
+            array = array.cast(pa.time64("us"))  # Spark's TIME(6) has no finer digits
+        elif pa.types.is_uint64(array.type) and pa.types.is_decimal(type):
+            array = array.cast(pa.decimal128(20, 0))
+        return array.cast(type)
+    except pa.ArrowInvalid as error:
+        raise UnsupportedError(
+            f"Spark cannot hold a value of {array.type}: {error}; leave the column out with columns=",
+            feature=str(array.type),
+            column=path,
+        ) from None
+
+
+def _is_binary(type: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(type) or pa.types.is_large_binary(type) or pa.types.is_binary_view(type))

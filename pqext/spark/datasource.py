@@ -1,0 +1,162 @@
+"""Data source ``pqext``: Parquet files read and written by pqext inside Spark.
+
+``schema`` and the planning of partitions run in a Python worker of the driver, where pqext must be installed;
+so must it be on the executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.types import StructType
+
+from pqext.core.reader import ParquetFile
+from pqext.dataset.evaluate import evaluate
+from pqext.dataset.expressions import Expression
+from pqext.spark.arrays import conform, conform_batch
+from pqext.spark.planning import ReadMetrics, Slice, needed_columns, plan_read, write_metrics
+from pqext.spark.pushed import translate
+from pqext.spark.query import VIRTUAL, Query
+from pqext.spark.types import exchange_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import Filter
+
+BATCH_ROWS = 32_768
+BATCH_BYTES = 64 << 20
+"""A batch is cut above this size: Spark's Arrow vectors have 32-bit offsets, and rows can be large."""
+
+
+def register(spark: SparkSession) -> None:
+    """Make data sources ``pqext`` and ``pqext_json`` known to a session, on Classic and on Connect."""
+    from pqext.spark.json_source import JsonLinesSource
+
+    spark.dataSource.register(PqextSource)
+    spark.dataSource.register(JsonLinesSource)
+    _registered.add(spark)
+
+
+def ensure_registered(spark: SparkSession) -> None:
+    """:func:`register`, once a session: Spark logs a warning when a source is registered again."""
+    if spark not in _registered:
+        register(spark)
+
+
+_registered: WeakSet[SparkSession] = WeakSet()
+
+
+class PqextSource(DataSource):
+    """``spark.read.format("pqext")`` and ``df.write.format("pqext")``.
+
+    Options of reading: :class:`pqext.spark.query.Query`. Options of writing:
+    :class:`pqext.core.options.WriteOptions`.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name in Spark."""
+        return "pqext"
+
+    def schema(self) -> StructType:
+        """The schema of the files, by Spark's types."""
+        return Query.from_options(self.options).schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """A reader of the columns of ``schema``."""
+        return Reader(Query.from_options(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """A writer of files with ``schema``."""
+        from pqext.spark.sink import Sink
+
+        return Sink(self.options, schema, overwrite)
+
+
+class Reader(DataSourceReader):
+    """Reads what a query asks for, as Arrow batches of Spark's exchange schema."""
+
+    def __init__(self, query: Query, schema: StructType) -> None:
+        self.query = query
+        self.target = exchange_schema(schema)
+        self.pushed: list[Expression] = []
+        # A method in the class would fail every read where push-down is off, which is Spark's default.
+        self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
+
+    def partitions(self) -> list[InputPartition]:
+        """One slice a task, made of the row groups that may hold matching rows."""
+        plan = plan_read(self.query, self.target.names, self.pushed)
+        return [*plan.slices(self.query.partition_bytes)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one slice."""
+        if not isinstance(partition, Slice):
+            return  # Spark makes one partition of no partitions
+        for path, row_groups in partition.runs:
+            yield from self._read_file(path, row_groups)
+
+    def _read_file(self, path: str, row_groups: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+        condition = self.query.filter()
+        columns = needed_columns(self.query, self.target.names)
+        rows_read = rows_returned = 0
+        with ParquetFile(path, self.query.options) as file:
+            try:
+                for batch in file.iter_batches(BATCH_ROWS, columns, row_groups):
+                    rows_read += batch.num_rows
+                    if condition is not None:
+                        batch = batch.filter(evaluate(condition, batch))
+                    rows_returned += batch.num_rows
+                    if batch.num_rows:
+                        yield from self._give(batch)
+            finally:
+                if self.query.metrics_path is not None:
+                    done = ReadMetrics(1, len(row_groups), rows_read, rows_returned, file.source.bytes_read)
+                    write_metrics(self.query.metrics_path, done)
+
+    def _give(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        rows = max(1, batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1))
+        for start in range(0, batch.num_rows, rows):
+            part = batch.slice(start, rows)
+            if VIRTUAL in self.target.names:
+                part = part.append_column(VIRTUAL, self._virtual(part))
+            yield conform_batch(part, self.target)
+
+    def _virtual(self, batch: pa.RecordBatch) -> pa.Array:
+        from pqext import variant
+
+        target = self.target.field(VIRTUAL).type
+        members = []
+        for member in target:
+            values = [
+                conform(
+                    variant.get(batch.column(member.name), operand.path, operand.type),
+                    field.type,
+                    f"{VIRTUAL}.{member.name}.{field.name}",
+                )
+                for field in member.type
+                if (operand := self.query.virtual_operand((member.name, field.name))) is not None
+            ]
+            members.append(pa.StructArray.from_arrays(values, fields=list(member.type)))
+        return pa.StructArray.from_arrays(members, fields=list(target))
+
+
+class _PushFilters:
+    """What Spark calls as ``reader.pushFilters`` when push-down is on, and takes for the default when it is off."""
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+
+    def __call__(self, filters: Iterable[Filter]) -> Iterator[Filter]:
+        query = self.reader.query
+        with ParquetFile(query.files[0], query.options) as file:
+            for filter in filters:
+                expression: Any = translate(filter, query, file.schema)
+                if expression is not None:
+                    self.reader.pushed.append(expression)
+                yield filter  # it only chooses row groups here: Spark evaluates it on the rows

@@ -1,0 +1,168 @@
+"""Functions on VARIANT and GEOMETRY columns, evaluated by pqext in Arrow batches.
+
+What Spark can push down needs a data frame's schema and is built by :func:`pqext.spark.variant` and
+:func:`pqext.spark.where`; these functions work on any column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.pandas import functions as pandas_functions
+
+from pqext.spark.arrays import conform
+from pqext.spark.types import exchange_type, parse_type, without_metadata
+from pqext.variant.path import as_path, format_path
+from pqext.variant.schema import schema_of_storage, storage_struct
+from pqext.variant.types import variant_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ColumnOrName: TypeAlias = "Column | str"
+WORLD = (-180.0, -90.0, 180.0, 90.0)
+
+
+def variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: str | T.DataType = "variant") -> Column:
+    """The value at ``path`` (``$.a.b[0]``) of a VARIANT or of a shredded struct, cast to ``type``.
+
+    Null where the path leads nowhere, to JSON null or to a value that does not cast. ``type`` is the name of an
+    atomic Spark type, ``variant`` for the value as it is.
+    """
+    spark_type = parse_type(type) if isinstance(type, str) else type
+    text = format_path(as_path(path))
+
+    def get(values: pa.Array) -> pa.Array:
+        return _get(values, text, exchange_type(spark_type))
+
+    return arrow_udf(get, spark_type, "variant_get")(column)
+
+
+def group_get(
+    metadata: Column, value: Column | None, typed_value: Column | None, path: str, type: T.DataType
+) -> Column:
+    """:func:`variant_get` on one group of a shredded struct, so that Spark reads that group's columns only."""
+    columns = {"metadata": metadata, "value": value, "typed_value": typed_value}
+    present = {name: column for name, column in columns.items() if column is not None}
+
+    def get(*members: pa.Array) -> pa.Array:
+        struct = pa.StructArray.from_arrays(list(members), names=list(present), mask=members[0].is_null())
+        return _get(struct, path, exchange_type(type))
+
+    def get2(metadata: pa.Array, value: pa.Array) -> pa.Array:
+        return get(metadata, value)
+
+    def get3(metadata: pa.Array, value: pa.Array, typed_value: pa.Array) -> pa.Array:
+        return get(metadata, value, typed_value)
+
+    function = get2 if len(present) == 2 else get3
+    return arrow_udf(function, type, "variant_get")(*present.values())
+
+
+def st_point(x: ColumnOrName, y: ColumnOrName, z: ColumnOrName | None = None, srid: int = 4326) -> Column:
+    """GEOMETRY(``srid``) points, POINT or POINT Z, from numeric columns; null where ``x`` or ``y`` is.
+
+    A null ``z`` gives a point whose Z is NaN, which has no value in that dimension.
+    """
+
+    def xy(x: pa.Array, y: pa.Array) -> pa.Array:
+        return _points(x, y, None)
+
+    def xyz(x: pa.Array, y: pa.Array, z: pa.Array) -> pa.Array:
+        return _points(x, y, z)
+
+    columns = [_column(column).cast("double") for column in (x, y, z) if column is not None]
+    wkb = arrow_udf(xy if z is None else xyz, T.BinaryType(), "st_point")(*columns)
+    return F.st_geomfromwkb(wkb, F.lit(srid))
+
+
+def st_intersects_box(geometry: ColumnOrName, xmin: float, ymin: float, xmax: float, ymax: float) -> Column:
+    """Does a GEOMETRY, or a BINARY column of WKB, share a point with a box? Null on null.
+
+    Exact, borders included. A box with ``xmin > xmax`` crosses the antimeridian.
+    """
+    box = (float(xmin), float(ymin), float(xmax), float(ymax))
+
+    def intersects(geometries: pa.Array) -> pa.Array:
+        from pqext import geo
+
+        return geo.intersects_box(_wkb(geometries), box)
+
+    return arrow_udf(intersects, T.BooleanType(), "st_intersects_box")(geometry)
+
+
+def st_hilbert(geometry: ColumnOrName, bounds: tuple[float, float, float, float] = WORLD) -> Column:
+    """The place of each geometry's centre on a Hilbert curve through ``bounds``, a BIGINT to order rows by.
+
+    Neighbours on the curve are neighbours on the map, so that row groups of sorted rows have small boxes.
+    Centres outside ``bounds`` count as on their border. Null on null and on empty geometries.
+    """
+
+    def hilbert(geometries: pa.Array) -> pa.Array:
+        return _hilbert(_wkb(geometries), bounds)
+
+    return arrow_udf(hilbert, T.LongType(), "st_hilbert")(geometry)
+
+
+def _hilbert(wkb: pa.Array, bounds: tuple[float, float, float, float]) -> pa.Array:
+    from pqext import geo
+
+    xmin, ymin, xmax, ymax = bounds
+    boxes = geo.bounds(wkb)
+    x, y = (
+        (boxes.field(low).to_numpy(zero_copy_only=False) + boxes.field(high).to_numpy(zero_copy_only=False)) / 2
+        for low, high in (("xmin", "xmax"), ("ymin", "ymax"))
+    )
+    placed = np.isfinite(x) & np.isfinite(y)
+    at = geo.hilbert_index(
+        np.where(placed, x, xmin), np.where(placed, y, ymin), geo.BoundingBox(xmin, xmax, ymin, ymax)
+    )
+    # 63 of its 64 bits, so that the order is that of signed integers.
+    return pa.array((at >> np.uint64(1)).astype(np.int64), mask=~placed)
+
+
+def _get(values: pa.Array, path: str, type: pa.DataType) -> pa.Array:
+    from pqext import variant
+
+    wanted = variant_type() if pa.types.is_struct(type) else type
+    found = variant.get(normal_variant(values), path, wanted)
+    return conform(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found, type)
+
+
+def normal_variant(values: pa.Array) -> pa.Array:
+    """A variant as Spark passes it, unshredded or shredded, in the storage struct's own Arrow type."""
+    return conform(values, storage_struct(schema_of_storage(values.type)))
+
+
+def _wkb(geometries: pa.Array) -> pa.Array:
+    return pc.struct_field(geometries, "wkb") if pa.types.is_struct(geometries.type) else geometries
+
+
+def _points(x: pa.Array, y: pa.Array, z: pa.Array | None) -> pa.Array:
+    from pqext import geo
+
+    return geo.from_points(x, y, z)
+
+
+def _column(column: ColumnOrName) -> Column:
+    return F.col(column) if isinstance(column, str) else column
+
+
+def quoted(name: str) -> str:
+    """A column's name as Spark reads it whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def arrow_udf(function: Callable[..., Any], type: T.DataType, name: str) -> Callable[..., Column]:
+    """An Arrow UDF; ``function``'s annotations are made types, which is how Spark recognises its kind."""
+    function.__annotations__ = dict.fromkeys(function.__annotations__, pa.Array)
+    function.__name__ = name
+    make: Callable[..., Callable[..., Column]] = pandas_functions.arrow_udf
+    return make(function, without_metadata(type))

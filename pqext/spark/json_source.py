@@ -1,0 +1,222 @@
+"""JSON lines into a VARIANT column, without the bytes ever passing through the JVM.
+
+A task parses a byte range of a file. A line belongs to the range in which it begins.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from pqext.core.errors import LimitError, VariantError
+from pqext.spark.arrays import conform
+from pqext.spark.files import list_files, option_paths, slice_bytes
+from pqext.spark.types import exchange_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pqext.variant.json import LineFault
+
+FORMAT = "pqext_json"
+READ_BYTES = 8 << 20
+"""Text parsed into one batch, unless a line is longer."""
+PARTITION_BYTES = 32 << 20
+MAX_LINE_BYTES = 128 << 20
+"""Spark holds no larger VARIANT."""
+_OPTIONS = {"column", "on_error", "error_column", "partition_bytes", "max_line_bytes", "duplicate_keys"}
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def read_json(
+    spark: SparkSession,
+    path: str,
+    column: str = "value",
+    on_error: Literal["raise", "null"] = "raise",
+    error_column: str | None = None,
+    partition_bytes: int | None = None,
+    duplicate_keys: Literal["error", "first", "last"] = "error",
+) -> DataFrame:
+    """JSON lines as a data frame of one VARIANT column named ``column``, a row a line; empty lines are skipped.
+
+    ``path`` is a file, a folder or a pattern on a file system that driver and executors share. A line that is
+    not JSON (in UTF-8) stops the job with an error that names file, line and reason; with ``on_error="null"``
+    it gives a null row, and ``error_column`` names a STRING column that tells file, line and reason there and
+    is null elsewhere. So ``df.where("_error IS NOT NULL").count()`` counts the lines that are not JSON. A line
+    ``null`` is JSON: a variant that is null, not a null row.
+    """
+    options = {"column": column, "on_error": on_error, "duplicate_keys": duplicate_keys}
+    if error_column is not None:
+        options["error_column"] = error_column
+    if partition_bytes is not None:
+        options["partition_bytes"] = str(partition_bytes)
+    from pqext.spark.datasource import ensure_registered
+
+    ensure_registered(spark)
+    return spark.read.format(FORMAT).options(**options).load(path)
+
+
+@dataclass(frozen=True)
+class Range(InputPartition):
+    """The lines of ``path`` that begin at or after byte ``start`` and before ``stop``."""
+
+    path: str
+    start: int
+    stop: int
+
+
+class JsonLinesSource(DataSource):
+    """``spark.read.format("pqext_json")``: the options are the arguments of :func:`read_json`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name in Spark."""
+        return FORMAT
+
+    def schema(self) -> T.StructType:
+        """One VARIANT column, and the column of errors when it is asked for."""
+        unknown = {name.lower() for name in self.options} - _OPTIONS - {"path", "paths"}
+        if unknown:
+            raise ValueError(f"unknown option {min(unknown)!r}; there are {', '.join(sorted(_OPTIONS))}")
+        schema = T.StructType([T.StructField(self.options.get("column", "value"), T.VariantType())])
+        if "error_column" in self.options:
+            schema = schema.add(self.options["error_column"], T.StringType())
+        return schema
+
+    def reader(self, schema: T.StructType) -> DataSourceReader:
+        """A reader with these options."""
+        on_error = self.options.get("on_error", "raise")
+        if on_error not in ("raise", "null"):
+            raise ValueError(f"on_error is 'raise' or 'null', not {on_error!r}")
+        return JsonLinesReader(
+            files=tuple(list_files(option_paths(self.options))),
+            schema=exchange_schema(schema),
+            column=self.options.get("column", "value"),
+            error_column=self.options.get("error_column"),
+            raises=on_error == "raise",
+            partition_bytes=int(self.options.get("partition_bytes", 0)),
+            max_line_bytes=int(self.options.get("max_line_bytes", MAX_LINE_BYTES)),
+            duplicate_keys=self.options.get("duplicate_keys", "error"),
+        )
+
+
+@dataclass
+class JsonLinesReader(DataSourceReader):
+    """Parses ranges of ``files``."""
+
+    files: tuple[str, ...]
+    schema: pa.Schema
+    column: str
+    error_column: str | None
+    raises: bool
+    partition_bytes: int
+    max_line_bytes: int
+    duplicate_keys: str
+
+    def partitions(self) -> list[InputPartition]:
+        """Ranges of nearly equal length."""
+        sizes = [os.path.getsize(path) for path in self.files]
+        step = self.partition_bytes or slice_bytes(sum(sizes), PARTITION_BYTES)
+        return [
+            Range(path, start, min(start + step, size))
+            for path, size in zip(self.files, sizes, strict=True)
+            for start in range(0, size, step)
+        ]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The lines of one range."""
+        from pqext.variant.json import parse_json_lines
+
+        if not isinstance(partition, Range):
+            return  # Spark makes one partition of no partitions
+        lines = _LineNumbers(partition.path)
+        for start, text in read_lines(partition, self.max_line_bytes):
+            try:
+                values, faults = parse_json_lines(text, on_error="null", duplicate_keys=self.duplicate_keys)  # type: ignore[arg-type]
+            except VariantError as error:
+                error.locate(path=partition.path)
+                raise
+            if faults and self.raises:
+                raise VariantError(lines.describe(start, faults[0]), offset=faults[0].offset)
+            if len(values):
+                yield self._batch(values, [lines.describe(start, fault) for fault in faults])
+
+    def _batch(self, values: pa.Array, reasons: list[str]) -> pa.RecordBatch:
+        columns = []
+        for field in self.schema:
+            if field.name == self.column:
+                columns.append(conform(values, field.type))
+            elif reasons:
+                # Null rows are those with faults, in the same order: JSON's null is a variant, not a null.
+                at = values.is_null()
+                columns.append(pa.compute.replace_with_mask(pa.nulls(len(values), pa.string()), at, pa.array(reasons)))
+            else:
+                columns.append(pa.nulls(len(values), field.type))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def read_lines(partition: Range, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
+    """The whole lines that begin in a range: pieces of about ``READ_BYTES``, each with its offset in the file.
+
+    Raises ``LimitError`` for a line longer than ``max_line_bytes``.
+    """
+    with open(partition.path, "rb") as file:
+        start = partition.start
+        if start == 0:
+            start = len(_BYTE_ORDER_MARK) if file.read(3) == _BYTE_ORDER_MARK else 0
+        else:
+            # The line that begins at `start` is ours when the byte before it ends another.
+            found = _line_end(file, start - 1, partition.path, max_line_bytes)
+            start = partition.stop if found is None else found
+        while start < partition.stop:
+            file.seek(start)
+            text = file.read(min(READ_BYTES, partition.stop - start))
+            if not text:
+                return  # the file has shrunk
+            if start + len(text) >= partition.stop or b"\n" not in text:
+                if not text.endswith(b"\n"):
+                    stop = _line_end(file, start + len(text), partition.path, max_line_bytes)
+                    file.seek(start + len(text))
+                    text += file.read() if stop is None else file.read(stop - start - len(text))
+            else:
+                text = text[: text.rindex(b"\n") + 1]
+            yield start, text
+            start += len(text)
+
+
+def _line_end(file: BinaryIO, at: int, path: str, limit: int) -> int | None:
+    """The offset after the first newline at or after ``at``; None when there is none."""
+    file.seek(at)
+    offset = at
+    while text := file.read(1 << 20):
+        found = text.find(b"\n")
+        if found >= 0:
+            return offset + found + 1
+        offset += len(text)
+        if offset - at > limit:
+            raise LimitError(f"a line is longer than {limit} bytes (option max_line_bytes)", path=path, offset=at)
+    return None
+
+
+class _LineNumbers:
+    """Line numbers in a file, counted only when a line is at fault, and no byte twice."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.offset = 0
+        self.newlines = 0
+
+    def describe(self, start: int, fault: LineFault) -> str:
+        """File, line and reason of a fault in the text that begins at byte ``start``."""
+        with open(self.path, "rb") as file:
+            file.seek(self.offset)
+            while self.offset < start and (text := file.read(min(READ_BYTES, start - self.offset))):
+                self.newlines += text.count(b"\n")
+                self.offset += len(text)
+        return f"{self.path}, line {self.newlines + fault.line}, byte {fault.offset}: {fault.reason}"

@@ -1,0 +1,138 @@
+"""Which row groups a query reads, in which tasks, and what was read in the end."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from pyspark.sql.datasource import InputPartition
+
+from pqext.dataset.expressions import Expression, all_of
+from pqext.dataset.scan import Task, scan
+from pqext.spark.files import slice_bytes
+from pqext.spark.query import VIRTUAL, Query
+
+
+@dataclass(frozen=True)
+class Slice(InputPartition):
+    """The work of one Spark task: runs of row groups, each with its file."""
+
+    runs: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """What a query reads out of what there is; bytes are those of the column chunks that it needs.
+
+    ``tasks`` tell it file by file and row group by row group, with the reason for each that is skipped.
+    """
+
+    tasks: tuple[Task, ...]
+
+    @property
+    def row_groups(self) -> int:
+        """Row groups that are read."""
+        return sum(len(task.kept) for task in self.tasks)
+
+    @property
+    def row_groups_total(self) -> int:
+        """Row groups of all files."""
+        return sum(task.total for task in self.tasks)
+
+    @property
+    def bytes(self) -> int:
+        """Stored bytes of the needed columns in the row groups that are read."""
+        return sum(task.bytes_kept for task in self.tasks)
+
+    @property
+    def bytes_total(self) -> int:
+        """Stored bytes of the needed columns in all row groups."""
+        return sum(task.bytes_total for task in self.tasks)
+
+    def slices(self, upper: int) -> list[Slice]:
+        """The row groups that are read, cut into tasks of nearly equal bytes, none above ``upper`` by much."""
+        target = slice_bytes(self.bytes, upper)
+        slices: list[Slice] = []
+        runs: dict[str, list[int]] = {}
+        size = 0
+        for task in self.tasks:
+            for group in task.row_groups:
+                if group.refusal is not None:
+                    continue
+                if runs and size + group.num_bytes > target:
+                    slices.append(_slice(runs))
+                    runs, size = {}, 0
+                runs.setdefault(task.path, []).append(group.index)
+                size += group.num_bytes
+        return [*slices, _slice(runs)] if runs else slices
+
+    def __str__(self) -> str:
+        return (
+            f"reads {self.row_groups} of {self.row_groups_total} row groups, "
+            f"{self.bytes:,} of {self.bytes_total:,} bytes of the columns needed"
+        )
+
+
+def _slice(runs: dict[str, list[int]]) -> Slice:
+    return Slice(tuple((path, tuple(groups)) for path, groups in runs.items()))
+
+
+def needed_columns(query: Query, names: Sequence[str]) -> list[str]:
+    """The columns to read from a file for the result's columns ``names`` and the filter, each once."""
+    wanted = [name for name in names if name != VIRTUAL]
+    if VIRTUAL in names:
+        wanted += query.virtual
+    condition = query.filter()
+    if condition is not None:
+        wanted += condition.columns()
+    return list(dict.fromkeys(wanted))
+
+
+def plan_read(query: Query, names: Sequence[str], pushed: Sequence[Expression] = ()) -> ReadPlan:
+    """Plan a query from the footers of its files.
+
+    ``names`` are the result's columns; ``pushed`` are further conditions that Spark evaluates itself and that
+    only decide about row groups here. Raises ``ValueError`` when the files' schemas differ.
+    """
+    condition = query.filter()
+    parts = [*([condition] if condition is not None else []), *pushed]
+    planned = scan(
+        list(query.files),
+        needed_columns(query, names),
+        all_of(parts) if parts else None,
+        shredded=query.shredded,
+    )
+    return ReadPlan(tuple(planned.plan()))
+
+
+@dataclass(frozen=True)
+class ReadMetrics:
+    """What was read: row groups, rows of them, rows left by the filter, and bytes fetched, footers included.
+
+    A file counts once for each task that opens it.
+    """
+
+    files: int = 0
+    row_groups: int = 0
+    rows_read: int = 0
+    rows_returned: int = 0
+    bytes: int = 0
+
+
+def write_metrics(folder: str, metrics: ReadMetrics) -> None:
+    """Leave one task's numbers in ``folder``."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    (target / f"{uuid.uuid4().hex}.json").write_text(json.dumps(asdict(metrics)))
+
+
+def read_metrics(folder: str) -> ReadMetrics:
+    """The sum of what the tasks of all reads with this ``metrics_path`` have left there."""
+    totals = asdict(ReadMetrics())
+    for path in Path(folder).glob("*.json"):
+        for name, value in json.loads(path.read_text()).items():
+            totals[name] += value
+    return ReadMetrics(**totals)

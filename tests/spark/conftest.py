@@ -1,0 +1,38 @@
+"""One Spark session for all Spark tests, and the sample they share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    from pqext.spark import local_session
+
+    session = local_session("pqext tests", cores="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def events() -> list[dict[str, Any]]:
+    """The example's earthquakes as GeoJSON features."""
+    from importlib.resources import files
+
+    features: list[dict[str, Any]] = json.loads((files("pqext") / "examples" / "earthquakes.json").read_text())["features"]
+    return features
+
+
+@pytest.fixture(scope="session")
+def events_file(events: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The earthquakes as JSON lines."""
+    path = tmp_path_factory.mktemp("events") / "events.ndjson"
+    path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    return path
