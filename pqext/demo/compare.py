@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 200_000
 """A larger file is not compared as a whole."""
+
+_EXACT = Context(prec=10_000)
 
 Row = tuple[str | None, bytes | None]
 """A variant as canonical JSON and a geometry as WKB; None is null, which the text ``null`` is not."""
@@ -45,7 +47,7 @@ def canonical(text: str | None) -> str | None:
 
 def _number(text: str) -> dict[str, str]:
     # An object of a key that no document has by chance keeps numbers apart from equal strings.
-    return {"\ufdd0": str(Decimal(text).normalize() + 0)}
+    return {"\ufdd0": str(_EXACT.normalize(Decimal(text)) if Decimal(text) else Decimal())}
 
 
 def by_pqext(path: Path, columns: Columns) -> Iterator[Row]:

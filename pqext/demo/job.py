@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
 import pqext.spark as on_spark
-from pqext.core.reader import ParquetFile
 from pqext.demo import compare, derive
 from pqext.demo.agreement import agreements
+from pqext.demo.faults import unwrapped
 from pqext.demo.pictures import picture
 from pqext.demo.questions import Answer, Asked, answer, questions, reading
 from pqext.demo.source import Source, row_group_rows
@@ -21,11 +24,13 @@ from pqext.report import Agreement, DemoReport, Question, Reading, render
 from pqext.text import size
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 GEOMETRY = "geom"
+WORLD = (-180.0, -90.0, 180.0, 90.0)
 MAX_SHOWN_ROWS = 200
 MAX_POINTS = 5000
+_ERROR = "_pqext_error"
 
 
 class Listener(Protocol):
@@ -61,7 +66,7 @@ class Written:
 
 
 def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> DemoReport:
-    """Do the whole job and write the report; a session started here is stopped at the end.
+    """Do the whole job and write the report, on ``spark``, a session that runs already, or one for the while.
 
     Raises typed errors of pqext for bad input, such as a line that is not JSON.
     """
@@ -70,31 +75,53 @@ def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> Demo
         raise ValueError(f"the geometry is called {GEOMETRY}; give the VARIANT column another name")
     started = None
     if spark is None:
+        spark = _running()
+    if spark is None:
         with listener.step("start Spark on this machine"):
             spark = started = on_spark.local_session("pqext demo")
     try:
-        source, files = _write(spark, job, listener)
-        found = _ask(spark, source, files, job.output, listener)
-        with listener.step("ask Spark's own reader and DuckDB"):
-            others = agreements(spark, files, found, compare.Columns(source.column, GEOMETRY), job.output)
-        listener.agreed(others)
-        report = _report(job, source, files, [question for _, question in found], others, began, spark.version)
-        with listener.step(f"write the report to {job.report}"):
-            job.report.parent.mkdir(parents=True, exist_ok=True)
-            job.report.write_text(render(report), "utf-8")
-        return report
+        with unwrapped():
+            return _run(spark, job, listener, began)
     finally:
         if started is not None:
             started.stop()
 
 
-def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, list[Written]]:
-    """Write the file once for each shredding schema; the source comes back with questions that suit it."""
+def _running() -> SparkSession | None:
+    """A session that someone else has started in this process, and will want to keep."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def _run(spark: SparkSession, job: Job, listener: Listener, began: float) -> DemoReport:
+    source, files, lost = _write(spark, job, listener)
+    found = _ask(spark, source, files, listener)
+    with listener.step("ask Spark's own reader and DuckDB"):
+        columns = compare.Columns(source.column, GEOMETRY)
+        others = agreements(spark, files, found, columns, job.output)
+    listener.agreed(others)
+    with listener.step(f"write the report to {job.report}"):
+        report = _report(job, source, files, [question for _, question in found], others, lost, began, spark.version)
+        job.report.parent.mkdir(parents=True, exist_ok=True)
+        job.report.write_text(render(report), "utf-8")
+    return report
+
+
+def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, list[Written], list[str]]:
+    """Write the file once for each shredding schema.
+
+    Returns the source with questions that suit it, the files, and the reasons of the lines that became null.
+    """
     source = job.source
     rows = row_group_rows(source.path)
     with listener.step(f"read {source.path.name} into a VARIANT column, make points"):
         events = _events(spark, source, job.on_error)
-        bounds = _bounds(events) if source.box is None else (-180.0, -90.0, 180.0, 90.0)
+        lost = _lost(events) if job.on_error == "null" else []
+        events = events.drop(_ERROR)
+        bounds = WORLD if source.box is not None else _bounds(events, source)
     schemas = {"inferred": "infer"} if source.schema is None else {"chosen": source.schema, "inferred": "infer"}
     files = []
     for name, schema in schemas.items():
@@ -110,20 +137,37 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
     if source.box is None:
         with listener.step("derive questions from the data"):
             source = _derived(source, files[-1].file)
-    return source, files
+    return source, files, lost
 
 
 def _events(spark: SparkSession, source: Source, on_error: Literal["raise", "null"]) -> DataFrame:
+    events = on_spark.read_json(spark, str(source.path), column=source.column, on_error=on_error, error_column=_ERROR)
+    x, y, *z = _coordinates(source)
+    return events.withColumn(GEOMETRY, on_spark.functions.st_point(x, y, z[0] if z else None))
+
+
+def _coordinates(source: Source) -> list[Column]:
     from pyspark.sql import functions as F
 
-    events = on_spark.read_json(spark, str(source.path), column=source.column, on_error=on_error)
     column = F.col("`" + source.column.replace("`", "``") + "`")
-    coordinates = [on_spark.functions.variant_get(column, path, "double") for path in source.coordinates]
-    return events.withColumn(GEOMETRY, on_spark.functions.st_point(*coordinates))
+    return [on_spark.functions.variant_get(column, path, "double") for path in source.coordinates]
 
 
-def _bounds(events: DataFrame) -> tuple[float, float, float, float]:
-    raise NotImplementedError
+def _lost(events: DataFrame) -> list[str]:
+    """File, line and reason of every line that is not JSON."""
+    return [reason for (reason,) in events.where(f"{_ERROR} IS NOT NULL").select(_ERROR).collect()]
+
+
+def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, float]:
+    """The box around all points, for a curve that fits them."""
+    from pyspark.sql import functions as F
+
+    x, y = _coordinates(source)[:2]
+    ends = events.agg(F.min(x), F.min(y), F.max(x), F.max(y)).first()
+    if ends is None or any(end is None or not math.isfinite(end) for end in ends):
+        return WORLD
+    xmin, ymin, xmax, ymax = ends
+    return (xmin, ymin, xmax, ymax)
 
 
 def _derived(source: Source, file: Path) -> Source:
@@ -134,19 +178,16 @@ def _derived(source: Source, file: Path) -> Source:
     return replace(source, box=box, threshold=threshold, threshold_title=title)
 
 
-def _ask(
-    spark: SparkSession, source: Source, files: list[Written], output: Path, listener: Listener
-) -> list[tuple[Asked, Question]]:
+def _ask(spark: SparkSession, source: Source, files: list[Written], listener: Listener) -> list[tuple[Asked, Question]]:
     found = []
     for asked in questions(source, GEOMETRY):
         answers: list[Answer] = []
         readings: list[Reading] = []
         with listener.step(f"ask: {asked.title}"):
             for written in files:
-                began = time.perf_counter()
-                answers.append(answer(asked.frame(spark, written.folder), source))
-                seconds = time.perf_counter() - began
-                readings.append(replace(reading(written.file, written.label, asked.filter), seconds=seconds))
+                with TemporaryDirectory(prefix="pqext-demo-") as told:
+                    answers.append(answer(asked.frame(spark, written.folder, Path(told)), source))
+                    readings.append(reading(written.folder, written.label, asked, Path(told)))
         first = answers[0]
         if any(other.rows != first.rows for other in answers):
             raise RuntimeError(f"the files do not give the same answer to {asked.title!r}")
@@ -171,6 +212,7 @@ def _report(
     files: list[Written],
     asked: list[Question],
     others: tuple[Agreement, ...],
+    lost: list[str],
     began: float,
     spark_version: str,
 ) -> DemoReport:
@@ -178,10 +220,9 @@ def _report(
     x, y = derive.coordinates(files[0].file, source.column, source.coordinates)
     finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     sample = finite[:: max(1, -(-len(finite) // MAX_POINTS))]
-    lost = _null_rows(files[0].file, source.column)
     facts = (
         ("rows", f"{pictures[0].rows:,}"),
-        ("of them without a document", f"{lost:,}"),
+        ("lines that are not JSON", f"{len(lost):,}"),
         ("JSON", size(source.path.stat().st_size)),
         *((f"Parquet, {one.label}", size(one.size)) for one in pictures),
         ("row groups", str(len(pictures[0].row_groups))),
@@ -200,7 +241,7 @@ def _report(
     )
 
 
-def _notes(job: Job, source: Source, lost: int, points: int, drawn: int) -> tuple[str, ...]:
+def _notes(job: Job, source: Source, lost: list[str], points: int, drawn: int) -> tuple[str, ...]:
     notes = []
     if job.source.box is None and source.box is not None:
         notes.append(
@@ -214,16 +255,8 @@ def _notes(job: Job, source: Source, lost: int, points: int, drawn: int) -> tupl
         )
     if job.source.box is None and source.threshold is None:
         notes.append("The inferred schema holds no number but the coordinates, so that only the box was asked about.")
-    if lost and job.on_error == "null":
-        notes.append(f"{lost} lines were not JSON and became nulls.")
+    if lost:
+        notes.append(f"{len(lost):,} lines were not JSON and became nulls. The first: {lost[0]}")
     if drawn < points:
         notes.append(f"The map shows {drawn:,} of {points:,} points.")
     return tuple(notes)
-
-
-def _null_rows(file: Path, column: str) -> int:
-    """Rows whose VARIANT is null, from the footer: its metadata is required within it, so is null with it."""
-    with ParquetFile(file) as opened:
-        node = opened.schema.find((column, "metadata"))
-        assert node is not None
-        return sum(group.chunk(node).bounds().null_count or 0 for group in opened.row_groups)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pqext.spark as on_spark
-from pqext.dataset import Expression, col, scan
+from pqext.dataset.expressions import Expression, col
 from pqext.demo.source import Shown, Source, Threshold
 from pqext.report.model import Box, Reading
 
@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question: ``code`` shows how a user would write it, ``frame`` asks it of a folder, ``filter`` is the same
-    for the planner of one machine."""
+    """One question: ``code`` shows how a user would write it, ``frame`` asks it of a folder.
+
+    Its third argument is the folder for what Spark's tasks tell of their reading. ``filter`` is the same
+    question to the planner.
+    """
 
     title: str
     code: str
     box: Box | None
     threshold: Threshold | None
-    frame: Callable[[SparkSession, Path], DataFrame]
+    frame: Callable[[SparkSession, Path, Path], DataFrame]
     filter: Expression
 
 
@@ -51,7 +54,7 @@ def questions(source: Source, geometry: str) -> list[Asked]:
                 f"read(spark, path, bbox={_tuple(sides)})",
                 box,
                 None,
-                lambda spark, path: on_spark.read(spark, str(path), bbox=sides),
+                lambda spark, path, told: on_spark.read(spark, str(path), bbox=sides, metrics_path=str(told)),
                 col([geometry]).intersects(sides),
             )
         )
@@ -59,11 +62,11 @@ def questions(source: Source, geometry: str) -> list[Asked]:
         asked.append(
             Asked(
                 source.threshold_title,
-                f"df = read(spark, path, virtual=['{source.column}']); "
+                f"df = read(spark, path, virtual={{'{source.column}': {{'{threshold.path}': 'double'}}}}); "
                 f"df.where(variant(df, '{source.column}').get('{threshold.path}', 'double') >= {threshold.value:g})",
                 None,
                 threshold,
-                lambda spark, path: _by_number(spark, path, source.column, threshold),
+                lambda spark, path, told: _by_number(spark, path, told, source.column, threshold),
                 _number(source.column, threshold),
             )
         )
@@ -76,7 +79,7 @@ def questions(source: Source, geometry: str) -> list[Asked]:
                 f"(col('{source.column}').variant('{threshold.path}', 'double') >= {threshold.value:g}))",
                 box,
                 threshold,
-                lambda spark, path: on_spark.read(spark, str(path), where=both),
+                lambda spark, path, told: on_spark.read(spark, str(path), where=both, metrics_path=str(told)),
                 both,
             )
         )
@@ -87,8 +90,9 @@ def _number(column: str, threshold: Threshold) -> Expression:
     return col([column]).variant(threshold.path, "double") >= threshold.value
 
 
-def _by_number(spark: SparkSession, path: Path, column: str, threshold: Threshold) -> DataFrame:
-    frame = on_spark.read(spark, str(path), virtual=[column])
+def _by_number(spark: SparkSession, path: Path, told: Path, column: str, threshold: Threshold) -> DataFrame:
+    virtual = {column: {threshold.path: "double"}}
+    frame = on_spark.read(spark, str(path), virtual=virtual, metrics_path=str(told))
     return frame.where(on_spark.variant(frame, column).get(threshold.path, "double") >= threshold.value)
 
 
@@ -122,7 +126,16 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def reading(path: Path, label: str, filter: Expression) -> Reading:
-    """Which row groups of one file the question has to read, and the bytes of their column chunks."""
-    (task,) = scan(str(path), filter=filter).plan()
+def reading(folder: Path, label: str, asked: Asked, told: Path) -> Reading:
+    """Which row groups of a folder's one file the question's tasks have read, and the bytes of their column chunks.
+
+    Raises ``RuntimeError`` when the tasks have read another number of row groups than the planner says.
+    """
+    (task,) = on_spark.explain_read(str(folder), where=asked.filter).tasks
+    read = on_spark.read_metrics(str(told)).row_groups
+    if read != len(task.kept):
+        raise RuntimeError(
+            f"{asked.title}: {read} row groups were read where {len(task.kept)} would do; "
+            "is spark.sql.python.filterPushdown.enabled off in this session?"
+        )
     return Reading(label, frozenset(task.kept), task.total, task.bytes_kept, task.bytes_total)

@@ -112,8 +112,10 @@ def _path(text: str) -> str:
 
 def row_group_rows(path: Path) -> int:
     """Rows for each row group so that the file has about :data:`ROW_GROUPS` of them, or more when it is large."""
-    lines = 0
+    lines, last = 0, b"\n"
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             lines += block.count(b"\n")
+            last = block[-1:]
+    lines += last != b"\n"
     return max(1, min(MAX_ROW_GROUP_ROWS, -(-lines // ROW_GROUPS)))

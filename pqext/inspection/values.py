@@ -15,7 +15,7 @@ _EPOCH = date(1970, 1, 1)
 _MAX_BYTES = 64
 
 
-def enum_name(kind: type[IntEnum], value: int | None) -> str:
+def enum_name(kind: type[IntEnum], value: int) -> str:
     """The name of an enum's value; the number where this version does not know it."""
     try:
         return kind(value).name

@@ -74,7 +74,6 @@ class Reading:
     row_groups_total: int
     bytes_read: int
     bytes_total: int
-    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
