@@ -1,0 +1,169 @@
+"""GEOMETRY and GEOGRAPHY columns for core's reader and writer: marks, validation, statistics, pruning.
+
+Spec: "GEOMETRY", "GEOGRAPHY" (000 §5.2), "Statistics" (000 §5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.annotations import Storage
+from pqext.core.errors import GeometryError
+from pqext.geo import crs as crs_
+from pqext.geo.box import BoundingBox
+from pqext.geo.predicates import SpatialPredicate
+from pqext.geo.summary import bounding_box, row_values, statistics, within_range
+from pqext.geo.types import GeospatialType, mark, type_of, unmark
+from pqext.geo.wkb import columns, holds_bytes, storage_type, summaries, to_iso
+
+if TYPE_CHECKING:
+    from pqext.core.metadata import GeospatialStatistics
+    from pqext.core.options import ReadOptions, WriteOptions
+    from pqext.core.reader import RowGroup
+    from pqext.core.schema import SchemaNode
+    from pqext.geo.kernels.wkb import Summary
+
+_OPTION_KEYS = frozenset({"crs", "edges", "check_range"})
+
+
+@dataclass(frozen=True, slots=True)
+class GeometryStorage(Storage):
+    """How a geometry column is stored; ``check_range``: refuse coordinates that are no longitude and latitude."""
+
+    type: GeospatialType
+    check_range: bool
+
+
+class GeospatialHandler:
+    """The handler of GEOMETRY and GEOGRAPHY; see :class:`pqext.core.annotations.AnnotationHandler`."""
+
+    def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
+        """The binary field under the marks of ``geoarrow.wkb``, with the file's crs and edges."""
+        return mark(storage, _type_of_node(node))
+
+    def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
+        """The values as they are: WKB in the file, WKB in Arrow."""
+        return storage
+
+    def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> GeometryStorage:
+        """GEOMETRY or GEOGRAPHY over plain bytes, by the field's marks and what ``options.geometry`` says.
+
+        An option is a crs, or a mapping with any of ``crs``, ``edges`` and ``check_range``; it wins over the
+        marks. Raises GeometryError for a field that holds no bytes and for GEOGRAPHY in a CRS that is not
+        known to be geographic.
+        """
+        if not holds_bytes(field.type):
+            raise GeometryError(f"{path!r}: a geometry column holds WKB in a binary array, not {field.type}")
+        marked = type_of(field) or GeospatialType()
+        option = _option(options.geometry.get(path))
+        crs = crs_.normalize(option["crs"]) if option.get("crs") is not None else marked.crs
+        type = GeospatialType(crs, option.get("edges", marked.edges))
+        geographic = crs_.is_geographic(crs, options.key_value_metadata)
+        if not type.planar and not geographic:
+            raise GeometryError(f"GEOGRAPHY needs a geographic CRS, not {crs}", rule="geography.crs")
+        return GeometryStorage(
+            logical_type=type.logical_type(),
+            field=unmark(field).with_type(_plain_type(field.type)),
+            type=type,
+            check_range=geographic is True and (not type.planar or option.get("check_range", True)),
+        )
+
+    def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions) -> pa.Array:
+        """The values as ISO WKB in plain bytes.
+
+        Raises GeometryError with row and byte on bad WKB, with the row on an SRID that is not the column's
+        and on coordinates that are no longitude and latitude where the CRS is geographic.
+        """
+        assert isinstance(storage, GeometryStorage)
+        parts = summaries(array, strict=True)
+        _check_srid(parts, storage.type, options.key_value_metadata)
+        if storage.check_range:
+            _check_range(parts, array)
+        return to_iso(array).cast(storage.field.type)
+
+    def geospatial_statistics(self, node: SchemaNode, values: Sequence[pa.Array]) -> GeospatialStatistics | None:
+        """Box and type codes of one column chunk; None without a geometry, or with one that is not WKB."""
+        type = _type_of_node(node)
+        chunks = pa.chunked_array(list(values), type=values[0].type) if values else pa.chunked_array([], pa.binary())
+        try:
+            found = statistics(chunks, type.crs, type.edges)
+        except GeometryError:
+            return None
+        return found if found.geospatial_types else None
+
+    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
+        """Can a row satisfy a :class:`SpatialPredicate`? By the chunk's box, where it states one that is usable.
+
+        A box that wraps counts in a geographic CRS only. On GEOGRAPHY a query with edges of its own proves
+        nothing: its box says where its corners are.
+        """
+        chunk = row_group.chunk(node)
+        if chunk.bounds().all_null:
+            return False
+        found = chunk.geospatial_statistics
+        if not isinstance(predicate, SpatialPredicate) or found is None or found.bbox is None:
+            return True
+        box = BoundingBox.from_metadata(found.bbox)
+        try:
+            type = _type_of_node(node)
+        except GeometryError:
+            return True
+        if (box.wraps and not type.geographic) or (not type.planar and predicate.has_edges):
+            return True
+        return predicate.may_match(box)
+
+
+def _type_of_node(node: SchemaNode) -> GeospatialType:
+    if node.logical_type is None:
+        raise ValueError(f"{node.dotted} is not a geometry")
+    return GeospatialType.from_logical_type(node.logical_type)
+
+
+def _plain_type(type: pa.DataType) -> pa.DataType:
+    return pa.large_binary() if pa.types.is_large_binary(storage_type(type)) else pa.binary()
+
+
+def _option(option: Any) -> Mapping[str, Any]:
+    """A column's entry in ``options.geometry`` as a mapping of our keys; PROJJSON is a mapping with others."""
+    if isinstance(option, Mapping) and option.keys() <= _OPTION_KEYS:
+        return option
+    return {"crs": option}
+
+
+def _check_srid(parts: Sequence[Summary], type: GeospatialType, properties: Mapping[str, str]) -> None:
+    for part in parts:
+        if part.srid_row >= 0 and part.srid and not crs_.equal(f"srid:{part.srid}", type.crs, properties):
+            raise GeometryError(
+                f"SRID {part.srid} is not the column's CRS, {type.crs or crs_.DEFAULT}",
+                rule="geo.wkb.ewkb",
+                row=part.srid_row,
+            )
+
+
+def _check_range(parts: Sequence[Summary], array: pa.Array) -> None:
+    box = bounding_box(parts)
+    if box is not None and within_range(box):
+        return
+    for column in columns(array):
+        values = row_values(column)[0]
+        limits = (*crs_.LONGITUDES, *crs_.LATITUDES)
+        outside = np.zeros(len(column), dtype=bool)
+        for line, low, high in ((0, *limits[:2]), (1, *limits[:2]), (2, *limits[2:]), (3, *limits[2:])):
+            outside |= (values[line] < low) | (values[line] > high)
+        if outside.any():
+            row = int(np.flatnonzero(outside)[0])
+            x, y = values[:2, row].tolist(), values[2:4, row].tolist()
+            raise GeometryError(
+                f"x from {x[0]} to {x[1]}, y from {y[0]} to {y[1]} leave the longitudes -180 to 180 and latitudes "
+                "-90 to 90 of a geographic CRS; set the column's crs, or check_range=False for GEOMETRY",
+                rule="geo.crs.bounds",
+                row=row,
+            )
+
+
+HANDLER = GeospatialHandler()

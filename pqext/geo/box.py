@@ -1,0 +1,149 @@
+"""Bounding boxes, with x ranges that may wrap around the antimeridian.
+
+Spec: "Bounding Box" (000 §5.1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pqext.core import metadata
+
+WORTH_WRAPPING = 0.1
+"""Degrees by which a box must become narrower to be written in the form that not every reader understands."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundingBox:
+    """Inclusive ranges of X and Y and, where there are such values, of Z and M.
+
+    With ``xmin > xmax`` the box :attr:`wraps`: it holds x >= xmin and x <= xmax, in degrees of longitude. A
+    box read from a file can be anything; ask :attr:`usable` before concluding from it.
+
+    >>> BoundingBox(170, -170, -20, -10).intersects(BoundingBox(-175, -172, -15, 0))
+    True
+    """
+
+    xmin: float
+    xmax: float
+    ymin: float
+    ymax: float
+    zmin: float | None = None
+    zmax: float | None = None
+    mmin: float | None = None
+    mmax: float | None = None
+
+    @property
+    def wraps(self) -> bool:
+        """Does the box cross the antimeridian?"""
+        return self.xmin > self.xmax
+
+    @property
+    def usable(self) -> bool:
+        """Can the box refuse anything: X and Y finite, y not inverted, x inverted only between longitudes."""
+        finite = all(math.isfinite(value) for value in (self.xmin, self.xmax, self.ymin, self.ymax))
+        if not finite or self.ymin > self.ymax:
+            return False
+        return not self.wraps or (self.xmin <= 180 and self.xmax >= -180)
+
+    @property
+    def width(self) -> float:
+        """Extent along X, around the antimeridian if the box wraps."""
+        return self.xmax - self.xmin + (360 if self.wraps else 0)
+
+    def intersects(self, other: BoundingBox) -> bool:
+        """Have the boxes a point in common in X and Y? True as well if one of them is not usable."""
+        if not (self.usable and other.usable):
+            return True
+        if self.ymin > other.ymax or other.ymin > self.ymax:
+            return False
+        if self.wraps and other.wraps:
+            return True
+        if self.wraps or other.wraps:
+            return other.xmax >= self.xmin or other.xmin <= self.xmax
+        return other.xmax >= self.xmin and other.xmin <= self.xmax
+
+    def contains(self, other: BoundingBox) -> bool:
+        """Is all of ``other`` within this box in X and Y? False if one of them is not usable."""
+        if not (self.usable and other.usable and self.ymin <= other.ymin and other.ymax <= self.ymax):
+            return False
+        if self.wraps and not other.wraps:
+            return other.xmin >= self.xmin or other.xmax <= self.xmax
+        if other.wraps and not self.wraps:
+            return self.xmin <= -180 and self.xmax >= 180
+        return self.xmin <= other.xmin and other.xmax <= self.xmax
+
+    def union(self, other: BoundingBox, *, longitudes: bool = False) -> BoundingBox:
+        """The smallest box around both.
+
+        It wraps when one of them does and, with ``longitudes``, also when that is smaller.
+        """
+        xmin, xmax = _union_x(self, other, longitudes)
+        return BoundingBox(
+            xmin,
+            xmax,
+            min(self.ymin, other.ymin),
+            max(self.ymax, other.ymax),
+            _lowest(self.zmin, other.zmin),
+            _highest(self.zmax, other.zmax),
+            _lowest(self.mmin, other.mmin),
+            _highest(self.mmax, other.mmax),
+        )
+
+    def wrapped(self, gap: tuple[float, float] | None) -> BoundingBox:
+        """The box around ``gap``, a stretch of longitudes that holds nothing, if that is clearly the smaller one."""
+        if gap is None or self.wraps or 360 - (gap[1] - gap[0]) > self.width - WORTH_WRAPPING:
+            return self
+        return replace(self, xmin=gap[1], xmax=gap[0])
+
+    def to_metadata(self) -> metadata.BoundingBox:
+        """The structure that a file stores."""
+        from pqext.core import metadata
+
+        return metadata.BoundingBox(
+            xmin=self.xmin,
+            xmax=self.xmax,
+            ymin=self.ymin,
+            ymax=self.ymax,
+            zmin=self.zmin,
+            zmax=self.zmax,
+            mmin=self.mmin,
+            mmax=self.mmax,
+        )
+
+    @classmethod
+    def from_metadata(cls, box: metadata.BoundingBox) -> BoundingBox:
+        """The box that a file stores, whatever it says."""
+        return cls(box.xmin, box.xmax, box.ymin, box.ymax, box.zmin, box.zmax, box.mmin, box.mmax)
+
+
+def _union_x(one: BoundingBox, other: BoundingBox, longitudes: bool) -> tuple[float, float]:
+    if one.wraps and other.wraps:
+        west, east = min(one.xmin, other.xmin), max(one.xmax, other.xmax)
+        return (west, east) if west > east else (-180.0, 180.0)
+    if one.wraps or other.wraps:
+        wrapped, plain = (one, other) if one.wraps else (other, one)
+        if plain.xmin >= wrapped.xmin or plain.xmax <= wrapped.xmax:
+            return wrapped.xmin, wrapped.xmax
+        # Widen the side that is nearer; a box that reaches both sides leaves nothing out.
+        west, east = min(wrapped.xmin, plain.xmin), max(wrapped.xmax, plain.xmax)
+        if wrapped.xmin - west <= east - wrapped.xmax and west > wrapped.xmax:
+            return west, wrapped.xmax
+        return (wrapped.xmin, east) if east < wrapped.xmin else (min(-180.0, west), max(180.0, east))
+    plain = BoundingBox(min(one.xmin, other.xmin), max(one.xmax, other.xmax), 0, 0)
+    if longitudes and plain.xmin >= -180 and plain.xmax <= 180:
+        first, last = sorted((one, other), key=lambda box: box.xmin)
+        if first.xmax < last.xmin:
+            plain = plain.wrapped((first.xmax, last.xmin))
+    return plain.xmin, plain.xmax
+
+
+def _lowest(a: float | None, b: float | None) -> float | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _highest(a: float | None, b: float | None) -> float | None:
+    return b if a is None else a if b is None else max(a, b)

@@ -1,0 +1,148 @@
+"""Coordinate reference systems: the strings that files hold, and what pyproj knows of them.
+
+A file's CRS is unset or empty (``OGC:CRS84``), ``authority:code``, ``srid:<n>``, ``projjson:<property>`` or
+inline PROJJSON; any other string may occur and stands for a system that nobody knows. Coordinates are always
+x, y (longitude, latitude), whatever the system's own axis order. Spec: "Coordinate Reference System",
+"CRS Customization", "Coordinate axis order" (000 §5.1).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from pqext.core.errors import GeometryError
+
+if TYPE_CHECKING:
+    import pyproj
+
+DEFAULT = "OGC:CRS84"
+"""The system of a column that names none: longitude and latitude on the WGS84 datum."""
+
+LONGITUDES = (-180.0, 180.0)
+LATITUDES = (-90.0, 90.0)
+
+AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
+_WKT = re.compile(r"\s*[A-Z_]+\s*\[")
+_SRID = re.compile(r"srid:(\d{1,9})", re.IGNORECASE)
+_WELL_KNOWN = frozenset({DEFAULT, "EPSG:4326", "SRID:4326"})
+_LONGEST = 1 << 20
+_DEEPEST = 32
+
+
+def normalize(crs: Any) -> str | None:
+    """The string by which a file names ``crs``, or None for the default, which is best left unset.
+
+    ``crs`` is None, such a string, an EPSG code, PROJJSON as a mapping, or a ``pyproj.CRS``. PROJJSON that
+    is nothing but the definition of its own identifier becomes ``authority:code``, which more readers know.
+    Raises TypeError on anything else, GeometryError on JSON that cannot be read.
+    """
+    if crs is None:
+        return None
+    if isinstance(crs, int) and not isinstance(crs, bool):
+        return f"EPSG:{crs}"
+    if hasattr(crs, "to_json_dict"):
+        crs = crs.to_json_dict()
+    if isinstance(crs, Mapping):
+        return _identify(dict(crs))
+    if not isinstance(crs, str):
+        raise TypeError(f"a CRS is a string, PROJJSON or a pyproj.CRS, not {type(crs).__name__}")
+    if crs.lstrip().startswith("{"):
+        return _identify(_projjson(crs))
+    return None if crs.strip().upper() in ("", DEFAULT) else crs
+
+
+def _identify(projjson: dict[str, Any]) -> str | None:
+    identifier = projjson.get("id")
+    text = json.dumps(projjson, separators=(",", ":"), ensure_ascii=False)
+    if isinstance(identifier, dict) and isinstance(identifier.get("authority"), str):
+        short = f"{identifier['authority']}:{identifier.get('code')}"
+        if equal(text, short):
+            return normalize(short)
+    return text
+
+
+def _projjson(text: str) -> dict[str, Any]:
+    if len(text) > _LONGEST:
+        raise GeometryError(f"the CRS is longer than {_LONGEST} characters", rule="geo.crs.custom")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GeometryError(f"the CRS is not valid JSON: {error}", rule="geo.crs.projjson") from None
+    level, depth = [found], 0
+    while level:  # PROJ follows the nesting recursively
+        level = [child for node in level if isinstance(node, (dict, list)) for child in _children(node)]
+        depth += 1
+    if not isinstance(found, dict) or depth > _DEEPEST:
+        raise GeometryError("the CRS is not PROJJSON", rule="geo.crs.projjson")
+    return found
+
+
+def _children(node: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(node.values()) if isinstance(node, dict) else node
+
+
+def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str:
+    """``crs`` as a definition or an identifier that pyproj can look up.
+
+    ``properties`` are those of the file or table, where ``projjson:<property>`` finds its PROJJSON. An SRID
+    is taken as the EPSG code of the same number, as is usual. Raises GeometryError when the property is
+    missing or the SRID is 0, which means unknown.
+    """
+    if crs is None or not crs.strip():
+        return DEFAULT
+    if crs[:9].lower() == "projjson:":
+        found = (properties or {}).get(crs[9:])
+        if found is None:
+            raise GeometryError(f"the CRS names the property {crs[9:]!r}, which is missing", rule="geo.crs.projjson")
+        return found
+    srid = _SRID.fullmatch(crs)
+    if srid is None:
+        return crs
+    if int(srid[1]) == 0:
+        raise GeometryError("SRID 0 stands for an unknown CRS", rule="geo.crs.srid")
+    return f"EPSG:{int(srid[1])}"
+
+
+def parse(crs: str | None, properties: Mapping[str, str] | None = None) -> pyproj.CRS:
+    """The system that a file's string names. Raises GeometryError when that cannot be told."""
+    return _parse(resolve(crs, properties))
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> pyproj.CRS:
+    import pyproj
+
+    try:
+        if text.lstrip().startswith("{"):
+            return pyproj.CRS.from_json_dict(_projjson(text))
+        # PROJ strings and names are left out: they are no form of CRS in Parquet, and can name local files.
+        if len(text) <= _LONGEST and (AUTHORITY.fullmatch(text) or _WKT.match(text)):
+            return pyproj.CRS.from_string(text)
+    except pyproj.exceptions.CRSError as error:
+        raise GeometryError(f"the CRS cannot be understood: {error}", rule="geo.crs.custom") from None
+    raise GeometryError(f"the CRS cannot be understood: {text[:80]!r}", rule="geo.crs.custom")
+
+
+def equal(one: str | None, other: str | None, properties: Mapping[str, str] | None = None) -> bool:
+    """Do both strings name the same system, axis order aside? False when that cannot be told."""
+    try:
+        first, second = resolve(one, properties), resolve(other, properties)
+        if first == second:
+            return True
+        return bool(_parse(first).equals(_parse(second), ignore_axis_order=True))
+    except GeometryError:
+        return one == other
+
+
+def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) -> bool | None:
+    """Are the coordinates longitudes and latitudes? None when the string names no system that is known."""
+    if crs is None or not crs.strip() or crs.upper() in _WELL_KNOWN:
+        return True
+    try:
+        return bool(parse(crs, properties).is_geographic)
+    except GeometryError:
+        return None

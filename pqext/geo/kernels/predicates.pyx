@@ -1,0 +1,84 @@
+# cython: language_level=3
+"""Rows against a box: no, yes, or a matter for the exact test."""
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t
+
+from pqext.geo.kernels.wkb cimport (
+    Box, Column, Geometry, WkbColumn, box_clear, column_row, fault, little_double, plain_point, walk,
+)
+
+
+cdef enum:
+    NO = 0
+    YES = 1
+    MAYBE = 2
+    ABSENT = 3
+
+
+cdef inline int judge(
+    double xlow, double xhigh, double ylow, double yhigh, double west, double east, double south, double north,
+    bint wraps,
+) noexcept nogil:
+    """How a row's box stands to the query's; comparisons are so put that NaN, which is no value, answers NO."""
+    if not (ylow <= north and yhigh >= south):
+        return NO
+    if wraps:
+        if not (xhigh >= west or xlow <= east):
+            return NO
+        if not (xlow >= west or xhigh <= east):
+            return MAYBE
+    else:
+        if not (xlow <= east and xhigh >= west):
+            return NO
+        if not (xlow >= west and xhigh <= east):
+            return MAYBE
+    return YES if ylow >= south and yhigh <= north else MAYBE
+
+
+def test_box(
+    WkbColumn column not None, double west, double east, double south, double north, uint8_t[::1] out not None
+):
+    """Write for every row 0 (outside the box), 1 (within it), 2 (perhaps meets it) or 3 (null).
+
+    The query wraps around the antimeridian when west > east. Returns how many rows are 2.
+    """
+    cdef Column *c = &column.c
+    cdef Box box
+    cdef Geometry geometry
+    cdef const uint8_t *value = NULL
+    cdef size_t size = 0
+    cdef int64_t row = 0, undecided = 0
+    cdef int status = 0, verdict
+    cdef bint wraps = west > east
+    cdef double x, y
+    if out.shape[0] != c.length:
+        raise ValueError("the output must have one byte a row")
+    geometry.at = 0
+    with nogil:
+        while row < c.length:
+            status = column_row(c, row, &value, &size)
+            if status == 0 and plain_point(value, size):
+                x = little_double(value + 5)
+                y = little_double(value + 13)
+                verdict = judge(x, x, y, y, west, east, south, north, wraps)
+            elif status == 0:
+                box_clear(&box)
+                status = walk(value, size, False, &box, &geometry, NULL)
+                if status != 0:
+                    break
+                if box.low[0] > box.high[0] or box.low[1] > box.high[1]:
+                    verdict = NO  # an empty geometry meets nothing
+                else:
+                    verdict = judge(
+                        box.low[0], box.high[0], box.low[1], box.high[1], west, east, south, north, wraps
+                    )
+            elif status < 0:
+                verdict = ABSENT
+            else:
+                break
+            undecided += verdict == MAYBE
+            out[row] = verdict
+            row += 1
+    if status > 0:
+        raise fault(status, column.row + row, &geometry)
+    return undecided

@@ -1,0 +1,120 @@
+# One checked pass over well-known binary, shared by every kernel that reads geometries.
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from pqext.core.kernels.buffer cimport Bytes
+
+
+cdef enum:
+    MAX_DEPTH = 128  # collections within collections
+
+    # What `walk` and `column_row` answer: 0 is fine, NULL_ROW is no value, above are the faults of the bytes.
+    NULL_ROW = -1
+    OFFSETS = 1
+    TRUNCATED = 2
+    BYTE_ORDER = 3
+    TYPE_CODE = 4
+    COUNT = 5
+    CHILD = 6
+    DEPTH = 7
+    TRAILING = 8
+    RING = 9
+    DIMENSIONS = 10
+    MEMORY = 11
+
+    POINT_XY = 21  # bytes of the commonest value: order, code, x, y
+
+
+cdef struct Box:
+    # x, y, z, m; a dimension without values has low > high.
+    double low[4]
+    double high[4]
+
+
+cdef struct Geometry:
+    # What a walk learns of one value besides its box.
+    int base  # 1 Point ... 7 GeometryCollection
+    int dims  # bit 0: Z, bit 1: M
+    int extended  # any header in the EWKB form
+    int has_srid
+    uint32_t srid
+    size_t at  # the byte where a fault was found
+
+
+cdef struct Column:
+    # An Arrow binary array: all pointers were checked against the buffers when it was made.
+    const uint8_t *validity
+    const uint8_t *offsets
+    const uint8_t *data
+    int64_t size  # of data
+    int64_t first
+    int64_t length
+    int wide  # 64-bit offsets
+
+
+cdef extern from *:
+    """
+    #include <math.h>
+    #define PQEXT_INFINITE ((double) INFINITY)
+    """
+    const double INFINITE "PQEXT_INFINITE"
+
+
+cdef inline void box_clear(Box *box) noexcept nogil:
+    cdef int d
+    for d in range(4):
+        box.low[d] = INFINITE
+        box.high[d] = -INFINITE
+
+
+cdef inline double little_double(const uint8_t *p) noexcept nogil:
+    cdef double value
+    memcpy(&value, p, 8)  # a WKB double is seldom aligned
+    return value
+
+
+cdef inline int column_row(const Column *c, int64_t row, const uint8_t **value, size_t *size) noexcept nogil:
+    """Find the bytes of a row; 0, NULL_ROW, or OFFSETS when the array's offsets leave its data."""
+    cdef int64_t i = c.first + row
+    cdef int64_t start, stop
+    cdef int32_t narrow[2]
+    cdef int64_t broad[2]
+    if c.validity != NULL and not (c.validity[i >> 3] >> (i & 7)) & 1:
+        return NULL_ROW
+    if c.wide:
+        memcpy(broad, c.offsets + 8 * i, 16)
+        start = broad[0]
+        stop = broad[1]
+    else:
+        memcpy(narrow, c.offsets + 4 * i, 8)
+        start = narrow[0]
+        stop = narrow[1]
+    if start < 0 or stop < start or stop > c.size:
+        return OFFSETS
+    value[0] = c.data + start
+    size[0] = <size_t> (stop - start)
+    return 0
+
+
+cdef inline uint64_t header(const uint8_t *value) noexcept nogil:
+    """Byte order and type code of a value of at least 8 bytes, as one number."""
+    cdef uint64_t head
+    memcpy(&head, value, 8)
+    return head & 0xFFFFFFFFFFu
+
+
+cdef inline bint plain_point(const uint8_t *value, size_t size) noexcept nogil:
+    """Is this a little-endian XY point, whole and nothing more?"""
+    return size == POINT_XY and header(value) == 0x101u
+
+
+cdef int walk(const uint8_t *value, size_t size, bint strict, Box *box, Geometry *geometry, Bytes *iso) noexcept nogil
+
+cdef class WkbColumn:
+    cdef Column c
+    cdef Py_buffer views[3]
+    cdef int held[3]
+    cdef int64_t row
+
+cdef object fault(int status, int64_t row, const Geometry *geometry)

@@ -1,0 +1,542 @@
+# cython: language_level=3
+"""Well-known binary in one checked pass: boxes, type codes, validation, EWKB to ISO.
+
+Nothing recurses: collections are followed with a stack of MAX_DEPTH frames. Every count is compared with
+the bytes that are left before anything loops over it, so that the time is linear in the bytes that exist.
+"""
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.math cimport INFINITY, NAN, isfinite, isnan
+from libc.string cimport memcmp, memset
+
+from pqext.core.kernels.buffer cimport bytes_append, bytes_free, bytes_reserve, take
+
+from pqext.core.errors import GeometryError
+
+
+cdef extern from *:
+    """
+    static inline uint32_t pqext_swap32(uint32_t v) {
+        return (v >> 24) | ((v >> 8) & 0xFF00u) | ((v << 8) & 0xFF0000u) | (v << 24);
+    }
+    static inline uint64_t pqext_swap64(uint64_t v) {
+        return ((uint64_t) pqext_swap32((uint32_t) v) << 32) | pqext_swap32((uint32_t) (v >> 32));
+    }
+    """
+    uint32_t pqext_swap32(uint32_t v) noexcept nogil
+    unsigned long long pqext_swap64(unsigned long long v) noexcept nogil
+
+
+cdef enum:
+    POINT = 1
+    LINE_STRING = 2
+    POLYGON = 3
+    COLLECTION = 7
+
+    SMALLEST = 9  # bytes of an empty child: order, code, count
+
+
+cdef uint32_t EWKB_Z = 0x80000000u
+cdef uint32_t EWKB_M = 0x40000000u
+cdef uint32_t EWKB_SRID = 0x20000000u
+cdef uint32_t EWKB_FLAGS = 0xE0000000u
+
+
+cdef struct Frame:
+    uint32_t left  # children still to come
+    int base  # what each of them must be, 0 for anything
+
+
+cdef inline uint32_t load32(const uint8_t *p, bint little) noexcept nogil:
+    cdef uint32_t v
+    memcpy(&v, p, 4)
+    return v if little else pqext_swap32(v)
+
+
+cdef inline double load_double(const uint8_t *p, bint little) noexcept nogil:
+    cdef unsigned long long bits
+    cdef double value
+    memcpy(&bits, p, 8)
+    if not little:
+        bits = pqext_swap64(bits)
+    memcpy(&value, &bits, 8)
+    return value
+
+
+cdef inline void widen(double value, double *low, double *high) noexcept nogil:
+    # A NaN compares false on both lines and so is skipped.
+    low[0] = value if value < low[0] else low[0]
+    high[0] = value if value > high[0] else high[0]
+
+
+cdef void axis(const uint8_t *p, size_t count, size_t stride, bint little, double *low, double *high) noexcept nogil:
+    """Widen a range by one ordinate of `count` coordinates; four chains hide the latency of min and max."""
+    cdef double low0 = low[0], low1 = low0, low2 = low0, low3 = low0
+    cdef double high0 = high[0], high1 = high0, high2 = high0, high3 = high0
+    cdef size_t i = 0
+    if little:
+        while i + 4 <= count:
+            widen(little_double(p), &low0, &high0)
+            widen(little_double(p + stride), &low1, &high1)
+            widen(little_double(p + 2 * stride), &low2, &high2)
+            widen(little_double(p + 3 * stride), &low3, &high3)
+            p += 4 * stride
+            i += 4
+    while i < count:
+        widen(load_double(p, little), &low0, &high0)
+        p += stride
+        i += 1
+    low0 = low1 if low1 < low0 else low0
+    low2 = low3 if low3 < low2 else low2
+    low[0] = low2 if low2 < low0 else low0
+    high0 = high1 if high1 > high0 else high0
+    high2 = high3 if high3 > high2 else high2
+    high[0] = high2 if high2 > high0 else high0
+
+
+cdef inline void coordinates(const uint8_t *p, size_t count, int dims, bint little, Box *box) noexcept nogil:
+    cdef size_t stride = 16 + 8 * <size_t> ((dims & 1) + (dims >> 1))
+    axis(p, count, stride, little, &box.low[0], &box.high[0])
+    axis(p + 8, count, stride, little, &box.low[1], &box.high[1])
+    if dims & 1:
+        axis(p + 16, count, stride, little, &box.low[2], &box.high[2])
+    if dims & 2:
+        axis(p + stride - 8, count, stride, little, &box.low[3], &box.high[3])
+
+
+cdef inline void one_coordinate(const uint8_t *p, int dims, bint little, Box *box) noexcept nogil:
+    widen(load_double(p, little), &box.low[0], &box.high[0])
+    widen(load_double(p + 8, little), &box.low[1], &box.high[1])
+    if dims & 1:
+        widen(load_double(p + 16, little), &box.low[2], &box.high[2])
+    if dims & 2:
+        widen(load_double(p + 16 + 8 * (dims & 1), little), &box.low[3], &box.high[3])
+
+
+cdef inline bint closed(const uint8_t *p, size_t count, size_t stride, bint little) noexcept nogil:
+    """Does a ring of `count` coordinates have none, or at least four with the last at the first's place?"""
+    cdef const uint8_t *last
+    if count == 0:
+        return True
+    if count < 4:
+        return False
+    last = p + (count - 1) * stride
+    return memcmp(p, last, 16) == 0 or (
+        load_double(p, little) == load_double(last, little)
+        and load_double(p + 8, little) == load_double(last + 8, little)
+    )
+
+
+cdef int walk(
+    const uint8_t *value, size_t size, bint strict, Box *box, Geometry *geometry, Bytes *iso
+) noexcept nogil:
+    """Check one value and widen `box` by it; 0 or a fault, whose byte is then in `geometry.at`.
+
+    `strict` also refuses unclosed rings and children that have coordinates in other dimensions than the whole.
+    `iso`, unless NULL, takes the value with every header in the ISO form.
+    """
+    cdef Frame stack[MAX_DEPTH]
+    cdef int depth = 0, expected = 0, base, dims
+    cdef size_t at = 0, copied = 0, header, stride
+    cdef uint32_t code, flags, count, points
+    cdef bint little, top = True
+    cdef uint8_t plain[5]
+    geometry.extended = 0
+    geometry.has_srid = 0
+    while True:
+        # The header: byte order, type code, in EWKB perhaps an SRID.
+        geometry.at = at
+        if size - at < 5:
+            return TRUNCATED
+        if value[at] > 1:
+            return BYTE_ORDER
+        little = value[at] == 1
+        code = load32(value + at + 1, little)
+        header = 5
+        flags = code & EWKB_FLAGS
+        if flags:
+            code &= ~EWKB_FLAGS
+            dims = (1 if flags & EWKB_Z else 0) | (2 if flags & EWKB_M else 0)
+            base = <int> code if code <= COLLECTION else 0
+            geometry.extended = 1
+            if flags & EWKB_SRID:
+                header = 9
+                if size - at < 9:
+                    return TRUNCATED
+                if top:
+                    geometry.has_srid = 1
+                    geometry.srid = load32(value + at + 5, little)
+        else:
+            dims = <int> (code // 1000) if code < 4000 else 0
+            base = <int> (code % 1000) if code < 4000 else 0
+        if base < POINT or base > COLLECTION:
+            return TYPE_CODE
+        if expected and base != expected:
+            return CHILD
+        if top:
+            geometry.base = base
+            geometry.dims = dims
+            top = False
+        if iso != NULL and flags:
+            plain[0] = value[at]
+            code = <uint32_t> (1000 * dims + base)
+            if not little:
+                code = pqext_swap32(code)
+            memcpy(plain + 1, &code, 4)
+            if bytes_append(iso, value + copied, at - copied) != 0 or bytes_append(iso, plain, 5) != 0:
+                return MEMORY
+            copied = at + header
+        at += header
+        stride = 16 + 8 * <size_t> ((dims & 1) + (dims >> 1))
+        # The body.
+        if base == POINT:
+            if size - at < stride:
+                geometry.at = at
+                return TRUNCATED
+            if strict and dims != geometry.dims and not (
+                isnan(load_double(value + at, little)) and isnan(load_double(value + at + 8, little))
+            ):
+                return DIMENSIONS
+            one_coordinate(value + at, dims, little, box)
+            at += stride
+        else:
+            geometry.at = at
+            if size - at < 4:
+                return TRUNCATED
+            count = load32(value + at, little)
+            at += 4
+            if strict and count and dims != geometry.dims:
+                geometry.at = at - 4 - header
+                return DIMENSIONS
+            if base == LINE_STRING:
+                if count > (size - at) // stride:
+                    return COUNT
+                coordinates(value + at, count, dims, little, box)
+                at += count * stride
+            elif base == POLYGON:
+                if count > (size - at) // 4:
+                    return COUNT
+                while count:
+                    geometry.at = at
+                    if size - at < 4:
+                        return TRUNCATED
+                    points = load32(value + at, little)
+                    at += 4
+                    if points > (size - at) // stride:
+                        return COUNT
+                    if strict and not closed(value + at, points, stride, little):
+                        return RING
+                    coordinates(value + at, points, dims, little, box)
+                    at += points * stride
+                    count -= 1
+            else:
+                if count > (size - at) // SMALLEST:
+                    return COUNT
+                if count:
+                    if depth == MAX_DEPTH:
+                        return DEPTH
+                    expected = base - 3 if base != COLLECTION else 0
+                    stack[depth].left = count - 1
+                    stack[depth].base = expected
+                    depth += 1
+                    continue
+        # The next sibling, or that of the nearest parent which has one.
+        while depth and stack[depth - 1].left == 0:
+            depth -= 1
+        if depth == 0:
+            break
+        stack[depth - 1].left -= 1
+        expected = stack[depth - 1].base
+    if at != size:
+        geometry.at = at
+        return TRAILING
+    if iso != NULL and bytes_append(iso, value + copied, size - copied) != 0:
+        return MEMORY
+    return 0
+
+
+cdef object fault(int status, int64_t row, const Geometry *geometry):
+    """The error for a status of `walk` or `column_row`."""
+    if status == MEMORY:
+        return MemoryError()
+    if status == OFFSETS:
+        return GeometryError("the Arrow array's offsets leave its data", row=row)
+    message, rule = {
+        TRUNCATED: ("the geometry ends too early", "geo.wkb.bounded"),
+        BYTE_ORDER: ("the byte order is neither 0 nor 1", "geo.wkb.byte_order"),
+        TYPE_CODE: ("not a WKB type code", "geo.wkb.type_code"),
+        COUNT: ("more elements are announced than the bytes can hold", "geo.wkb.bounded"),
+        CHILD: ("a part of a multi geometry is of another type", "geo.wkb.parts"),
+        DEPTH: (f"collections are nested deeper than {MAX_DEPTH}", "geo.wkb.depth"),
+        TRAILING: ("bytes follow the end of the geometry", "geo.wkb.bounded"),
+        RING: ("a ring has fewer than four points or does not end where it begins", "geo.wkb.rings"),
+        DIMENSIONS: ("a part has other dimensions than the whole", "geo.wkb.dimensions"),
+    }[status]
+    return GeometryError(message, rule=rule, row=row, offset=geometry.at)
+
+
+cdef class WkbColumn:
+    """An Arrow binary array as kernels see it: `wide` is true for 64-bit offsets, `first` the slice's offset.
+
+    `row` is the number of the first row where the array is a part of a larger one: errors count from it. Raises ValueError when a buffer is too short for the rows.
+    """
+
+    def __cinit__(self, validity, offsets, data, int64_t first, int64_t length, bint wide, int64_t row=0):
+        cdef int64_t width = 8 if wide else 4
+        cdef int i
+        memset(&self.c, 0, sizeof(Column))
+        for i in range(3):
+            self.held[i] = 0
+        if first < 0 or length < 0 or first > (<int64_t> 1 << 59) or length > (<int64_t> 1 << 59):
+            raise ValueError("an array's offset or length is out of range")
+        for i, buffer in enumerate((validity, offsets, data)):
+            if buffer is not None:
+                PyObject_GetBuffer(buffer, &self.views[i], PyBUF_SIMPLE)
+                self.held[i] = 1
+        if length and (not self.held[1] or self.views[1].len // width < first + length + 1):
+            raise ValueError("the offsets buffer is too short for the array")
+        if self.held[0] and self.views[0].len < (first + length + 7) // 8:
+            raise ValueError("the validity buffer is too short for the array")
+        self.c.validity = <const uint8_t *> self.views[0].buf if self.held[0] else NULL
+        self.c.offsets = <const uint8_t *> self.views[1].buf if self.held[1] else NULL
+        self.c.data = <const uint8_t *> self.views[2].buf if self.held[2] else NULL
+        self.c.size = self.views[2].len if self.held[2] else 0
+        self.c.first = first
+        self.c.length = length
+        self.c.wide = wide
+        self.row = row
+
+    def __dealloc__(self):
+        for i in range(3):
+            if self.held[i]:
+                PyBuffer_Release(&self.views[i])
+
+    def __len__(self):
+        return self.c.length
+
+
+cdef class Summary:
+    """What all rows of a column have in common; see the stub for the fields."""
+
+    cdef readonly tuple box
+    cdef readonly list types
+    cdef readonly int64_t rows
+    cdef readonly bint extended
+    cdef readonly int64_t srid_row
+    cdef readonly uint32_t srid
+    cdef readonly bint srids_differ
+
+
+cdef inline uint32_t type_bit(int base, int dims) noexcept nogil:
+    return <uint32_t> 1 << (8 * dims + base)
+
+
+cdef inline int point_dims(const uint8_t *value) noexcept nogil:
+    """The dimensions of a value that begins as a little-endian ISO point, -1 if it does not."""
+    cdef uint32_t code = load32(value + 1, True)
+    return <int> (code // 1000) if value[0] == 1 and code % 1000 == POINT and code < 4000 else -1
+
+
+cdef int64_t point_run(const Column *c, int64_t row, Box *box, int64_t *counts) noexcept nogil:
+    """How many rows from `row` on are null or little-endian ISO points, all with the first one's dimensions.
+
+    Widens `box` by them and adds their number to `counts[dims]`. For 32-bit offsets only, of which each is
+    read once; anything else ends the run and is left to `walk`.
+    """
+    cdef Box run
+    cdef int64_t i = c.first + row, first = i, end = c.first + c.length, points = 0, size = 0
+    cdef uint64_t head = 0
+    cdef int32_t start, stop
+    cdef int dims = 0, extra = 0, d
+    cdef const uint8_t *value
+    box_clear(&run)
+    memcpy(&stop, c.offsets + 4 * i, 4)
+    while i < end:
+        start = stop
+        memcpy(&stop, c.offsets + 4 * (i + 1), 4)
+        if c.validity == NULL or (c.validity[i >> 3] >> (i & 7)) & 1:
+            if start < 0 or stop > c.size or <int64_t> stop - start < POINT_XY:
+                break
+            value = c.data + start
+            if points == 0:
+                dims = point_dims(value)
+                if dims < 0:
+                    break
+                head = header(value)
+                extra = (dims & 1) + (dims >> 1)
+                size = POINT_XY + 8 * extra
+            if header(value) != head or <int64_t> stop - start != size:
+                break
+            widen(little_double(value + 5), &run.low[0], &run.high[0])
+            widen(little_double(value + 13), &run.low[1], &run.high[1])
+            if extra:
+                widen(little_double(value + 21), &run.low[2], &run.high[2])
+                if extra == 2:
+                    widen(little_double(value + 29), &run.low[3], &run.high[3])
+            points += 1
+        i += 1
+    if dims == 2:  # the third ordinate was M
+        run.low[3] = run.low[2]
+        run.high[3] = run.high[2]
+        run.low[2] = INFINITY
+        run.high[2] = -INFINITY
+    for d in range(4):
+        box.low[d] = run.low[d] if run.low[d] < box.low[d] else box.low[d]
+        box.high[d] = run.high[d] if run.high[d] > box.high[d] else box.high[d]
+    counts[dims if points else 0] += points
+    return i - first
+
+
+def summarize(WkbColumn column not None, bint strict=False):
+    """One box and the type codes of all rows, checking every value."""
+    cdef Column *c = &column.c
+    cdef Box box
+    cdef Geometry geometry
+    cdef const uint8_t *value = NULL
+    cdef size_t size = 0
+    cdef int64_t row = 0, rows = 0, srid_row = -1
+    cdef int64_t points[4]
+    cdef int status = 0, dims
+    cdef uint32_t types = 0, srid = 0
+    cdef bint extended = False, differ = False
+    geometry.at = 0
+    memset(points, 0, sizeof(points))
+    with nogil:
+        box_clear(&box)
+        while row < c.length:
+            if not c.wide:
+                row += point_run(c, row, &box, points)
+                if row == c.length:
+                    break
+            status = column_row(c, row, &value, &size)
+            if status == 0:
+                status = walk(value, size, strict, &box, &geometry, NULL)
+                if status != 0:
+                    break
+                types |= type_bit(geometry.base, geometry.dims)
+                extended |= geometry.extended
+                if geometry.has_srid:
+                    if srid_row < 0:
+                        srid_row = column.row + row
+                        srid = geometry.srid
+                    elif geometry.srid != srid:
+                        differ = True
+                rows += 1
+            elif status != NULL_ROW:
+                break
+            status = 0
+            row += 1
+    for dims in range(4):
+        types |= type_bit(POINT, dims) if points[dims] else 0
+        rows += points[dims]
+    if status != 0:
+        raise fault(status, column.row + row, &geometry)
+    cdef Summary summary = Summary.__new__(Summary)
+    summary.box = box_tuple(&box)
+    summary.types = [1000 * dims + base for dims in range(4) for base in range(1, 8) if types & type_bit(base, dims)]
+    summary.rows = rows
+    summary.extended = extended
+    summary.srid_row = srid_row
+    summary.srid = srid
+    summary.srids_differ = differ
+    return summary
+
+
+cdef tuple box_tuple(const Box *box):
+    """xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax, None where a dimension has no value."""
+    found = []
+    for d in range(4):
+        found += [None, None] if box.low[d] > box.high[d] else [box.low[d], box.high[d]]
+    return tuple(found)
+
+
+def row_boxes(WkbColumn column not None, double[:, ::1] out not None):
+    """Fill `out`, one line a bound (xmin, xmax, ymin, ymax[, zmin, zmax, mmin, mmax]), one column a row.
+
+    NaN stands where a row has no value in a dimension. Returns the type codes found as a bit mask (bit
+    8 * dims + base) and whether any row is without x or y.
+    """
+    cdef Column *c = &column.c
+    cdef int bounds = <int> out.shape[0], d
+    cdef Box box
+    cdef Geometry geometry
+    cdef const uint8_t *value = NULL
+    cdef size_t size = 0
+    cdef int64_t row = 0, n = c.length
+    cdef int status = 0
+    cdef uint32_t types = 0
+    cdef bint absent = False
+    cdef double *to
+    cdef double x, y
+    if out.shape[1] != n or (bounds != 4 and bounds != 8):
+        raise ValueError("the output must have 4 or 8 lines of one number a row")
+    if n == 0:
+        return 0, False
+    geometry.at = 0
+    to = &out[0, 0]
+    with nogil:
+        while row < n:
+            status = column_row(c, row, &value, &size)
+            if status == 0 and bounds == 4 and plain_point(value, size):
+                x = little_double(value + 5)
+                y = little_double(value + 13)
+                types |= 2
+                if isnan(x) or isnan(y):
+                    absent = True
+                to[row] = x
+                to[n + row] = x
+                to[2 * n + row] = y
+                to[3 * n + row] = y
+                row += 1
+                continue
+            box_clear(&box)
+            if status == 0:
+                status = walk(value, size, False, &box, &geometry, NULL)
+                types |= type_bit(geometry.base, geometry.dims) if status == 0 else 0
+            if status > 0:
+                break
+            for d in range(bounds // 2):
+                if box.low[d] > box.high[d]:
+                    to[2 * d * n + row] = NAN
+                    to[(2 * d + 1) * n + row] = NAN
+                    absent |= d < 2
+                else:
+                    to[2 * d * n + row] = box.low[d]
+                    to[(2 * d + 1) * n + row] = box.high[d]
+            row += 1
+    if status > 0:
+        raise fault(status, column.row + row, &geometry)
+    return types, absent
+
+
+def to_iso(WkbColumn column not None):
+    """The same geometries with ISO headers, as (data, offsets): offsets are 64-bit, null rows are empty.. Checks the structure on the way."""
+    cdef Column *c = &column.c
+    cdef Box box
+    cdef Geometry geometry
+    cdef Bytes data, offsets
+    cdef const uint8_t *value = NULL
+    cdef size_t size = 0
+    cdef int64_t row = 0, stop = 0
+    cdef int status = 0
+    memset(&data, 0, sizeof(Bytes))
+    memset(&offsets, 0, sizeof(Bytes))
+    geometry.at = 0
+    with nogil:
+        if bytes_reserve(&offsets, <size_t> (8 * (c.length + 1))) != 0 or bytes_append(&offsets, &stop, 8) != 0:
+            status = MEMORY
+        while status == 0 and row < c.length:
+            status = column_row(c, row, &value, &size)
+            if status == 0:
+                box_clear(&box)
+                status = walk(value, size, False, &box, &geometry, &data)
+            elif status == NULL_ROW:
+                status = 0
+            if status == 0:
+                stop = <int64_t> data.size
+                status = MEMORY if bytes_append(&offsets, &stop, 8) != 0 else 0
+                row += 1
+    if status != 0:
+        bytes_free(&data)
+        bytes_free(&offsets)
+        raise fault(status, column.row + row, &geometry)
+    return take(&data), take(&offsets)

@@ -1,0 +1,116 @@
+# cython: language_level=3
+"""Where on the circle of longitudes no geometry lies.
+
+The circle from -180 to 180 is cut into cells. Each geometry's planar x interval leaves its ends in the cells
+where they lie and a count in every cell boundary that it crosses, as a difference array, so that a geometry
+costs the same whatever its width. Gaps between cells are then exact; a gap within one cell is not seen, which
+only makes a box larger.
+"""
+from libc.math cimport INFINITY
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t
+
+from pqext.geo.kernels.wkb cimport (
+    Box, Column, Geometry, WkbColumn, box_clear, column_row, fault, little_double, plain_point, walk,
+)
+
+
+cdef enum:
+    CELLS = 4096
+
+
+cdef struct Circle:
+    double low[CELLS]  # the westernmost beginning in the cell, or infinity
+    double high[CELLS]  # the easternmost end in the cell, or minus infinity
+    int64_t crossing[CELLS]  # intervals that begin here and reach the next cell, less those that end here
+
+
+cdef inline int cell(double x) noexcept nogil:
+    # Monotonic in x, which is all that soundness needs.
+    cdef int i = <int> ((x + 180.0) * (CELLS / 360.0))
+    return i if i < CELLS else CELLS - 1
+
+
+cdef inline bint mark(Circle *circle, double low, double high) noexcept nogil:
+    """Enter an interval; false if it leaves the circle."""
+    cdef int begin, end
+    if not (low >= -180.0 and high <= 180.0):
+        return False
+    begin = cell(low)
+    end = cell(high)
+    if low < circle.low[begin]:
+        circle.low[begin] = low
+    if high > circle.high[end]:
+        circle.high[end] = high
+    circle.crossing[begin] += 1
+    circle.crossing[end] -= 1
+    return True
+
+
+cdef class Longitudes:
+    """The x intervals of geometries, gathered over any number of columns."""
+
+    cdef Circle circle
+    cdef bint outside
+
+    def __cinit__(self):
+        cdef int i
+        for i in range(CELLS):
+            self.circle.low[i] = INFINITY
+            self.circle.high[i] = -INFINITY
+            self.circle.crossing[i] = 0
+        self.outside = False
+
+    def add(self, WkbColumn column not None):
+        """Enter every geometry of a column; raises GeometryError on bytes that are no geometry."""
+        cdef Column *c = &column.c
+        cdef Box box
+        cdef Geometry geometry
+        cdef const uint8_t *value = NULL
+        cdef size_t size = 0
+        cdef int64_t row = 0
+        cdef int status = 0
+        cdef double x
+        geometry.at = 0
+        with nogil:
+            while row < c.length and not self.outside:
+                status = column_row(c, row, &value, &size)
+                if status == 0 and plain_point(value, size):
+                    x = little_double(value + 5)
+                    if x == x and not mark(&self.circle, x, x):
+                        self.outside = True
+                elif status == 0:
+                    box_clear(&box)
+                    status = walk(value, size, False, &box, &geometry, NULL)
+                    if status != 0:
+                        break
+                    if box.low[0] <= box.high[0] and not mark(&self.circle, box.low[0], box.high[0]):
+                        self.outside = True
+                elif status > 0:
+                    break
+                row += 1
+        if status > 0:
+            raise fault(status, column.row + row, &geometry)
+
+    def widest_gap(self):
+        """(west, east) of the widest stretch between -180 and 180 without a geometry, its ends being occupied.
+
+        None when there is no such stretch between two geometries or some x lies outside [-180, 180].
+        """
+        cdef int i
+        cdef int64_t open_intervals = 0
+        cdef double end = INFINITY, width = 0.0, west = 0.0, east = 0.0, low, high
+        if self.outside:
+            return None
+        for i in range(CELLS):
+            low = self.circle.low[i]
+            high = self.circle.high[i]
+            # With nothing crossing into this cell, all that began before it has ended by `end`.
+            if open_intervals == 0 and low < INFINITY and low - end > width:
+                west = end
+                east = low
+                width = east - west
+            open_intervals += self.circle.crossing[i]
+            if high > -INFINITY:
+                end = high if end == INFINITY or high > end else end
+        return (west, east) if width > 0.0 else None

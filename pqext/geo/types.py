@@ -1,0 +1,177 @@
+"""Geometry types: crs and edges, as a file's logical type and as the marks of an Arrow field.
+
+In Arrow a geometry column is a binary field marked ``geoarrow.wkb`` by field metadata. GEOMETRY has planar
+edges; GEOGRAPHY has edges that an algorithm interpolates. Spec: "GEOMETRY", "GEOGRAPHY" (000 §5.2).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import pyarrow as pa
+
+from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
+from pqext.core.errors import GeometryError
+from pqext.geo import crs as crs_
+from pqext.geo.wkb import holds_bytes, storage_type
+
+if TYPE_CHECKING:
+    from pqext.core.metadata import LogicalType
+
+Edges = Literal["planar", "spherical", "vincenty", "thomas", "andoyer", "karney"]
+EDGES: tuple[Edges, ...] = get_args(Edges)
+
+GEOARROW = "geoarrow.wkb"
+EXTENSION_NAMES = frozenset({GEOARROW, "ogc.wkb"})
+
+
+@dataclass(frozen=True, slots=True)
+class GeospatialType:
+    """What a GEOMETRY (planar edges) or GEOGRAPHY column is: ``crs`` as in the file, None for OGC:CRS84."""
+
+    crs: str | None = None
+    edges: Edges = "planar"
+
+    def __post_init__(self) -> None:
+        if self.edges not in EDGES:
+            raise GeometryError(f"edges are one of {', '.join(EDGES)}, not {self.edges!r}", rule="geo.edges.algorithm")
+
+    @property
+    def planar(self) -> bool:
+        """GEOMETRY, not GEOGRAPHY?"""
+        return self.edges == "planar"
+
+    @property
+    def geographic(self) -> bool:
+        """Are the coordinates known to be longitudes and latitudes?"""
+        return crs_.is_geographic(self.crs) is True
+
+    def logical_type(self) -> LogicalType:
+        """GEOMETRY(crs) or GEOGRAPHY(crs, algorithm); defaults are left unset."""
+        from pqext.core.metadata import EdgeInterpolationAlgorithm, GeographyType, GeometryType, LogicalType
+
+        if self.planar:
+            return LogicalType(GEOMETRY=GeometryType(crs=self.crs))
+        algorithm = None if self.edges == "spherical" else EdgeInterpolationAlgorithm[self.edges.upper()]
+        return LogicalType(GEOGRAPHY=GeographyType(crs=self.crs, algorithm=algorithm))
+
+    @classmethod
+    def from_logical_type(cls, logical: LogicalType) -> GeospatialType:
+        """The type that a file states; GeometryError on an algorithm that the format does not know."""
+        if logical.GEOMETRY is not None:
+            return cls(crs_.normalize(logical.GEOMETRY.crs))
+        if logical.GEOGRAPHY is None:
+            raise ValueError("the logical type is neither GEOMETRY nor GEOGRAPHY")
+        algorithm = logical.GEOGRAPHY.algorithm
+        number = 0 if algorithm is None else int(algorithm)
+        if not 0 <= number < len(EDGES) - 1:
+            raise GeometryError(f"unknown edge interpolation algorithm {number}", rule="geo.edges.algorithm")
+        return cls(crs_.normalize(logical.GEOGRAPHY.crs), EDGES[number + 1])
+
+    def extension_metadata(self) -> str:
+        """The metadata of Arrow extension type ``geoarrow.wkb``, as JSON."""
+        marks: dict[str, Any] = _to_geoarrow(self.crs)
+        if not self.planar:
+            marks["edges"] = self.edges
+        return json.dumps(marks, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def from_extension_metadata(cls, text: bytes | str | None) -> GeospatialType:
+        """The type that ``geoarrow.wkb``'s metadata states; without a crs it is OGC:CRS84, as in pyarrow.
+
+        Raises GeometryError when the metadata is not what the extension type defines.
+        """
+        try:
+            marks = json.loads(text) if text else {}
+        except (ValueError, RecursionError) as error:
+            raise GeometryError(f"the field's geoarrow.wkb metadata is not JSON: {error}") from None
+        if not isinstance(marks, dict):
+            raise GeometryError("the field's geoarrow.wkb metadata is not an object")
+        crs = marks.get("crs")
+        if crs is not None and str(marks.get("crs_type", "")) == "srid":
+            crs = f"srid:{crs}"
+        return cls(crs_.normalize(crs), marks.get("edges") or "planar")
+
+
+def _to_geoarrow(crs: str | None) -> dict[str, Any]:
+    if crs is None:
+        return {"crs": crs_.DEFAULT, "crs_type": "authority_code"}
+    if crs.lstrip().startswith("{"):
+        return {"crs": json.loads(crs), "crs_type": "projjson"}
+    kind, _, identifier = crs.partition(":")
+    if kind.lower() == "srid":
+        return {"crs": identifier, "crs_type": "srid"}
+    if kind.lower() != "projjson" and crs_.AUTHORITY.fullmatch(crs):
+        return {"crs": crs, "crs_type": "authority_code"}
+    return {"crs": crs}
+
+
+def geometry_field(name: str, crs: Any = None, edges: Edges = "planar", nullable: bool = True) -> pa.Field:
+    """A binary field marked ``geoarrow.wkb``, which pqext writes as GEOMETRY or, by ``edges``, GEOGRAPHY.
+
+    ``crs`` is a string as files hold it, an EPSG code, PROJJSON or a ``pyproj.CRS``; None is OGC:CRS84.
+    """
+    return mark(pa.field(name, pa.binary(), nullable=nullable), GeospatialType(crs_.normalize(crs), edges))
+
+
+def mark(field: pa.Field, type: GeospatialType) -> pa.Field:
+    """``field`` under the marks of ``type``; its other metadata stays."""
+    marks = {EXTENSION_NAME: GEOARROW.encode(), EXTENSION_METADATA: type.extension_metadata().encode()}
+    return field.with_metadata({**(field.metadata or {}), **marks})
+
+
+def unmark(field: pa.Field) -> pa.Field:
+    """``field`` without marks of an extension type."""
+    kept = {k: v for k, v in (field.metadata or {}).items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
+    return field.with_metadata(kept or None)
+
+
+def type_of(field: pa.Field) -> GeospatialType | None:
+    """What an Arrow field says of itself, by extension type or marks; None when it is not marked a geometry."""
+    if isinstance(field.type, pa.BaseExtensionType):
+        return array_type(field.type)
+    metadata = field.metadata or {}
+    if metadata.get(EXTENSION_NAME, b"").decode("utf-8", "replace") not in EXTENSION_NAMES:
+        return None
+    return GeospatialType.from_extension_metadata(metadata.get(EXTENSION_METADATA))
+
+
+def array_type(type: pa.DataType) -> GeospatialType | None:
+    """What an Arrow type says of itself; None unless it is the extension type of WKB geometries."""
+    if not isinstance(type, pa.BaseExtensionType) or type.extension_name not in EXTENSION_NAMES:
+        return None
+    serialize = getattr(type, "__arrow_ext_serialize__", None)
+    return GeospatialType.from_extension_metadata(serialize() if serialize else None)
+
+
+class _WkbType(pa.ExtensionType):  # type: ignore[misc]
+    """``geoarrow.wkb`` for this table only: registering it a second time in one process is an error in Arrow."""
+
+    def __init__(self, storage: pa.DataType, metadata: str) -> None:
+        self._metadata = metadata
+        super().__init__(storage, GEOARROW)
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return self._metadata.encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> _WkbType:
+        return cls(storage, serialized.decode())
+
+
+def as_extension(table: pa.Table) -> pa.Table:
+    """``table`` with its marked geometry columns as real ``geoarrow.wkb`` extension arrays.
+
+    pyarrow's own Parquet writer then annotates them and writes their bounding boxes.
+    """
+    for index, field in enumerate(table.schema):
+        found = type_of(field)
+        if found is None or isinstance(field.type, pa.BaseExtensionType) or not holds_bytes(field.type):
+            continue
+        storage = storage_type(field.type)
+        type = _WkbType(storage, found.extension_metadata())
+        chunks = [pa.ExtensionArray.from_storage(type, chunk.cast(storage)) for chunk in table.column(index).chunks]
+        table = table.set_column(index, unmark(field).with_type(type), pa.chunked_array(chunks, type=type))
+    return table

@@ -1,0 +1,177 @@
+"""Well-known binary in Arrow arrays: access, validation, and the way to and from points and shapely.
+
+A geometry array is a binary array of any Arrow layout, inside or outside an extension type. What pqext
+makes is ISO WKB, little-endian, in a ``binary`` array. Spec: "Geospatial Definitions" (000 §5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.errors import GeometryError
+from pqext.geo.kernels.wkb import Summary, WkbColumn, summarize
+from pqext.geo.kernels.wkb import to_iso as iso_buffers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+GeometryArray: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+_CODES = {False: 1, True: 1001}
+
+
+def storage_type(type: pa.DataType) -> pa.DataType:
+    """``type`` without extension types and dictionary around it."""
+    while isinstance(type, pa.BaseExtensionType):
+        type = type.storage_type
+    return storage_type(type.value_type) if pa.types.is_dictionary(type) else type
+
+
+def holds_bytes(type: pa.DataType) -> bool:
+    """Can an array of ``type`` be one of WKB values?"""
+    type = storage_type(type)
+    tests = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
+        pa.types.is_null,
+    )
+    return any(test(type) for test in tests)
+
+
+def binary_chunks(array: GeometryArray) -> list[pa.Array]:
+    """The parts of a geometry array, each ``binary`` or ``large_binary``; TypeError when it holds no bytes."""
+    if not isinstance(array, (pa.Array, pa.ChunkedArray)) or not holds_bytes(array.type):
+        found = array.type if isinstance(array, (pa.Array, pa.ChunkedArray)) else type(array).__name__
+        raise TypeError(f"expected an Arrow array of WKB values, not {found}")
+    return [_plain(chunk) for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        return _plain(array.dictionary_decode())
+    if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
+        return array
+    return array.cast(pa.binary() if pa.types.is_null(array.type) else pa.large_binary())
+
+
+def columns(array: GeometryArray) -> Iterator[WkbColumn]:
+    """The array's parts as kernels take them; their errors count rows from the array's beginning."""
+    row = 0
+    for chunk in binary_chunks(array):
+        validity, offsets, data = chunk.buffers()
+        wide = pa.types.is_large_binary(chunk.type)
+        yield WkbColumn(validity, offsets, data, chunk.offset, len(chunk), wide, row)
+        row += len(chunk)
+
+
+def like_input(array: GeometryArray, parts: list[pa.Array], type: pa.DataType) -> GeometryArray:
+    """``parts``, one for each of the input's, as a chunked array if the input is one."""
+    return pa.chunked_array(parts, type=type) if isinstance(array, pa.ChunkedArray) else parts[0]
+
+
+def summaries(array: GeometryArray, strict: bool = False) -> list[Summary]:
+    """What the rows of each part have in common; raises GeometryError with row and byte on bad WKB."""
+    return [summarize(column, strict) for column in columns(array)]
+
+
+def validate(array: GeometryArray) -> None:
+    """Raise GeometryError, with row and byte, unless every value is well-formed WKB or EWKB.
+
+    Beyond the structure, rings must have no or at least four points and end where they begin, and the
+    parts of a geometry must have its dimensions, unless they are empty. Nulls are fine.
+    """
+    summaries(array, strict=True)
+
+
+def to_iso(array: GeometryArray) -> GeometryArray:
+    """The same geometries in ISO WKB: EWKB headers lose their flags and SRID, all else stays as it is.
+
+    Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError as :func:`validate` does,
+    but for rings and dimensions.
+    """
+    parts = []
+    for chunk, column in zip(binary_chunks(array), columns(array), strict=True):
+        if not summarize(column).extended:
+            parts.append(chunk)
+            continue
+        data, offsets = (pa.py_buffer(memory) for memory in iso_buffers(column))
+        validity = chunk.is_valid().buffers()[1] if chunk.null_count else None
+        iso = pa.Array.from_buffers(pa.large_binary(), len(chunk), [validity, offsets, data])
+        parts.append(iso.cast(chunk.type))
+    return like_input(array, parts, parts[0].type if parts else pa.binary())
+
+
+def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
+    """A ``binary`` array of POINT values, or POINT Z with ``z``, one for each element of ``x`` and ``y``.
+
+    The arguments are numpy or Arrow arrays or sequences of numbers of the same length. A null in ``x`` or
+    ``y`` makes a null row; a null in ``z`` a point whose Z is NaN, which has no value in that dimension.
+    Raises ValueError on lengths that differ or points of 2 GiB and more together.
+    """
+    arrays = [_numbers(values) for values in ((x, y) if z is None else (x, y, z))]
+    length = len(arrays[0])
+    if any(len(values) != length for values in arrays):
+        raise ValueError("the coordinates must have the same length")
+    names = "xyz"[: len(arrays)]
+    points = np.empty(length, dtype=[("order", "u1"), ("code", "<u4"), *((name, "<f8") for name in names)])
+    if points.nbytes > np.iinfo(np.int32).max:
+        raise ValueError(f"{length} points do not fit one binary array: make them in parts")
+    points["order"] = 1
+    points["code"] = _CODES[z is not None]
+    for name, values in zip(names, arrays, strict=True):
+        points[name] = values.fill_null(np.nan).to_numpy(zero_copy_only=False)
+    valid = None
+    if arrays[0].null_count or arrays[1].null_count:
+        valid = pc.and_(arrays[0].is_valid(), arrays[1].is_valid()).buffers()[1]
+    offsets = np.arange(length + 1, dtype=np.int32) * np.int32(points.itemsize)
+    return pa.Array.from_buffers(pa.binary(), length, [valid, pa.py_buffer(offsets), pa.py_buffer(points)])
+
+
+def _numbers(values: Any) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    return array if pa.types.is_float64(array.type) else array.cast(pa.float64())
+
+
+def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryArray:
+    """A ``binary`` array of ISO WKB from shapely geometries; None gives null. Z and M are kept, SRIDs are not."""
+    import shapely
+
+    values = shapely.to_wkb(np.asarray(geometries, dtype=object), flavor="iso", byte_order=1)
+    return pa.array(values, type=pa.binary())
+
+
+def to_shapely(array: GeometryArray) -> NDArray[np.object_]:
+    """The geometries as shapely objects, None for null.
+
+    Raises GeometryError with row and byte on bad WKB, with the row on what shapely refuses to build.
+    """
+    import shapely
+
+    summaries(array, strict=True)
+    chunks = binary_chunks(array)
+    values = np.concatenate([np.empty(0, dtype=object), *(chunk.to_numpy(zero_copy_only=False) for chunk in chunks)])
+    nulls = (chunk.is_null().to_numpy(zero_copy_only=False) for chunk in chunks)
+    null = np.concatenate([np.empty(0, dtype=bool), *nulls])
+        [np.empty(0, dtype=bool), *(chunk.is_null().to_numpy(zero_copy_only=False) for chunk in chunks)]
+    )
+    geometries: NDArray[np.object_] = shapely.from_wkb(values, on_invalid="ignore")
+    refused = np.flatnonzero(shapely.is_missing(geometries) & ~null)
+    if len(refused):
+        row = int(refused[0])
+        try:
+            shapely.from_wkb(values[row])
+        except shapely.errors.GEOSException as error:
+            raise GeometryError(f"shapely refuses the geometry: {error}", row=row) from error
+    return geometries
