@@ -164,8 +164,6 @@ def to_shapely(array: GeometryArray) -> NDArray[np.object_]:
     values = np.concatenate([np.empty(0, dtype=object), *(chunk.to_numpy(zero_copy_only=False) for chunk in chunks)])
     nulls = (chunk.is_null().to_numpy(zero_copy_only=False) for chunk in chunks)
     null = np.concatenate([np.empty(0, dtype=bool), *nulls])
-        [np.empty(0, dtype=bool), *(chunk.is_null().to_numpy(zero_copy_only=False) for chunk in chunks)]
-    )
     geometries: NDArray[np.object_] = shapely.from_wkb(values, on_invalid="ignore")
     refused = np.flatnonzero(shapely.is_missing(geometries) & ~null)
     if len(refused):
