@@ -29,10 +29,12 @@ def command(
 
     from pqext.core.errors import ParquetError
     from pqext.inspection import inspect
+    from pqext.inspection.rendering import MAX_CHUNKS
 
     chosen = [name.strip() for name in columns.split(",")] if columns is not None else None
     try:
-        report = inspect(file, columns=chosen, row_groups=_indexes(row_groups))
+        limit = None if as_json else MAX_CHUNKS
+        report = inspect(file, columns=chosen, row_groups=_indexes(row_groups), max_chunks=limit)
     except ParquetError:
         raise
     except ValueError as error:

@@ -22,13 +22,14 @@ def inspect(
     *,
     columns: Sequence[str] | None = None,
     row_groups: Sequence[int] | None = None,
+    max_chunks: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Report:
     """Tell what a Parquet file holds, from its footer alone.
 
     ``source`` is a path or whatever :func:`pqext.open` takes. ``columns`` (names, or dotted paths of fields
-    or leaves) and ``row_groups`` (indexes) narrow the column chunks that are described; the schema is
-    always whole. Raises ``CorruptFileError`` for a damaged footer and ``ValueError`` for a column or row
+    or leaves) and ``row_groups`` (indexes) narrow the column chunks that are described, ``max_chunks`` ends
+    them after so many; the schema is always whole. Raises ``CorruptFileError`` for a damaged footer and ``ValueError`` for a column or row
     group that is not there.
     """
     with ParquetFile(source, limits=limits) as file:
@@ -38,13 +39,13 @@ def inspect(
             if not 0 <= index < len(file.row_groups):
                 raise ValueError(f"row group {index} is not there; the file has {len(file.row_groups)}")
         try:
-            return _report(file, leaves, groups)
+            return _report(file, leaves, groups, len(leaves) * len(groups) if max_chunks is None else max_chunks)
         except ParquetError as error:
             error.locate(path=file.path)
             raise
 
 
-def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int]) -> Report:
+def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room: int) -> Report:
     return Report(
         path=file.path,
         size=file.source.size,
@@ -55,8 +56,11 @@ def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int]) -> R
         num_row_groups=len(file.row_groups),
         key_value_metadata=tuple((pair.key, pair.value) for pair in file.metadata.key_value_metadata or ()),
         schema=tuple(_fields(file.schema.root)),
-        row_groups=tuple(_row_group(file.row_groups[index], file.schema, leaves) for index in groups),
-        extensions=tuple(_extensions(file.metadata)),
+        row_groups=tuple(
+            _row_group(file.row_groups[index], file.schema, leaves, max(0, room - i * len(leaves)))
+            for i, index in enumerate(groups)
+        ),
+        extensions=tuple(_extensions(file)),
     )
 
 
@@ -95,7 +99,7 @@ def _physical(node: SchemaNode) -> str | None:
     return node.physical_type.name if node.type_length is None else f"{node.physical_type.name}({node.type_length})"
 
 
-def _row_group(group: OpenRowGroup, schema: Schema, leaves: list[SchemaNode]) -> RowGroup:
+def _row_group(group: OpenRowGroup, schema: Schema, leaves: list[SchemaNode], room: int) -> RowGroup:
     stored = group.metadata
     compressed = stored.total_compressed_size
     if compressed is None:
@@ -106,7 +110,8 @@ def _row_group(group: OpenRowGroup, schema: Schema, leaves: list[SchemaNode]) ->
         compressed=compressed,
         uncompressed=stored.total_byte_size,
         sorting=tuple(_sorting(schema, column) for column in stored.sorting_columns or ()),
-        columns=tuple(_column(group, leaf) for leaf in leaves),
+        num_chunks=len(leaves),
+        columns=tuple(_column(group, leaf) for leaf in leaves[:room]),
     )
 
 
@@ -170,6 +175,13 @@ def _types(spatial: format.GeospatialStatistics | None) -> tuple[int, ...] | Non
     return tuple(spatial.geospatial_types)
 
 
-def _extensions(metadata: format.FileMetaData) -> Iterator[Extension]:
-    for place, payload in walk_extensions(metadata):
+# What every writer's field header for an extension contains, in either form: without it there is none.
+_HEADERS = (b"\xff\xff\x01", b"\xfe\xff\x03")
+
+
+def _extensions(file: ParquetFile) -> Iterator[Extension]:
+    raw = bytes(file.footer.raw)
+    if not any(header in raw for header in _HEADERS):
+        return  # a wide footer has a million structures to look into
+    for place, payload in walk_extensions(file.metadata):
         yield Extension(place or "file", len(payload), payload[:16].hex())

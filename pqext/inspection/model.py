@@ -57,13 +57,17 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group with those of its column chunks that were asked for; ``compressed`` sums all of them."""
+    """One row group; ``compressed`` and ``uncompressed`` sum all of its column chunks.
+
+    ``columns`` holds those that were asked for, or the first of these ``num_chunks``.
+    """
 
     index: int
     rows: int
     compressed: int
     uncompressed: int
     sorting: tuple[str, ...]
+    num_chunks: int
     columns: tuple[Column, ...]
 
 

@@ -99,7 +99,7 @@ def _chunks(groups: tuple[RowGroup, ...]) -> Iterator[RenderableType]:
     left = 0
     for group in groups:
         shown = group.columns[:room]
-        left += len(group.columns) - len(shown)
+        left += group.num_chunks - len(shown)
         room -= len(shown)
         if not shown:
             continue
