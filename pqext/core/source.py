@@ -11,6 +11,7 @@ import io
 import os
 import stat
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -157,7 +158,7 @@ class StreamSource(Source):
 
 
 class PathSource(Source):
-    """A local file; ``close`` closes it."""
+    """A local file, open until ``close`` is called or nothing refers to the source."""
 
     merge_gap = 4 << 10
     tail_bytes = 0
@@ -166,6 +167,7 @@ class PathSource(Source):
         if not os.path.isdir(path) and not stat.S_ISREG(os.stat(path).st_mode):
             raise ValueError(f"{path} is not a regular file")
         self._file = io.FileIO(path)  # refuses a directory
+        weakref.finalize(self, self._file.close)
         super().__init__(path, os.fstat(self._file.fileno()).st_size, self._file)
 
     def _fetch(self, offset: int, length: int) -> memoryview:

@@ -249,16 +249,14 @@ def _encode_fields(struct: Struct) -> bytes:
     """Write field by field, unknown fields among them in order of their ids, extensions last."""
     transport = TMemoryBuffer()
     protocol = TCompactProtocol(transport)
-    entries: dict[int, tuple[Field | None, Any]] = {
-        id: (None, (wire, raw)) for id, wire, raw in struct.unknown
-    }
+    entries: list[tuple[int, Field | None, Any]] = [(id, None, (wire, raw)) for id, wire, raw in struct.unknown]
     for declared in struct.fields:
         value = getattr(struct, declared.name)
         if value is not None:
-            entries[declared.id] = (declared, value)
+            entries.append((declared.id, declared, value))
+    entries.sort(key=lambda entry: (1, 0) if entry[0] in EXTENSION_IDS else (0, entry[0]))
     protocol.writeStructBegin(None)
-    for id in sorted(entries, key=lambda id: (id in EXTENSION_IDS, id)):
-        known, value = entries[id]
+    for id, known, value in entries:
         if known is None:
             wire, raw = value
             protocol.writeFieldBegin(None, TTYPES[wire], id)

@@ -295,12 +295,14 @@ cdef inline const uint8_t *stop_at(Cursor *c, const uint8_t *p, int status) noex
 # skipped, or NULL with the place and the reason in the cursor.
 
 cdef inline const uint8_t *skip_varint(Cursor *c, const uint8_t *p) noexcept nogil:
-    cdef const uint8_t *last = c.end if c.end - p < 10 else p + 10
-    while p < last:
+    cdef const uint8_t *ninth = c.end if c.end - p < 9 else p + 9
+    while p < ninth:
         p += 1
         if p[-1] < 0x80:
             return p
-    return stop_at(c, p, TRUNCATED if p == c.end else BAD_VARINT)
+    if p == c.end:
+        return stop_at(c, p, TRUNCATED)
+    return p + 1 if p[0] <= 1 else stop_at(c, p, BAD_VARINT)
 
 
 cdef inline const uint8_t *skip_fixed(Cursor *c, const uint8_t *p, Py_ssize_t size) noexcept nogil:
@@ -357,10 +359,13 @@ cdef const uint8_t *skip_struct(Cursor *c, const uint8_t *p, int depth) noexcept
 
 cdef const uint8_t *skip_values(Cursor *c, const uint8_t *p, int wire, Py_ssize_t count, int depth) noexcept nogil:
     """The elements of a list, in which a boolean takes a byte."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i = 0
     if wire <= BYTE:
         return stop_at(c, p, BAD_TYPE) if count and wire == STOP else skip_fixed(c, p, count)
     for i in range(count):
+        if wire == STRUCT and p < c.end and p[0] == STOP and depth < c.max_depth:
+            p += 1  # millions of empty structures are cheap to send, so they are cheap to skip
+            continue
         p = skip_value(c, p, wire, depth)
         if p == NULL:
             break
@@ -454,9 +459,9 @@ cdef int corrupt(Cursor *c, Plan plan, object field, str message) except -1:
 
 cdef object read_value(Cursor *c, Plan plan, FieldPlan *field, Data data, int depth):
     """A value of the declared type, anything but a boolean outside of a list."""
-    cdef uint64_t raw
+    cdef uint64_t raw = 0
     cdef int64_t value
-    cdef Py_ssize_t size
+    cdef Py_ssize_t size = 0
     cdef double number
     cdef int status = DONE
     cdef object result
@@ -500,7 +505,7 @@ cdef object read_value(Cursor *c, Plan plan, FieldPlan *field, Data data, int de
 
 
 cdef object read_elements(Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t count, Data data, int depth):
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i = 0
     cdef list values
     cdef object value
     cdef StructIndex positions
@@ -595,7 +600,7 @@ cdef class StructIndex:
         free(self.offsets)
 
     cdef int build(self, Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t count, Data data, int depth) except -1:
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i = 0
         cdef const uint8_t *p
         self.data = data
         self.plan = <Plan> field.child

@@ -1,0 +1,169 @@
+"""Extensions ride along in any structure, and nobody who does not know them is disturbed."""
+
+from __future__ import annotations
+
+import io
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.extension import append_extension, extensions, walk_extensions
+from pqext.core.footer import read_footer, serialise_footer
+from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
+from pqext.core.source import open_source
+from pqext.core.thrift import decode, encode
+from reference import compact, thrift_package
+
+PAIR = KeyValue(key="k", value="v")
+FORMS: list[Literal["spec", "thrift"]] = ["spec", "thrift"]
+
+
+def appended_by_the_text(thrift: bytes, extension: bytes) -> bytes:
+    """The procedure that the format's text prints."""
+    assert thrift[-1] == 0
+    id, size = compact.write_varint(32767), compact.write_varint(len(extension))
+    return thrift[:-1] + b"\x08" + id + size + extension + b"\x00"
+
+
+@pytest.mark.spec("extension.layout", "extension.append")
+@given(st.binary(max_size=300))
+def test_the_bytes_are_those_of_the_text(payload: bytes) -> None:
+    serialised = encode(PAIR)
+    extended = append_extension(serialised, payload)
+    assert extended == appended_by_the_text(serialised, payload)
+    assert extended.startswith(serialised[:-1] + b"\x08\xff\xff\x01")
+
+
+@pytest.mark.spec("extension.header-forms")
+@pytest.mark.parametrize("form", FORMS)
+def test_both_forms_of_the_header_are_read(form: Literal["spec", "thrift"]) -> None:
+    extended = append_extension(encode(PAIR), b"payload", header=form)
+    pair, end = decode(KeyValue, extended)
+    assert end == len(extended)
+    assert (pair.key, pair.value) == ("k", "v")
+    assert extensions(pair) == b"payload"
+
+
+@pytest.mark.spec("extension.header-forms")
+def test_the_other_form_is_the_one_that_thrift_itself_writes() -> None:
+    id, wire, value = 32767, compact.BINARY, b"payload"
+    written = compact.write_struct([(1, compact.BINARY, b"k"), (id, wire, value)])
+    assert append_extension(encode(KeyValue(key="k")), value, header="thrift") == written
+
+
+@pytest.mark.spec("extension.ignored")
+@pytest.mark.parametrize("form", FORMS)
+def test_readers_that_know_nothing_of_it_read_the_same_fields(form: Literal["spec", "thrift"]) -> None:
+    extended = append_extension(encode(PAIR), b"payload" * 100, header=form)
+    assert thrift_package.same(PAIR, thrift_package.read("KeyValue", extended))
+
+
+@pytest.mark.spec("extension.ignored")
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_with_extensions_in_its_footer_is_read_by_pyarrow(form: Literal["spec", "thrift"]) -> None:
+    table = pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    out = io.BytesIO()
+    pq.write_table(table, out)
+    footer = read_footer(open_source(out.getvalue()))
+    chunk = footer.metadata.row_groups[0].columns[1]
+    assert chunk.meta_data is not None
+    chunk.meta_data, _ = decode(ColumnMetaData, append_extension(encode(chunk.meta_data), b"column", header=form))
+    extended = append_extension(encode(footer.metadata), b"file", header=form)
+    file = out.getvalue()[: footer.offset] + serialise_footer(extended)
+    assert pq.read_table(io.BytesIO(file)) == table
+    found = walk_extensions(read_footer(open_source(file)).metadata)
+    assert list(found) == [("", b"file"), ("row_groups[0].columns[1].meta_data", b"column")]
+
+
+@pytest.mark.spec("extension.kept")
+@given(st.binary(max_size=300), st.sampled_from(FORMS))
+def test_an_extension_is_written_back_as_it_was_read(payload: bytes, form: Literal["spec", "thrift"]) -> None:
+    extended = append_extension(encode(PAIR), payload, header=form)
+    assert encode(decode(KeyValue, extended)[0]) == extended
+
+
+@pytest.mark.spec("extension.any-structure")
+def test_any_structure_takes_an_extension() -> None:
+    for struct in (LogicalType(STRING=StringType()), StringType(), PAIR):
+        extended = append_extension(encode(struct), b"x")
+        again, _ = decode(type(struct), extended)
+        assert list(walk_extensions(again)) == [("", b"x")]
+    assert list(walk_extensions(again, "key_value_metadata[0]")) == [("key_value_metadata[0]", b"x")]
+
+
+@pytest.mark.spec("extension.single")
+@pytest.mark.parametrize("first", FORMS)
+@pytest.mark.parametrize("second", FORMS)
+def test_a_second_extension_is_refused_unless_it_replaces_the_first(
+    first: Literal["spec", "thrift"], second: Literal["spec", "thrift"]
+) -> None:
+    extended = append_extension(encode(PAIR), b"first", header=first)
+    with pytest.raises(ValueError, match="has an extension already"):
+        append_extension(extended, b"second", header=second)
+    assert append_extension(extended, b"second", header=second, replace=True) == append_extension(
+        encode(PAIR), b"second", header=second
+    )
+    assert append_extension(encode(PAIR), b"x", replace=True) == append_extension(encode(PAIR), b"x")
+
+
+@pytest.mark.spec("extension.single")
+def test_of_two_extensions_the_last_counts_and_both_are_replaced() -> None:
+    extended = compact.write_struct(
+        [(1, compact.BINARY, b"k"), (32767, compact.BINARY, b"one"), (-16384, compact.BINARY, b"two")]
+    )
+    pair, _ = decode(KeyValue, extended)
+    assert extensions(pair) == b"two"
+    assert encode(pair) == extended
+    assert append_extension(extended, b"new", replace=True) == append_extension(encode(KeyValue(key="k")), b"new")
+
+
+@pytest.mark.spec("extension.append")
+def test_fields_behind_the_one_that_is_replaced_keep_their_ids() -> None:
+    extended = compact.write_struct(
+        [
+            (-16384, compact.BINARY, b"first"),
+            (-16380, compact.I32, 5),
+            (-16379, compact.TRUE, True),
+            (1, compact.BINARY, b"k"),
+        ]
+    )
+    replaced = append_extension(extended, b"new", replace=True)
+    assert compact.Reader(replaced).struct() == [
+        (-16380, compact.I32, 5),
+        (-16379, compact.TRUE, True),
+        (1, compact.BINARY, b"k"),
+        (-16384, compact.BINARY, b"new"),
+    ]
+
+
+@pytest.mark.spec("extension.layout")
+@pytest.mark.parametrize("wire", [(compact.I64, 5), (compact.STRUCT, []), (compact.LIST, ("list", compact.I32, [1]))])
+def test_the_reserved_field_in_another_type_is_no_extension(wire: tuple[int, object]) -> None:
+    data = compact.write_struct([(1, compact.BINARY, b"k"), (32767, *wire)])
+    pair, _ = decode(KeyValue, data)
+    assert extensions(pair) is None
+    assert encode(pair) == data
+
+
+@pytest.mark.spec("extension.append")
+@pytest.mark.parametrize("serialised", [b"", b"\x18\x01k", b"\x18\x05k\x00"])
+def test_only_a_whole_structure_is_extended(serialised: bytes) -> None:
+    with pytest.raises(CorruptFileError):
+        append_extension(serialised, b"x")
+
+
+@pytest.mark.spec("extension.append")
+def test_bytes_behind_the_structure_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 bytes follow"):
+        append_extension(encode(PAIR) + b"PAR", b"x")
+
+
+def test_a_structure_without_an_extension_has_none() -> None:
+    assert extensions(PAIR) is None
+    empty = FileMetaData(version=1, schema=[], num_rows=0, row_groups=[], key_value_metadata=[PAIR])
+    assert list(walk_extensions(empty)) == []

@@ -1,0 +1,215 @@
+"""The end of a file gives its metadata, or says what is wrong with the file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.extension import walk_extensions
+from pqext.core.footer import read_footer, serialise_footer
+from pqext.core.limits import Limits
+from pqext.core.metadata import FileMetaData
+from pqext.core.source import StreamSource, open_source
+from pqext.core.thrift import decode, encode
+
+TABLE = pa.table(
+    {
+        "number": pa.array([1, 2, None, 4, 5], pa.int32()),
+        "text": ["a", None, "c", "dd", "e"],
+        "list": [[1.5], [], None, [2.5, 3.5], [4.5]],
+        "when": pa.array([0, 1, 2, 3, 4], pa.timestamp("us", tz="UTC")),
+        "price": pa.array([1, 2, 3, 4, None], pa.decimal128(9, 2)),
+    }
+)
+
+
+def written(table: pa.Table, **options: object) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, **options)
+    return out.getvalue()
+
+
+FILE = written(TABLE, row_group_size=2, write_page_index=True)
+LENGTH = int.from_bytes(FILE[-8:-4], "little")
+
+
+def everything(metadata: FileMetaData) -> FileMetaData:
+    """Decode whatever is lazy."""
+    list(walk_extensions(metadata))
+    return metadata
+
+
+def compare_with_pyarrow(ours: FileMetaData, theirs: pq.FileMetaData) -> None:
+    assert (ours.num_rows, len(ours.row_groups)) == (theirs.num_rows, theirs.num_row_groups)
+    assert ours.created_by == (theirs.created_by or None)
+    for group_index, group in enumerate(ours.row_groups):
+        peer_group = theirs.row_group(group_index)
+        assert (group.num_rows, group.total_byte_size) == (peer_group.num_rows, peer_group.total_byte_size)
+        assert len(group.columns) == peer_group.num_columns
+        for column_index, chunk in enumerate(group.columns):
+            peer, mine = peer_group.column(column_index), chunk.meta_data
+            assert mine is not None
+            assert ".".join(mine.path_in_schema) == peer.path_in_schema
+            assert mine.num_values == peer.num_values
+            assert mine.total_compressed_size == peer.total_compressed_size
+            assert mine.total_uncompressed_size == peer.total_uncompressed_size
+            assert mine.data_page_offset == peer.data_page_offset
+            assert mine.dictionary_page_offset == (peer.dictionary_page_offset if peer.has_dictionary_page else None)
+            assert (mine.statistics is not None) >= peer.is_stats_set
+            if peer.is_stats_set and peer.statistics.has_null_count:
+                assert mine.statistics is not None
+                assert mine.statistics.null_count == peer.statistics.null_count
+
+
+def test_a_footer_is_read_with_its_place() -> None:
+    source = open_source(FILE)
+    footer = read_footer(source)
+    assert footer.length == LENGTH
+    assert footer.offset == len(FILE) - 8 - LENGTH
+    assert footer.raw == FILE[footer.offset : -8]
+    assert source.bytes_read == LENGTH + 12
+    compare_with_pyarrow(footer.metadata, pq.read_metadata(io.BytesIO(FILE)))
+
+
+def test_the_end_of_a_stream_is_fetched_with_the_first_read() -> None:
+    class Requests(StreamSource):
+        count = 0
+
+        def _fetch(self, offset: int, length: int) -> memoryview:
+            self.count += 1
+            return super()._fetch(offset, length)
+
+    wide = pa.table({"x" * 90_000: [1], "y": pa.array([b"z" * 300_000])})
+    big = written(wide, compression="none", store_schema=False)
+    for file, tail_bytes, expected in [(FILE, 64 << 10, 1), (FILE, 64, 3), (big, 64 << 10, 3), (big, 200_000, 2)]:
+        source = Requests(io.BytesIO(file))
+        source.tail_bytes, source.merge_gap = tail_bytes, 0
+        assert everything(read_footer(source).metadata) == everything(read_footer(open_source(file)).metadata)
+        assert source.count == expected
+
+
+def test_a_footer_is_written_as_it_was_read() -> None:
+    footer = read_footer(open_source(FILE))
+    assert serialise_footer(footer.metadata) == FILE[footer.offset :]
+    assert serialise_footer(everything(footer.metadata)) == FILE[footer.offset :]
+    assert serialise_footer(bytes(footer.raw)) == FILE[footer.offset :]
+
+
+def test_a_changed_footer_is_read_by_pyarrow() -> None:
+    footer = read_footer(open_source(FILE))
+    footer.metadata.created_by = "changed"
+    footer.metadata.row_groups = footer.metadata.row_groups[:1]
+    footer.metadata.num_rows = 2
+    changed = FILE[: footer.offset] + serialise_footer(footer.metadata)
+    peer = pq.ParquetFile(io.BytesIO(changed))
+    assert peer.metadata.created_by == "changed"
+    assert peer.read() == TABLE.slice(0, 2)
+
+
+@pytest.mark.parametrize(
+    ("file", "message", "offset"),
+    [
+        (b"", "it has 0 bytes", None),
+        (b"PAR1PAR1", "it has 8 bytes", None),
+        (FILE[:-1], "it is truncated or still being written", len(FILE) - 5),
+        (FILE[: len(FILE) // 2], "it is truncated or still being written", len(FILE) // 2 - 4),
+        (b'{"json": "lines"}\n' * 3, "it is not a Parquet file", 50),
+        (b"XXXX" + FILE[4:], "its beginning is damaged or missing", 0),
+        (FILE[4:], "its beginning is damaged or missing", 0),
+        (b"PARE" + FILE[4:], "its beginning is damaged or missing", 0),
+        (b"PAR1\x00\x00\x00\x00PAR1", "a footer of 0 bytes", 4),
+        (b"PAR1\x01\x00\x00\x00PAR1", "a footer of 1 bytes is announced in a file of 12", 4),
+        (b"PAR1\xff\xff\xff\xffPAR1", "a footer of 4294967295 bytes is announced", 4),
+        (b"PAR1\x00\x01\x00\x00\x00PAR1", "a required field is missing", 5),
+    ],
+)
+def test_what_is_not_a_whole_parquet_file_is_refused_with_the_reason(
+    file: bytes, message: str, offset: int | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "file.parquet"
+    path.write_bytes(file)
+    with open_source(path) as source, pytest.raises(CorruptFileError, match=message) as caught:
+        read_footer(source)
+    assert caught.value.path == str(path)
+    assert caught.value.offset == offset
+
+
+def test_an_encrypted_footer_is_not_supported() -> None:
+    with pytest.raises(UnsupportedError, match="the footer is encrypted") as caught:
+        read_footer(open_source(b"PARE" + bytes(100) + b"\x64\x00\x00\x00PARE"))
+    assert caught.value.feature == "encrypted footer"
+
+
+def test_a_footer_beyond_the_limit_is_refused() -> None:
+    with pytest.raises(LimitError, match="footer_bytes=100"):
+        read_footer(open_source(FILE), Limits(footer_bytes=100))
+    assert read_footer(open_source(FILE), Limits(footer_bytes=LENGTH))
+
+
+def damaged() -> Iterator[bytes]:
+    """A small footer with each byte changed in several ways, and cut short at each."""
+    footer = read_footer(open_source(written(TABLE.select(["text", "list"]), store_schema=False))).raw.tobytes()
+    for position, byte in enumerate(footer):
+        yield footer[:position]
+        for changed in {byte ^ 1 << position % 8, 0, 0xFF, byte + 1 & 0xFF} - {byte}:
+            yield footer[:position] + bytes([changed]) + footer[position + 1 :]
+
+
+def test_a_damaged_footer_gives_a_value_or_a_typed_error() -> None:
+    offsets = []
+    read = 0
+    for footer in damaged():
+        try:
+            metadata = everything(read_footer(open_source(b"PAR1" + serialise_footer(footer))).metadata)
+        except ParquetError as error:
+            offsets.append(error.offset)
+        else:
+            again = encode(metadata)
+            assert encode(decode(FileMetaData, again)[0]) == again
+            read += 1
+    assert len(offsets) > 500
+    assert None not in offsets
+    assert read > 0
+
+
+def public_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.parquet*") if path.suffix in (".parquet", ".encrypted"))
+
+
+def test_footers_of_the_public_files_agree_with_pyarrow_and_are_written_back_as_they_were(
+    parquet_testing: Path,
+) -> None:
+    files = [path for path in public_files(parquet_testing) if path.parent.name != "bad_data"]
+    assert len(files) > 100
+    for path in files:
+        if path.suffix == ".encrypted" and path.name != "encrypt_columns_plaintext_footer.parquet.encrypted":
+            with open_source(path) as source, pytest.raises(UnsupportedError):
+                read_footer(source)
+            continue
+        with open_source(path) as source:
+            footer = read_footer(source)
+        signature = 28 if path.suffix == ".encrypted" else 0
+        assert encode(footer.metadata) == footer.raw[: footer.length - signature]
+        again, end = decode(FileMetaData, footer.raw)
+        assert end == footer.length - signature
+        assert encode(everything(again)) == footer.raw[:end]
+        if not signature:
+            compare_with_pyarrow(footer.metadata, pq.read_metadata(path))
+
+
+def test_footers_of_the_public_bad_files_give_a_value_or_a_typed_error(parquet_testing: Path) -> None:
+    refused = {}
+    for path in public_files(parquet_testing / "bad_data"):
+        with open_source(path) as source:
+            try:
+                everything(read_footer(source).metadata)
+            except ParquetError as error:
+                refused[path.name] = (error.path, error.message)
+    bad = parquet_testing / "bad_data" / "ARROW-GH-41317.parquet"
+    assert refused == {bad.name: (str(bad), "ColumnMetaData.encodings: a required field is missing")}

@@ -1,0 +1,234 @@
+"""Byte ranges come out the same from every kind of file, and never from outside of it."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.source import ArrowSource, MemorySource, PathSource, Source, StreamSource, open_source
+
+DATA = bytes(i * 7 % 251 for i in range(300_000))
+
+
+class Dribble(io.RawIOBase):
+    """A raw file that gives a few bytes at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self._inner = io.BytesIO(data)
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._inner.seek(offset, whence)
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._inner.read(min(len(buffer), 1000))
+        buffer[: len(part)] = part
+        return len(part)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made = tmp_path / "file.bin"
+    made.write_bytes(DATA)
+    return made
+
+
+OPENERS: dict[str, Callable[[Path], Any]] = {
+    "path": lambda path: path,
+    "text path": str,
+    "bytes path": os.fsencode,
+    "bytes": lambda path: DATA,
+    "bytearray": lambda path: bytearray(DATA),
+    "memoryview": lambda path: memoryview(DATA),
+    "numpy": lambda path: np.frombuffer(DATA, "<i4"),
+    "arrow buffer": lambda path: pa.py_buffer(DATA),
+    "BytesIO": lambda path: io.BytesIO(DATA),
+    "raw file": lambda path: Dribble(DATA),
+    "arrow reader": lambda path: pa.BufferReader(DATA),
+    "arrow file": lambda path: pyarrow.fs.LocalFileSystem().open_input_file(str(path)),
+    "source": lambda path: PathSource(str(path)),
+}
+
+
+@pytest.fixture(params=OPENERS)
+def source(request: pytest.FixtureRequest, path: Path) -> Iterator[Source]:
+    with open_source(os.fsdecode(path) if request.param == "bytes path" else OPENERS[request.param](path)) as opened:
+        yield opened
+
+
+def test_a_range_holds_its_bytes(source: Source) -> None:
+    assert source.size == len(DATA)
+    for offset, length in [(0, 4), (299_990, 10), (5, 0), (300_000, 0), (100, 200_000), (0, 300_000)]:
+        assert source.read(offset, length) == DATA[offset : offset + length]
+
+
+def test_bytes_are_lent_read_only(source: Source) -> None:
+    view = source.read(10, 20)
+    assert isinstance(view, memoryview)
+    assert (view.readonly, view.format, view.contiguous) == (True, "B", True)
+
+
+def test_bytes_fetched_are_counted(source: Source) -> None:
+    source.read(0, 100)
+    source.read(50, 100)
+    source.read_many([(1000, 10), (200_000, 5), (1010, 10)])
+    assert source.bytes_read == 225
+
+
+@pytest.mark.parametrize(
+    ("offset", "length"), [(-1, 5), (0, -1), (299_999, 2), (300_001, 0), (1 << 63, 1), (5, 1 << 63), (-5, 300_000)]
+)
+def test_a_range_that_leaves_the_file_is_corrupt(source: Source, offset: int, length: int) -> None:
+    with pytest.raises(CorruptFileError, match="truncated or its metadata is damaged") as caught:
+        source.read(offset, length)
+    assert caught.value.offset == offset
+    with pytest.raises(CorruptFileError):
+        source.read_many([(0, 5), (offset, length)])
+    assert source.bytes_read == 0
+
+
+def test_threads_read_at_the_same_time(source: Source) -> None:
+    ranges = [(offset, 3000) for offset in range(0, 290_000, 1000)]
+    with ThreadPoolExecutor(8) as pool:
+        views = list(pool.map(lambda one: source.read(*one), ranges))
+    assert views == [DATA[offset : offset + length] for offset, length in ranges]
+    assert source.bytes_read == 3000 * len(ranges)
+
+
+RANGES = st.lists(
+    st.integers(0, len(DATA)).flatmap(
+        lambda offset: st.tuples(st.just(offset), st.integers(0, min(100_000, len(DATA) - offset)))
+    ),
+    max_size=12,
+)
+
+
+class Counting(MemorySource):
+    """Remembers what was fetched."""
+
+    def __init__(self, data: bytes, merge_gap: int) -> None:
+        super().__init__(data)
+        self.merge_gap = merge_gap
+        self.fetched: list[tuple[int, int]] = []
+
+    def _fetch(self, offset: int, length: int) -> memoryview:
+        self.fetched.append((offset, length))
+        return super()._fetch(offset, length)
+
+
+@given(RANGES, st.sampled_from([0, 100, 70_000]))
+def test_many_ranges_are_those_read_one_by_one(ranges: list[tuple[int, int]], gap: int) -> None:
+    source = Counting(DATA, gap)
+    assert source.read_many(ranges) == [DATA[offset : offset + length] for offset, length in ranges]
+    fetched = sorted(source.fetched)
+    for (offset, length), (following, _) in pairwise(fetched):
+        assert following - (offset + length) > gap
+    wanted = {byte // 64 for offset, length in ranges for byte in range(offset, offset + length, 64)}
+    assert source.bytes_read == sum(length for _, length in fetched)
+    if gap == 0:
+        assert source.bytes_read <= 64 * (len(wanted) + len(ranges)) + 64 * len(ranges)
+
+
+def test_near_ranges_share_one_read_that_is_not_endless(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Counting(DATA, 50)
+    source.read_many([(200, 10), (0, 100), (150, 20), (1000, 5)])
+    assert source.fetched == [(0, 210), (1000, 5)]
+    monkeypatch.setattr("pqext.core.source.MERGED_BYTES", 150)
+    source.fetched.clear()
+    source.read_many([(200, 10), (0, 100), (100, 50), (1000, 500)])
+    assert source.fetched == [(0, 150), (200, 10), (1000, 500)]
+
+
+def test_local_files_and_memory_fetch_no_more_than_they_must(path: Path) -> None:
+    assert PathSource(str(path)).tail_bytes == MemorySource(DATA).tail_bytes == 0
+    with open_source(path) as opened:
+        opened.read_many([(0, 4), (100_000, 8)])
+        assert opened.bytes_read == 12
+
+
+def test_a_source_knows_its_path_when_it_has_one(path: Path) -> None:
+    with open_source(path) as opened:
+        assert opened.path == str(path)
+        with pytest.raises(CorruptFileError) as caught:
+            opened.read(0, 1 << 40)
+        assert caught.value.path == str(path)
+    with path.open("rb") as file:
+        assert open_source(file).path == str(path)
+    assert open_source(DATA).path is None
+
+
+def test_what_the_caller_opened_stays_open(path: Path) -> None:
+    for file in (io.BytesIO(DATA), path.open("rb"), pa.BufferReader(DATA)):
+        with open_source(file) as opened:
+            assert isinstance(opened, (StreamSource, ArrowSource))
+            opened.read(0, 10)
+        assert not file.closed
+        file.close()
+
+
+def test_a_closed_file_cannot_be_read(path: Path) -> None:
+    opened = open_source(path)
+    opened.close()
+    with pytest.raises(ValueError, match="closed"):
+        opened.read(0, 10)
+
+
+def test_a_file_that_shrinks_is_noticed(path: Path) -> None:
+    with open_source(path) as opened:
+        os.truncate(path, 1000)
+        with pytest.raises(CorruptFileError, match="ends after 1000 bytes although it had 300000"):
+            opened.read(900, 200)
+
+
+def test_a_path_is_read_without_positioned_reads_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pread")
+    with open_source(path) as opened:
+        assert opened.read(1000, 5000) == DATA[1000:6000]
+
+
+def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        open_source(tmp_path / "missing")
+    with pytest.raises(IsADirectoryError):
+        open_source(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="not a regular file"):
+        open_source(tmp_path / "pipe")
+    with pytest.raises(TypeError, match="cannot read from int"):
+        open_source(5)
+    with pytest.raises(TypeError, match="binary mode"):
+        open_source(io.StringIO("text"))
+    reader, writer = os.pipe()
+    with open(reader, "rb") as pipe, open(writer, "wb"), pytest.raises(ValueError, match="seekable"):
+        open_source(pipe)
+    with pytest.raises(ValueError, match="open_input_file"):
+        open_source(pa.CompressedInputStream(pa.BufferReader(b""), "gzip"))
+
+
+def test_counting_survives_many_threads() -> None:
+    source = MemorySource(DATA)
+    threads = [threading.Thread(target=lambda: [source.read(0, 1) for _ in range(2000)]) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert source.bytes_read == 16_000
