@@ -78,10 +78,9 @@ def encode_chunk(column: DenseColumn, rows: int, options: WriteOptions) -> Encod
     """Encode one leaf's values for a row group of ``rows`` rows."""
     node = column.shape.node
     leaf_type = node.leaf_type
-    per_leaf = _PerLeaf(options, node.dotted)
-    codec = WRITABLE[per_leaf.compression]
+    codec = WRITABLE[options.compression_of(node.dotted)]
     physical = leaf.to_physical(column.values, leaf_type)
-    values, dictionary_values = _choose(physical, leaf_type.physical, wanted=per_leaf.dictionary)
+    values, dictionary_values = _choose(physical, leaf_type.physical, wanted=options.dictionary_of(node.dotted))
     metadata = ColumnMetaData(
         type=leaf_type.physical,
         encodings=[],
@@ -114,22 +113,6 @@ def encode_chunk(column: DenseColumn, rows: int, options: WriteOptions) -> Encod
         pages += 1
     _describe(metadata, column, values, pages, options)
     return chunk
-
-
-@dataclass(frozen=True)
-class _PerLeaf:
-    options: WriteOptions
-    path: str
-
-    @property
-    def compression(self) -> str:
-        chosen = self.options.compression
-        return chosen if isinstance(chosen, str) else chosen.get(self.path, "snappy")
-
-    @property
-    def dictionary(self) -> bool:
-        chosen = self.options.dictionary
-        return chosen if isinstance(chosen, bool) else chosen.get(self.path, True)
 
 
 def _choose(physical: pa.Array, kind: Type, *, wanted: bool) -> tuple[_Values, pa.Array | None]:

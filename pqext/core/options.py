@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Compression = Literal["uncompressed", "snappy", "zstd"]
+COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +44,31 @@ class WriteOptions:
     shredding: Mapping[str, Any] = field(default_factory=dict)
     geometry: Mapping[str, Any] = field(default_factory=dict)
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("row_group_rows", "page_rows", "page_bytes"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a positive number, not {value!r}")
+        if self.page_version not in (1, 2):
+            raise ValueError(f"page_version must be 1 or 2, not {self.page_version!r}")
+        chosen = self.compression
+        for codec in [chosen] if isinstance(chosen, str) else chosen.values():
+            if codec not in COMPRESSIONS:
+                raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, not {codec!r}")
+
+    def check_leaves(self, paths: Collection[str]) -> None:
+        """Raise ``ValueError`` when a choice for one leaf names none of the dotted ``paths``."""
+        for name in ("compression", "dictionary"):
+            chosen = getattr(self, name)
+            for path in chosen if isinstance(chosen, Mapping) else ():
+                if path not in paths:
+                    raise ValueError(f"{name} names column {path!r}; the columns are {', '.join(paths)}")
+
+    def compression_of(self, path: str) -> Compression:
+        """The codec of the leaf at dotted ``path``."""
+        return self.compression if isinstance(self.compression, str) else self.compression.get(path, "snappy")
+
+    def dictionary_of(self, path: str) -> bool:
+        """May the leaf at dotted ``path`` be dictionary-encoded?"""
+        return self.dictionary if isinstance(self.dictionary, bool) else self.dictionary.get(path, True)

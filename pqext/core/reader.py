@@ -78,18 +78,22 @@ class ColumnChunk:
         return start, meta.total_compressed_size
 
 
+@dataclass(frozen=True)
 class RowGroup:
-    """One row group of an open file."""
+    """One row group of a file: what the footer ``file`` says of it, under ``schema``.
 
-    def __init__(self, file: ParquetFile, index: int) -> None:
-        self._file = file
-        self.index = index
-        """Its place in the file."""
+    ``index`` is its place in the file, ``path`` names the file in errors.
+    """
+
+    file: structures.FileMetaData
+    schema: Schema
+    index: int
+    path: str | None
 
     @cached_property
     def metadata(self) -> structures.RowGroup:
         """The row group's metadata structure."""
-        return self._file.metadata.row_groups[self.index]
+        return self.file.row_groups[self.index]
 
     @property
     def num_rows(self) -> int:
@@ -100,18 +104,18 @@ class RowGroup:
         """The column chunk of a leaf, given as its node or its column index."""
         index = leaf if isinstance(leaf, int) else leaf.leaf_start
         chunks = self.metadata.columns
-        leaves = self._file.schema.leaves
+        leaves = self.schema.leaves
         if len(chunks) != len(leaves):
             raise CorruptFileError(
                 f"a row group has {len(chunks)} column chunks for {len(leaves)} columns",
-                path=self._file.path, row_group=self.index,
+                path=self.path, row_group=self.index,
             )
-        orders = self._file.metadata.column_orders
+        orders = self.file.column_orders
         return ColumnChunk(leaves[index], chunks[index], orders[index] if orders and index < len(orders) else None)
 
     def chunks(self) -> Iterator[ColumnChunk]:
         """All column chunks in column order."""
-        return (self.chunk(index) for index in range(len(self._file.schema.leaves)))
+        return (self.chunk(index) for index in range(len(self.schema.leaves)))
 
 
 class ParquetFile:
@@ -157,7 +161,9 @@ class ParquetFile:
     @cached_property
     def row_groups(self) -> list[RowGroup]:
         """The row groups in file order."""
-        return [RowGroup(self, index) for index in range(len(self.metadata.row_groups))]
+        return [
+            RowGroup(self.metadata, self.schema, index, self.path) for index in range(len(self.metadata.row_groups))
+        ]
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:

@@ -142,6 +142,8 @@ class _Builder:
         self.at += 1
         path = () if is_root else (*parent, element.name)
         place = ".".join(path) or "the root"
+        if not element.name.isascii() and any("\ud800" <= character <= "\udfff" for character in element.name):
+            raise CorruptFileError(f"the name of field {element.name!r} is not UTF-8")
         kind = FieldRepetitionType.REQUIRED if is_root else _repetition(element, place)
         definition += kind != FieldRepetitionType.REQUIRED
         repetition += kind == FieldRepetitionType.REPEATED

@@ -120,6 +120,7 @@ class ParquetWriter:
         self._plan = storage.plan(self.arrow_schema, self.options, sample)
         self._schema = storage.to_schema(self._plan)
         self._shapes = tuple(shape.of(node) for node in self._schema.root.children)
+        self.options.check_leaves([leaf.dotted for leaf in self._schema.leaves])
 
     def _start(self) -> None:
         if not self._sink.offset:

@@ -1,0 +1,160 @@
+"""Damaged and hostile files: the right result or a typed error with its place; no crash, no hang."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.footer import serialise_footer
+from pqext.core.limits import Limits
+from pqext.core.metadata import FileMetaData
+
+TABLE = pa.table(
+    {
+        "i": pa.array([1, None, 3, 3, 5], pa.int32()),
+        "s": ["a", "bb", None, "a", "dddd"],
+        "l": pa.array([[1.5], [], None, [2.5, None], [3.5]], pa.list_(pa.float64())),
+        "b": [True, False, None, True, True],
+    }
+)
+
+
+def written(**options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(TABLE, out, row_group_rows=3, **options)
+    return out.getvalue()
+
+
+def outcome(data: bytes) -> pa.Table | ParquetError:
+    try:
+        with pqext.open(data) as file:
+            return file.read()
+    except ParquetError as error:
+        return error
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_cut_at_any_byte_is_refused(version: int) -> None:
+    data = written(page_version=version)
+    for cut in range(len(data)):
+        assert isinstance(outcome(data[:cut]), CorruptFileError), cut
+
+
+@pytest.mark.parametrize(
+    ("version", "compression", "checksums"),
+    [(1, "uncompressed", False), (2, "uncompressed", True), (1, "snappy", False), (2, "zstd", False)],
+)
+def test_a_flipped_byte_gives_a_table_or_a_typed_error(version: int, compression: str, checksums: bool) -> None:
+    data = written(page_version=version, compression=compression, checksums=checksums)
+    for at in range(len(data)):
+        damaged = bytearray(data)
+        damaged[at] ^= (0xFF, 0x01, 0x80)[at % 3]
+        found = outcome(bytes(damaged))
+        if isinstance(found, pa.Table):
+            found.validate(full=True)
+        else:
+            assert str(found)
+
+
+def test_damage_to_a_page_is_named_with_file_row_group_column_and_offset(tmp_path: Any) -> None:
+    data = bytearray(written(compression="uncompressed"))
+    with pqext.open(bytes(data)) as file:
+        start, length = file.row_groups[1].chunk(1).byte_range
+    data[start + length - 1] ^= 0xFF
+    path = tmp_path / "damaged.parquet"
+    path.write_bytes(data)
+    with pytest.raises(CorruptFileError, match="checksum") as caught, pqext.open(path) as file:
+        file.read()
+    error = caught.value
+    assert (error.path, error.row_group, error.column) == (str(path), 1, "s")
+    assert error.offset is not None
+    assert start <= error.offset < start + length
+    for part in ("damaged.parquet", "row group 1", "column s", "offset"):
+        assert part in str(error)
+
+
+def test_damage_elsewhere_does_not_hinder_the_other_columns() -> None:
+    data = bytearray(written(compression="uncompressed"))
+    with pqext.open(bytes(data)) as file:
+        start, length = file.row_groups[1].chunk(1).byte_range
+    data[start : start + length] = b"\xff" * length
+    with pqext.open(bytes(data)) as file:
+        assert file.read(["i", "l", "b"]).num_rows == 5
+        assert file.read(row_groups=[0]).num_rows == 3
+
+
+def edited(edit: Callable[[FileMetaData], None]) -> bytes:
+    data = written()
+    with pqext.open(data) as file:
+        metadata = file.metadata
+        metadata.row_groups = list(metadata.row_groups)
+        for group in metadata.row_groups:
+            group.columns = list(group.columns)
+        edit(metadata)
+        return data[: file.footer.offset] + serialise_footer(metadata)
+
+
+def first_chunk(metadata: FileMetaData) -> Any:
+    return metadata.row_groups[0].columns[0].meta_data
+
+
+LIES: dict[str, Callable[[FileMetaData], None]] = {
+    "a chunk before the file": lambda m: setattr(first_chunk(m), "data_page_offset", -100),
+    "a chunk behind the file": lambda m: setattr(first_chunk(m), "data_page_offset", 1 << 40),
+    "a chunk of negative size": lambda m: setattr(first_chunk(m), "total_compressed_size", -1),
+    "a chunk larger than the file": lambda m: setattr(first_chunk(m), "total_compressed_size", 1 << 50),
+    "more values than pages": lambda m: setattr(first_chunk(m), "num_values", 1 << 60),
+    "fewer values than pages": lambda m: setattr(first_chunk(m), "num_values", 1),
+    "negative values": lambda m: setattr(first_chunk(m), "num_values", -1),
+    "more rows than values": lambda m: setattr(m.row_groups[0], "num_rows", 1 << 60),
+    "negative rows": lambda m: setattr(m.row_groups[0], "num_rows", -5),
+    "a column too few": lambda m: m.row_groups[0].columns.pop(),
+    "no chunks": lambda m: m.row_groups[0].columns.clear(),
+    "the wrong codec": lambda m: setattr(first_chunk(m), "codec", 6),
+    "an unknown codec": lambda m: setattr(first_chunk(m), "codec", 99),
+    "another physical type": lambda m: setattr(m.schema[1], "type", 5),
+    "an integer as strings": lambda m: setattr(m.schema[1], "type", 6),
+    "an optional column as required": lambda m: setattr(m.schema[1], "repetition_type", 0),
+    "a flat column as repeated": lambda m: setattr(m.schema[1], "repetition_type", 2),
+    "no schema": lambda m: m.schema.clear(),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_footer_that_lies_is_refused_in_bounded_time_and_memory(lie: str) -> None:
+    found = outcome(edited(LIES[lie]))
+    if isinstance(found, pa.Table):
+        # What is not needed to find the pages is not believed either.
+        assert lie in ("a chunk behind the file", "more values than pages")
+        assert found.equals(TABLE.cast(found.schema))
+
+
+def test_a_page_of_more_values_than_the_limit_is_refused() -> None:
+    with pytest.raises(LimitError, match="page_values=2"):
+        pqext.open(written(), limits=Limits(page_values=2)).read()
+    with pytest.raises(LimitError, match="page_bytes=3"):
+        pqext.open(written(compression="uncompressed"), limits=Limits(page_bytes=3)).read()
+
+
+def test_checksums_are_verified_unless_switched_off() -> None:
+    data = bytearray(written(compression="uncompressed", dictionary=False))
+    with pqext.open(bytes(data)) as file:
+        start, length = file.row_groups[0].chunk(2).byte_range
+    data[start + length - 1] ^= 0x80
+    with pytest.raises(CorruptFileError, match="checksum"):
+        pqext.open(bytes(data)).read()
+    table = pqext.open(bytes(data), pqext.ReadOptions(checksums=False)).read()
+    assert any(value is None or math.copysign(1, value) == -1 for row in table["l"].to_pylist() for value in row or [])
+
+
+def test_text_that_is_not_utf8_is_refused_by_column() -> None:
+    data = written(compression="uncompressed", checksums=False)
+    with pytest.raises(CorruptFileError, match=r"not UTF-8.*column s"):
+        pqext.open(data.replace(b"dddd", b"d\xffdd")).read()

@@ -1,0 +1,133 @@
+"""Taking nested arrays apart and putting them together, against record shredding value by value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import dremel
+
+from pqext.core import shape, storage
+from pqext.core.assemble import assemble
+from pqext.core.column import LeafColumn
+from pqext.core.disassemble import DenseColumn, disassemble
+from pqext.core.errors import CorruptFileError
+from pqext.core.options import ReadOptions, WriteOptions
+from pqext.core.shape import LeafShape
+
+
+def arrow_type(kind: dremel.Type) -> pa.DataType:
+    tag = kind[1]
+    if tag[0] == "leaf":
+        return pa.int64()
+    if tag[0] == "list":
+        return pa.list_(pa.field("element", arrow_type(tag[1]), tag[1][0]))
+    return pa.struct([pa.field(name, arrow_type(child), child[0]) for name, child in tag[1].items()])
+
+
+def types(depth: int = 4) -> st.SearchStrategy[dremel.Type]:
+    tags: st.SearchStrategy[Any] = st.just(("leaf",))
+    if depth:
+        inner = types(depth - 1)
+        tags = st.one_of(
+            tags,
+            st.tuples(st.just("list"), inner),
+            st.tuples(st.just("struct"), st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=3)),
+        )
+    return st.tuples(st.booleans(), tags)
+
+
+def values(kind: dremel.Type) -> st.SearchStrategy[Any]:
+    nullable, tag = kind
+    if tag[0] == "leaf":
+        some: st.SearchStrategy[Any] = st.integers(0, 99)
+    elif tag[0] == "list":
+        some = st.lists(values(tag[1]), max_size=3)
+    else:
+        some = st.fixed_dictionaries({name: values(child) for name, child in tag[1].items()})
+    return st.one_of(st.none(), some) if nullable else some
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> tuple[dremel.Type, list[Any]]:
+    kind = draw(types())
+    return kind, draw(st.lists(values(kind), max_size=8))
+
+
+def taken_apart(kind: dremel.Type, rows: list[Any]) -> tuple[pa.Array, shape.Shape, list[DenseColumn]]:
+    field = pa.field("c", arrow_type(kind), kind[0])
+    # A slice, so that every array has an offset.
+    array = pa.array([*rows[:1], *rows], field.type).slice(len(rows[:1]))
+    (stored,) = storage.plan(pa.schema([field]), WriteOptions())
+    top = shape.of(storage.to_schema([stored]).root.children[0])
+    return array, top, list(disassemble(top, array))
+
+
+def levels(level: int | np.ndarray[Any, Any], entries: int) -> list[int]:
+    return [level] * entries if isinstance(level, int) else level.tolist()
+
+
+@given(columns())
+def test_levels_and_values_are_those_of_record_shredding(case: tuple[dremel.Type, list[Any]]) -> None:
+    kind, rows = case
+    _, _, leaves = taken_apart(kind, rows)
+    expected = dremel.shred(kind, rows)
+    for column, path in zip(leaves, dremel.leaf_paths(kind), strict=True):
+        assert levels(column.repetition, column.entries) == [entry[0] for entry in expected[path]]
+        assert levels(column.definition, column.entries) == [entry[1] for entry in expected[path]]
+        assert column.values.to_pylist() == [entry[2] for entry in expected[path] if entry[2] is not None]
+
+
+def from_entries(leaf: LeafShape, entries: list[dremel.Entry]) -> LeafColumn:
+    node = leaf.node
+    slots = [value for _, level, value in entries if level >= leaf.slot_level]
+    return LeafColumn(
+        np.array([entry[0] for entry in entries], np.int16) if node.max_repetition_level else None,
+        np.array([entry[1] for entry in entries], np.int16),
+        pa.array(slots, pa.int64()),
+    )
+
+
+@given(columns())
+def test_arrays_are_put_together_from_the_entries_of_record_shredding(case: tuple[dremel.Type, list[Any]]) -> None:
+    kind, rows = case
+    array, top, _ = taken_apart(kind, rows)
+    expected = dremel.shred(kind, rows)
+    leaves = {
+        leaf.node.leaf_start: from_entries(leaf, expected[path])
+        for leaf, path in zip(top.leaves(), dremel.leaf_paths(kind), strict=True)
+    }
+    built = assemble(top, leaves, ReadOptions())
+    built.validate(full=True)
+    assert built.to_pylist() == array.to_pylist()
+
+
+def test_columns_of_one_struct_that_disagree_are_refused() -> None:
+    kind = (True, ("struct", {"a": (True, ("leaf",)), "b": (True, ("leaf",))}))
+    _, top, _ = taken_apart(kind, [])
+    first, second = top.leaves()
+    leaves = {0: from_entries(first, [(0, 2, 5)]), 1: from_entries(second, [(0, 2, 5), (0, 2, 6)])}
+    with pytest.raises(CorruptFileError, match="disagree"):
+        assemble(top, leaves, ReadOptions())
+
+
+def test_an_element_before_any_list_is_refused() -> None:
+    _, top, _ = taken_apart((True, ("list", (True, ("leaf",)))), [])
+    (leaf,) = top.leaves()
+    with pytest.raises(CorruptFileError, match="before any list"):
+        assemble(top, {0: from_entries(leaf, [(1, 3, 5)])}, ReadOptions())
+
+
+def test_a_null_in_a_field_that_is_not_nullable_is_refused_with_its_name() -> None:
+    field = pa.field("c", pa.struct([pa.field("x", pa.int64(), False)]), True)
+    (stored,) = storage.plan(pa.schema([field]), WriteOptions())
+    top = shape.of(storage.to_schema([stored]).root.children[0])
+    hidden = pa.StructArray.from_arrays([pa.array([1, None])], fields=list(field.type), mask=pa.array([False, True]))
+    assert [column.values.to_pylist() for column in disassemble(top, hidden)] == [[1]]
+    shown = pa.StructArray.from_arrays([pa.array([1, None])], fields=list(field.type))
+    with pytest.raises(ValueError, match=r"c\.x"):
+        list(disassemble(top, shown))

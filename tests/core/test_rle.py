@@ -1,0 +1,99 @@
+"""The run-length and bit-packing hybrid against its bit-by-bit twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import hybrid
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.kernels import rle
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[int, list[int]]:
+    """A bit width and values in which repeats and changes both occur."""
+    width = draw(st.integers(0, 31))
+    highest = (1 << width) - 1
+    parts = draw(st.lists(st.tuples(st.integers(0, highest), st.integers(1, 20)), max_size=30))
+    return width, [value for value, length in parts for _ in range(length)]
+
+
+def decode(data: bytes, width: int, count: int, limit: int | None = None, dtype: type = np.int32) -> list[int]:
+    out = np.zeros(count, dtype)
+    rle.decode_into(data, width, limit if limit is not None else 1 << width, out)
+    return out.tolist()
+
+
+@given(runs())
+def test_what_is_encoded_decodes_by_the_twin_and_by_the_kernel(case: tuple[int, list[int]]) -> None:
+    width, values = case
+    encoded = rle.encode(np.array(values, np.int32), width)
+    assert hybrid.decode(encoded, width, len(values)) == values
+    assert decode(encoded, width, len(values)) == values
+
+
+@given(runs(), st.booleans())
+def test_foreign_runs_decode_to_their_values(case: tuple[int, list[int]], packed: bool) -> None:
+    width, values = case
+    data = hybrid.encode_packed(values, width) if packed else hybrid.encode_runs([(v, 1) for v in values], width)
+    assert decode(data, width, len(values)) == values
+
+
+def test_a_last_group_without_its_padding_still_decodes() -> None:
+    data = hybrid.encode_packed([1, 2, 3], 3)
+    assert decode(data[:-1], 3, 3) == [1, 2, 3]
+
+
+def test_repeated_values_become_runs() -> None:
+    assert rle.encode(np.full(1000, 5, np.int32), 3) == hybrid.encode_runs([(5, 1000)], 3)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32])
+def test_each_width_of_output_holds_the_values(dtype: type) -> None:
+    values = np.arange(100).astype(dtype)
+    assert decode(rle.encode(values, 7), 7, 100, dtype=dtype) == list(range(100))
+
+
+@given(runs(), st.data())
+def test_truncated_data_is_refused(case: tuple[int, list[int]], data: st.DataObject) -> None:
+    width, values = case
+    encoded = rle.encode(np.array(values, np.int32), width)
+    cut = data.draw(st.integers(0, max(len(encoded) - 1, 0)))
+    try:
+        decoded = decode(encoded[:cut], width, len(values))
+    except CorruptFileError:
+        return
+    assert decoded == values  # only padding was cut
+
+
+@given(st.binary(max_size=60), st.integers(0, 32), st.integers(0, 300), st.integers(1, 2**32 - 1))
+def test_any_bytes_decode_below_the_limit_or_are_refused(data: bytes, width: int, count: int, limit: int) -> None:
+    out = np.zeros(count, np.int32)
+    try:
+        rle.decode_into(data, width, limit, out)
+    except CorruptFileError:
+        return
+    assert (out.view(np.uint32) < limit).all()
+
+
+def test_a_value_above_the_limit_is_refused_in_either_kind_of_run() -> None:
+    for data in (hybrid.encode_packed([0, 3, 1], 2), hybrid.encode_runs([(3, 10)], 2)):
+        with pytest.raises(CorruptFileError, match="outside the range"):
+            decode(data, 2, 3, limit=3)
+
+
+def test_a_run_of_length_zero_is_refused_instead_of_looping() -> None:
+    with pytest.raises(CorruptFileError, match="length zero"):
+        decode(b"\0" * 100, 1, 8)
+
+
+def test_a_run_header_beyond_32_bits_is_refused() -> None:
+    with pytest.raises(CorruptFileError, match="32 bits"):
+        decode(b"\xff\xff\xff\xff\xff\x01\0", 1, 8)
+
+
+def test_a_run_longer_than_the_page_fills_only_the_page() -> None:
+    assert decode(hybrid.encode_runs([(1, (1 << 31) - 1)], 1), 1, 5) == [1] * 5

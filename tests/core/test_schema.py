@@ -1,0 +1,216 @@
+"""The schema tree and its levels, the backward-compatibility rules of lists, and schemas that are no tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from core import tables
+
+import pqext
+from pqext.core import logical, schema, shape
+from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
+from pqext.core.limits import Limits
+from pqext.core.metadata import (
+    ConvertedType,
+    FieldRepetitionType,
+    ListType,
+    LogicalType,
+    SchemaElement,
+    Type,
+)
+from pqext.core.options import ReadOptions, WriteOptions
+from pqext.core.storage import plan, to_schema
+
+REQUIRED, OPTIONAL, REPEATED = FieldRepetitionType
+
+
+def group(name: str, repetition: FieldRepetitionType, children: int, **more: Any) -> SchemaElement:
+    return SchemaElement(name=name, repetition_type=repetition, num_children=children, **more)
+
+
+def leaf(name: str, repetition: FieldRepetitionType, kind: Type = Type.INT32, **more: Any) -> SchemaElement:
+    return SchemaElement(name=name, repetition_type=repetition, type=kind, **more)
+
+
+def tree(*elements: SchemaElement, roots: int = 1) -> schema.Schema:
+    return schema.from_elements([SchemaElement(name="schema", num_children=roots), *elements])
+
+
+def field(*elements: SchemaElement) -> pa.Field:
+    (top,) = (shape.of(node) for node in tree(*elements).root.children)
+    return top.field(ReadOptions())
+
+
+def test_levels_count_the_optional_and_repeated_fields_of_the_path() -> None:
+    found = tree(
+        group("a", OPTIONAL, 2), leaf("x", REQUIRED), group("b", REPEATED, 1), leaf("y", OPTIONAL), leaf("c", REQUIRED),
+        roots=2,
+    )
+    assert [(n.dotted, n.max_definition_level, n.max_repetition_level) for n in found.leaves] == [
+        ("a.x", 1, 0), ("a.b.y", 3, 1), ("c", 0, 0),
+    ]
+    assert found.find("a.b.y") is found.leaves[1]
+    assert found.find(("a", "x")) is found.leaves[0]
+    assert found.find("a.nope.y") is None
+    a = found.find("a")
+    assert a is not None
+    assert (a.leaf_start, a.leaf_stop) == (0, 2)
+
+
+LIST = {"logicalType": LogicalType(LIST=ListType())}
+
+
+@pytest.mark.parametrize(
+    ("elements", "expected"),
+    [
+        pytest.param(
+            [group("l", OPTIONAL, 1, **LIST), leaf("element", REPEATED)],
+            pa.field("l", pa.list_(pa.field("element", pa.int32(), False))),
+            id="rule 1: a repeated leaf is the element",
+        ),
+        pytest.param(
+            [group("l", OPTIONAL, 1, **LIST), group("element", REPEATED, 2), leaf("a", REQUIRED), leaf("b", OPTIONAL)],
+            pa.field(
+                "l",
+                pa.list_(
+                    pa.field("element", pa.struct([pa.field("a", pa.int32(), False), pa.field("b", pa.int32())]), False)
+                ),
+            ),
+            id="rule 2: a repeated group of several fields is the element",
+        ),
+        pytest.param(
+            [group("l", OPTIONAL, 1, **LIST), group("element", REPEATED, 1), leaf("a", REPEATED)],
+            pa.field(
+                "l",
+                pa.list_(
+                    pa.field(
+                        "element",
+                        pa.struct([pa.field("a", pa.list_(pa.field("a", pa.int32(), False)), False)]),
+                        False,
+                    )
+                ),
+            ),
+            id="rule 3: a repeated group of one repeated field is the element",
+        ),
+        pytest.param(
+            [group("l", OPTIONAL, 1, **LIST), group("array", REPEATED, 1), leaf("a", REQUIRED)],
+            pa.field("l", pa.list_(pa.field("array", pa.struct([pa.field("a", pa.int32(), False)]), False))),
+            id="rule 4: a repeated group called array is the element",
+        ),
+        pytest.param(
+            [group("l", OPTIONAL, 1, **LIST), group("l_tuple", REPEATED, 1), leaf("a", REQUIRED)],
+            pa.field("l", pa.list_(pa.field("l_tuple", pa.struct([pa.field("a", pa.int32(), False)]), False))),
+            id="rule 4: a repeated group called after the list is the element",
+        ),
+        pytest.param(
+            [group("l", OPTIONAL, 1, converted_type=ConvertedType.LIST), group("x", REPEATED, 1), leaf("a", OPTIONAL)],
+            pa.field("l", pa.list_(pa.field("a", pa.int32()))),
+            id="rule 5: otherwise the one field of the group is the element, whatever the names",
+        ),
+        pytest.param(
+            [group("l", OPTIONAL, 1, **LIST), group("array", REPEATED, 1, **LIST), leaf("array", REPEATED)],
+            pa.field(
+                "l",
+                pa.list_(pa.field("array", pa.list_(pa.field("array", pa.int32(), False)), False)),
+            ),
+            id="a list of lists, both of two levels",
+        ),
+        pytest.param(
+            [leaf("l", REPEATED)],
+            pa.field("l", pa.list_(pa.field("l", pa.int32(), False)), False),
+            id="a repeated field without annotation is a required list",
+        ),
+        pytest.param(
+            [
+                group("m", OPTIONAL, 1, converted_type=ConvertedType.MAP_KEY_VALUE), group("map", REPEATED, 2),
+                leaf("str", REQUIRED), leaf("num", OPTIONAL),
+            ],
+            pa.field("m", pa.map_(pa.field("str", pa.int32(), False), pa.field("num", pa.int32()))),
+            id="MAP_KEY_VALUE in place of MAP, with keys and values by position",
+        ),
+    ],
+)
+def test_lists_and_maps_of_every_age_are_understood(elements: list[SchemaElement], expected: pa.Field) -> None:
+    found = field(*elements)
+    assert found == expected
+    if pa.types.is_list(found.type):
+        assert found.type.value_field == expected.type.value_field
+
+
+@pytest.mark.parametrize(
+    ("elements", "message"),
+    [
+        ([], "fewer children"),
+        ([leaf("a", REQUIRED), leaf("b", REQUIRED)], "belong to no group"),
+        ([group("a", REQUIRED, 5), leaf("b", REQUIRED)], "fewer children"),
+        ([group("a", REQUIRED, 0)], "neither a type nor children"),
+        ([group("a", REQUIRED, -3)], "neither a type nor children"),
+        ([SchemaElement(name="a", type=Type.INT32)], "repetition type"),
+        ([SchemaElement(name="a", type=Type.INT32, repetition_type=9)], "repetition type"),
+        ([leaf("a", REQUIRED, Type.FIXED_LEN_BYTE_ARRAY)], "FIXED_LEN_BYTE_ARRAY of length None"),
+        ([leaf("a", REQUIRED, Type.FIXED_LEN_BYTE_ARRAY, type_length=-1)], "length -1"),
+    ],
+)
+def test_a_list_of_elements_that_is_no_tree_is_refused(elements: list[SchemaElement], message: str) -> None:
+    with pytest.raises(CorruptFileError, match=message):
+        tree(*elements)
+
+
+def test_an_unknown_physical_type_is_unsupported() -> None:
+    with pytest.raises(UnsupportedError, match="physical type 77"):
+        tree(SchemaElement(name="a", type=77, repetition_type=REQUIRED))
+
+
+def test_a_schema_deeper_than_the_limit_is_refused() -> None:
+    elements = [SchemaElement(name="schema", num_children=1)]
+    elements += [group("g", OPTIONAL, 1) for _ in range(300)] + [leaf("x", REQUIRED)]
+    with pytest.raises(LimitError, match="schema_depth=256"):
+        schema.from_elements(elements)
+    assert schema.from_elements(elements, Limits(schema_depth=400)).leaves[0].max_definition_level == 300
+
+
+def test_pyarrow_sees_the_logical_and_converted_types_that_its_own_writer_leaves(tmp_path: Any) -> None:
+    table = tables.fixed()
+    ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
+    pqext.write_table(table, ours)
+    pq.write_table(table, theirs, store_schema=False, version="2.6", store_decimal_as_integer=True)
+    found, expected = pq.ParquetFile(ours).schema, pq.ParquetFile(theirs).schema
+    for index in range(len(expected)):
+        mine, their = found.column(index), expected.column(index)
+        for attribute in ("path", "physical_type", "converted_type", "max_definition_level", "max_repetition_level"):
+            assert getattr(mine, attribute) == getattr(their, attribute), mine.path
+        assert str(mine.logical_type) == str(their.logical_type), mine.path
+
+
+@pytest.mark.parametrize("converted", [c for c in ConvertedType if c.name not in ("MAP_KEY_VALUE", "INTERVAL")])
+def test_a_converted_type_alone_means_its_logical_type(converted: ConvertedType) -> None:
+    element = SchemaElement(name="a", converted_type=converted, precision=5, scale=2)
+    found = logical.from_element(element)
+    if converted.name in ("ENUM", "JSON", "BSON"):
+        assert found is None
+    else:
+        assert logical.converted_type(found) == converted
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (pa.struct([]), "struct without fields"),
+        (pa.duration("s"), "duration"),
+        (pa.list_(pa.month_day_nano_interval()), "interval"),
+        (pa.decimal128(5, -2), "decimal"),
+        (pa.decimal256(60, 2), "decimal256"),
+    ],
+)
+def test_types_that_cannot_be_written_are_refused_by_name(kind: pa.DataType, message: str) -> None:
+    with pytest.raises(TypeError, match=f"'col.*{message}"):
+        plan(pa.schema([pa.field("col", kind)]), WriteOptions())
+
+
+def test_field_ids_are_kept() -> None:
+    kind = pa.field("a", pa.int32(), metadata={"PARQUET:field_id": "17"})
+    (node,) = to_schema(plan(pa.schema([kind]), WriteOptions())).root.children
+    assert node.field_id == 17

@@ -1,0 +1,174 @@
+"""Statistics: others see the bounds we write, and we trust no more of theirs than is sound."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from core import tables
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pqext
+from pqext.core import statistics
+from pqext.core.logical import LeafType
+from pqext.core.metadata import ColumnOrder, GeometryType, LogicalType, Statistics, Type, TypeDefinedOrder
+from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, may_match
+
+ORDERED = ColumnOrder(TYPE_ORDER=TypeDefinedOrder())
+
+
+def chunk(array: pa.Array, **options: Any) -> tuple[Bounds, Any, bytes]:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"c": array}), out, **options)
+    data = out.getvalue()
+    bounds = pqext.open(data).row_groups[0].chunk(0).bounds()
+    return bounds, pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).statistics, data
+
+
+@pytest.mark.parametrize("name", sorted(tables.LEAVES))
+def test_pyarrow_sees_the_minimum_maximum_and_nulls_of_each_type(name: str) -> None:
+    column = tables.fixed()[name].combine_chunks()
+    _, theirs, _ = chunk(column)
+    assert theirs.null_count == column.null_count
+    if name in ("string", "binary"):
+        return  # longer than the bounds kept: see below
+    expected = pc.min_max(column)
+    values = [pa.array([value], column.type)[0].as_py() for value in (theirs.min, theirs.max)]
+    assert values == [expected["min"].as_py(), expected["max"].as_py()]
+
+
+def test_nan_is_left_out_of_the_bounds_and_counted() -> None:
+    bounds, theirs, _ = chunk(pa.array([1.0, math.nan, -3.0, None]))
+    assert (bounds.minimum, bounds.maximum, bounds.has_nan, bounds.null_count) == (-3.0, 1.0, True, 1)
+    assert (theirs.min, theirs.max) == (-3.0, 1.0)
+
+
+def test_a_column_of_nan_has_no_bounds() -> None:
+    bounds, _, _ = chunk(pa.array([math.nan, math.nan]))
+    assert (bounds.minimum, bounds.maximum, bounds.has_nan) == (None, None, True)
+
+
+def test_a_zero_bound_takes_the_sign_that_widens_it() -> None:
+    _, theirs, _ = chunk(pa.array([0.0, -0.0]))
+    assert math.copysign(1, theirs.min) == -1
+    assert math.copysign(1, theirs.max) == 1
+
+
+@given(st.lists(st.text(min_size=60, max_size=75), min_size=1, max_size=5))
+def test_long_strings_lie_within_their_shortened_bounds(values: list[str]) -> None:
+    try:
+        raw = [value.encode() for value in values]
+    except UnicodeEncodeError:
+        return
+    bounds, _, _ = chunk(pa.array(values))
+    assert bounds.minimum is not None
+    assert bounds.maximum is not None
+    assert bounds.minimum <= min(raw)
+    assert bounds.maximum >= max(raw)
+    assert bounds.minimum.decode()
+    assert bounds.maximum.decode()
+
+
+def test_a_maximum_that_cannot_be_raised_is_kept_whole() -> None:
+    bounds, _, _ = chunk(pa.array([b"\xff" * 100]))
+    assert bounds.maximum == b"\xff" * 100
+    text = "\U0010ffff" * 20
+    assert chunk(pa.array([text]))[0].maximum == text.encode()
+
+
+def test_shortened_bounds_say_that_they_are_not_exact() -> None:
+    _, _, data = chunk(pa.array(["a" * 100, "b"]))
+    written = pqext.open(data).row_groups[0].chunk(0).metadata.statistics
+    assert written.is_min_value_exact is False
+    assert written.is_max_value_exact is True
+
+
+def test_types_without_an_order_are_written_and_read_without_bounds() -> None:
+    leaf = LeafType(Type.BYTE_ARRAY, logical=LogicalType(GEOMETRY=GeometryType()))
+    assert statistics.of_values(leaf, pa.array([b"a", b"b"]), 0) == Statistics(null_count=0)
+    found = statistics.to_bounds(leaf, Statistics(min_value=b"a", max_value=b"b", null_count=0), 2, ORDERED)
+    assert (found.minimum, found.maximum) == (None, None)
+
+
+def test_without_a_column_order_bounds_mean_nothing() -> None:
+    stats = Statistics(min_value=b"\1\0\0\0", max_value=b"\2\0\0\0", null_count=0)
+    assert statistics.to_bounds(LeafType(Type.INT32), stats, 2, None).minimum is None
+    assert statistics.to_bounds(LeafType(Type.INT32), stats, 2, ORDERED).minimum == 1
+
+
+def test_the_deprecated_fields_are_trusted_for_signed_types_only() -> None:
+    old = Statistics(min=b"\1\0\0\0", max=b"\2\0\0\0")
+    assert statistics.to_bounds(LeafType(Type.INT32), old, 2, None).maximum == 2
+    assert statistics.to_bounds(LeafType(Type.BYTE_ARRAY), Statistics(min=b"a", max=b"b"), 2, None).maximum is None
+
+
+@pytest.mark.parametrize(
+    "stats",
+    [
+        Statistics(min_value=b"\1\0\0", max_value=b"\2"),
+        Statistics(min_value=b"\5\0\0\0", max_value=b"\2\0\0\0"),
+        Statistics(null_count=-1),
+        Statistics(null_count=3),
+    ],
+)
+def test_statistics_that_make_no_sense_are_unknown(stats: Statistics) -> None:
+    found = statistics.to_bounds(LeafType(Type.INT32), stats, 2, ORDERED)
+    assert found == Bounds(num_values=2)
+
+
+VALUES = st.one_of(st.integers(-5, 5), st.sampled_from([-0.0, 0.5, math.inf, math.nan]))
+QUESTIONS = st.one_of(
+    st.builds(Comparison, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), VALUES),
+    st.builds(IsIn, st.lists(VALUES, max_size=3).map(tuple)),
+    st.just(IsNull()),
+    st.just(IsNotNull()),
+)
+
+
+def answers(question: Any, value: Any) -> bool:
+    if isinstance(question, IsNull | IsNotNull):
+        return (value is None) == isinstance(question, IsNull)
+    if value is None:
+        return False
+    if isinstance(question, IsIn):
+        return value in question.values
+    return {
+        "==": value == question.value,
+        "!=": value != question.value,
+        "<": value < question.value,
+        "<=": value <= question.value,
+        ">": value > question.value,
+        ">=": value >= question.value,
+    }[question.operator]
+
+
+@given(st.lists(st.one_of(st.none(), VALUES), max_size=5), QUESTIONS, st.booleans(), st.integers(0, 2))
+def test_no_value_that_matches_is_ever_ruled_out(values: list[Any], question: Any, nulls: bool, slack: int) -> None:
+    numbers = [value for value in values if value is not None and value == value]
+    bounds = Bounds(
+        minimum=min(numbers) - slack if numbers else None,
+        maximum=max(numbers) + slack if numbers else None,
+        null_count=values.count(None) if nulls else None,
+        num_values=len(values),
+        has_nan=any(value is not None and value != value for value in values),
+    )
+    if any(answers(question, value) for value in values):
+        assert may_match(question, bounds)
+
+
+def test_what_lies_outside_the_bounds_is_ruled_out() -> None:
+    bounds = Bounds(minimum=3, maximum=7, null_count=0, num_values=4)
+    for question in (
+        Comparison("==", 2), Comparison("==", 8), Comparison("<", 3), Comparison("<=", 2.5), Comparison(">", 7),
+        Comparison(">=", 7.5), IsIn((1, 9)), IsIn(()), IsNull(),
+    ):
+        assert not may_match(question, bounds), question
+    assert not may_match(Comparison("!=", 3), Bounds(minimum=3, maximum=3, null_count=0, num_values=4))
+    assert not may_match(IsNotNull(), Bounds(null_count=4, num_values=4))
+    assert may_match(Comparison("==", "text"), bounds), "values that do not compare are left to the reader"

@@ -1,0 +1,126 @@
+"""The writer: a file appears whole or not at all, and bad arguments are named."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+
+TABLE = pa.table({"a": list(range(100)), "s": [str(i) for i in range(100)]})
+
+
+def test_a_path_appears_only_when_the_file_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    with pqext.ParquetWriter(path, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+        assert not path.exists()
+        assert all(name.startswith(".") for name in os.listdir(tmp_path))
+    assert os.listdir(tmp_path) == ["t.parquet"]
+    assert pq.read_table(path).equals(TABLE)
+
+
+def test_an_error_leaves_what_was_there_before(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    path.write_bytes(b"old")
+    with pytest.raises(RuntimeError), pqext.ParquetWriter(path, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+        raise RuntimeError
+    assert os.listdir(tmp_path) == ["t.parquet"]
+    assert path.read_bytes() == b"old"
+
+
+def test_a_value_that_cannot_be_stored_leaves_nothing(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    table = pa.table([pa.array([1, None])], schema=schema)
+    with pytest.raises(ValueError, match="'a' is not nullable"):
+        pqext.write_table(table, tmp_path / "t.parquet")
+    assert os.listdir(tmp_path) == []
+
+
+def test_new_files_have_the_permissions_of_the_umask(tmp_path: Path) -> None:
+    pqext.write_table(TABLE, tmp_path / "t.parquet")
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "t.parquet").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_row_groups_have_the_rows_asked_for_however_the_tables_come() -> None:
+    out = io.BytesIO()
+    with pqext.ParquetWriter(out, TABLE.schema, row_group_rows=30) as writer:
+        writer.write_table(TABLE.slice(0, 7))
+        writer.write_table(TABLE.slice(7, 80))
+        for batch in TABLE.slice(87).to_batches():
+            writer.write_batch(batch)
+    file = pqext.open(out.getvalue())
+    assert [group.num_rows for group in file.row_groups] == [30, 30, 30, 10]
+    assert file.read().equals(TABLE.cast(file.arrow_schema))
+
+
+def test_a_table_of_other_columns_or_types_is_refused_by_name() -> None:
+    writer = pqext.ParquetWriter(io.BytesIO(), TABLE.schema)
+    with pytest.raises(ValueError, match=r"missing \['s'\], unexpected \['x'\]"):
+        writer.write_table(TABLE.rename_columns(["a", "x"]))
+    with pytest.raises(ValueError, match="'a' has type double"):
+        writer.write_table(TABLE.set_column(0, "a", pa.array([1.0] * 100)))
+    writer.close()
+    with pytest.raises(ValueError, match="closed"):
+        writer.write_table(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"compresion": "snappy"}, TypeError, "compresion"),
+        ({"compression": "lzma"}, ValueError, "lzma"),
+        ({"compression": {"s": "lzma"}}, ValueError, "lzma"),
+        ({"compression": {"nope": "zstd"}}, ValueError, "nope"),
+        ({"dictionary": {"nope": True}}, ValueError, "nope"),
+        ({"row_group_rows": 0}, ValueError, "row_group_rows"),
+        ({"page_rows": -1}, ValueError, "page_rows"),
+        ({"page_bytes": 0}, ValueError, "page_bytes"),
+        ({"page_version": 3}, ValueError, "page_version"),
+        ({"shredding": {"nope": "infer"}}, ValueError, "nope"),
+        ({"geometry": {"nope": "OGC:CRS84"}}, ValueError, "nope"),
+    ],
+)
+def test_bad_options_are_refused_before_anything_is_written(
+    options: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=message):
+        pqext.write_table(TABLE, tmp_path / "t.parquet", **options)
+    assert os.listdir(tmp_path) == []
+
+
+def test_options_can_be_given_for_each_leaf() -> None:
+    out = io.BytesIO()
+    pqext.write_table(TABLE, out, compression={"a": "zstd", "s": "uncompressed"}, dictionary={"s": False})
+    row_group = pq.ParquetFile(io.BytesIO(out.getvalue())).metadata.row_group(0)
+    assert [row_group.column(i).compression for i in range(2)] == ["ZSTD", "UNCOMPRESSED"]
+    assert not row_group.column(1).has_dictionary_page
+
+
+def test_key_value_metadata_is_written() -> None:
+    out = io.BytesIO()
+    pqext.write_table(TABLE, out, key_value_metadata={"who": "mé", "empty": ""})
+    assert pq.ParquetFile(io.BytesIO(out.getvalue())).metadata.metadata == {b"who": "mé".encode(), b"empty": b""}
+
+
+def test_columns_of_one_file_are_read_by_many_threads_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pqext.write_table(TABLE, path, row_group_rows=10)
+    with pqext.open(path) as file:
+        found: list[pa.Table] = []
+        threads = [threading.Thread(target=lambda: found.append(file.read())) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert all(table.equals(TABLE.cast(table.schema)) for table in found)
+    assert len(found) == 8
