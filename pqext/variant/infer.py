@@ -122,9 +122,10 @@ def _survey(array: VariantLike, sample_rows: int, max_depth: int) -> list[_Place
             raise faults.error(status, row=before + row if sampled is chunk else None)
         before += len(chunk)
     places: list[_Place] = []
-    for parent, name, counts, *rest in survey.places():
+    for parent, name, counts, fractions, wide, digits, scale, nanos in survey.places():
         text = name.decode("utf-8", "replace") if name is not None else None
-        place = _Place(text, {k: n for k, n in zip(_CLASSES, counts, strict=True) if n}, *rest)
+        kinds = {kind: count for kind, count in zip(_CLASSES, counts, strict=True) if count}
+        place = _Place(text, kinds, fractions, wide, digits, scale, nanos)
         if parent >= 0:
             above = places[parent]
             above.children.append(place)

@@ -48,7 +48,7 @@ def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.Chunke
     rebuilt = []
     row = 0
     for chunk in chunks:
-        rebuilt.append(build(chunk, child(chunk, "metadata"), compiled, strict=strict, first_row=row))
+        rebuilt.append(build(chunk, _required(chunk, "metadata"), compiled, strict=strict, first_row=row))
         row += len(chunk)
     return like_input(array, rebuilt, variant_type())
 
@@ -86,12 +86,18 @@ def _binary(rows: int, offsets: object, data: object) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
 
 
+def _required(chunk: pa.StructArray, name: str) -> pa.Array:
+    found = child(chunk, name)
+    if found is None:
+        raise TypeError(f"expected a variant array, not {chunk.type}")
+    return found
+
+
 def _whole(chunk: pa.StructArray) -> pa.StructArray:
     """An unshredded array in the one form that pqext makes; a required value that is null is a variant null."""
     if chunk.type == variant_type():
         return chunk
-    metadata = child(chunk, "metadata").cast(pa.binary())
-    value = child(chunk, "value").cast(pa.binary())
+    metadata, value = (_required(chunk, name).cast(pa.binary()) for name in ("metadata", "value"))
     valid = chunk.is_valid() if chunk.null_count else None
     if metadata.null_count > chunk.null_count or (valid is not None and metadata.filter(valid).null_count):
         raise VariantError("a row has no metadata", rule="variant.group.metadata")
@@ -113,6 +119,8 @@ def _walk(group: pa.StructArray, compiled: CompiledSchema) -> list[_Columns]:
         members = groups.pop(index)
         typed = _typed(node, child(members, "typed_value"))
         found[index] = (members, child(members, "value"), typed)
+        if typed is None:
+            continue
         if isinstance(node.schema, Object):
             for i, number in enumerate(node.children):
                 groups[number] = storage_array(typed.field(i))

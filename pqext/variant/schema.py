@@ -189,6 +189,11 @@ def schema_of_storage(type: pa.DataType) -> ShreddingSchema:
     return _of_group(type, "$", 0)
 
 
+def schema_of_group(type: pa.DataType) -> ShreddingSchema:
+    """The schema of an inner group of ``value`` and ``typed_value``; raises as :func:`schema_of_storage`."""
+    return _of_member(type, "$", 0)
+
+
 def _of_group(type: pa.StructType, path: str, depth: int) -> ShreddingSchema:
     if depth > MAX_DEPTH:
         raise VariantError(f"shredded columns nest deeper than {MAX_DEPTH}", rule="shredding.layout.group")

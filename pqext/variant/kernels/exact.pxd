@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, cdivision=True
 # The exact-numeric equivalence class in 128-bit integers, and the types of shredded leaves, for the kernels that
 # shred, reconstruct and cast. A decimal is an unscaled integer and a scale from 0 to 38.
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -44,7 +44,6 @@ cdef extern from *:
 
 
 cpdef enum Leaf:
-    # The order of pqext/variant/leaves.py.
     LEAF_BOOLEAN = 0
     LEAF_INT8 = 1
     LEAF_INT16 = 2
@@ -62,6 +61,21 @@ cpdef enum Leaf:
     LEAF_BINARY = 14
     LEAF_STRING = 15
     LEAF_UUID = 16
+
+
+cdef inline size_t leaf_width(int leaf) noexcept nogil:
+    """Bytes a value of a fixed-width leaf takes in an Arrow array, 0 for one bit."""
+    if leaf == LEAF_BOOLEAN:
+        return 0
+    if leaf == LEAF_INT8:
+        return 1
+    if leaf == LEAF_INT16:
+        return 2
+    if leaf == LEAF_INT32 or leaf == LEAF_FLOAT or leaf == LEAF_DATE:
+        return 4
+    if leaf == LEAF_DECIMAL or leaf == LEAF_UUID:
+        return 16
+    return 8
 
 
 cdef inline bint is_exact_type(int type_id) noexcept nogil:

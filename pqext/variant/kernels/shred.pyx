@@ -463,25 +463,10 @@ cdef list _columns(State *s, ShreddingPlan plan, int64_t rows):
                 _finish(column_pad(&b.typed, rows))
                 offsets = take(&b.typed.offsets)
             elif node.kind == KIND_PRIMITIVE:
-                width = _width(node.leaf)
+                width = leaf_width(node.leaf)
                 _finish(bytes_zero_to(&b.typed.data, <size_t> rows * width if width else <size_t> ((rows + 7) // 8)))
             if node.kind == KIND_PRIMITIVE:
                 data = take(&b.typed.data)
             typed = (take(&b.typed.validity), offsets, data)
         columns.append((rows, b.value.count, *value, b.typed.count, *typed))
     return columns
-
-
-cdef size_t _width(int leaf):
-    """Bytes a value of a fixed-width leaf, 0 for one bit."""
-    if leaf == LEAF_BOOLEAN:
-        return 0
-    if leaf == LEAF_INT8:
-        return 1
-    if leaf == LEAF_INT16:
-        return 2
-    if leaf == LEAF_INT32 or leaf == LEAF_FLOAT or leaf == LEAF_DATE:
-        return 4
-    if leaf == LEAF_DECIMAL or leaf == LEAF_UUID:
-        return 16
-    return 8
