@@ -35,6 +35,7 @@ from pqext.dataset.expressions import (
     visible,
 )
 from pqext.dataset.literals import Kind, kind_of_arrow, kind_of_node, to_value
+from pqext.dataset.spatial import predicate
 
 Question = Any
 """A predicate of ``pqext.core.predicate``, or of the handler that serves the column's annotation."""
@@ -138,9 +139,7 @@ def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, 
         return ()
     if negated or not node.logical_name:
         return (core.IsNotNull(),)
-    from pqext.geo.predicates import SpatialPredicate
-
-    return (SpatialPredicate(leaf.operation, leaf.geometry),)
+    return (predicate(leaf.operation, leaf.geometry),)
 
 
 def find(schema: Schema, column: Column) -> SchemaNode:

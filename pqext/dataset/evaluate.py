@@ -10,7 +10,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from math import inf, nextafter
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +31,7 @@ from pqext.dataset.expressions import (
     fold,
 )
 from pqext.dataset.literals import NANOSECONDS, kind_of_arrow, to_value
+from pqext.dataset.spatial import predicate
 
 _COMPUTE = {
     "==": pc.equal,
@@ -93,14 +94,11 @@ class _Evaluator(Visitor[pa.Array]):
         return pc.is_valid(self._operand(node.operand))
 
     def visit_spatial(self, node: Spatial) -> pa.Array:
-        from pqext import geo
+        from pqext.geo.types import type_of
 
-        array = self._operand(node.column)
-        if node.operation == "disjoint":
-            return pc.invert(geo.intersects(array, node.geometry))
-        if node.operation == "intersects":
-            return geo.intersects(array, node.geometry)
-        return geo.within(array, node.geometry) if node.operation == "within" else geo.contains(array, node.geometry)
+        field, array = self._column(node.column)
+        marked = type_of(field)
+        return predicate(node.operation, node.geometry).evaluate(array, marked.edges if marked is not None else None)
 
     def _comparable(self, operand: Operand, literals: tuple[Any, ...]) -> tuple[pa.Array, tuple[Value, ...]]:
         array = self._operand(operand)
@@ -124,18 +122,20 @@ class _Evaluator(Visitor[pa.Array]):
             from pqext import variant
 
             return variant.get(self._operand(operand.column), operand.path, operand.type, strict=False)
-        assert isinstance(operand, Column)
-        index = self.batch.schema.get_field_index(operand.path[0])
+        return self._column(cast(Column, operand))[1]
+
+    def _column(self, column: Column) -> tuple[pa.Field, pa.Array]:
+        index = self.batch.schema.get_field_index(column.path[0])
         if index < 0:
-            raise ValueError(f"there is no column {operand.path[0]!r}, or more than one")
-        array = self.batch.column(index)
-        for name in operand.path[1:]:
+            raise ValueError(f"there is no column {column.path[0]!r}, or more than one")
+        field, array = self.batch.schema.field(index), self.batch.column(index)
+        for name in column.path[1:]:
             array = array.storage if isinstance(array, pa.ExtensionArray) else array
             index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
             if index < 0:
-                raise ValueError(f"column {operand}: there is no field {name!r} in {array.type}, or more than one")
-            array = pc.struct_field(array, [index])
-        return array
+                raise ValueError(f"column {column}: there is no field {name!r} in {array.type}, or more than one")
+            field, array = array.type.field(index), pc.struct_field(array, [index])
+        return field, array
 
 
 def comparable(array: pa.Array) -> pa.Array:

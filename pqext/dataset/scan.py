@@ -159,9 +159,9 @@ class Scan:
         return ParquetFile(source, options=self.options, limits=self.limits)
 
     def _result_schema(self, file: ParquetFile) -> pa.Schema:
+        names = {lookup(file.schema, column).path[0]: None for column in self.columns or ()}
         schema: pa.Schema = file.read(self.columns, row_groups=[]).schema
         if self.columns is not None:
-            names = dict.fromkeys(lookup(file.schema, column).path[0] for column in self.columns)
             schema = pa.schema([schema.field(name) for name in names], schema.metadata)
         if len(self.sources) > 1:  # a later file may hold nulls where the first declares none
             schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)

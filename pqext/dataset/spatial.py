@@ -1,9 +1,17 @@
-"""What spatial expressions are asked about: a box or a geometry, in canonical form."""
+"""What spatial expressions are asked about: a box or a geometry, in canonical form.
+
+``pqext.geo`` is imported when a spatial expression is made: shapely is slow to load.
+"""
 
 from __future__ import annotations
 
-from math import isnan
-from typing import Any, Literal, TypeAlias, get_args
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pqext.geo.predicates import SpatialPredicate
 
 Operation = Literal["intersects", "disjoint", "within", "contains"]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
@@ -14,39 +22,44 @@ Geometry: TypeAlias = Box | bytes
 
 
 def canonical_geometry(operation: str, geometry: Any) -> Geometry:
-    """The canonical form of four numbers, WKB bytes, a shapely geometry or anything with ``xmin`` to ``ymax``.
+    """The canonical form of four numbers, a ``pqext.geo.BoundingBox``, WKB bytes or a shapely geometry.
 
-    Raises ``ValueError`` for boxes that hold NaN or are upside down, for WKB that shapely does not read and
-    for unknown operations, ``TypeError`` for anything else.
+    Raises ``ValueError`` for boxes that are not finite or upside down, for bytes that are not WKB and for
+    unknown operations, ``TypeError`` for anything else.
     """
+    from pqext.geo.wkb import from_shapely, to_iso, to_shapely
+
     if operation not in OPERATIONS:
         raise ValueError(f"{operation!r} is not one of {', '.join(OPERATIONS)}")
     if isinstance(geometry, bytes | bytearray | memoryview):
-        return _checked_wkb(bytes(geometry))
-    if all(hasattr(geometry, side) for side in ("xmin", "ymin", "xmax", "ymax")):
-        return _box((geometry.xmin, geometry.ymin, geometry.xmax, geometry.ymax))
+        iso = to_iso(pa.array([bytes(geometry)], pa.binary()))
+        to_shapely(iso)
+        return bytes(iso[0].as_py())
     if hasattr(geometry, "geom_type"):
-        import shapely
-
-        return bytes(shapely.to_wkb(geometry, flavor="iso", byte_order=1))
+        return bytes(from_shapely([geometry])[0].as_py())
     return _box(geometry)
 
 
-def _box(sides: Any) -> Box:
-    try:
-        xmin, ymin, xmax, ymax = (float(side) for side in sides)
-    except (TypeError, ValueError) as error:
-        raise TypeError("expected a box (xmin, ymin, xmax, ymax), WKB or a shapely geometry") from error
-    if any(map(isnan, (xmin, ymin, xmax, ymax))) or ymin > ymax:
-        raise ValueError(f"box ({xmin}, {ymin}, {xmax}, {ymax}) holds NaN or has ymin above ymax")
-    return (xmin, ymin, xmax, ymax)
+def _box(geometry: Any) -> Box:
+    from pqext.geo.box import BoundingBox
+    from pqext.geo.predicates import as_box
+
+    if not isinstance(geometry, BoundingBox):
+        try:
+            geometry = tuple(map(float, geometry))
+        except (TypeError, ValueError):
+            geometry = ()
+        if len(geometry) != 4:
+            raise TypeError("expected a box (xmin, ymin, xmax, ymax), WKB or a shapely geometry")
+    box = as_box(geometry)
+    return (float(box.xmin), float(box.ymin), float(box.xmax), float(box.ymax))
 
 
-def _checked_wkb(wkb: bytes) -> bytes:
-    import shapely
+@lru_cache(maxsize=256)
+def predicate(operation: Operation, geometry: Geometry) -> SpatialPredicate:
+    """The question as ``pqext.geo`` answers it, of rows and of row groups."""
+    from pqext.geo.predicates import SpatialPredicate
+    from pqext.geo.wkb import to_shapely
 
-    try:
-        shapely.from_wkb(wkb)
-    except shapely.errors.ShapelyError as error:
-        raise ValueError(f"not a WKB geometry: {error}") from error
-    return wkb
+    query = to_shapely(pa.array([geometry], pa.binary()))[0] if isinstance(geometry, bytes) else geometry
+    return SpatialPredicate(operation, query)
