@@ -19,6 +19,7 @@ from pqext.variant.path import Path, as_path, format_path
 from pqext.variant.plan import compile_schema, leaf_code
 from pqext.variant.reconstruct import build
 from pqext.variant.schema import (
+    UUID,
     ShreddingSchema,
     is_list,
     leaf_of_name,
@@ -33,7 +34,6 @@ from pqext.variant.types import (
     like_input,
     plain_binary,
     storage_array,
-    storage_type,
     struct_chunks,
     variant_array,
     variant_type,
@@ -113,7 +113,8 @@ _ARROW_NAMES: dict[str, pa.DataType] = {
     "date32": pa.date32(),
     "utf8": pa.string(),
     "large_string": pa.string(),
-    "extension<arrow.uuid>": pa.uuid(),
+    "extension<arrow.uuid>": UUID,
+    "fixed_size_binary[16]": UUID,
 }
 
 
@@ -127,7 +128,7 @@ def _get_chunk(chunk: pa.StructArray, path: Path, target: pa.DataType, strict: b
     if rest or typed is None:
         # Below a typed group that has no such field, and below a primitive, only the residual holds the rest.
         return _from_bytes(group, metadata, value, rest, path, target, strict, first_row)
-    if typed.type == storage_type(target) and not isinstance(target, pa.StructType):
+    if typed.type == target:
         return _from_leaf(group, metadata, value, typed, path, target, strict, first_row)
     schema = schema_of_storage(chunk.type) if group is chunk else _schema_at(group.type)
     whole = build(group, metadata, compile_schema(schema), missing_is_null=True, first_row=first_row)
@@ -193,16 +194,10 @@ def _from_leaf(
 ) -> pa.Array:
     """The typed column as it is, completed from the residual."""
     result = _masked(typed, group)
-    if isinstance(target, pa.BaseExtensionType):
-        result = pa.ExtensionArray.from_storage(target, result)
     if value is None or value.null_count == len(value) or result.null_count == 0:
         return result
     others = _from_bytes(group, metadata, value, (), path, target, strict, first_row)
-    if others.null_count == len(others):
-        return result
-    if isinstance(target, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(target, pc.coalesce(result.storage, others.storage))
-    return pc.coalesce(result, others)
+    return result if others.null_count == len(others) else pc.coalesce(result, others)
 
 
 def _from_bytes(
@@ -238,13 +233,10 @@ def _from_bytes(
         values = pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
         names = plain_binary(metadata).cast(pa.binary())
         return variant_array(names.fill_null(b"") if names.null_count else names, values, bitmap)
-    storage = storage_type(target)
-    variable = pa.types.is_string(storage) or pa.types.is_binary(storage)
+    variable = pa.types.is_string(target) or pa.types.is_binary(target)
     buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)] if variable else [bitmap, pa.py_buffer(data)]
-    result = pa.Array.from_buffers(storage, rows, buffers, nulls)
-    if nested[3]:
-        result = _with_json(result, metadata, *nested)
-    return pa.ExtensionArray.from_storage(target, result) if isinstance(target, pa.BaseExtensionType) else result
+    result = pa.Array.from_buffers(target, rows, buffers, nulls)
+    return _with_json(result, metadata, *nested) if nested[3] else result
 
 
 def _with_json(result: pa.Array, metadata: pa.Array, rows: Any, offsets: Any, data: Any, count: int) -> pa.Array:

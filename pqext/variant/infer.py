@@ -11,7 +11,17 @@ from pqext.variant import faults
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.infer import Survey
 from pqext.variant.reconstruct import unshred
-from pqext.variant.schema import MAX_DEPTH, MAX_NODES, Array, Object, Primitive, ShreddingSchema, Untyped, ddl_name
+from pqext.variant.schema import (
+    MAX_DEPTH,
+    MAX_NODES,
+    UUID,
+    Array,
+    Object,
+    Primitive,
+    ShreddingSchema,
+    Untyped,
+    ddl_name,
+)
 from pqext.variant.types import VariantLike, struct_chunks
 
 Mixed = Literal["majority", "untyped"]
@@ -41,7 +51,7 @@ _PLAIN: dict[str, pa.DataType] = {
     "binary": pa.binary(),
     "date": pa.date32(),
     "time": pa.time64("us"),
-    "uuid": pa.uuid(),
+    "uuid": UUID,
 }
 _MAX_PLACES = 100_000
 

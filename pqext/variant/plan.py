@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pqext.variant.kernels.exact import Leaf
 from pqext.variant.kernels.shredding import Kind, ShreddingPlan
-from pqext.variant.schema import Array, Object, Primitive, ShreddingSchema
+from pqext.variant.schema import UUID, Array, Object, Primitive, ShreddingSchema
 
 _LEAVES: dict[pa.DataType, int] = {
     pa.bool_(): Leaf.LEAF_BOOLEAN,
@@ -27,7 +27,7 @@ _LEAVES: dict[pa.DataType, int] = {
     pa.timestamp("ns"): Leaf.LEAF_TIMESTAMP_NTZ_NANOS,
     pa.binary(): Leaf.LEAF_BINARY,
     pa.string(): Leaf.LEAF_STRING,
-    pa.uuid(): Leaf.LEAF_UUID,
+    UUID: Leaf.LEAF_UUID,
 }
 
 

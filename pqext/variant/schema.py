@@ -15,6 +15,7 @@ from typing import Any, Union
 import pyarrow as pa
 
 from pqext.core.errors import VariantError
+from pqext.core.logical import UUID_MARK
 from pqext.variant.ddl import DdlType, parse_ddl
 from pqext.variant.types import is_shredded_type, is_variant_type, metadata_field, storage_type, variant_type
 
@@ -173,7 +174,8 @@ def typed_type(schema: ShreddingSchema) -> pa.DataType:
 def _value_fields(schema: ShreddingSchema) -> list[pa.Field]:
     fields = [pa.field("value", pa.binary())]
     if not isinstance(schema, Untyped):
-        fields.append(pa.field("typed_value", typed_type(schema)))
+        is_uuid = isinstance(schema, Primitive) and schema.type == UUID
+        fields.append(pa.field("typed_value", typed_type(schema), metadata=UUID_MARK if is_uuid else None))
     return fields
 
 
@@ -231,6 +233,9 @@ def _of_member(type: pa.DataType, path: str, depth: int) -> ShreddingSchema:
 
 # --- Leaf types ----------------------------------------------------------------------------------
 
+UUID = pa.binary(16)
+"""The Arrow type of UUIDs; in a storage struct its field is marked ``arrow.uuid``, as all UUIDs of core are."""
+
 _LEAF_NAMES: dict[pa.DataType, str] = {
     pa.bool_(): "BOOLEAN",
     pa.int8(): "TINYINT",
@@ -247,7 +252,7 @@ _LEAF_NAMES: dict[pa.DataType, str] = {
     pa.timestamp("ns"): "TIMESTAMP_NTZ_NS",
     pa.binary(): "BINARY",
     pa.string(): "STRING",
-    pa.uuid(): "UUID",
+    UUID: "UUID",
 }
 _LEAF_TYPES = {name: type for type, name in _LEAF_NAMES.items()}
 _ALIASES = {
@@ -270,7 +275,7 @@ def leaf_type(type: pa.DataType) -> pa.DataType:
     """
     if isinstance(type, pa.BaseExtensionType):
         if type.extension_name == "arrow.uuid":
-            return pa.uuid()
+            return UUID
         type = storage_type(type)
     if pa.types.is_dictionary(type):
         type = type.value_type
@@ -285,7 +290,7 @@ def leaf_type(type: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(type) or pa.types.is_string_view(type):
         return pa.string()
     if pa.types.is_fixed_size_binary(type) and type.byte_width == 16:
-        return pa.uuid()
+        return UUID
     raise ValueError(f"{type} cannot be a shredded type{_advice(type)}")
 
 

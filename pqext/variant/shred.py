@@ -12,7 +12,7 @@ from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.plan import CompiledSchema, compile_schema
 from pqext.variant.reconstruct import unshred
 from pqext.variant.schema import Object, Primitive, Untyped, shredding_schema, storage_struct, typed_type
-from pqext.variant.types import VariantLike, child, is_shredded_type, like_input, storage_type, struct_chunks
+from pqext.variant.types import VariantLike, child, is_shredded_type, like_input, struct_chunks
 
 Coerce = Literal["equivalent", "same"]
 Buffer: TypeAlias = Any  # whatever lends its bytes through the buffer protocol
@@ -99,5 +99,4 @@ def _leaf(type: pa.DataType, rows: int, count: int, validity: Buffer, offsets: B
     if offsets is not None:
         return _variable(type, rows, count, validity, offsets, data)
     bitmap = pa.py_buffer(validity) if count < rows else None
-    stored = pa.Array.from_buffers(storage_type(type), rows, [bitmap, pa.py_buffer(data)], rows - count)
-    return pa.ExtensionArray.from_storage(type, stored) if isinstance(type, pa.BaseExtensionType) else stored
+    return pa.Array.from_buffers(type, rows, [bitmap, pa.py_buffer(data)], rows - count)

@@ -1,0 +1,157 @@
+"""VARIANT in Parquet files: the handler by which core reads, writes and skips such columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core import predicate as questions
+from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, Storage
+from pqext.core.errors import VariantError
+from pqext.core.metadata import FieldRepetitionType, GeospatialStatistics, LogicalType, Type, VariantType
+from pqext.core.options import ReadOptions, WriteOptions
+from pqext.core.reader import RowGroup
+from pqext.core.schema import SchemaNode
+from pqext.variant import pruning
+from pqext.variant.infer import infer_schema
+from pqext.variant.layout import normalise
+from pqext.variant.plan import compile_schema
+from pqext.variant.pruning import VariantPredicate
+from pqext.variant.reconstruct import build, unshred
+from pqext.variant.schema import Untyped, schema_of_storage, shredding_schema, storage_struct
+from pqext.variant.shred import shred
+from pqext.variant.types import (
+    child,
+    is_shredded_type,
+    is_variant_type,
+    metadata_field,
+    storage_array,
+    storage_type,
+    variant_field,
+)
+
+VERSION = 1
+"""Version of the encoding that pqext reads and writes; a group that names none has it too."""
+
+
+class VariantHandler:
+    """Implements ``pqext.core.annotations.AnnotationHandler``."""
+
+    def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
+        """The marked variant field; with ``options.shredded`` the storage struct, marked within.
+
+        Raises ``VariantError`` when the group is not laid out as Variant Shredding demands.
+        """
+        check_node(node)
+        if not _kept_shredded(storage.type, options):
+            marked = variant_field(node.name, storage.nullable)
+            return marked.with_metadata({**(storage.metadata or {}), **marked.metadata})
+        children = [metadata_field() if child.name == "metadata" else child for child in storage.type]
+        return storage.with_type(pa.struct(children))
+
+    def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
+        """Whole variants; with ``options.shredded`` the columns as they are stored."""
+        if _kept_shredded(storage.type, options):
+            field = self.arrow_field(node, pa.field(node.name, storage.type), options)
+            return _retyped(storage, field.type)
+        try:
+            return unshred(storage)
+        except VariantError as error:
+            error.locate(column=node.dotted)
+            raise
+
+    def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> Storage:
+        """The storage struct: by the ``shredding`` option, else as the array is shredded already."""
+        type = storage_type(field.type)
+        if not (is_variant_type(type) or is_shredded_type(type)):
+            raise TypeError(
+                f"column {path!r} is a variant, struct<metadata: binary, value: binary>, but has type {type}"
+            )
+        spec = options.shredding.get(path)
+        if isinstance(spec, str) and spec == "infer":
+            schema = infer_schema(sample) if sample is not None else Untyped()
+        elif spec is not None:
+            schema = shredding_schema(spec)
+        else:
+            schema = schema_of_storage(type)
+        marks = {key: value for key, value in (field.metadata or {}).items() if key not in _EXTENSION_KEYS}
+        stored = pa.field(field.name, storage_struct(schema), field.nullable, marks or None)
+        return Storage(LogicalType(VARIANT=VariantType(specification_version=VERSION)), stored)
+
+    def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions) -> pa.Array:
+        """Shred, re-shred or reconstruct ``array`` into the storage struct.
+
+        An array that is shredded so already is written as it is, once every row was found to be valid: raises
+        ``VariantError`` with the row otherwise.
+        """
+        array = storage_array(array)
+        schema = schema_of_storage(storage.field.type)
+        if is_shredded_type(array.type) and schema_of_storage(array.type) == schema:
+            metadata = child(array, "metadata")
+            assert metadata is not None
+            build(array, metadata, compile_schema(schema), strict=True)
+            return normalise(array, schema)
+        return unshred(array) if isinstance(schema, Untyped) else shred(array, schema)
+
+    def geospatial_statistics(self, node: SchemaNode, values: Sequence[pa.Array]) -> GeospatialStatistics | None:
+        """Variants have none."""
+        return None
+
+    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
+        """Answer a :class:`VariantPredicate`, or a core predicate about the nulls of the column itself."""
+        if isinstance(predicate, VariantPredicate):
+            return pruning.may_match(node, row_group, predicate)
+        metadata = node.child("metadata")
+        if metadata is None or not metadata.is_leaf or node.max_repetition_level:
+            return True
+        if not isinstance(predicate, questions.IsNull | questions.IsNotNull):
+            return True
+        # metadata is required within the group, so that it is null exactly where the variant is.
+        bounds = row_group.chunk(metadata).bounds()
+        known = questions.Bounds(null_count=bounds.null_count, num_values=bounds.num_values)
+        return questions.may_match(predicate, known)
+
+
+HANDLER = VariantHandler()
+
+_EXTENSION_KEYS = (EXTENSION_NAME, EXTENSION_METADATA)
+
+
+def _kept_shredded(type: pa.DataType, options: ReadOptions) -> bool:
+    return options.shredded and is_shredded_type(type)
+
+
+def _retyped(array: pa.StructArray, type: pa.StructType) -> pa.StructArray:
+    """The same array under field marks of its own."""
+    children = [array.field(i) for i in range(array.type.num_fields)]
+    mask = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)
+
+
+def check_node(node: SchemaNode) -> None:
+    """Raise ``VariantError`` unless the annotated group is one that a variant may be read from.
+
+    Column types are judged by :func:`pqext.variant.schema.schema_of_storage` from their Arrow types; here is
+    what Arrow does not show.
+    """
+    metadata = node.child("metadata")
+    if node.is_leaf or metadata is None or metadata.physical_type != Type.BYTE_ARRAY:
+        raise _error(node, "is annotated VARIANT but has no binary metadata", "shredding.layout.group")
+    if metadata.repetition != FieldRepetitionType.REQUIRED:
+        raise _error(metadata, "must be required", "shredding.metadata.required")
+    for leaf in node.leaves():
+        if leaf is metadata or leaf.name != "typed_value" or leaf.logical_type is None:
+            continue
+        time = leaf.logical_type.TIME
+        if time is not None and time.isAdjustedToUTC:
+            raise _error(leaf, "is a time adjusted to UTC, which variants do not have", "shredding.types")
+        if leaf.logical_name in ("ENUM", "JSON", "BSON"):
+            raise _error(leaf, f"is annotated {leaf.logical_name}; use STRING or nothing", "shredding.types")
+
+
+def _error(node: SchemaNode, reason: str, rule: str) -> VariantError:
+    error = VariantError(f"{node.name} {reason}", rule=rule)
+    error.locate(column=node.dotted)
+    return error
