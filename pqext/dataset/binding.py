@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Any
-
-import pyarrow as pa
 
 from pqext.core import predicate as core
 from pqext.core.annotations import for_logical
@@ -178,7 +175,9 @@ def _kind(operand: Operand, node: SchemaNode) -> Kind:
     if isinstance(operand, VariantField):
         if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
             raise TypeError(f"column {operand.column} is no VARIANT")
-        kind = kind_of_arrow(_cast_type(operand.path, operand.type))
+        from pqext.variant.cast import target_type
+
+        kind = kind_of_arrow(target_type(operand.type))
     else:
         if node.max_repetition_level:
             raise TypeError(f"column {operand} is repeated, where a row has no single value")
@@ -186,11 +185,3 @@ def _kind(operand: Operand, node: SchemaNode) -> Kind:
     if kind is None:
         raise TypeError(f"column {operand} compares with no literal, only with null")
     return kind
-
-
-@lru_cache(maxsize=1024)
-def _cast_type(path: str, type: str) -> pa.DataType:
-    """The Arrow type that a variant field is cast to."""
-    from pqext import variant
-
-    return variant.get(pa.array([], variant.variant_type()), path, type, strict=False).type

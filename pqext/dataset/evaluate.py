@@ -27,11 +27,10 @@ from pqext.dataset.expressions import (
     Operand,
     Spatial,
     VariantField,
-    Visitor,
-    fold,
 )
 from pqext.dataset.literals import NANOSECONDS, kind_of_arrow, to_value
 from pqext.dataset.spatial import predicate
+from pqext.dataset.visitors import Visitor, fold
 
 _COMPUTE = {
     "==": pc.equal,

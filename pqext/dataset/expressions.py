@@ -13,20 +13,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, ClassVar, Generic, NoReturn, TypeVar, cast
+from typing import Any, ClassVar, NoReturn, cast
 
 from pqext.core.predicate import COMPARE, Operator
 from pqext.dataset.literals import Literal, canonical, key
-from pqext.dataset.spatial import Geometry, Operation, canonical_geometry
+from pqext.dataset.spatial import Geometry, Operation, canonical_geometry, geometry_text
 from pqext.variant.path import as_path, format_path
 
 MAX_DEPTH = 100
 """Nesting of And, Or and Not; chains of one operator are flat and count once."""
 
 NEGATED: dict[Operator, Operator] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-
-T = TypeVar("T")
+"""The operator that is true where another is false, null apart."""
 
 
 class Expression(ABC):
@@ -74,7 +72,9 @@ class Expression(ABC):
         What stays under Not are the leaves without an opposite: IsIn, and the spatial ``within`` and
         ``contains``. Nulls keep their place, because a leaf and its opposite are null on the same rows.
         """
-        return _normal(self, negate=False)
+        from pqext.dataset.visitors import normal
+
+        return normal(self)
 
     def columns(self) -> tuple[str, ...]:
         """Names of the top-level columns the condition reads, each once, in order of appearance."""
@@ -82,8 +82,9 @@ class Expression(ABC):
 
     def paths(self) -> tuple[tuple[str, ...], ...]:
         """Paths of the columns the condition reads, each once, in order of appearance."""
-        paths: list[tuple[str, ...]] = fold(self, _Paths())
-        return tuple(dict.fromkeys(paths))
+        from pqext.dataset.visitors import paths
+
+        return tuple(dict.fromkeys(paths(self)))
 
     def to_json(self) -> str:
         """The expression as JSON text; :func:`from_json` gives it back exactly."""
@@ -309,9 +310,7 @@ class Spatial(Expression):
         object.__setattr__(self, "geometry", canonical_geometry(self.operation, self.geometry))
 
     def __str__(self) -> str:
-        if isinstance(self.geometry, bytes):
-            return f"{self.column} {self.operation} geometry of {len(self.geometry)} bytes"
-        return f"{self.column} {self.operation} box ({', '.join(map(repr, self.geometry))})"
+        return f"{self.column} {self.operation} {geometry_text(self.geometry)}"
 
     def _key(self) -> tuple[Any, ...]:
         return (self.operation, self.column.path, repr(self.geometry))
@@ -380,56 +379,6 @@ class Not(Expression):
         return ("not", self.operand._key())
 
 
-class Visitor(ABC, Generic[T]):
-    """What :func:`fold` makes of each kind of node, from the leaves up."""
-
-    @abstractmethod
-    def visit_and(self, operands: list[T]) -> T: ...
-
-    @abstractmethod
-    def visit_or(self, operands: list[T]) -> T: ...
-
-    @abstractmethod
-    def visit_not(self, operand: T) -> T: ...
-
-    @abstractmethod
-    def visit_comparison(self, node: Comparison) -> T: ...
-
-    @abstractmethod
-    def visit_is_in(self, node: IsIn) -> T: ...
-
-    @abstractmethod
-    def visit_is_null(self, node: IsNull) -> T: ...
-
-    @abstractmethod
-    def visit_is_not_null(self, node: IsNotNull) -> T: ...
-
-    @abstractmethod
-    def visit_spatial(self, node: Spatial) -> T: ...
-
-
-def fold(expression: Expression, visitor: Visitor[T]) -> T:
-    """Visit every node of the tree, operands before what joins them, and return what the root gave."""
-    match expression:
-        case And():
-            return visitor.visit_and([fold(operand, visitor) for operand in expression.operands])
-        case Or():
-            return visitor.visit_or([fold(operand, visitor) for operand in expression.operands])
-        case Not():
-            return visitor.visit_not(fold(expression.operand, visitor))
-        case Comparison():
-            return visitor.visit_comparison(expression)
-        case IsIn():
-            return visitor.visit_is_in(expression)
-        case IsNull():
-            return visitor.visit_is_null(expression)
-        case IsNotNull():
-            return visitor.visit_is_not_null(expression)
-        case Spatial():
-            return visitor.visit_spatial(expression)
-    raise TypeError(f"expected an expression, not {type(expression).__name__}")
-
-
 def col(path: str | Sequence[str]) -> Column:
     """A column by its dotted path, or by its path in parts where a name holds a dot itself.
 
@@ -462,47 +411,6 @@ def literal_text(literal: Literal) -> str:
 def visible(name: str) -> str:
     """``name`` with what would not print escaped."""
     return name if name.isprintable() else repr(name)[1:-1]
-
-
-def _normal(expression: Expression, negate: bool) -> Expression:
-    match expression:
-        case And() | Or():
-            operands = tuple(_normal(operand, negate) for operand in expression.operands)
-            return And(operands) if isinstance(expression, And) != negate else Or(operands)
-        case Not():
-            return _normal(expression.operand, not negate)
-    if not negate:
-        return expression
-    match expression:
-        case Comparison():
-            return Comparison(expression.operand, NEGATED[expression.operator], expression.value)
-        case IsNull():
-            return IsNotNull(expression.operand)
-        case IsNotNull():
-            return IsNull(expression.operand)
-        case Spatial(operation="intersects"):
-            return Spatial(expression.column, "disjoint", expression.geometry)
-        case Spatial(operation="disjoint"):
-            return Spatial(expression.column, "intersects", expression.geometry)
-    return Not(expression)
-
-
-class _Paths(Visitor[list[tuple[str, ...]]]):
-    def visit_and(self, operands: list[list[tuple[str, ...]]]) -> list[tuple[str, ...]]:
-        return list(chain.from_iterable(operands))
-
-    visit_or = visit_and
-
-    def visit_not(self, operand: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-        return operand
-
-    def visit_comparison(self, node: Comparison | IsIn | IsNull | IsNotNull) -> list[tuple[str, ...]]:
-        return [operand_column(node.operand).path]
-
-    visit_is_in = visit_is_null = visit_is_not_null = visit_comparison
-
-    def visit_spatial(self, node: Spatial) -> list[tuple[str, ...]]:
-        return [node.column.path]
 
 
 def _column_path(path: Sequence[str]) -> tuple[str, ...]:

@@ -105,7 +105,7 @@ class Scan:
         """The Arrow schema of the result, from the first file; fields of several files may be null."""
         if self._schema is None:
             with self._open(self.sources[0]) as file:
-                self._schema = self._result_schema(file)
+                return self._agreed(self.sources[0], file)
         return self._schema
 
     def plan(self) -> list[Task]:
@@ -113,7 +113,7 @@ class Scan:
         tasks = []
         for source in self.sources:
             with self._open(source) as file:
-                self._check_schema(source, file)
+                self._agreed(source, file)
                 tasks.append(self._task(source, file, self._needed(file, self.columns)))
         return tasks
 
@@ -133,16 +133,16 @@ class Scan:
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the files, in batches of at most ``batch_rows``; none is empty."""
-        schema = self.schema
         for source in self.sources:
             with self._open(source) as file:
-                self._check_schema(source, file)
+                schema = self._agreed(source, file)
                 for batch in self._matching(source, file, self.columns, batch_rows):
                     yield _project(batch, schema)
 
     def to_table(self) -> pa.Table:
         """The rows that match, as one table."""
-        return pa.Table.from_batches(self.to_batches(), schema=self.schema)
+        batches = list(self.to_batches())
+        return pa.Table.from_batches(batches, schema=self.schema)
 
     def count(self) -> int:
         """The number of rows that match; without a filter from the footers alone."""
@@ -167,9 +167,14 @@ class Scan:
             schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
         return schema
 
-    def _check_schema(self, source: Any, file: ParquetFile) -> None:
-        if len(self.sources) > 1:
-            check_agreement(self.schema, self._result_schema(file), source_name(self.sources[0]), source_name(source))
+    def _agreed(self, source: Any, file: ParquetFile) -> pa.Schema:
+        """The result's schema, which the first file sets and the others must have too."""
+        schema = self._result_schema(file)
+        if self._schema is None:
+            self._schema = schema
+        else:
+            check_agreement(self._schema, schema, source_name(self.sources[0]), source_name(source))
+        return self._schema
 
     def _needed(self, file: ParquetFile, columns: Sequence[str] | None) -> list[SchemaNode]:
         """The nodes to read: those of ``columns``, and those of the filter that do not lie among them."""

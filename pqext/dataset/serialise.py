@@ -33,8 +33,6 @@ from pqext.dataset.expressions import (
     Or,
     Spatial,
     VariantField,
-    Visitor,
-    fold,
 )
 from pqext.dataset.literals import (
     Literal,
@@ -45,6 +43,7 @@ from pqext.dataset.literals import (
     timestamp_nanoseconds,
 )
 from pqext.dataset.spatial import Operation
+from pqext.dataset.visitors import Visitor, fold
 
 _OPERATIONS = frozenset(get_args(Operation))
 

@@ -55,6 +55,16 @@ def _box(geometry: Any) -> Box:
     return (float(box.xmin), float(box.ymin), float(box.xmax), float(box.ymax))
 
 
+def geometry_text(geometry: Geometry) -> str:
+    """A box or geometry for people to read, long ones cut short."""
+    if not isinstance(geometry, bytes):
+        return f"box ({', '.join(map(repr, geometry))})"
+    import shapely
+
+    text = str(shapely.to_wkt(shapely.from_wkb(geometry), rounding_precision=6))
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 @lru_cache(maxsize=256)
 def predicate(operation: Operation, geometry: Geometry) -> SpatialPredicate:
     """The question as ``pqext.geo`` answers it, of rows and of row groups."""

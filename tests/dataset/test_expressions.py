@@ -59,6 +59,8 @@ def test_variant_fields_and_geometries_read_their_column() -> None:
     assert (field > 5).columns() == ("event",)
     assert str(field > 5) == "event[$.user.uid: int64] > 5"
     assert str(col("g").intersects((1, 2, 3, 4))) == "g intersects box (1.0, 2.0, 3.0, 4.0)"
+    assert str(col("g").within(shapely.Point(1, 2.5))) == "g within POINT (1 2.5)"
+    assert str(col("g").within(shapely.Point(1, 2).buffer(1))).endswith("...")
     with pytest.raises(ValueError, match="position 0"):
         col("event").variant("user", "int64")
 

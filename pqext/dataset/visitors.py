@@ -1,0 +1,120 @@
+"""Walking over expressions: a fold from the leaves up, and what the tree itself is asked for by it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import chain
+from typing import Generic, TypeVar
+
+from pqext.dataset.expressions import (
+    NEGATED,
+    And,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Not,
+    Or,
+    Spatial,
+    operand_column,
+)
+
+T = TypeVar("T")
+
+
+class Visitor(ABC, Generic[T]):
+    """What :func:`fold` makes of each kind of node, from the leaves up."""
+
+    @abstractmethod
+    def visit_and(self, operands: list[T]) -> T: ...
+
+    @abstractmethod
+    def visit_or(self, operands: list[T]) -> T: ...
+
+    @abstractmethod
+    def visit_not(self, operand: T) -> T: ...
+
+    @abstractmethod
+    def visit_comparison(self, node: Comparison) -> T: ...
+
+    @abstractmethod
+    def visit_is_in(self, node: IsIn) -> T: ...
+
+    @abstractmethod
+    def visit_is_null(self, node: IsNull) -> T: ...
+
+    @abstractmethod
+    def visit_is_not_null(self, node: IsNotNull) -> T: ...
+
+    @abstractmethod
+    def visit_spatial(self, node: Spatial) -> T: ...
+
+
+def fold(expression: Expression, visitor: Visitor[T]) -> T:
+    """Visit every node of the tree, operands before what joins them, and return what the root gave."""
+    match expression:
+        case And():
+            return visitor.visit_and([fold(operand, visitor) for operand in expression.operands])
+        case Or():
+            return visitor.visit_or([fold(operand, visitor) for operand in expression.operands])
+        case Not():
+            return visitor.visit_not(fold(expression.operand, visitor))
+        case Comparison():
+            return visitor.visit_comparison(expression)
+        case IsIn():
+            return visitor.visit_is_in(expression)
+        case IsNull():
+            return visitor.visit_is_null(expression)
+        case IsNotNull():
+            return visitor.visit_is_not_null(expression)
+        case Spatial():
+            return visitor.visit_spatial(expression)
+    raise TypeError(f"expected an expression, not {type(expression).__name__}")
+
+
+def normal(expression: Expression, negate: bool = False) -> Expression:
+    """``expression``, or with ``negate`` its opposite, with Not pushed down; see :meth:`Expression.normalise`."""
+    match expression:
+        case And() | Or():
+            operands = tuple(normal(operand, negate) for operand in expression.operands)
+            return And(operands) if isinstance(expression, And) != negate else Or(operands)
+        case Not():
+            return normal(expression.operand, not negate)
+    if not negate:
+        return expression
+    match expression:
+        case Comparison():
+            return Comparison(expression.operand, NEGATED[expression.operator], expression.value)
+        case IsNull():
+            return IsNotNull(expression.operand)
+        case IsNotNull():
+            return IsNull(expression.operand)
+        case Spatial(operation="intersects"):
+            return Spatial(expression.column, "disjoint", expression.geometry)
+        case Spatial(operation="disjoint"):
+            return Spatial(expression.column, "intersects", expression.geometry)
+    return Not(expression)
+
+
+def paths(expression: Expression) -> list[tuple[str, ...]]:
+    """The path of the column of every leaf, in order."""
+    return fold(expression, _Paths())
+
+
+class _Paths(Visitor[list[tuple[str, ...]]]):
+    def visit_and(self, operands: list[list[tuple[str, ...]]]) -> list[tuple[str, ...]]:
+        return list(chain.from_iterable(operands))
+
+    visit_or = visit_and
+
+    def visit_not(self, operand: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        return operand
+
+    def visit_comparison(self, node: Comparison | IsIn | IsNull | IsNotNull) -> list[tuple[str, ...]]:
+        return [operand_column(node.operand).path]
+
+    visit_is_in = visit_is_null = visit_is_not_null = visit_comparison
+
+    def visit_spatial(self, node: Spatial) -> list[tuple[str, ...]]:
+        return [node.column.path]
