@@ -21,7 +21,8 @@ from thrift.protocol.TCompactProtocol import TTYPES, TCompactProtocol, TCompactP
 from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from pqext.core.kernels.thrift import Plan, StructIndex, decode, is_plain
+from pqext.core.kernels.struct_plan import Plan, is_plain
+from pqext.core.kernels.thrift import StructIndex, decode
 
 __all__ = ["EXTENSION_IDS", "Field", "LazyStructs", "Struct", "Union", "UnknownField", "decode", "encode", "field"]
 
@@ -85,6 +86,8 @@ def field(id: int, type: Scalar | type | list[Any], *, default: Any = _REQUIRED,
     Without ``default=None`` the field is required. A ``lazy`` list of structures is indexed when it is
     read and decoded an element at a time.
     """
+    if not 1 <= id <= 32766:
+        raise TypeError(f"field ids run from 1 to 32766, and {id} is none")
     return _Declaration(id, type, default is _REQUIRED, lazy)
 
 
@@ -120,7 +123,7 @@ class StructMeta(type):
             spec[one.id] = _specify(one)
         cls.fields = tuple(fields)  # type: ignore[attr-defined]
         cls.thrift_spec = tuple(spec)  # type: ignore[attr-defined]
-        cls.plan = Plan(cls, cls.fields, any(base.__name__ == "Union" for base in bases), LazyStructs)  # type: ignore[attr-defined]
+        cls.plan = Plan(cls, LazyStructs)  # type: ignore[attr-defined]
         return cls
 
 
@@ -183,6 +186,7 @@ class Struct(metaclass=StructMeta):
     fields: ClassVar[tuple[Field, ...]]
     thrift_spec: ClassVar[tuple[Any, ...]]
     plan: ClassVar[Plan]
+    is_union: ClassVar[bool] = False
     if TYPE_CHECKING:
         unknown: tuple[UnknownField, ...] = ()
 
@@ -216,6 +220,7 @@ class Union(Struct):
     """A structure of which one field is set; ``member`` names it, or is None when this version does not know it."""
 
     __slots__ = ()
+    is_union = True
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)

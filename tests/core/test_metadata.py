@@ -145,5 +145,5 @@ def test_a_required_field_that_was_taken_away_is_named_when_it_is_written() -> N
 
 
 def test_enumerations_are_integers() -> None:
-    assert Type.INT64 == 2
+    assert int(Type.INT64) == 2
     assert Encoding(8) is Encoding.RLE_DICTIONARY

@@ -463,7 +463,10 @@ def test_numpy_numbers_are_written_as_numbers() -> None:
 
 
 def test_declarations_that_cannot_be_read_are_refused() -> None:
-    with pytest.raises(TypeError, match="field ids start at 1"):
-        type(Struct)("Bad", (Struct,), {"a": field(0, "i32")})
+    for id in (-5, 0, 32767):
+        with pytest.raises(TypeError, match="field ids run from 1"):
+            field(id, "i32")
+    with pytest.raises(TypeError, match="values run from 0"):
+        thrift.StructMeta("Bad", (Struct,), {"a": field(1, IntEnum("Values", {"A": -1}))})
     with pytest.raises(TypeError, match="more than 64 fields"):
-        type(Struct)("Bad", (Struct,), {f"a{i}": field(i, "i32") for i in range(1, 66)})
+        thrift.StructMeta("Bad", (Struct,), {f"a{i}": field(i, "i32") for i in range(1, 66)})

@@ -164,7 +164,7 @@ def write_value(wire: int, value: Any) -> bytes:
         case 7:
             return struct.pack("<d", value)
         case 8:
-            return write_varint(len(value)) + value
+            return write_varint(len(value)) + bytes(value)
         case 9 | 10:
             _, element, values = value
             head = bytes([min(len(values), 15) * 16 + element])

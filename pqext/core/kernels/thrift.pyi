@@ -1,15 +1,8 @@
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pqext.core.limits import Limits
 
 T = TypeVar("T")
-
-class Plan:
-    cls: type
-    def __init__(
-        self, cls: type, fields: tuple[Any, ...], is_union: bool, lazy: Callable[[StructIndex], Any]
-    ) -> None: ...
 
 class StructIndex:
     """Where the structures of a list begin in their buffer."""
@@ -34,9 +27,3 @@ def scan_fields(
     buffer: Any, offset: int = 0, limits: Limits = ..., base: int = 0
 ) -> tuple[list[tuple[int, int, int, int, int]], int]:
     """The fields of one structure of any class: id, wire type, offsets of header, value and what follows."""
-
-def is_plain(struct: Any) -> bool:
-    """Is ``struct`` free of unknown fields and lazy lists, itself and below?
-
-    Raises ``ValueError`` or ``TypeError`` where a field is missing, out of range or of the wrong type.
-    """

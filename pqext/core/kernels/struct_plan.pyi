@@ -1,0 +1,16 @@
+from collections.abc import Callable
+from typing import Any
+
+from pqext.core.kernels.thrift import StructIndex
+
+class Plan:
+    """The fields of ``cls`` as the kernels need them; ``lazy`` makes the value of a lazy list."""
+
+    cls: type
+    def __init__(self, cls: type, lazy: Callable[[StructIndex], Any]) -> None: ...
+
+def is_plain(struct: Any) -> bool:
+    """Is ``struct`` free of unknown fields and lazy lists, itself and below?
+
+    Raises ``ValueError`` or ``TypeError`` where a field is missing, out of range or of the wrong type.
+    """
