@@ -43,8 +43,14 @@ class GeospatialHandler:
     """The handler of GEOMETRY and GEOGRAPHY; see :class:`pqext.core.annotations.AnnotationHandler`."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
-        """The binary field under the marks of ``geoarrow.wkb``, with the file's crs and edges."""
-        return mark(storage, _type_of_node(node))
+        """The binary field under the marks of ``geoarrow.wkb``, with the file's crs and edges.
+
+        Without marks when the file names an algorithm for its edges that is not known.
+        """
+        try:
+            return mark(storage, _type_of_node(node))
+        except GeometryError:
+            return storage
 
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
         """The values as they are: WKB in the file, WKB in Arrow."""
@@ -88,9 +94,9 @@ class GeospatialHandler:
 
     def geospatial_statistics(self, node: SchemaNode, values: Sequence[pa.Array]) -> GeospatialStatistics | None:
         """Box and type codes of one column chunk; None without a geometry, or with one that is not WKB."""
-        type = _type_of_node(node)
         chunks = pa.chunked_array(list(values), type=values[0].type) if values else pa.chunked_array([], pa.binary())
         try:
+            type = _type_of_node(node)
             found = statistics(chunks, type.crs, type.edges)
         except GeometryError:
             return None

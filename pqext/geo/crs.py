@@ -25,10 +25,10 @@ DEFAULT = "OGC:CRS84"
 LONGITUDES = (-180.0, 180.0)
 LATITUDES = (-90.0, 90.0)
 
-AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
 _WKT = re.compile(r"\s*[A-Z_]+\s*\[")
 _SRID = re.compile(r"srid:(\d{1,9})", re.IGNORECASE)
-_WELL_KNOWN = frozenset({DEFAULT, "EPSG:4326", "SRID:4326"})
+_WELL_KNOWN = frozenset({"EPSG:4326", "srid:4326"})  # known without loading pyproj
 _LONGEST = 1 << 20
 _DEEPEST = 32
 
@@ -50,9 +50,34 @@ def normalize(crs: Any) -> str | None:
         return _identify(dict(crs))
     if not isinstance(crs, str):
         raise TypeError(f"a CRS is a string, PROJJSON or a pyproj.CRS, not {type(crs).__name__}")
-    if crs.lstrip().startswith("{"):
-        return _identify(_projjson(crs))
-    return None if crs.strip().upper() in ("", DEFAULT) else crs
+    return _identify(_projjson(crs)) if is_projjson(crs) else stored(crs)
+
+
+def stored(crs: str | None) -> str | None:
+    """The string of a file as it stands, or None where it names the default."""
+    return None if crs is None or crs.strip().upper() in ("", DEFAULT) else crs
+
+
+def is_projjson(crs: str) -> bool:
+    """Does the string begin as inline PROJJSON?"""
+    return crs.lstrip().startswith("{")
+
+
+def to_geoarrow(crs: str | None) -> dict[str, Any]:
+    """``crs`` and ``crs_type`` as GeoArrow's extension metadata gives them."""
+    if crs is None:
+        return {"crs": DEFAULT, "crs_type": "authority_code"}
+    if is_projjson(crs):
+        try:
+            return {"crs": _projjson(crs), "crs_type": "projjson"}
+        except GeometryError:
+            return {"crs": crs}
+    kind, _, identifier = crs.partition(":")
+    if kind.lower() == "srid":
+        return {"crs": identifier, "crs_type": "srid"}
+    if kind.lower() != "projjson" and _AUTHORITY.fullmatch(crs):
+        return {"crs": crs, "crs_type": "authority_code"}
+    return {"crs": crs}
 
 
 def _identify(projjson: dict[str, Any]) -> str | None:
@@ -92,7 +117,7 @@ def resolve(crs: str | None, properties: Mapping[str, str] | None = None) -> str
     is taken as the EPSG code of the same number, as is usual. Raises GeometryError when the property is
     missing or the SRID is 0, which means unknown.
     """
-    if crs is None or not crs.strip():
+    if crs is None or stored(crs) is None:
         return DEFAULT
     if crs[:9].lower() == "projjson:":
         found = (properties or {}).get(crs[9:])
@@ -117,10 +142,10 @@ def _parse(text: str) -> pyproj.CRS:
     import pyproj
 
     try:
-        if text.lstrip().startswith("{"):
+        if is_projjson(text):
             return pyproj.CRS.from_json_dict(_projjson(text))
         # PROJ strings and names are left out: they are no form of CRS in Parquet, and can name local files.
-        if len(text) <= _LONGEST and (AUTHORITY.fullmatch(text) or _WKT.match(text)):
+        if len(text) <= _LONGEST and (_AUTHORITY.fullmatch(text) or _WKT.match(text)):
             return pyproj.CRS.from_string(text)
     except pyproj.exceptions.CRSError as error:
         raise GeometryError(f"the CRS cannot be understood: {error}", rule="geo.crs.custom") from None
@@ -140,7 +165,7 @@ def equal(one: str | None, other: str | None, properties: Mapping[str, str] | No
 
 def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) -> bool | None:
     """Are the coordinates longitudes and latitudes? None when the string names no system that is known."""
-    if crs is None or not crs.strip() or crs.upper() in _WELL_KNOWN:
+    if stored(crs) is None or crs in _WELL_KNOWN:
         return True
     try:
         return bool(parse(crs, properties).is_geographic)

@@ -18,7 +18,7 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.predicates import test_box
 from pqext.geo.summary import only_points, resolve_type
 from pqext.geo.types import Edges
-from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, summaries, to_shapely
+from pqext.geo.wkb import GeometryArray, binary_chunks, build, columns, like_input, summaries
 
 Operation = Literal["intersects", "within", "contains", "disjoint"]
 Query: TypeAlias = Any
@@ -110,34 +110,26 @@ class SpatialPredicate:
                 test_box(column, box.xmin, box.xmax, box.ymin, box.ymax, verdicts)
             elif chunk.null_count:
                 verdicts[chunk.is_null().to_numpy(zero_copy_only=False)] = _NULL
-            try:
-                answers = self._decide(chunk, verdicts)
-            except GeometryError as error:
-                if error.row is not None:
-                    raise
-                raise GeometryError(f"rows from {row}: {error.message}") from error
-            parts.append(pa.array(answers, mask=verdicts == _NULL))
+            parts.append(pa.array(self._decide(chunk, verdicts, row), mask=verdicts == _NULL))
             row += len(chunk)
         return like_input(array, parts, pa.bool_())
 
-    def _decide(self, chunk: pa.Array, verdicts: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def _decide(self, chunk: pa.Array, verdicts: NDArray[np.uint8], row: int) -> NDArray[np.bool_]:
         """Settle what the boxes leave open: ``verdicts`` says of each row's box no, within, perhaps or null."""
-        meets = self.operation in ("intersects", "disjoint")
-        if meets and isinstance(self.geometry, BoundingBox):
-            answers = verdicts == _YES
-            open_rows = np.flatnonzero(verdicts == _MAYBE)
-        else:
-            answers = np.zeros(len(verdicts), dtype=bool)
-            open_rows = np.flatnonzero((verdicts == _YES) | (verdicts == _MAYBE))
-        if len(open_rows):
-            answers[open_rows] = self._exact(chunk.take(pa.array(open_rows)))
-        return ~answers if self.operation == "disjoint" else answers
+        answers = np.zeros(len(verdicts), dtype=np.bool_)
+        left = np.isin(verdicts, (_YES, _MAYBE))
+        if isinstance(self.geometry, BoundingBox) and self.operation in ("intersects", "disjoint"):
+            answers, left = verdicts == _YES, verdicts == _MAYBE
+        numbers = np.flatnonzero(left)
+        if len(numbers):
+            values = chunk.take(pa.array(numbers)).to_numpy(zero_copy_only=False)
+            answers[numbers] = self._exact(build(values, numbers + row))
+        return np.logical_not(answers) if self.operation == "disjoint" else answers
 
-    def _exact(self, array: pa.Array) -> NDArray[np.bool_]:
+    def _exact(self, rows: NDArray[np.object_]) -> NDArray[np.bool_]:
         """Shapely's answer for every row; the first argument of its predicates is the prepared one."""
         import shapely
 
-        rows = to_shapely(array)
         query = self.geometry
         if isinstance(query, BoundingBox):
             query = _polygon(query, shapely.total_bounds(rows))
@@ -151,7 +143,7 @@ class SpatialPredicate:
             else:
                 answers = shapely.intersects(query, rows)
             return answers
-        except shapely.errors.GEOSException as error:
+        except shapely.errors.ShapelyError as error:
             raise GeometryError(f"shapely cannot decide the predicate: {error}") from error
 
 

@@ -18,7 +18,7 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.wkb import Summary, WkbColumn, row_boxes
 from pqext.geo.kernels.wraparound import Longitudes
 from pqext.geo.types import Edges, GeospatialType, array_type
-from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, summaries
+from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, require_bytes, summaries
 
 if TYPE_CHECKING:
     from pqext.core.metadata import GeospatialStatistics
@@ -34,8 +34,10 @@ _POINT_BITS = 0x12121212
 def resolve_type(array: GeometryArray, crs: Any, edges: Edges | None) -> GeospatialType:
     """``crs`` and ``edges`` as a type; where they are None, what the array's extension type says.
 
-    Raises GeometryError for GEOGRAPHY in a CRS that is known not to be geographic.
+    Raises TypeError when the array holds no bytes, GeometryError for GEOGRAPHY in a CRS that is known not to
+    be geographic.
     """
+    require_bytes(array)
     marked = array_type(array.type) or GeospatialType()
     found = GeospatialType(marked.crs if crs is None else crs_.normalize(crs), edges or marked.edges)
     if not found.planar and crs_.is_geographic(found.crs) is False:

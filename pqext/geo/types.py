@@ -61,18 +61,18 @@ class GeospatialType:
     def from_logical_type(cls, logical: LogicalType) -> GeospatialType:
         """The type that a file states; GeometryError on an algorithm that the format does not know."""
         if logical.GEOMETRY is not None:
-            return cls(crs_.normalize(logical.GEOMETRY.crs))
+            return cls(crs_.stored(logical.GEOMETRY.crs))
         if logical.GEOGRAPHY is None:
             raise ValueError("the logical type is neither GEOMETRY nor GEOGRAPHY")
         algorithm = logical.GEOGRAPHY.algorithm
         number = 0 if algorithm is None else int(algorithm)
         if not 0 <= number < len(EDGES) - 1:
             raise GeometryError(f"unknown edge interpolation algorithm {number}", rule="geo.edges.algorithm")
-        return cls(crs_.normalize(logical.GEOGRAPHY.crs), EDGES[number + 1])
+        return cls(crs_.stored(logical.GEOGRAPHY.crs), EDGES[number + 1])
 
     def extension_metadata(self) -> str:
         """The metadata of Arrow extension type ``geoarrow.wkb``, as JSON."""
-        marks: dict[str, Any] = _to_geoarrow(self.crs)
+        marks: dict[str, Any] = crs_.to_geoarrow(self.crs)
         if not self.planar:
             marks["edges"] = self.edges
         return json.dumps(marks, separators=(",", ":"), ensure_ascii=False)
@@ -93,19 +93,6 @@ class GeospatialType:
         if crs is not None and str(marks.get("crs_type", "")) == "srid":
             crs = f"srid:{crs}"
         return cls(crs_.normalize(crs), marks.get("edges") or "planar")
-
-
-def _to_geoarrow(crs: str | None) -> dict[str, Any]:
-    if crs is None:
-        return {"crs": crs_.DEFAULT, "crs_type": "authority_code"}
-    if crs.lstrip().startswith("{"):
-        return {"crs": json.loads(crs), "crs_type": "projjson"}
-    kind, _, identifier = crs.partition(":")
-    if kind.lower() == "srid":
-        return {"crs": identifier, "crs_type": "srid"}
-    if kind.lower() != "projjson" and crs_.AUTHORITY.fullmatch(crs):
-        return {"crs": crs, "crs_type": "authority_code"}
-    return {"crs": crs}
 
 
 def geometry_field(name: str, crs: Any = None, edges: Edges = "planar", nullable: bool = True) -> pa.Field:

@@ -46,11 +46,17 @@ def holds_bytes(type: pa.DataType) -> bool:
     return any(test(type) for test in tests)
 
 
+def require_bytes(array: Any) -> None:
+    """Raise TypeError unless ``array`` is an Arrow array that can hold WKB."""
+    if not isinstance(array, (pa.Array, pa.ChunkedArray)):
+        raise TypeError(f"expected an Arrow array of WKB values, not {type(array).__name__}")
+    if not holds_bytes(array.type):
+        raise TypeError(f"expected an Arrow array of WKB values, not {array.type}")
+
+
 def binary_chunks(array: GeometryArray) -> list[pa.Array]:
     """The parts of a geometry array, each ``binary`` or ``large_binary``; TypeError when it holds no bytes."""
-    if not isinstance(array, (pa.Array, pa.ChunkedArray)) or not holds_bytes(array.type):
-        found = array.type if isinstance(array, (pa.Array, pa.ChunkedArray)) else type(array).__name__
-        raise TypeError(f"expected an Arrow array of WKB values, not {found}")
+    require_bytes(array)
     return [_plain(chunk) for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
 
 
@@ -157,19 +163,22 @@ def to_shapely(array: GeometryArray) -> NDArray[np.object_]:
 
     Raises GeometryError with row and byte on bad WKB, with the row on what shapely refuses to build.
     """
-    import shapely
-
-    summaries(array, strict=True)
+    summaries(array)
     chunks = binary_chunks(array)
     values = np.concatenate([np.empty(0, dtype=object), *(chunk.to_numpy(zero_copy_only=False) for chunk in chunks)])
-    nulls = (chunk.is_null().to_numpy(zero_copy_only=False) for chunk in chunks)
-    null = np.concatenate([np.empty(0, dtype=bool), *nulls])
+    return build(values, np.arange(len(values)))
+
+
+def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
+    """Shapely geometries from checked WKB as bytes, None for None; errors name the number in ``rows``."""
+    import shapely
+
     geometries: NDArray[np.object_] = shapely.from_wkb(values, on_invalid="ignore")
-    refused = np.flatnonzero(shapely.is_missing(geometries) & ~null)
-    if len(refused):
-        row = int(refused[0])
+    for index in np.flatnonzero(shapely.is_missing(geometries)).tolist():
+        if values[index] is None:
+            continue
         try:
-            shapely.from_wkb(values[row])
-        except shapely.errors.GEOSException as error:
-            raise GeometryError(f"shapely refuses the geometry: {error}", row=row) from error
+            shapely.from_wkb(values[index])
+        except shapely.errors.ShapelyError as error:
+            raise GeometryError(f"shapely refuses the geometry: {error}", row=int(rows[index])) from error
     return geometries

@@ -1,0 +1,149 @@
+"""CRS strings: what they name, when they are the same, and which are longitudes and latitudes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pyproj
+import pytest
+
+from pqext.core.errors import GeometryError
+from pqext.geo import crs
+
+ALBERS = pyproj.CRS("EPSG:5070").to_json_dict()
+LONLAT = pyproj.CRS("OGC:CRS84").to_json_dict()
+
+
+@pytest.mark.spec("geo.crs.default", "geometry.crs")
+@pytest.mark.parametrize("unset", [None, "", "  ", "OGC:CRS84", "ogc:crs84", LONLAT, json.dumps(LONLAT)])
+def test_an_unset_crs_is_longitude_and_latitude_on_wgs84(unset: Any) -> None:
+    assert crs.normalize(unset) is None
+    assert crs.is_geographic(crs.normalize(unset)) is True
+    assert crs.parse(crs.normalize(unset)).equals(pyproj.CRS("OGC:CRS84"))
+
+
+@pytest.mark.spec("geo.crs.custom")
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (3857, "EPSG:3857"),
+        ("EPSG:3857", "EPSG:3857"),
+        (pyproj.CRS("EPSG:3857"), "EPSG:3857"),
+        (ALBERS, "EPSG:5070"),
+        (json.dumps(ALBERS), "EPSG:5070"),
+        ("srid:5070", "srid:5070"),
+        ("projjson:albers", "projjson:albers"),
+        ("whatever it was", "whatever it was"),
+    ],
+)
+def test_a_crs_is_named_by_its_identifier_where_it_has_one(given: Any, stored: str) -> None:
+    assert crs.normalize(given) == stored
+
+
+@pytest.mark.spec("geo.crs.custom")
+def test_projjson_that_only_claims_an_identifier_stays_inline() -> None:
+    moved = json.loads(json.dumps(ALBERS))
+    moved["conversion"]["parameters"][1]["value"] = -90
+    for own in (moved, {key: value for key, value in ALBERS.items() if key != "id"}):
+        text = crs.normalize(own)
+        assert text is not None
+        assert json.loads(text) == own
+        assert crs.is_geographic(text) is False
+    assert not crs.equal(crs.normalize(moved), "EPSG:5070")
+
+
+@pytest.mark.spec("geo.crs.srid")
+def test_an_srid_is_an_epsg_code_and_zero_is_unknown() -> None:
+    assert crs.equal("srid:5070", "EPSG:5070")
+    assert crs.equal("SRID:4326", None)
+    assert crs.is_geographic("srid:4326") is True
+    assert crs.is_geographic("srid:5070") is False
+    for unknown in ("srid:0", "srid:999999", "srid:99999999999999", "srid:-1", "srid:"):
+        assert crs.is_geographic(unknown) is None
+        with pytest.raises(GeometryError):
+            crs.parse(unknown)
+
+
+@pytest.mark.spec("geo.crs.projjson")
+def test_projjson_is_found_in_the_property_that_the_crs_names() -> None:
+    properties = {"albers": json.dumps(ALBERS), "broken": "{", "list": "[]"}
+    assert crs.parse("projjson:albers", properties).to_epsg() == 5070
+    assert crs.is_geographic("projjson:albers", properties) is False
+    assert crs.is_geographic("projjson:albers") is None
+    with pytest.raises(GeometryError, match="'missing', which is missing"):
+        crs.parse("projjson:missing", properties)
+    for name in ("broken", "list"):
+        with pytest.raises(GeometryError):
+            crs.parse(f"projjson:{name}", properties)
+
+
+@pytest.mark.spec("geo.axis_order")
+def test_axis_order_makes_no_difference() -> None:
+    assert crs.equal("EPSG:4326", None)
+    assert crs.equal("EPSG:4326", "OGC:CRS84")
+    assert not crs.equal("EPSG:4326", "EPSG:3857")
+    assert not crs.equal("EPSG:4326", "EPSG:4269")
+
+
+@pytest.mark.parametrize(
+    ("text", "geographic"),
+    [
+        ("EPSG:4326", True),
+        ("EPSG:4269", True),
+        ("EPSG:4979", True),
+        ("OGC:CRS27", True),
+        ("EPSG:3857", False),
+        ("EPSG:4978", False),
+        (pyproj.CRS("EPSG:4269").to_wkt(), True),
+        (pyproj.CRS("EPSG:32633").to_wkt(), False),
+    ],
+)
+def test_a_known_crs_is_geographic_or_not(text: str, geographic: bool) -> None:
+    assert crs.is_geographic(text) is geographic
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nonsense",
+        "EPSG:0",
+        "EPSG:99999999",
+        "NOBODY:1",
+        "{}",
+        "{",
+        '{"type": "GeographicCRS"}',
+        "+init=/etc/passwd:1",
+        "+proj=longlat",
+        "/etc/passwd",
+        "GEOGCRS[",
+        "[" * 5000,
+        '{"base_crs":' * 900 + "{}" + "}" * 900,
+        '{"base_crs":' * 100_000,
+        "GEOGCRS[" * 10_000,
+        "x" * (2 << 20),
+    ],
+)
+def test_a_crs_that_cannot_be_understood_is_an_error_or_unknown(text: str) -> None:
+    assert crs.is_geographic(text) is None
+    assert not crs.equal(text, None)
+    assert crs.equal(text, text)
+    with pytest.raises(GeometryError):
+        crs.parse(text)
+
+
+@pytest.mark.parametrize("wrong", [1.5, b"EPSG:4326", ["EPSG", 4326], True])
+def test_what_is_no_crs_is_a_type_error(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="a CRS is"):
+        crs.normalize(wrong)
+
+
+def test_common_systems_are_known_without_loading_pyproj() -> None:
+    code = (
+        "import sys; from pqext.geo import crs;"
+        "assert crs.is_geographic(None) and crs.is_geographic('EPSG:4326') and crs.equal(None, 'OGC:CRS84');"
+        "assert 'pyproj' not in sys.modules and 'shapely' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,204 @@
+"""Predicates agree with shapely on every row, and a box that cannot match never holds a row that does."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext import geo
+from pqext.core.errors import GeometryError, UnsupportedError
+from pqext.geo import BoundingBox, SpatialPredicate
+from reference.geometries import LATITUDE, LONGITUDE, shapes
+
+EXACT = {
+    "intersects": shapely.intersects,
+    "within": shapely.within,
+    "contains": shapely.contains,
+    "disjoint": shapely.disjoint,
+}
+OPERATIONS = st.sampled_from(sorted(EXACT))
+EDGE = st.sampled_from([-180.0, -179.5, -10.0, 0.0, 10.0, 179.5, 180.0])
+NEAR = st.one_of(st.floats(-12, 12), st.floats(170, 180), st.floats(-180, -170), EDGE)
+
+
+@st.composite
+def query_boxes(draw: st.DrawFn) -> BoundingBox:
+    x, y = st.one_of(LONGITUDE, NEAR), st.one_of(LATITUDE, st.sampled_from([-10.0, 0.0, 10.0]))
+    xmin, xmax = draw(x), draw(x)
+    ymin, ymax = sorted([draw(y), draw(y)])
+    return BoundingBox(xmin, xmax, ymin, ymax)
+
+
+def areas(box: BoundingBox) -> list[Any]:
+    """The box as polygons, lines or points, two of them when it wraps."""
+    spans = [(box.xmin, 400.0), (-400.0, box.xmax)] if box.wraps else [(box.xmin, box.xmax)]
+    found = []
+    for xmin, xmax in spans:
+        corners = sorted({(x, y) for x in (xmin, xmax) for y in (box.ymin, box.ymax)})
+        found.append(shapely.MultiPoint(corners).envelope if len(corners) > 1 else shapely.Point(corners[0]))
+    return found
+
+
+def some_shapes() -> st.SearchStrategy[list[Any]]:
+    near = shapes(NEAR, st.one_of(st.floats(-12, 12), st.sampled_from([-10.0, 0.0, 10.0])))
+    return st.lists(st.one_of(st.none(), shapes(), near), min_size=1, max_size=6)
+
+
+@pytest.mark.spec("geo.box.wraparound")
+@given(some_shapes(), query_boxes())
+def test_a_row_intersects_a_box_as_shapely_says_of_its_one_or_two_parts(
+    geometries: list[Any], box: BoundingBox
+) -> None:
+    expected = [
+        None if g is None else any(bool(shapely.intersects(part, g)) for part in areas(box)) for g in geometries
+    ]
+    array = geo.from_shapely(geometries)
+    assert geo.intersects_box(array, box).to_pylist() == expected
+    assert geo.intersects(array, (box.xmin, box.ymin, box.xmax, box.ymax)).to_pylist() == expected
+    assert geo.disjoint(array, box).to_pylist() == [None if e is None else not e for e in expected]
+    chunked = pa.chunked_array([array[:2], array[2:]])
+    assert geo.intersects_box(chunked, box).to_pylist() == expected
+
+
+@given(some_shapes(), shapes(NEAR, st.floats(-12, 12)), OPERATIONS)
+def test_a_row_stands_to_a_geometry_as_shapely_says(geometries: list[Any], query: Any, operation: Any) -> None:
+    expected = [None if g is None else bool(EXACT[operation](g, query)) for g in geometries]
+    assert SpatialPredicate(operation, query).evaluate(geo.from_shapely(geometries)).to_pylist() == expected
+
+
+@given(some_shapes(), query_boxes(), st.sampled_from(["within", "contains"]))
+def test_a_row_is_within_or_contains_a_plain_box_as_shapely_says(
+    geometries: list[Any], box: BoundingBox, operation: Any
+) -> None:
+    if box.wraps:
+        return
+    (area,) = areas(box)
+    expected = [None if g is None else bool(EXACT[operation](g, area)) for g in geometries]
+    assert SpatialPredicate(operation, box).evaluate(geo.from_shapely(geometries)).to_pylist() == expected
+
+
+def test_a_row_is_within_a_box_across_the_antimeridian_by_its_parts() -> None:
+    array = geo.from_shapely(
+        [
+            shapely.box(175, 0, 178, 1),
+            shapely.box(-178, 0, -175, 1),
+            shapely.MultiPoint([(175, 0.5), (-175, 0.5)]),
+            shapely.box(165, 0, 178, 1),
+            shapely.LineString([(175, 0.5), (-175, 0.5)]),
+            shapely.Point(0, 0),
+        ]
+    )
+    assert geo.within(array, (170, -1, -170, 2)).to_pylist() == [True, True, True, False, False, False]
+    assert geo.contains(array, (170, -1, -170, 2)).to_pylist() == [False] * 6
+
+
+@pytest.mark.spec("geo.box.wraparound", "geo.box.wraparound_only", "geometry.edges")
+@given(some_shapes(), query_boxes(), shapes(NEAR, st.floats(-12, 12)), OPERATIONS, st.booleans(), st.booleans())
+def test_a_box_never_refuses_a_row_that_the_exact_test_keeps(
+    geometries: list[Any], box: BoundingBox, shape: Any, operation: Any, by_box: bool, geographic: bool
+) -> None:
+    array = geo.from_shapely(geometries)
+    predicate = SpatialPredicate(operation, box if by_box else shape)
+    statistics = geo.statistics(array, None if geographic else "EPSG:3857")
+    if statistics.bbox is None:
+        return
+    if not predicate.may_match(BoundingBox.from_metadata(statistics.bbox)):
+        assert True not in predicate.evaluate(array).to_pylist()
+
+
+@given(some_shapes(), some_shapes(), query_boxes(), OPERATIONS)
+def test_a_merged_box_never_refuses_a_row_either(
+    one: list[Any], other: list[Any], box: BoundingBox, operation: Any
+) -> None:
+    merged = geo.merge([geo.statistics(geo.from_shapely(part)) for part in (one, other)])
+    predicate = SpatialPredicate(operation, box)
+    if merged.bbox is not None and not predicate.may_match(BoundingBox.from_metadata(merged.bbox)):
+        assert True not in predicate.evaluate(geo.from_shapely(one + other)).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("operation", "query", "matches"),
+    [
+        ("intersects", (175, 0, 178, 1), True),
+        ("intersects", (-10, 0, 10, 1), False),
+        ("intersects", (170, 0, -170, 1), True),
+        ("within", (-10, 0, 10, 1), False),
+        ("within", (165, 0, 180, 1), True),
+        ("contains", (176, 0, 177, 1), True),
+        ("contains", (160, 0, 177, 1), False),
+        ("contains", (179, 0, -179, 1), True),
+        ("disjoint", (175, 0, 178, 1), True),
+        ("intersects", shapely.Point(), False),
+        ("disjoint", shapely.Point(), True),
+    ],
+)
+def test_a_wrapping_box_of_a_row_group_answers_for_its_rows(operation: Any, query: Any, matches: bool) -> None:
+    assert SpatialPredicate(operation, query).may_match(BoundingBox(170, -170, -5, 5)) is matches
+
+
+@pytest.mark.parametrize("bound", [math.nan, math.inf, -math.inf])
+def test_a_box_that_is_not_usable_may_always_match(bound: float) -> None:
+    for box in (BoundingBox(bound, 1, 0, 1), BoundingBox(0, 1, 0, bound), BoundingBox(0, 1, 5, 4)):
+        for operation in EXACT:
+            assert SpatialPredicate(operation, (50, 50, 60, 60)).may_match(box)  # type: ignore[arg-type]
+
+
+def test_empty_geometries_and_points_without_a_place_meet_nothing() -> None:
+    nan = math.nan
+    array = pa.concat_arrays([geo.from_points([nan, 1.0, nan], [nan, nan, 1.0]), geo.from_shapely([shapely.Polygon()])])
+    assert geo.intersects_box(array, (-180, -90, 180, 90)).to_pylist() == [False] * 4
+    assert geo.intersects_box(array, (100, -90, 90, 90)).to_pylist() == [False] * 4
+    assert geo.disjoint(array, (-180, -90, 180, 90)).to_pylist() == [True] * 4
+    empty_query = geo.intersects(geo.from_shapely([shapely.Point(0, 0), None]), shapely.Point())
+    assert empty_query.to_pylist() == [False, None]
+
+
+@given(st.lists(st.tuples(LONGITUDE, LATITUDE), max_size=50), query_boxes())
+def test_points_are_decided_by_comparison(points: list[tuple[float, float]], box: BoundingBox) -> None:
+    join = operator.or_ if box.wraps else operator.and_
+    x, y = np.array(points, dtype=float).reshape(-1, 2).T
+    expected = join(x >= box.xmin, x <= box.xmax) & (y >= box.ymin) & (y <= box.ymax)
+    assert geo.intersects_box(geo.from_points(x, y), box).to_pylist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "box",
+    [(0, 1, 0, 0), (0, 0, math.nan, 1), (0, 0, math.inf, 1), (200, 0, 190, 1), (5, 0, -300, 1), (1, 2, 3), "abcd"],
+)
+def test_a_query_box_must_make_sense(box: Any) -> None:
+    with pytest.raises(ValueError, match=r"query box|unpack|float"):
+        geo.intersects_box(geo.from_points([0], [0]), box)
+
+
+def test_a_query_must_be_a_box_or_a_geometry_and_the_operation_known() -> None:
+    with pytest.raises(TypeError, match="a query is a box or a shapely geometry"):
+        SpatialPredicate("intersects", "POINT (0 0)")
+    with pytest.raises(ValueError, match="unknown spatial operation"):
+        SpatialPredicate("near", (0, 0, 1, 1))  # type: ignore[arg-type]
+
+
+def test_what_shapely_refuses_is_an_error_with_its_row() -> None:
+    line = b"\1\2\0\0\0\1\0\0\0" + b"\0" * 16  # of a single point
+    good = geo.from_points([0.0] * 3, [0.0] * 3)
+    array = pa.chunked_array([good, pa.concat_arrays([good, pa.array([line], pa.binary())])])
+    for function in (geo.to_shapely, lambda a: geo.intersects(a, shapely.box(-1, -1, 1, 1))):
+        with pytest.raises(GeometryError, match="row 6: shapely refuses") as caught:
+            function(array)
+        assert caught.value.row == 6
+
+
+def test_edges_on_the_globe_are_not_decided_by_planar_geometry() -> None:
+    points, line = geo.from_points([1.0], [1.0]), geo.from_shapely([shapely.LineString([(0, 60), (90, 60)])])
+    assert geo.intersects_box(points, (0, 0, 2, 2), "spherical").to_pylist() == [True]
+    with pytest.raises(UnsupportedError, match="not planar"):
+        geo.intersects_box(line, (40, 65, 50, 70), "spherical")
+    with pytest.raises(UnsupportedError, match="not planar"):
+        geo.intersects(points, shapely.box(0, 0, 2, 2), "spherical")

@@ -1,0 +1,236 @@
+"""Boxes of rows and statistics of columns, against shapely, pyarrow's view of the public files, and brute force."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext import geo
+from pqext.core import metadata
+from pqext.core.errors import GeometryError, UnsupportedError
+from pqext.geo import BoundingBox
+from reference.geometries import LATITUDE, LONGITUDE, shapes
+
+PROJECTED = "EPSG:3857"
+
+
+def box_of(statistics: metadata.GeospatialStatistics) -> BoundingBox | None:
+    return None if statistics.bbox is None else BoundingBox.from_metadata(statistics.bbox)
+
+
+def wkb(*texts: str | None) -> pa.Array:
+    return geo.from_shapely([None if text is None else shapely.from_wkt(text) for text in texts])
+
+
+@given(st.lists(st.one_of(st.none(), shapes()), max_size=8))
+def test_row_boxes_are_shapelys(geometries: list[Any]) -> None:
+    found = geo.bounds(geo.from_shapely(geometries))
+    expected = shapely.bounds(np.array(geometries, dtype=object))
+    for row, (xmin, ymin, xmax, ymax), geometry in zip(found.to_pylist(), expected, geometries, strict=True):
+        if geometry is None:
+            assert row is None
+        elif geometry.is_empty:
+            assert set(row.values()) == {None}
+        else:
+            assert (row["xmin"], row["xmax"], row["ymin"], row["ymax"]) == (xmin, xmax, ymin, ymax)
+
+
+@pytest.mark.spec("geo.box.zm", "geo.box.skip_nan", "geo.box.dimension_omitted", "geo.box.xy")
+def test_each_dimension_is_bounded_by_its_own_values() -> None:
+    found = geo.statistics(wkb("POINT Z (1 2 3)", "POINT M (5 6 7)", None, "POINT (9 0)"))
+    assert box_of(found) == BoundingBox(1, 9, 0, 6, 3, 3, 7, 7)
+    assert list(found.geospatial_types) == [1, 1001, 2001]
+    nan = math.nan
+    no_y = geo.from_points([1.0, 2.0], [nan, nan])
+    assert geo.statistics(no_y).bbox is None
+    assert list(geo.statistics(no_y).geospatial_types) == [1]
+    y_elsewhere = geo.from_points([1.0, nan], [nan, 4.0], [nan, nan])
+    assert box_of(geo.statistics(y_elsewhere)) == BoundingBox(1, 1, 4, 4)
+
+
+@pytest.mark.spec("geo.box.xy", "geo.types.unknown")
+def test_empty_geometries_have_types_and_no_box() -> None:
+    found = geo.statistics(wkb("POINT EMPTY", "POLYGON EMPTY", "GEOMETRYCOLLECTION EMPTY"))
+    assert found == metadata.GeospatialStatistics(bbox=None, geospatial_types=[1, 3, 7])
+    assert geo.statistics(wkb(None)) == metadata.GeospatialStatistics(bbox=None, geospatial_types=[])
+
+
+@pytest.mark.parametrize("at", range(3))
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_an_infinite_coordinate_leaves_no_box(at: int, value: float) -> None:
+    coordinates = [1.0, 2.0, 3.0]
+    coordinates[at] = value
+    x, y, z = coordinates
+    found = geo.statistics(geo.from_points([x, 0.0], [y, 0.0], [z, 0.0]), PROJECTED)
+    assert found == metadata.GeospatialStatistics(bbox=None, geospatial_types=[1001])
+
+
+@pytest.mark.spec("geo.types.several", "geo.types.unique", "geo.types.codes")
+def test_type_codes_are_unique_and_sorted() -> None:
+    array = wkb("MULTIPOLYGON (((0 0, 1 0, 1 1, 0 0)))", "POLYGON ((0 0, 1 0, 1 1, 0 0))", "POLYGON EMPTY")
+    chunked = pa.chunked_array([array, wkb("POINT ZM (1 2 3 4)"), array])
+    assert list(geo.statistics(chunked).geospatial_types) == [3, 6, 3001]
+
+
+FIJI = ("LINESTRING (177 -18, 179.5 -17)", "POINT (-179 -20)", "POINT (178 -19)", None, "POINT EMPTY")
+
+
+@pytest.mark.spec("geo.box.wraparound", "geo.box.wraparound_only")
+def test_a_box_wraps_around_the_antimeridian_in_a_geographic_crs_only() -> None:
+    assert box_of(geo.statistics(wkb(*FIJI))) == BoundingBox(177, -179, -20, -17)
+    assert box_of(geo.statistics(wkb(*FIJI), "EPSG:4326")) == BoundingBox(177, -179, -20, -17)
+    for crs in (PROJECTED, "srid:0", "no such crs", "projjson:missing"):
+        assert box_of(geo.statistics(wkb(*FIJI), crs)) == BoundingBox(-179, 179.5, -20, -17)
+
+
+@pytest.mark.spec("geo.box.wraparound_only", "geometry.edges")
+def test_a_planar_line_from_east_to_west_keeps_its_box_from_wrapping() -> None:
+    crossing = "LINESTRING (179 0, -179 1)"  # planar edges: through x = 0
+    assert box_of(geo.statistics(wkb(*FIJI, crossing))) == BoundingBox(-179, 179.5, -20, 1)
+    half_way = "LINESTRING (-170 0, 100 1)"
+    assert box_of(geo.statistics(wkb(*FIJI, half_way))) == BoundingBox(177, 100, -20, 1)
+
+
+def test_no_box_wraps_when_an_x_is_no_longitude() -> None:
+    assert box_of(geo.statistics(wkb(*FIJI, "POINT (181 0)"))) == BoundingBox(-179, 181, -20, 0)
+
+
+@pytest.mark.spec("geo.box.wraparound", "geo.box.wraparound_only")
+@given(st.lists(shapes(), min_size=1, max_size=6), st.integers(0, 6))
+def test_a_box_holds_every_geometry_and_is_no_wider_than_the_planar_one(geometries: list[Any], cut: int) -> None:
+    array = geo.from_shapely(geometries)
+    chunked = pa.chunked_array([array[:cut], array[cut:]])
+    found = box_of(geo.statistics(chunked))
+    planar = shapely.total_bounds(np.array(geometries, dtype=object))
+    if found is None:
+        assert np.isnan(planar).any()
+        return
+    assert found.width <= planar[2] - planar[0]
+    assert (found.ymin, found.ymax) == (planar[1], planar[3])
+    for xmin, ymin, xmax, ymax in shapely.bounds(np.array(geometries, dtype=object)):
+        if not math.isnan(xmin):
+            assert found.contains(BoundingBox(xmin, xmax, ymin, ymax))
+
+
+@pytest.mark.spec("geography.range", "geo.box.geography")
+def test_geography_has_a_box_for_points_and_only_types_for_edges() -> None:
+    points = wkb(*(text for text in FIJI if text != FIJI[0]))
+    assert box_of(geo.statistics(points, edges="spherical")) == BoundingBox(178, -179, -20, -19)
+    for edges in ("spherical", "vincenty", "thomas", "andoyer", "karney"):
+        found = geo.statistics(wkb(*FIJI), edges=edges)
+        assert found == metadata.GeospatialStatistics(bbox=None, geospatial_types=[1, 2])
+    outside = wkb("POINT (181 0)")
+    assert geo.statistics(outside, edges="spherical").bbox is None
+
+
+def test_row_boxes_of_edges_on_the_globe_are_not_guessed() -> None:
+    assert geo.bounds(wkb("POINT (1 2)"), edges="spherical").to_pylist()[0]["xmin"] == 1
+    with pytest.raises(UnsupportedError, match="not planar"):
+        geo.bounds(wkb("LINESTRING (0 60, 90 60)"), edges="spherical")
+
+
+@pytest.mark.spec("geography.crs")
+def test_geography_in_a_projected_crs_is_refused() -> None:
+    with pytest.raises(GeometryError, match="geographic CRS"):
+        geo.statistics(wkb("POINT (0 0)"), PROJECTED, "spherical")
+
+
+def test_an_extension_array_knows_its_own_crs_and_edges() -> None:
+    field = geo.geometry_field("g", "EPSG:3857")
+    table = geo.as_extension(pa.table([wkb(*FIJI)], schema=pa.schema([field])))
+    assert box_of(geo.statistics(table["g"])) == BoundingBox(-179, 179.5, -20, -17)
+    assert box_of(geo.statistics(table["g"], "OGC:CRS84")) == BoundingBox(177, -179, -20, -17)
+
+
+class TestMerging:
+    def test_boxes_and_types_of_row_groups_become_the_files(self) -> None:
+        parts = [geo.statistics(wkb("POINT (1 2)")), geo.statistics(wkb("LINESTRING Z (5 6 7, 8 9 10)"))]
+        assert geo.merge(parts) == metadata.GeospatialStatistics(
+            bbox=BoundingBox(1, 8, 2, 9, 7, 10).to_metadata(), geospatial_types=[1, 1002]
+        )
+
+    @pytest.mark.spec("geo.types.unknown")
+    @pytest.mark.parametrize("unknown", [None, metadata.GeospatialStatistics(bbox=None, geospatial_types=None)])
+    def test_what_one_part_does_not_know_the_whole_does_not(self, unknown: Any) -> None:
+        assert geo.merge([geo.statistics(wkb("POINT (1 2)")), unknown]) == metadata.GeospatialStatistics(
+            bbox=None, geospatial_types=[]
+        )
+        assert geo.merge([]) == metadata.GeospatialStatistics(bbox=None, geospatial_types=[])
+
+    def test_a_box_with_nan_makes_the_whole_unknown(self) -> None:
+        broken = metadata.GeospatialStatistics(
+            bbox=metadata.BoundingBox(xmin=math.nan, xmax=1.0, ymin=0.0, ymax=1.0), geospatial_types=[1]
+        )
+        assert geo.merge([geo.statistics(wkb("POINT (1 2)")), broken]).bbox is None
+
+    @given(st.lists(st.lists(st.tuples(LONGITUDE, LATITUDE), min_size=1, max_size=4), min_size=1, max_size=4))
+    def test_the_merged_box_holds_every_part(self, groups: list[list[tuple[float, float]]]) -> None:
+        parts = [geo.statistics(geo.from_points(*zip(*group, strict=True))) for group in groups]
+        whole = box_of(geo.merge(parts))
+        assert whole is not None
+        for x, y in (point for group in groups for point in group):
+            assert whole.contains(BoundingBox(x, x, y, y))
+
+    def test_sides_of_the_antimeridian_become_one_box_in_a_geographic_crs(self) -> None:
+        parts = [geo.statistics(wkb("POINT (178 1)")), geo.statistics(wkb("POINT (-178 2)"))]
+        assert box_of(geo.merge(parts)) == BoundingBox(178, -178, 1, 2)
+        assert box_of(geo.merge(parts, PROJECTED)) == BoundingBox(-178, 178, 1, 2)
+
+
+def flat(box: BoundingBox) -> tuple[float | None, ...]:
+    return (box.xmin, box.xmax, box.ymin, box.ymax, box.zmin, box.zmax, box.mmin, box.mmax)
+
+
+PUBLIC = ["geospatial", "crs-default", "crs-srid", "crs-arbitrary-value"]
+
+
+@pytest.mark.spec("geo.statistics.place", "geo.wkb.iso", "geo.types.codes", "geo.box.xy", "geo.box.zm")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_statistics_of_the_public_files_are_found_again(parquet_testing: Path, name: str) -> None:
+    file = pq.ParquetFile(parquet_testing / "data" / "geospatial" / f"{name}.parquet")
+    index = file.schema_arrow.names.index("geometry")
+    crs = {"crs-srid": "srid:5070", "crs-arbitrary-value": "EPSG:5070"}.get(name)
+    for number in range(file.num_row_groups):
+        column = file.read_row_group(number).column(index)
+        found = geo.statistics(column, crs)
+        stored = file.metadata.row_group(number).column(index).geo_statistics
+        assert sorted(found.geospatial_types) == sorted(stored.geospatial_types or [])
+        box = box_of(found)
+        assert (stored.xmin is None) == (box is None)
+        if box is not None:
+            assert flat(box) == tuple(getattr(stored, name) for name in BoundingBox.__slots__)
+
+
+def test_the_boxes_of_the_public_geography_points_hold_ours_tightly(parquet_testing: Path) -> None:
+    file = pq.ParquetFile(parquet_testing / "data" / "geospatial" / "geography-points.parquet")
+    for number in range(file.num_row_groups):
+        stored = file.metadata.row_group(number).column(1).geo_statistics
+        box = box_of(geo.statistics(file.read_row_group(number).column(1), edges="spherical"))
+        assert box is not None
+        around = BoundingBox(stored.xmin, stored.xmax, stored.ymin, stored.ymax)  # rounded outward by its writer
+        assert around.contains(box)
+        if abs(around.ymin) < 89 and abs(around.ymax) < 89:  # with a pole it leaves out no longitude
+            assert flat(box)[:4] == pytest.approx(flat(around)[:4], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["geospatial", "geography-polygons"])
+def test_what_shapely_reads_from_the_public_files_is_written_back_the_same(parquet_testing: Path, name: str) -> None:
+    column = pq.read_table(parquet_testing / "data" / "geospatial" / f"{name}.parquet")["geometry"]
+    geo.validate(column)
+    assert geo.to_iso(column).to_pylist() == column.to_pylist()
+    geometries = geo.to_shapely(column)
+    again = geo.from_shapely(geometries)
+    for value, stored, geometry in zip(again.to_pylist(), column.to_pylist(), geometries, strict=True):
+        if geometry is None:
+            assert value is None
+        elif not geometry.is_empty and (shapely.geos_version >= (3, 12, 0) or not geometry.has_m):
+            assert value == stored  # GEOS forgets the dimensions of some empty geometries
