@@ -13,7 +13,8 @@ import pyarrow as pa
 from pqext.core.errors import LimitError, VariantError
 from pqext.variant import faults
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.kernels.json_parse import Duplicates, JsonFault, parse_column, parse_lines
+from pqext.variant.kernels.json_document import Duplicates, JsonFault
+from pqext.variant.kernels.json_parse import parse_column, parse_lines
 from pqext.variant.types import VariantLike, storage_array, variant_array, variant_type
 
 OnError = Literal["raise", "null"]

@@ -1,0 +1,550 @@
+# cython: language_level=3
+"""What the JSON parser learns in a batch, so that what repeats from row to row is only compared.
+
+- A *key* is interned once.
+- A *shape* is a path of keys through an object, in the order of the text. It predicts the key that comes
+  next, and an object that ends at a known shape knows the sorted order of its fields and whether a key
+  repeats.
+- A *dictionary* is the sorted metadata of all rows with the same shapes, with the field ids of each.
+
+All three have an upper bound, at which they are forgotten between two rows.
+"""
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcmp, memcpy, memset
+
+from pqext.core.kernels.buffer cimport bytes_free, bytes_reserve
+from pqext.variant.kernels.binary cimport FAULT_MEMORY, bytes_compare, uint_size, write_uint
+from pqext.variant.kernels.scan cimport load64
+
+
+cdef enum:
+    MARGIN = 16                     # what may be read after a key's text, a shape's ids and a dictionary
+    MAX_KEYS = 1 << 20
+    MAX_KEY_BYTES = 1 << 26
+    MAX_ORDERS = 1 << 22
+    MAX_DICTIONARIES = 1 << 12
+    MAX_DICTIONARY_BYTES = 1 << 24
+    TOO_LARGE = 1
+
+
+# --- Memory --------------------------------------------------------------------------------------
+
+cdef int grow(void **array, size_t item, uint32_t *capacity, size_t wanted) noexcept nogil:
+    """Make room for `wanted` items; 0 or FAULT_MEMORY."""
+    cdef size_t enlarged = <size_t> capacity[0] * 2
+    cdef void *moved
+    if wanted <= capacity[0]:
+        return 0
+    if wanted > 0x7FFFFFFF:
+        return FAULT_MEMORY
+    if enlarged < wanted:
+        enlarged = wanted
+    if enlarged < 64:
+        enlarged = 64
+    moved = realloc(array[0], enlarged * item)
+    if moved == NULL:
+        return FAULT_MEMORY
+    array[0] = moved
+    capacity[0] = <uint32_t> enlarged
+    return 0
+
+
+cdef int table_grow(Table *table) noexcept nogil:
+    """Keep the table at most half full."""
+    cdef uint32_t size = 256 if table.slots == NULL else (table.mask + 1) * 2
+    cdef uint32_t i, at
+    cdef Slot *slots
+    if table.slots != NULL and (table.used + 1) * 2 <= table.mask:
+        return 0
+    slots = <Slot *> malloc(size * sizeof(Slot))
+    if slots == NULL:
+        return FAULT_MEMORY
+    memset(slots, 0, size * sizeof(Slot))
+    if table.slots != NULL:
+        for i in range(table.mask + 1):
+            if table.slots[i].index:
+                at = table.slots[i].hash & (size - 1)
+                while slots[at].index:
+                    at = (at + 1) & (size - 1)
+                slots[at] = table.slots[i]
+        free(table.slots)
+    table.slots = slots
+    table.mask = size - 1
+    return 0
+
+
+cdef int table_add(Table *table, uint32_t hash, uint32_t index) noexcept nogil:
+    cdef uint32_t at
+    if table_grow(table) != 0:
+        return FAULT_MEMORY
+    at = hash & table.mask
+    while table.slots[at].index:
+        at = (at + 1) & table.mask
+    table.slots[at].hash = hash
+    table.slots[at].index = index + 1
+    table.used += 1
+    return 0
+
+
+cdef void table_clear(Table *table) noexcept nogil:
+    memset(table.slots, 0, (<size_t> table.mask + 1) * sizeof(Slot))
+    table.used = 0
+
+
+cdef inline uint64_t mix(uint64_t h, uint64_t v) noexcept nogil:
+    h = (h ^ v) * 0x9E3779B97F4A7C15ULL
+    return h ^ h >> 32
+
+
+cdef int names_open(Names *names, uint64_t seed) noexcept nogil:
+    """Start with nothing learnt. `seed` makes the keys' hashes unforeseeable. 0 or FAULT_MEMORY."""
+    memset(names, 0, sizeof(Names))
+    names.seed = seed
+    names.dictionaries = <Dictionary *> malloc(MAX_DICTIONARIES * sizeof(Dictionary))
+    if names.dictionaries == NULL or new_shape(names, 0, 0, 0) != 0 or sorting_room(names, 64) != 0:
+        return FAULT_MEMORY
+    if grow(<void **> &names.orders, sizeof(uint16_t), &names.orders_capacity, 64) != 0:
+        return FAULT_MEMORY
+    if table_grow(&names.key_table) != 0 or table_grow(&names.shape_table) != 0:
+        return FAULT_MEMORY
+    return table_grow(&names.dictionary_table)
+
+
+cdef void names_close(Names *names) noexcept nogil:
+    free(names.keys)
+    free(names.row_keys)
+    free(names.shapes)
+    free(names.row_shapes)
+    free(names.orders)
+    free(names.dictionaries)
+    free(names.signatures)
+    free(names.sorting)
+    free(names.key_table.slots)
+    free(names.shape_table.slots)
+    free(names.dictionary_table.slots)
+    bytes_free(&names.text)
+    bytes_free(&names.dictionary_bytes)
+    bytes_free(&names.dictionary_ids)
+
+
+cdef void forget_dictionaries(Names *names) noexcept nogil:
+    table_clear(&names.dictionary_table)
+    names.dictionaries_count = 0
+    names.current = NULL
+    names.signatures_size = 0
+    names.dictionary_bytes.size = 0
+    names.dictionary_ids.size = 0
+
+
+cdef void forget_shapes(Names *names) noexcept nogil:
+    cdef uint32_t i
+    for i in range(names.keys_count):
+        names.keys[i].shape = 0
+    table_clear(&names.shape_table)
+    names.shapes_count = 1
+    names.root = 0
+    names.orders_size = 0
+    forget_dictionaries(names)
+
+
+cdef void forget_keys(Names *names) noexcept nogil:
+    forget_shapes(names)
+    table_clear(&names.key_table)
+    names.keys_count = 0
+    names.text.size = 0
+
+
+cdef void names_next_row(Names *names) noexcept nogil:
+    """Begin a row; what has grown too large is forgotten."""
+    names.row += 1
+    names.row_keys_count = 0
+    names.row_shapes_count = 0
+    names.shapeless = False
+    if names.keys_count > MAX_KEYS or names.text.size > MAX_KEY_BYTES:
+        forget_keys(names)
+    elif names.shapes_count >= MAX_SHAPES or names.orders_size > MAX_ORDERS - MAX_SHAPE_DEPTH:
+        forget_shapes(names)
+    elif (
+        names.dictionaries_count >= MAX_DICTIONARIES
+        or names.dictionary_bytes.size + names.dictionary_ids.size > MAX_DICTIONARY_BYTES
+    ):
+        forget_dictionaries(names)
+
+
+# --- Keys and shapes -----------------------------------------------------------------------------
+
+cdef uint32_t name_hash(const Names *names, const uint8_t *name, size_t length) noexcept nogil:
+    cdef uint64_t h = mix(names.seed, length)
+    cdef uint64_t last = 0
+    cdef size_t i
+    while length >= 8:
+        h = mix(h, load64(name))
+        name += 8
+        length -= 8
+    for i in range(length):
+        last |= <uint64_t> name[i] << (8 * i)
+    h = mix(h, last)
+    return <uint32_t> mix(h, h >> 29)
+
+
+cdef int64_t intern(Names *names, const uint8_t *name, size_t length) noexcept nogil:
+    """The number of the key `name`, a new one when it is met for the first time, or FAULT_MEMORY."""
+    cdef uint32_t hash = name_hash(names, name, length)
+    cdef uint32_t at = hash & names.key_table.mask
+    cdef uint32_t index
+    cdef size_t i
+    cdef Key *key
+    cdef uint8_t *text
+    while names.key_table.slots[at].index:
+        if names.key_table.slots[at].hash == hash:
+            index = names.key_table.slots[at].index - 1
+            if names.keys[index].length == length:
+                if length == 0 or memcmp(key_name(names, index), name, length) == 0:
+                    return index
+        at = (at + 1) & names.key_table.mask
+    if names.text.size + length + 2 > 0xFFFFFFF0U:
+        return FAULT_MEMORY
+    index = names.keys_count
+    if grow(<void **> &names.keys, sizeof(Key), &names.keys_capacity, <size_t> index + 1) != 0:
+        return FAULT_MEMORY
+    if grow(<void **> &names.row_keys, sizeof(uint32_t), &names.row_keys_capacity, <size_t> index + 1) != 0:
+        return FAULT_MEMORY
+    if bytes_reserve(&names.text, length + 2 + MARGIN) != 0:
+        return FAULT_MEMORY
+    key = &names.keys[index]
+    memset(key, 0, sizeof(Key))
+    for i in range(8):
+        key.prefix = key.prefix << 8 | (name[i] if i < length else 0)
+    key.text = <uint32_t> names.text.size
+    key.length = <uint32_t> length
+    key.match = <uint32_t> length + 2
+    for i in range(length):
+        if name[i] < 0x20 or name[i] == c'"' or name[i] == c'\\':
+            key.match = 0
+    text = names.text.data + names.text.size
+    text[0] = c'"'
+    if length:
+        memcpy(text + 1, name, length)
+    text[1 + length] = c'"'
+    memset(text + 2 + length, 0, MARGIN)
+    names.text.size += length + 2
+    if table_add(&names.key_table, hash, index) != 0:
+        return FAULT_MEMORY
+    names.keys_count += 1
+    return index
+
+
+cdef int new_shape(Names *names, uint32_t parent, uint32_t key, uint32_t depth) noexcept nogil:
+    """Add a shape, with depth 0 an empty one; 0 or FAULT_MEMORY."""
+    cdef uint32_t index = names.shapes_count
+    cdef Shape *shape
+    if grow(<void **> &names.shapes, sizeof(Shape), &names.shapes_capacity, <size_t> index + 1) != 0:
+        return FAULT_MEMORY
+    if grow(<void **> &names.row_shapes, sizeof(uint32_t), &names.row_shapes_capacity, <size_t> index + 1) != 0:
+        return FAULT_MEMORY
+    shape = &names.shapes[index]
+    memset(shape, 0, sizeof(Shape))
+    shape.key = key
+    shape.parent = parent
+    shape.depth = depth
+    shape.order = NOWHERE
+    if depth:
+        shape.text = names.keys[key].text
+        shape.match = names.keys[key].match
+    names.shapes_count += 1
+    return 0
+
+
+cdef int64_t new_root(Names *names, uint32_t key) noexcept nogil:
+    """Give `key` (NOWHERE: no key) an empty shape, while there is room: its number, 0, or FAULT_MEMORY."""
+    if names.shapes_count >= MAX_SHAPES:
+        return 0
+    if new_shape(names, 0, 0, 0) != 0:
+        return FAULT_MEMORY
+    if key == NOWHERE:
+        names.root = names.shapes_count - 1
+    else:
+        names.keys[key].shape = names.shapes_count - 1
+    return names.shapes_count - 1
+
+
+cdef int64_t shape_after(Names *names, uint32_t shape, uint32_t key) noexcept nogil:
+    """The shape that follows `shape` by `key`, to be predicted from now on; 0 for none, or FAULT_MEMORY."""
+    cdef uint64_t h = mix(mix(0, shape), key)
+    cdef uint32_t hash = <uint32_t> mix(h, h >> 29)
+    cdef uint32_t at = hash & names.shape_table.mask
+    cdef uint32_t index
+    if shape == 0:
+        return 0
+    while names.shape_table.slots[at].index:
+        if names.shape_table.slots[at].hash == hash:
+            index = names.shape_table.slots[at].index - 1
+            if names.shapes[index].parent == shape and names.shapes[index].key == key:
+                names.shapes[shape].next = index
+                return index
+        at = (at + 1) & names.shape_table.mask
+    if names.shapes_count >= MAX_SHAPES or names.shapes[shape].depth >= MAX_SHAPE_DEPTH:
+        return 0
+    index = names.shapes_count
+    if new_shape(names, shape, key, names.shapes[shape].depth + 1) != 0:
+        return FAULT_MEMORY
+    if table_add(&names.shape_table, hash, index) != 0:
+        return FAULT_MEMORY
+    names.shapes[shape].next = index
+    return index
+
+
+# --- Sorting -------------------------------------------------------------------------------------
+
+cdef int sorting_room(Names *names, size_t count) noexcept nogil:
+    """Room for sorting `count` items: names.sorting holds twice as many. 0 or FAULT_MEMORY."""
+    cdef uint64_t *moved
+    if count * 2 > names.sorting_capacity:
+        moved = <uint64_t *> realloc(names.sorting, count * 4 * sizeof(uint64_t))
+        if moved == NULL:
+            return FAULT_MEMORY
+        names.sorting = moved
+        names.sorting_capacity = count * 4
+    return 0
+
+
+cdef inline bint key_before(const Names *names, uint32_t a, uint32_t b) noexcept nogil:
+    """Is the name of key `a` before that of `b` by unsigned bytes?"""
+    if names.keys[a].prefix != names.keys[b].prefix:
+        return names.keys[a].prefix < names.keys[b].prefix
+    return bytes_compare(key_name(names, a), names.keys[a].length, key_name(names, b), names.keys[b].length) < 0
+
+
+cdef uint64_t *merge_sort(Names *names, size_t count, bint by_name) noexcept nogil:
+    """Sort names.sorting[:count], by value or by the names of the keys in the upper halves; stable.
+
+    Returns where the result lies: in the first or in the second half of the room.
+    """
+    cdef uint64_t *source = names.sorting
+    cdef uint64_t *target = names.sorting + count
+    cdef uint64_t *other
+    cdef size_t width = 1, low, middle, high, i, j, k
+    cdef bint second
+    while width < count:
+        low = 0
+        while low < count:
+            middle = low + width if low + width < count else count
+            high = middle + width if middle + width < count else count
+            i = low
+            j = middle
+            for k in range(low, high):
+                if i >= middle:
+                    second = True
+                elif j >= high:
+                    second = False
+                elif by_name:
+                    second = key_before(names, <uint32_t> (source[j] >> 32), <uint32_t> (source[i] >> 32))
+                else:
+                    second = source[j] < source[i]
+                if second:
+                    target[k] = source[j]
+                    j += 1
+                else:
+                    target[k] = source[i]
+                    i += 1
+            low = high
+        other = source
+        source = target
+        target = other
+        width *= 2
+    return source
+
+
+cdef int order_shape(Names *names, uint32_t shape) noexcept nogil:
+    """Work out the sorted order of a shape's fields, while there is room: 0 or FAULT_MEMORY."""
+    cdef uint32_t depth = names.shapes[shape].depth
+    cdef uint32_t i = depth, at = shape
+    cdef uint64_t *ordered
+    if names.orders_size + depth > MAX_ORDERS:
+        return 0
+    if sorting_room(names, depth) != 0:
+        return FAULT_MEMORY
+    if grow(<void **> &names.orders, sizeof(uint16_t), &names.orders_capacity, <size_t> names.orders_size + depth) != 0:
+        return FAULT_MEMORY
+    while i > 0:
+        i -= 1
+        names.sorting[i] = <uint64_t> names.shapes[at].key << 32 | i
+        at = names.shapes[at].parent
+    ordered = merge_sort(names, depth, True)
+    for i in range(depth):
+        names.orders[names.orders_size + <uint32_t> ordered[i]] = <uint16_t> i
+        if i and ordered[i] >> 32 == ordered[i - 1] >> 32:
+            names.shapes[shape].repeats = True
+    names.shapes[shape].order = names.orders_size
+    names.orders_size += depth
+    return 0
+
+
+# --- Dictionaries --------------------------------------------------------------------------------
+
+cdef int write_dictionary(Names *names, Dictionary *dictionary) noexcept nogil:
+    """Sort the row's keys, give them their ranks and write the metadata; 0, TOO_LARGE or FAULT_MEMORY."""
+    cdef uint32_t count = names.row_keys_count
+    cdef uint32_t i, key
+    cdef uint64_t strings = 0, at = 0
+    cdef size_t total
+    cdef int size
+    cdef uint64_t *ordered
+    cdef uint8_t *p
+    for i in range(count):
+        strings += names.keys[names.row_keys[i]].length
+        names.sorting[i] = <uint64_t> names.row_keys[i] << 32 | i
+    if strings > 0x7FFFFFFF:
+        return TOO_LARGE
+    size = uint_size(<uint32_t> strings if strings > count else count)
+    total = 1 + (<size_t> count + 2) * <size_t> size + strings
+    if total > 0x7FFFFFFF:
+        return TOO_LARGE
+    if bytes_reserve(&names.dictionary_bytes, total + MARGIN) != 0:
+        return FAULT_MEMORY
+    dictionary.bytes = <uint32_t> names.dictionary_bytes.size
+    dictionary.size = <uint32_t> total
+    dictionary.id_size = uint_size(count - 1) if count else 1
+    ordered = merge_sort(names, count, True)
+    p = names.dictionary_bytes.data + names.dictionary_bytes.size
+    names.dictionary_bytes.size += total
+    p[0] = <uint8_t> (0x11 | (size - 1) << 6)
+    write_uint(p + 1, count, size)
+    p += 1 + size
+    write_uint(p, 0, size)
+    for i in range(count):
+        key = <uint32_t> (ordered[i] >> 32)
+        names.keys[key].rank = i
+        at += names.keys[key].length
+        p += size
+        write_uint(p, <uint32_t> at, size)
+    p += size
+    for i in range(count):
+        key = <uint32_t> (ordered[i] >> 32)
+        if names.keys[key].length:
+            memcpy(p, key_name(names, key), names.keys[key].length)
+            p += names.keys[key].length
+    return 0
+
+
+cdef int write_ids(Names *names, Dictionary *dictionary) noexcept nogil:
+    """Write the sorted field ids of each of the row's shapes; 0 or FAULT_MEMORY."""
+    cdef uint32_t i, depth, at
+    cdef size_t size
+    cdef int id_size = dictionary.id_size
+    cdef uint8_t *ids
+    cdef const uint16_t *order
+    dictionary.ids = <uint32_t> names.dictionary_ids.size
+    for i in range(names.row_shapes_count):
+        at = names.row_shapes[i]
+        depth = names.shapes[at].depth
+        order = names.orders + names.shapes[at].order
+        size = <size_t> depth * <size_t> id_size
+        if bytes_reserve(&names.dictionary_ids, size + MARGIN) != 0:
+            return FAULT_MEMORY
+        ids = names.dictionary_ids.data + names.dictionary_ids.size
+        memset(ids + size, 0, MARGIN)
+        while depth > 0:
+            depth -= 1
+            write_uint(ids + order[depth] * <size_t> id_size, names.keys[names.shapes[at].key].rank, id_size)
+            at = names.shapes[at].parent
+        names.dictionary_ids.size += size
+    return 0
+
+
+cdef int new_dictionary(Names *names, uint64_t hash, const uint32_t *signature, uint32_t count) noexcept nogil:
+    """Make the dictionary of the row's keys the last one; 0, TOO_LARGE or FAULT_MEMORY."""
+    cdef Dictionary *dictionary = &names.dictionaries[names.dictionaries_count]
+    cdef uint32_t i
+    cdef int status
+    cdef size_t wanted = <size_t> names.signatures_size + 2 * <size_t> count
+    if sorting_room(names, names.row_keys_count) != 0:
+        return FAULT_MEMORY
+    if grow(<void **> &names.signatures, sizeof(uint32_t), &names.signatures_capacity, wanted) != 0:
+        return FAULT_MEMORY
+    dictionary.hash = hash
+    dictionary.count = count
+    dictionary.signature = names.signatures_size
+    dictionary.ranks = names.signatures_size + count
+    dictionary.of_keys = names.shapeless
+    dictionary.ids = 0
+    if count:
+        memcpy(names.signatures + dictionary.signature, signature, count * sizeof(uint32_t))
+    status = write_dictionary(names, dictionary)
+    if status != 0:
+        return status
+    names.signatures_size += count
+    if names.shapeless:
+        for i in range(count):
+            names.signatures[dictionary.ranks + i] = names.keys[signature[i]].rank
+        names.signatures_size += count
+    elif write_ids(names, dictionary) != 0:
+        return FAULT_MEMORY
+    if table_add(&names.dictionary_table, <uint32_t> hash, names.dictionaries_count) != 0:
+        return FAULT_MEMORY
+    names.dictionaries_count += 1
+    return 0
+
+
+cdef inline bint dictionary_fits(
+    const Names *names, const Dictionary *dictionary, const uint32_t *signature, uint32_t count
+) noexcept nogil:
+    return (
+        dictionary.count == count
+        and dictionary.of_keys == names.shapeless
+        and (count == 0 or memcmp(names.signatures + dictionary.signature, signature, count * sizeof(uint32_t)) == 0)
+    )
+
+
+cdef void collect_keys(Names *names) noexcept nogil:
+    """Find the keys of the row's shapes."""
+    cdef uint32_t i, at
+    for i in range(names.row_shapes_count):
+        at = names.row_shapes[i]
+        while names.shapes[at].depth:
+            note_key(names, names.shapes[at].key)
+            at = names.shapes[at].parent
+
+
+cdef int choose_dictionary(Names *names) noexcept nogil:
+    """Make names.current the dictionary of the row, by its shapes or, if `shapeless`, by its noted keys.
+
+    The shapes then have their field ids, or the keys their ranks. 0, 1 when it is too large, or FAULT_MEMORY.
+    """
+    cdef const uint32_t *signature = names.row_keys if names.shapeless else names.row_shapes
+    cdef uint32_t count = names.row_keys_count if names.shapeless else names.row_shapes_count
+    cdef Dictionary *dictionary = names.current
+    cdef uint64_t hash
+    cdef uint32_t i, at
+    cdef int status
+    if dictionary != NULL and dictionary_fits(names, dictionary, signature, count):
+        return 0
+    hash = mix(names.seed, <uint64_t> count << 1 | names.shapeless)
+    for i in range(count):
+        hash = mix(hash, signature[i])
+    hash = mix(hash, hash >> 29)
+    at = <uint32_t> hash & names.dictionary_table.mask
+    dictionary = NULL
+    while names.dictionary_table.slots[at].index:
+        dictionary = &names.dictionaries[names.dictionary_table.slots[at].index - 1]
+        if dictionary.hash == hash and dictionary_fits(names, dictionary, signature, count):
+            break
+        dictionary = NULL
+        at = (at + 1) & names.dictionary_table.mask
+    if dictionary == NULL:
+        if not names.shapeless:
+            collect_keys(names)
+        status = new_dictionary(names, hash, signature, count)
+        if status != 0:
+            return status
+        dictionary = &names.dictionaries[names.dictionaries_count - 1]
+    names.current = dictionary
+    if names.shapeless:
+        for i in range(count):
+            names.keys[signature[i]].rank = names.signatures[dictionary.ranks + i]
+    else:
+        at = dictionary.ids
+        for i in range(count):
+            names.shapes[signature[i]].ids = at
+            at += names.shapes[signature[i]].depth * <uint32_t> dictionary.id_size
+    return 0
