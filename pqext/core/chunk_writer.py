@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core import leaf, statistics
+from pqext.core.buffers import Bytes
 from pqext.core.compression import WRITABLE
 from pqext.core.disassemble import DenseColumn
 from pqext.core.encodings import dictionary, plain, rle
@@ -40,10 +41,10 @@ class EncodedChunk:
     """The stored bytes of a chunk in pieces, and its metadata with offsets from the chunk's start."""
 
     metadata: ColumnMetaData
-    pieces: list[bytes | memoryview] = field(default_factory=list)
+    pieces: list[bytes | Bytes] = field(default_factory=list)
     size: int = 0
 
-    def add(self, header: bytes, body: memoryview, uncompressed: int) -> int:
+    def add(self, header: bytes, body: Bytes, uncompressed: int) -> int:
         """Append a page; returns its offset in the chunk."""
         at = self.size
         self.pieces += (header, body)
@@ -68,10 +69,10 @@ class _Values:
     indices: NDArray[np.int32] | None
     entries: int
 
-    def page(self, start: int, stop: int) -> bytes | memoryview:
+    def page(self, start: int, stop: int) -> bytes | Bytes:
         if self.indices is not None:
             return dictionary.encode(self.indices[start:stop], self.entries)
-        return memoryview(plain.encode(self.physical[start:stop]))
+        return plain.encode(self.physical[start:stop])
 
 
 def encode_chunk(column: DenseColumn, rows: int, options: WriteOptions) -> EncodedChunk:

@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core import encodings, leaf, page
-from pqext.core.encodings import EMPTY, Bytes, Dictionary, plain, rle
+from pqext.core.buffers import EMPTY, Bytes
+from pqext.core.encodings import Dictionary, plain, rle
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.byte_array import ByteArrayBuilder
@@ -47,7 +48,7 @@ class ColumnReader:
     """
 
     def __init__(
-        self, shape: LeafShape, metadata: ColumnMetaData, chunk: memoryview, offset: int, limits: Limits,
+        self, shape: LeafShape, metadata: ColumnMetaData, chunk: Bytes, offset: int, limits: Limits,
         *, checksums: bool,
     ) -> None:
         self._shape = shape

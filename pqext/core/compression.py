@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.metadata import CompressionCodec
 
@@ -18,7 +19,7 @@ WRITABLE = {
 }
 
 
-def decompress(codec: int, data: Any, size: int) -> memoryview:
+def decompress(codec: int, data: Any, size: int) -> Bytes:
     """``data`` decompressed to exactly ``size`` bytes, without a copy when it is not compressed.
 
     Raises ``UnsupportedError`` for a codec that is not known and ``CorruptFileError`` for damaged data.
@@ -26,24 +27,22 @@ def decompress(codec: int, data: Any, size: int) -> memoryview:
     if codec == CompressionCodec.UNCOMPRESSED:
         if len(data) != size:
             raise CorruptFileError(f"an uncompressed page holds {len(data)} bytes, its header says {size}")
-        return memoryview(data)
+        return view(data)
     if size == 0:
-        return memoryview(b"")
+        return EMPTY
     try:
-        return memoryview(_codec(codec).decompress(data, decompressed_size=size)).cast("B")
+        return view(_codec(codec).decompress(data, decompressed_size=size))
     except (OSError, ValueError, MemoryError) as error:
         if isinstance(error, UnsupportedError):
             raise
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
 
 
-def compress(codec: int, data: Any) -> memoryview:
+def compress(codec: int, data: Any) -> Bytes:
     """``data`` compressed."""
     if codec == CompressionCodec.UNCOMPRESSED:
-        return memoryview(data)
-    packed = _codec(codec).compress(data)
-    # The buffer protocol of a shrunk Arrow buffer still shows its first size.
-    return memoryview(packed).cast("B")[: packed.size]
+        return view(data)
+    return view(_codec(codec).compress(data))
 
 
 def _codec(codec: int) -> pa.Codec:

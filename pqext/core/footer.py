@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pqext.core.buffers import Bytes
 from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
@@ -29,7 +30,7 @@ class Footer:
     metadata: FileMetaData
     offset: int
     length: int
-    raw: memoryview
+    raw: Bytes
 
 
 def read_footer(source: Source, limits: Limits = DEFAULT_LIMITS) -> Footer:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pqext.core import compression
+from pqext.core.buffers import Bytes, view
 from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
 from pqext.core.limits import Limits
 from pqext.core.metadata import (
@@ -32,7 +33,7 @@ class RawPage:
     """A page as it lies in the file: its header, its stored bytes and where they begin in the chunk."""
 
     header: PageHeader
-    body: memoryview
+    body: Bytes
     offset: int
 
     @property
@@ -52,13 +53,13 @@ class DataPage:
 
     num_values: int
     encoding: int
-    repetition: memoryview | None
-    definition: memoryview | None
-    values: memoryview
+    repetition: Bytes | None
+    definition: Bytes | None
+    values: Bytes
     offset: int
 
 
-def raw_pages(chunk: memoryview, limits: Limits) -> Iterator[RawPage]:
+def raw_pages(chunk: Bytes, limits: Limits) -> Iterator[RawPage]:
     """The pages of a column chunk, one after another; page types that are not known are passed over.
 
     Errors carry the ``offset`` within ``chunk``.
@@ -89,11 +90,11 @@ def raw_pages(chunk: memoryview, limits: Limits) -> Iterator[RawPage]:
 def verify_checksum(page: RawPage) -> None:
     """Compare the stored bytes with the header's CRC-32, where it has one."""
     crc = page.header.crc
-    if crc is not None and zlib.crc32(page.body) != crc & 0xFFFFFFFF:
+    if crc is not None and zlib.crc32(page.body.data) != crc & 0xFFFFFFFF:
         raise CorruptFileError("a page's bytes do not match its checksum; the file is damaged", offset=page.offset)
 
 
-def open_dictionary(page: RawPage, codec: int) -> tuple[int, memoryview]:
+def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
     """(number of values, PLAIN bytes) of a dictionary page."""
     header = page.header.dictionary_page_header
     if header is None:
@@ -119,7 +120,7 @@ def open_data(page: RawPage, codec: int, *, max_repetition: int, max_definition:
     return DataPage(header.num_values, header.encoding, repetition, definition, body, page.offset)
 
 
-def _prefixed(body: memoryview, encoding: int, offset: int) -> tuple[memoryview, memoryview]:
+def _prefixed(body: Bytes, encoding: int, offset: int) -> tuple[Bytes, Bytes]:
     if encoding != Encoding.RLE:
         raise UnsupportedError(f"levels in encoding {encoding!r} cannot be read", feature="level encoding")
     length = int.from_bytes(body[:4], "little")
@@ -157,7 +158,7 @@ class PageWriter:
     checksums: bool
     version: int
 
-    def dictionary(self, values: Any, count: int) -> tuple[bytes, memoryview, int]:
+    def dictionary(self, values: Any, count: int) -> tuple[bytes, Bytes, int]:
         """A dictionary page of PLAIN ``values``: (header, body, uncompressed body size)."""
         body = compression.compress(self.codec, values)
         detail = DictionaryPageHeader(num_values=count, encoding=Encoding.PLAIN)
@@ -168,13 +169,13 @@ class PageWriter:
     def data(
         self, *, num_values: int, num_nulls: int, num_rows: int, encoding: Encoding,
         repetition: bytes | None, definition: bytes | None, values: Any,
-    ) -> tuple[bytes, memoryview, int]:
+    ) -> tuple[bytes, Bytes, int]:
         """A data page: (header, body, uncompressed body size); levels ``None`` where the column has none."""
         if self.version == 2:
             levels = (repetition or b"") + (definition or b"")
             packed = compression.compress(self.codec, values)
             compressed = self.codec != CompressionCodec.UNCOMPRESSED and len(packed) < len(values)
-            body = memoryview(levels + bytes(packed if compressed else values))
+            body = view(levels + bytes(packed if compressed else values))
             header = self._header(PageType.DATA_PAGE_V2, len(levels) + len(values), body)
             header.data_page_header_v2 = DataPageHeaderV2(
                 num_values=num_values,
@@ -199,11 +200,11 @@ class PageWriter:
         )
         return encode(header), body, len(whole)
 
-    def _header(self, kind: PageType, size: int, body: memoryview) -> PageHeader:
+    def _header(self, kind: PageType, size: int, body: Bytes) -> PageHeader:
         if max(size, len(body)) > 0x7FFFFFFF:
             raise LimitError("a page of more than 2 GiB; write smaller pages (page_rows, page_bytes)")
         header = PageHeader(type=kind, uncompressed_page_size=size, compressed_page_size=len(body))
         if self.checksums:
-            crc = zlib.crc32(body)
+            crc = zlib.crc32(body.data)
             header.crc = crc - (1 << 32) if crc >= 1 << 31 else crc
         return header

@@ -1,6 +1,6 @@
 """Byte ranges of a file, wherever it is: the only way in which pqext reads.
 
-Every read gives a read-only ``memoryview`` of exactly the bytes asked for. Local files are read with
+Every read gives a view of exactly the bytes asked for. Local files are read with
 positioned reads, so threads share a source; nothing is memory mapped, since a file cut short under a
 mapping kills the process.
 """
@@ -19,6 +19,7 @@ from typing import IO, Any, Self
 
 import pyarrow as pa
 
+from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.errors import CorruptFileError
 
 MERGED_BYTES = 32 << 20
@@ -48,7 +49,7 @@ class Source(ABC):
         """How many bytes were fetched so far, those between merged ranges included."""
         return self._bytes_read
 
-    def read(self, offset: int, length: int) -> memoryview:
+    def read(self, offset: int, length: int) -> Bytes:
         """The ``length`` bytes at ``offset``; raises ``CorruptFileError`` when they leave the file."""
         self._check(offset, length)
         data = self._fetch(offset, length)
@@ -63,11 +64,11 @@ class Source(ABC):
             self._bytes_read += length
         return data
 
-    def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[memoryview]:
+    def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """The bytes of several ``(offset, length)`` ranges, in the order given; near ones share a read."""
         for offset, length in ranges:
             self._check(offset, length)
-        results = [memoryview(b"")] * len(ranges)
+        results = [EMPTY] * len(ranges)
         for group in self._merge(ranges):
             start = ranges[group[0]][0]
             stop = max(sum(ranges[i]) for i in group)
@@ -104,7 +105,7 @@ class Source(ABC):
             )
 
     @abstractmethod
-    def _fetch(self, offset: int, length: int) -> memoryview:
+    def _fetch(self, offset: int, length: int) -> Bytes:
         """The bytes of a range within the file; fewer only when it has shrunk."""
 
     def close(self) -> None:
@@ -131,10 +132,11 @@ class MemorySource(Source):
     tail_bytes = 0
 
     def __init__(self, data: Any) -> None:
-        self._data = memoryview(data).cast("B").toreadonly()
+        self._data = view(data)
+        self._data.flags.writeable = False
         super().__init__(None, len(self._data))
 
-    def _fetch(self, offset: int, length: int) -> memoryview:
+    def _fetch(self, offset: int, length: int) -> Bytes:
         return self._data[offset : offset + length]
 
 
@@ -151,7 +153,7 @@ class StreamSource(Source):
         name = getattr(stream, "name", None)
         super().__init__(name if isinstance(name, str) else None, stream.seek(0, os.SEEK_END))
 
-    def _fetch(self, offset: int, length: int) -> memoryview:
+    def _fetch(self, offset: int, length: int) -> Bytes:
         with self._stream_lock:
             self._stream.seek(offset)
             return _join(self._stream.read, length)
@@ -170,7 +172,7 @@ class PathSource(Source):
         weakref.finalize(self, self._file.close)
         super().__init__(path, os.fstat(self._file.fileno()).st_size, self._file)
 
-    def _fetch(self, offset: int, length: int) -> memoryview:
+    def _fetch(self, offset: int, length: int) -> Bytes:
         if not hasattr(os, "pread"):  # Windows
             with self._lock:
                 self._file.seek(offset)
@@ -186,13 +188,13 @@ class PathSource(Source):
         return _join(read, length)
 
 
-def _join(read: Callable[[int], bytes | None], length: int) -> memoryview:
+def _join(read: Callable[[int], bytes | None], length: int) -> Bytes:
     """Call ``read`` until it has given ``length`` bytes or no more."""
     parts = []
     while length > 0 and (part := read(length)):
         parts.append(part)
         length -= len(part)
-    return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+    return view(parts[0] if len(parts) == 1 else b"".join(parts))
 
 
 class ArrowSource(Source):
@@ -204,8 +206,8 @@ class ArrowSource(Source):
         self._file = file
         super().__init__(None, file.size())
 
-    def _fetch(self, offset: int, length: int) -> memoryview:
-        return memoryview(self._file.read_at(length, offset))
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        return view(self._file.read_at(length, offset))
 
 
 def open_source(source: Any) -> Source:

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import dremel
 
 from pqext.core import shape, storage
 from pqext.core.assemble import assemble
@@ -18,6 +17,7 @@ from pqext.core.disassemble import DenseColumn, disassemble
 from pqext.core.errors import CorruptFileError
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.shape import LeafShape
+from reference import dremel
 
 
 def arrow_type(kind: dremel.Type) -> pa.DataType:

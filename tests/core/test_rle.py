@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import hybrid
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import rle
+from reference import hybrid
 
 
 @st.composite

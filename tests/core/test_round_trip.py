@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import page
+from pqext.core import buffers, page
 from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec, Encoding, PageType
 
@@ -110,10 +110,11 @@ def test_duckdb_and_polars_read_every_type(version: int, compression: str, tmp_p
 def test_we_read_what_duckdb_and_polars_write(tmp_path: Any) -> None:
     table = tables.fixed()
     columns = [name for name in table.column_names if "time" not in name and "uint" not in name]
-    source = table = table.select(columns)  # DuckDB finds it by the name of the variable
+    table = table.select(columns)
     for codec in ("uncompressed", "snappy", "zstd"):
         path = tmp_path / f"duckdb-{codec}.parquet"
-        duckdb.sql(f"COPY (SELECT * FROM source) TO '{path}' (FORMAT parquet, CODEC '{codec}', PARQUET_VERSION 'V1')")
+        options = f"FORMAT parquet, CODEC '{codec}', PARQUET_VERSION 'V1'"
+        duckdb.from_arrow(table).query("source", f"COPY (SELECT * FROM source) TO '{path}' ({options})")
         assert_same(read(path), pq.read_table(path))
         path = tmp_path / f"polars-{codec}.parquet"
         pl.from_arrow(table).write_parquet(path, compression=codec, row_group_size=300)
@@ -128,7 +129,7 @@ def test_pages_hold_the_encoding_version_and_codec_that_were_asked_for(version: 
     with pqext.open(data) as file:
         for chunk in file.row_groups[0].chunks():
             start, length = chunk.byte_range
-            pages = list(page.raw_pages(memoryview(data)[start : start + length], Limits()))
+            pages = list(page.raw_pages(buffers.view(data)[start : start + length], Limits()))
             uses_dictionary = dictionary and chunk.node.name != "b"
             assert chunk.metadata.codec == CompressionCodec.ZSTD
             assert (pages[0].header.type == PageType.DICTIONARY_PAGE) == uses_dictionary

@@ -30,9 +30,14 @@ def test_a_path_appears_only_when_the_file_is_whole(tmp_path: Path) -> None:
 def test_an_error_leaves_what_was_there_before(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     path.write_bytes(b"old")
-    with pytest.raises(RuntimeError), pqext.ParquetWriter(path, TABLE.schema) as writer:
-        writer.write_table(TABLE)
-        raise RuntimeError
+
+    def fail() -> None:
+        with pqext.ParquetWriter(path, TABLE.schema) as writer:
+            writer.write_table(TABLE)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
     assert os.listdir(tmp_path) == ["t.parquet"]
     assert path.read_bytes() == b"old"
 

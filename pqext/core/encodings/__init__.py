@@ -13,11 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pqext.core.buffers import Bytes
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.metadata import Encoding, Type
-
-Bytes = NDArray[np.uint8]
-EMPTY: Bytes = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +34,12 @@ class Decoder(Protocol):
     """One encoding of values. Both functions raise ``CorruptFileError`` when the page does not hold them."""
 
     def fixed(
-        self, page: memoryview, count: int, physical: Type, width: int, dictionary: Dictionary | None
+        self, page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None
     ) -> Bytes:
         """``count`` values of ``width`` bytes each, back to back; booleans as one byte each."""
 
     def byte_arrays(
-        self, page: memoryview, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int,
+        self, page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int,
         dictionary: Dictionary | None,
     ) -> None:
         """Append ``slots`` slots, ``count`` of them with a value as ``present`` flags (empty: all)."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.encodings import Bytes, Dictionary
+from pqext.core.buffers import Bytes
+from pqext.core.encodings import Dictionary
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import rle
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.metadata import Type
 
 
-def fixed(page: memoryview, count: int, physical: Type, width: int, dictionary: Dictionary | None) -> Bytes:
+def fixed(page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None) -> Bytes:
     """Values of a fixed width, looked up."""
     found = _present(dictionary)
     indices = _indices(page, count, found)
@@ -21,7 +22,7 @@ def fixed(page: memoryview, count: int, physical: Type, width: int, dictionary: 
 
 
 def byte_arrays(
-    page: memoryview, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+    page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
 ) -> None:
     """Byte arrays, looked up."""
     found = _present(dictionary)
@@ -37,7 +38,7 @@ def _present(dictionary: Dictionary | None) -> Dictionary:
     return dictionary
 
 
-def _indices(page: memoryview, count: int, dictionary: Dictionary) -> NDArray[np.int32]:
+def _indices(page: Bytes, count: int, dictionary: Dictionary) -> NDArray[np.int32]:
     out = np.empty(count, np.int32)
     if count == 0:
         return out

@@ -2,63 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.encodings import Bytes, Dictionary
+from pqext.core.buffers import EMPTY, Bytes, view
+from pqext.core.encodings import Dictionary
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
 from pqext.core.metadata import Type
 
 
-def fixed(page: memoryview, count: int, physical: Type, width: int, dictionary: Dictionary | None) -> Bytes:
+def fixed(page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None) -> Bytes:
     """Values of a fixed width; without a copy, but for booleans."""
-    raw = np.frombuffer(page, np.uint8)
     if physical == Type.BOOLEAN:
-        if len(raw) * 8 < count:
-            raise CorruptFileError(f"a page of {len(raw)} bytes cannot hold {count} booleans")
-        return np.unpackbits(raw[: (count + 7) // 8], count=count, bitorder="little")
-    if len(raw) < count * width:
-        raise CorruptFileError(f"a page of {len(raw)} bytes cannot hold {count} values of {width} bytes")
-    return raw[: count * width]
+        if len(page) * 8 < count:
+            raise CorruptFileError(f"a page of {len(page)} bytes cannot hold {count} booleans")
+        return np.unpackbits(page[: (count + 7) // 8], count=count, bitorder="little")
+    if len(page) < count * width:
+        raise CorruptFileError(f"a page of {len(page)} bytes cannot hold {count} values of {width} bytes")
+    return page[: count * width]
 
 
 def byte_arrays(
-    page: memoryview, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+    page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
 ) -> None:
     """Byte arrays behind their lengths."""
     builder.append_plain(page, present, slots)
 
 
-def read_dictionary(page: memoryview, count: int, physical: Type, width: int | None) -> Dictionary:
+def read_dictionary(page: Bytes, count: int, physical: Type, width: int | None) -> Dictionary:
     """The values of a dictionary page."""
     if width is not None:
         return Dictionary(count, np.ascontiguousarray(fixed(page, count, physical, width, None)))
     if count * 4 > len(page):
         raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} byte arrays")
     builder = ByteArrayBuilder()
-    builder.append_plain(page, np.empty(0, np.uint8), count)
+    builder.append_plain(page, EMPTY, count)
     offsets, data, _ = builder.finish()
-    return Dictionary(count, np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32))
+    return Dictionary(count, view(data), np.frombuffer(offsets, np.int32))
 
 
-def encode(values: pa.Array) -> Any:
-    """The PLAIN bytes of a dense array of a physical Arrow type (see ``core.leaf``), as a buffer."""
+def encode(values: pa.Array) -> Bytes:
+    """The PLAIN bytes of a dense array of a physical Arrow type (see ``core.leaf``)."""
     kind = values.type
     start, count = values.offset, len(values)
     buffers = values.buffers()
     if pa.types.is_boolean(kind):
         if not count:
-            return b""
-        bits = np.unpackbits(np.frombuffer(buffers[1], np.uint8), bitorder="little")[start : start + count]
-        return np.packbits(bits, bitorder="little").data
+            return EMPTY
+        bits = np.unpackbits(view(buffers[1]), bitorder="little")[start : start + count]
+        return np.packbits(bits, bitorder="little")
     if pa.types.is_binary(kind):
         offsets = np.frombuffer(buffers[1], np.int32)[start : start + count + 1] if count else np.zeros(1, np.int32)
-        data = np.frombuffer(buffers[2], np.uint8) if buffers[2] is not None else np.empty(0, np.uint8)
-        return encode_plain(data, offsets)
+        data = view(buffers[2]) if buffers[2] is not None else EMPTY
+        return view(encode_plain(data, offsets))
     width = kind.byte_width
     if not count:
-        return b""
-    return memoryview(buffers[1]).cast("B")[start * width : (start + count) * width]
+        return EMPTY
+    return view(buffers[1])[start * width : (start + count) * width]
