@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.demo": DATASET | TOOLS | {"pqext.spark"},
     "pqext.cli": DATASET | TOOLS | {"pqext.spark", "pqext.skipping", "pqext.demo"},
     # The package itself names everything, and imports it only when a name is asked for.
-    "pqext": DATASET | {"pqext.inspection"},
+    "pqext": DATASET | {"pqext.inspection", "pqext.spark"},
 }
 
 
