@@ -1,0 +1,121 @@
+"""What the README says of pyarrow, DuckDB and polars beside pqext, shown on files (Spark: tests/spark)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import peer_files
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+import pqext
+from pqext import geo, variant
+
+BY_PATH = pqext.col("event").variant("$.mag", "double") >= peer_files.LAST_MAG
+BY_BOX = pqext.col("geom").intersects(peer_files.LAST_BOX)
+PATH_SQL = f"event.mag::DOUBLE >= {peer_files.LAST_MAG}"
+BOX_SQL = f"geom && '{shapely.box(*peer_files.LAST_BOX).wkt}'::GEOMETRY"
+
+
+@pytest.fixture(scope="module")
+def partial(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Events of which one field is shredded, the other is in the residual."""
+    return peer_files.write(tmp_path_factory.mktemp("peers") / "partial.parquet", peer_files.CHOSEN)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Events of which every field is shredded."""
+    return peer_files.write(tmp_path_factory.mktemp("peers") / "whole.parquet", peer_files.WHOLE)
+
+
+def count_in_duckdb(path: Path, condition: str) -> int:
+    ((count,),) = duckdb.sql(f"SELECT count(*) FROM '{path}' WHERE {condition}").fetchall()
+    return int(count)
+
+
+def test_a_variant_path_skips_row_groups_of_wholly_and_of_partially_shredded_objects(
+    partial: Path, whole: Path
+) -> None:
+    for path in (partial, whole):
+        assert pqext.scan(path, filter=BY_PATH).count() == peer_files.GROUP
+        assert pqext.scan(peer_files.damaged(path), filter=BY_PATH).count() == peer_files.GROUP
+
+
+def test_duckdb_skips_by_a_variant_path_only_where_objects_are_wholly_shredded(partial: Path, whole: Path) -> None:
+    assert count_in_duckdb(partial, PATH_SQL) == count_in_duckdb(whole, PATH_SQL) == peer_files.GROUP
+    assert count_in_duckdb(peer_files.damaged(whole), PATH_SQL) == peer_files.GROUP
+    with pytest.raises(duckdb.Error):
+        count_in_duckdb(peer_files.damaged(partial), PATH_SQL)
+
+
+def test_pyarrow_has_the_storage_struct_and_skips_by_a_leaf_that_is_named_by_hand(partial: Path) -> None:
+    stored = pq.read_schema(partial).field("event").type
+    assert [field.name for field in stored] == ["metadata", "value", "typed_value"]
+    leaf = pc.field("event", "typed_value", "mag", "typed_value")
+    filter = leaf >= pa.scalar(peer_files.LAST_MAG).cast(pa.decimal128(9, 2))
+    damaged = ds.dataset(peer_files.damaged(partial))
+    assert damaged.to_table(columns={"mag": leaf}, filter=filter).num_rows == peer_files.GROUP
+
+
+def test_a_leaf_that_is_named_by_hand_misses_what_stayed_in_the_residual(tmp_path: Path) -> None:
+    events = variant.parse_json(pa.array(['{"mag": 5}', '{"mag": 5.125}']))
+    table = pa.Table.from_arrays([events], schema=pa.schema([variant.variant_field("event")]))
+    pqext.write_table(table, tmp_path / "events.parquet", shredding={"event": peer_files.CHOSEN})
+    leaf = pc.field("event", "typed_value", "mag", "typed_value")
+    assert ds.dataset(tmp_path / "events.parquet").to_table(filter=leaf.cast("double") >= 5).num_rows == 1
+    asked = pqext.col("event").variant("$.mag", "double") >= 5
+    assert pqext.scan(tmp_path / "events.parquet", filter=asked).count() == 2
+
+
+def test_a_box_skips_row_groups_in_pqext_and_in_duckdb(partial: Path) -> None:
+    damaged = peer_files.damaged(partial)
+    assert pqext.scan(damaged, filter=BY_BOX).count() == peer_files.GROUP
+    assert count_in_duckdb(damaged, BOX_SQL) == peer_files.GROUP
+
+
+def test_values_are_read_alike_by_duckdb(partial: Path) -> None:
+    ours = pqext.read_table(partial)
+    rows = duckdb.sql(f"SELECT event.mag::DOUBLE, event.place::VARCHAR, geom::BLOB FROM '{partial}'").fetchall()
+    magnitudes = variant.get(ours["event"], "$.mag", "double").to_pylist()
+    places = variant.get(ours["event"], "$.place", "string").to_pylist()
+    assert rows == list(zip(magnitudes, places, ours["geom"].to_pylist(), strict=True))
+
+
+def test_polars_opens_no_file_with_a_variant_or_a_geometry(tmp_path: Path, partial: Path) -> None:
+    points = pa.Table.from_arrays([geo.from_points([1.0], [2.0])], schema=pa.schema([geo.geometry_field("geom")]))
+    pqext.write_table(points, tmp_path / "points.parquet")
+    for path in (partial, tmp_path / "points.parquet"):
+        with pytest.raises(pl.exceptions.ComputeError, match="LogicalType"):
+            pl.read_parquet(path)
+
+
+def test_only_our_box_of_two_points_beside_the_antimeridian_wraps(tmp_path: Path) -> None:
+    points = geo.from_points([179.0, -179.0], [-17.0, -18.0])
+    table = pa.Table.from_arrays([points], schema=pa.schema([geo.geometry_field("geom")]))
+    pqext.write_table(table, tmp_path / "pqext.parquet")
+    pq.write_table(geo.as_extension(table), tmp_path / "pyarrow.parquet")
+    with duckdb.connect() as connection:
+        connection.register("points", table)
+        connection.sql(f"COPY points TO '{tmp_path / 'duckdb.parquet'}' (FORMAT parquet, GEOPARQUET_VERSION 'V2')")
+    boxes = {}
+    for writer in ("pqext", "pyarrow", "duckdb"):
+        box = pq.read_metadata(tmp_path / f"{writer}.parquet").row_group(0).column(0).geo_statistics
+        boxes[writer] = (box.xmin, box.xmax)
+    assert boxes == {"pqext": (179.0, -179.0), "pyarrow": (-179.0, 179.0), "duckdb": (-179.0, 179.0)}
+
+
+def test_duckdb_takes_a_shredding_schema_in_sql(tmp_path: Path) -> None:
+    path = tmp_path / "duckdb.parquet"
+    with duckdb.connect() as connection:
+        connection.sql("""CREATE TABLE t AS SELECT '{"mag": 4.5, "place": "Fiji"}'::JSON::VARIANT AS event""")
+        connection.sql(f"COPY t TO '{path}' (FORMAT parquet, SHREDDING {{event: 'STRUCT(mag DECIMAL(9,2))'}})")
+    stored = pq.read_schema(path).field("event").type
+    assert [field.name for field in stored.field("typed_value").type] == ["mag"]
+    assert variant.get(pqext.read_table(path)["event"], "$.mag", "double").to_pylist() == [4.5]
