@@ -112,7 +112,12 @@ def _comparisons(leaf: Comparison | IsIn, values: tuple[core.Value, ...], negate
         return (core.Comparison(operator, values[0]),)
     if negated:
         return tuple(core.Comparison("!=", value) for value in values) or (core.IsNotNull(),)
-    return (core.IsIn(values),)
+    return (core.IsIn(_sorted(values)),)
+
+
+def _sorted(values: tuple[core.Value, ...]) -> tuple[core.Value, ...]:
+    """Values of one kind in order, NaN last."""
+    return tuple(sorted(values, key=lambda value: (value != value, value)))
 
 
 def _asked(operand: Operand, node: SchemaNode, questions: tuple[Question, ...]) -> tuple[Question, ...]:

@@ -192,14 +192,13 @@ def _compare_at(array: pa.Array, operator: Operator, place: _Place, scalar: Any)
 
 
 def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
-    is_nan = pc.is_nan(array)
     if value != value:  # NaN is the largest value there is
         if operator in ("==", ">="):
-            return is_nan
+            return pc.is_nan(array)
         if operator in ("!=", "<"):
-            return pc.invert(is_nan)
+            return pc.invert(pc.is_nan(array))
         return _where_valid(array, operator == "<=")
-    if operator in ("!=", ">", ">="):
+    if operator in (">", ">="):  # Arrow's are false on NaN, as are all its comparisons but !=
         return pc.invert(_compare_float(array, NEGATED[operator], value))
     place, scalar = _locate_float(value)
     return _compare_at(array, operator, place, scalar)

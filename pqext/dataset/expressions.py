@@ -168,9 +168,10 @@ class Column(Operand):
         object.__setattr__(self, "path", _column_path(self.path))
 
     def variant(self, path: str | Sequence[str | int], type: Any) -> VariantField:
-        """The field at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
+        """The value at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
 
-        ``type`` is a type's name or an Arrow type, as ``pqext.variant.get`` takes it.
+        ``type`` is a type's name or an Arrow type, and casts are those of ``pqext.variant.get``. Raises
+        ``ValueError`` for a path or a type that is none.
         """
         if not isinstance(type, str):
             from pqext.variant.schema import ddl_name, leaf_type
@@ -215,6 +216,9 @@ class VariantField(Operand):
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column) or not isinstance(self.type, str):
             raise TypeError("a variant field has a column, a path and the name of a type")
+        from pqext.variant.cast import target_type
+
+        target_type(self.type)
         object.__setattr__(self, "path", format_path(as_path(self.path)))
 
     def __str__(self) -> str:
@@ -258,7 +262,9 @@ class IsIn(Expression):
         object.__setattr__(self, "values", tuple(distinct.values()))
 
     def __str__(self) -> str:
-        return f"{self.operand} in ({', '.join(map(literal_text, self.values))})"
+        shown = [literal_text(literal) for literal in self.values[:10]]
+        shown += [f"{len(self.values) - 10} more"] if len(self.values) > 10 else []
+        return f"{self.operand} in ({', '.join(shown)})"
 
     def _key(self) -> tuple[Any, ...]:
         return ("in", self.operand._key(), tuple(map(key, self.values)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from math import isfinite
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -246,14 +247,17 @@ def kind_of_arrow(type: pa.DataType) -> Kind | None:
 def to_value(literal: Literal, kind: Kind, column: str) -> Value:
     """The comparison value of ``literal`` for a column of ``kind``, in the form of ``pqext.core.predicate``.
 
-    Numbers stay the numbers they are, whatever the column's width. Raises ``TypeError`` naming ``column``
-    when the two do not compare: text is never parsed, booleans are no numbers, and a timestamp without a
-    timezone is no instant.
+    Numbers stay the numbers they are, whatever the column's width; but a float asked of a decimal column is
+    the shortest decimal that reads as that float, so that ``1.2`` finds 1.20 there as in SQL. Raises
+    ``TypeError`` naming ``column`` when the two do not compare: text is never parsed, booleans are no numbers,
+    and a timestamp without a timezone is no instant.
     """
     name = kind.name
     if name == "null":
         return False
     if name in ("integer", "float", "decimal"):
+        if name == "decimal" and isinstance(literal, float) and isfinite(literal):
+            return Decimal(repr(literal))
         if isinstance(literal, int | float | Decimal) and not isinstance(literal, bool):
             return literal
     elif name == "boolean":

@@ -6,10 +6,11 @@ a leaf all its questions, each put to the statistics of a leaf column or to the 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from pqext.core.annotations import for_logical
-from pqext.core.predicate import IsNotNull, IsNull, may_match
+from pqext.core.predicate import Bounds, IsIn, IsNotNull, IsNull, may_match
 from pqext.dataset.binding import AllOf, AnyOf, Bound, Leaf, Question
 from pqext.dataset.literals import kind_of_node, value_text
 
@@ -47,7 +48,20 @@ def _answer(node: SchemaNode, row_group: RowGroup, question: Question) -> bool:
     annotation = for_logical(node.logical_name)
     if annotation is not None:
         return annotation.load().may_match(node, row_group, question)
-    return may_match(question, row_group.chunk(node).bounds())
+    bounds = row_group.chunk(node).bounds()
+    return _is_in(question, bounds) if isinstance(question, IsIn) else may_match(question, bounds)
+
+
+def _is_in(question: IsIn, bounds: Bounds) -> bool:
+    """The same as ``may_match``, but a long list, which binding has sorted, is searched and not walked."""
+    values, low, high = question.values, bounds.minimum, bounds.maximum
+    if bounds.all_null or low is None or high is None or not values or values[-1] != values[-1]:
+        return may_match(question, bounds)
+    try:
+        at = bisect_left(values, low)
+        return at < len(values) and values[at] <= high  # type: ignore[operator]
+    except TypeError:
+        return True  # as in may_match: values of different kinds do not compare
 
 
 def _answer_null(node: SchemaNode, row_group: RowGroup, question: IsNull | IsNotNull) -> bool:

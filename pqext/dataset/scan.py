@@ -7,6 +7,7 @@ columns of the filter and the result from the rest, and evaluates the filter exa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
+from pqext.core.errors import ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
@@ -155,8 +157,14 @@ class Scan:
                     total += sum(batch.num_rows for batch in self._matching(source, file, (), BATCH_ROWS))
         return total
 
-    def _open(self, source: Any) -> ParquetFile:
-        return ParquetFile(source, options=self.options, limits=self.limits)
+    @contextmanager
+    def _open(self, source: Any) -> Iterator[ParquetFile]:
+        with ParquetFile(source, options=self.options, limits=self.limits) as file:
+            try:
+                yield file
+            except ParquetError as error:
+                error.locate(path=file.path)
+                raise
 
     def _result_schema(self, file: ParquetFile) -> pa.Schema:
         names = {lookup(file.schema, column).path[0]: None for column in self.columns or ()}

@@ -99,6 +99,8 @@ def test_every_layout_of_text_compares_alike(type: pa.DataType) -> None:
 def test_every_width_of_decimal_compares_alike(type: pa.DataType) -> None:
     column = pa.array([Decimal("1.10"), Decimal("-2.25"), None], type)
     assert mask(col("a") > 1.1, a=column) == [False, False, None]
+    assert mask(col("a") == 1.1, a=column) == [True, False, None]
+    assert mask(col("a") <= 1.099, a=column) == [False, True, None]
     assert mask(col("a") >= Decimal("1.1"), a=column) == [True, False, None]
     assert mask(col("a") < -2.2, a=column) == [False, True, None]
     assert mask(col("a").isin([Decimal("-2.250"), Decimal("1.101")]), a=column) == [False, True, None]
@@ -164,6 +166,8 @@ SQL = [
     (col("t") >= "b", "t >= 'b'"),
     (~(col("t").is_null() & (col("i") == 1)), "NOT (t IS NULL AND i = 1)"),
     (col("d") <= Decimal("1.1"), "d <= 1.1"),
+    (col("d") == 1.1, "d = 1.1::DOUBLE"),
+    (col("d").isin([-2.25, 999.99]), "d IN (-2.25::DOUBLE, 999.99::DOUBLE)"),
     (col("d").is_not_null() & (col("d") != 0), "d IS NOT NULL AND d <> 0"),
     (col("day") < date(2020, 1, 2), "day < DATE '2020-01-02'"),
     (col("at") >= datetime(2020, 1, 1, tzinfo=UTC), "\"at\" >= TIMESTAMPTZ '2020-01-01 00:00:00+00'"),

@@ -124,6 +124,9 @@ def test_values_have_the_form_that_statistics_have() -> None:
     assert to_value(UUID(int=1), Kind("uuid"), "c") == bytes(15) + b"\x01"
     assert to_value(2**70, Kind("integer"), "c") == 2**70
     assert to_value(Decimal("1.5"), Kind("integer"), "c") == Decimal("1.5")
+    assert to_value(1.1, Kind("decimal"), "c") == Decimal("1.1")
+    assert to_value(1.1, Kind("float"), "c") == 1.1
+    assert to_value(float("inf"), Kind("decimal"), "c") == float("inf")
 
 
 @pytest.mark.parametrize(

@@ -193,3 +193,13 @@ NESTED = pa.table({"total": [1], "s": [{"x": 1}], "l": [[{"x": 1}]], "m": MAP})
 def test_mistakes_are_found_before_anything_is_read(expression: Expression, error: type, message: str) -> None:
     with ParquetFile(by_pyarrow(NESTED, 1)) as file, pytest.raises(error, match=message):
         bind(~expression, file.schema)
+
+
+@given(
+    st.lists(st.one_of(st.integers(-9, 9), st.floats(-9, 9), st.just(math.nan)), max_size=6),
+    st.lists(st.integers(-9, 9), min_size=1, max_size=4),
+)
+def test_long_lists_are_searched_as_short_ones_are_walked(literals: list[Any], values: list[int]) -> None:
+    table = pa.table({"a": pa.array(values, pa.int64())})
+    within = any(min(values) <= literal <= max(values) or literal != literal for literal in literals)
+    assert kept(table, col("a").isin(literals), rows=4) == ([0] if within else [])

@@ -34,8 +34,8 @@ def truth(expression: Expression, batch: pa.RecordBatch, row: int) -> bool | Non
             if scalar is None:
                 return None
             if isinstance(expression, IsIn):
-                return any(holds(order(plain(scalar), plain(value)), "==") for value in expression.values)
-            return holds(order(plain(scalar), plain(expression.value)), expression.operator)
+                return any(holds(order(plain(scalar), meant(value, scalar)), "==") for value in expression.values)
+            return holds(order(plain(scalar), meant(expression.value, scalar)), expression.operator)
     raise TypeError(f"{expression} is not for this twin")
 
 
@@ -82,6 +82,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, time):
         return Fraction(value.hour * 3600 + value.minute * 60 + value.second) + Fraction(value.microsecond, 10**6)
     return value
+
+
+def meant(literal: Any, scalar: pa.Scalar) -> Any:
+    """A literal as it is asked of a column: a float asked of decimals is the decimal that it is written as."""
+    if pa.types.is_decimal(scalar.type) and isinstance(literal, float) and math.isfinite(literal):
+        return Fraction(repr(literal))
+    return plain(literal)
 
 
 def order(left: Any, right: Any) -> int:

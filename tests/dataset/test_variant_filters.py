@@ -1,0 +1,214 @@
+"""Filters on paths of variants keep the same rows however the variants are shredded, and skip by their leaves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext import variant
+from pqext.core.reader import ParquetFile
+from pqext.core.writer import write_table
+from pqext.dataset.binding import bind
+from pqext.dataset.expressions import And, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or, col
+from pqext.dataset.pruning import row_group_may_match
+from pqext.dataset.scan import read_table, scan
+from pqext.dataset.visitors import Visitor, fold
+from reference import evaluate as twin
+
+MISSING = object()
+LEAVES = st.sampled_from([MISSING, None, True, -3, 0, 1, 2, 70_000, 2.5, "x", "yy", [1], {"b": 1}])
+INNER = st.fixed_dictionaries({"a": LEAVES, "s": LEAVES})
+OBJECTS = st.fixed_dictionaries({"a": LEAVES, "o": st.one_of(LEAVES, INNER)})
+DOCUMENTS = st.one_of(st.sampled_from([MISSING, None, 1, "x", []]), OBJECTS, OBJECTS, OBJECTS)
+SHREDDINGS = [
+    "VARIANT",
+    "a BIGINT",
+    "a DOUBLE, o STRUCT<a: DECIMAL(9,2), s: STRING>",
+    "o STRUCT<a: STRING>",
+    "a ARRAY<INT>",
+]
+
+
+def without_missing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_missing(inner) for key, inner in value.items() if inner is not MISSING}
+    return value
+
+
+def at(value: Any, path: tuple[str, ...], type: str) -> Any:
+    """The value at a path of a JSON document, cast by Spark's rules; None where it is missing or does not cast."""
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    if value is None:
+        return None
+    if type == "string":
+        return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    if isinstance(value, str | list | dict):
+        return None
+    return int(value) if type == "int64" else float(value)
+
+
+class Truth(Visitor[bool | None]):
+    """The truth of an expression on one document."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+
+    def value(self, operand: Any) -> Any:
+        return at(self.document, tuple(operand.path.split(".")[1:]), operand.type)
+
+    def visit_and(self, operands: list[bool | None]) -> bool | None:
+        return False if False in operands else None if None in operands else True
+
+    def visit_or(self, operands: list[bool | None]) -> bool | None:
+        return True if True in operands else None if None in operands else False
+
+    def visit_not(self, operand: bool | None) -> bool | None:
+        return twin.opposite(operand)
+
+    def visit_comparison(self, node: Comparison) -> bool | None:
+        value = self.value(node.operand)
+        return None if value is None else twin.holds(twin.order(value, node.value), node.operator)
+
+    def visit_is_in(self, node: IsIn) -> bool | None:
+        value = self.value(node.operand)
+        return None if value is None else any(twin.order(value, literal) == 0 for literal in node.values)
+
+    def visit_is_null(self, node: IsNull) -> bool | None:
+        return self.value(node.operand) is None
+
+    def visit_is_not_null(self, node: IsNotNull) -> bool | None:
+        return self.value(node.operand) is not None
+
+    def visit_spatial(self, node: Any) -> bool | None:
+        raise NotImplementedError
+
+
+NUMBERS = st.sampled_from([-3, 0, 1, 2, 2.5, 70_000, 10**30])
+TEXTS = st.sampled_from(["", "x", "yy", "1", "z"])
+OPERANDS = st.tuples(st.sampled_from(["$.a", "$.o.a", "$.o.s", "$.o"]), st.sampled_from(["int64", "double", "string"]))
+
+
+def conditions(chosen: tuple[str, str]) -> st.SearchStrategy[Expression]:
+    operand = col("v").variant(*chosen)
+    literals = TEXTS if chosen[1] == "string" else NUMBERS
+    return st.one_of(
+        st.builds(Comparison, st.just(operand), st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), literals),
+        st.lists(literals, max_size=2).map(lambda values: IsIn(operand, tuple(values))),
+        st.sampled_from([IsNull(operand), IsNotNull(operand)]),
+    )
+
+
+EXPRESSIONS: st.SearchStrategy[Expression] = st.recursive(
+    OPERANDS.flatmap(conditions),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(And), st.tuples(inner, inner).map(Or), inner.map(Not)
+    ),
+    max_leaves=3,
+)  # fmt: skip
+
+
+def table_of(documents: list[Any]) -> pa.Table:
+    """Documents as variants in column ``v``, MISSING as null, beside the number of their row."""
+    texts = [None if document is MISSING else json.dumps(without_missing(document)) for document in documents]
+    rows = pa.array(range(len(documents)), pa.int64())
+    return pa.table(
+        [variant.parse_json(pa.array(texts, pa.string())), rows],
+        schema=pa.schema([variant.variant_field("v"), pa.field("row", pa.int64())]),
+    )
+
+
+@given(st.lists(DOCUMENTS, min_size=1, max_size=8), EXPRESSIONS, st.sampled_from(SHREDDINGS), st.booleans())
+def test_every_shredding_keeps_the_rows_that_match(
+    documents: list[Any], expression: Expression, shredding: str, shredded: bool
+) -> None:
+    plain = [None if document is MISSING else without_missing(document) for document in documents]
+    expected = [row for row, document in enumerate(plain) if fold(expression, Truth(document)) is True]
+    sink = pa.BufferOutputStream()
+    write_table(table_of(documents), sink, row_group_rows=2, shredding={"v": shredding})
+    query = scan(sink.getvalue(), ["row"], expression, shredded=shredded)
+    assert query.to_table()["row"].to_pylist() == expected
+    with ParquetFile(sink.getvalue()) as file:
+        bound = bind(expression, file.schema)
+        refused = [group.index for group in file.row_groups if not row_group_may_match(bound, group)]
+    assert not {row // 2 for row in expected} & set(refused)
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    """Events in order of magnitude, ten a row group, with one field that is of mixed type and one unshredded."""
+    documents = [
+        {"id": row, "p": {"mag": row / 10, "place": f"k{row // 10}", "mixed": row if row < 20 else "x"}, "rest": row}
+        for row in range(50)
+    ]
+    path = tmp_path / "events.parquet"
+    shredding = "p STRUCT<mag: DECIMAL(9,2), place: STRING, mixed: BIGINT>"
+    write_table(table_of(documents), path, row_group_rows=10, shredding={"v": shredding})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("expression", "row_groups", "rows"),
+    [
+        (col("v").variant("$.p.mag", "double") >= 4.5, (4,), 5),
+        (~(col("v").variant("$.p.mag", "double") >= 4.5), (0, 1, 2, 3, 4), 45),
+        (col("v").variant("$.p.mag", pa.decimal128(9, 2)) == 1.2, (1,), 1),
+        (col("v").variant("$.p.mag", "double") == 1.2, (1,), 1),
+        (col("v").variant("$.p.mag", pa.decimal128(9, 2)) <= 1, (0, 1), 11),
+        (col("v").variant("$.p.place", "string").isin(["k1", "k9"]), (1,), 10),
+        (~col("v").variant("$.p.place", "string").isin(["k1", "k9"]), (0, 2, 3, 4), 40),
+        (col("v").variant("$.p.mixed", "int64") < 5, (0, 2, 3, 4), 5),
+        (col("v").variant("$.p.mixed", "string") == "x", (0, 1, 2, 3, 4), 30),
+        (col("v").variant("$.rest", "int64") == 7, (0, 1, 2, 3, 4), 1),
+        (col("v").variant("$.p.mag", "double").is_null(), (), 0),
+        (col("v").is_null(), (), 0),
+        (col("v").is_not_null() & (col("row") == 33), (3,), 1),
+    ],
+    ids=str,
+)
+def test_leaves_refuse_row_groups(events: Path, expression: Expression, row_groups: tuple[int, ...], rows: int) -> None:
+    query = scan(events, ["row"], expression)
+    (task,) = query.plan()
+    assert task.kept == row_groups
+    assert query.count() == rows
+
+
+def test_variants_come_back_whole_or_as_they_are_stored(events: Path) -> None:
+    expression = col("v").variant("$.p.mag", "double") == 4.5
+    whole = read_table(events, ["v"], expression)
+    assert variant.to_json(whole["v"]).to_pylist() == [
+        '{"id":45,"p":{"mag":4.5,"mixed":"x","place":"k4"},"rest":45}'
+    ]
+    stored = read_table(events, ["v"], expression, shredded=True)
+    assert "typed_value" in {child.name for child in stored.schema.field("v").type}
+    assert variant.to_json(variant.unshred(stored["v"])).equals(variant.to_json(whole["v"]))
+
+
+@pytest.mark.parametrize(
+    ("expression", "error", "message"),
+    [
+        (col("v").variant("$.a", "int64") == "1", TypeError, r"column v\[\$\.a: int64\] holds integer values"),
+        (col("v").variant("$.a", "variant") == 1, TypeError, "compares with no literal"),
+        (col("v") == b"", TypeError, "column v compares with no literal"),
+        (col("v.metadata") == b"", TypeError, r"column v\.metadata lies inside v, a VARIANT"),
+        (col("row").variant("$.a", "int64").is_null(), TypeError, "column row is no VARIANT"),
+        (col("v").intersects((0, 0, 1, 1)), TypeError, "column v holds no geometries"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_named(events: Path, expression: Expression, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        scan(events, filter=expression).plan()
+
+
+def test_a_type_that_variants_do_not_have_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="uint8"):
+        col("v").variant("$.a", pa.uint8())
+    with pytest.raises(ValueError, match="COLOUR"):
+        col("v").variant("$.a", "colour")
