@@ -184,22 +184,25 @@ def _choose(place: _Place, mixed: Mixed, min_frequency: float, max_depth: int, d
 def _object(
     place: _Place, mixed: Mixed, min_frequency: float, max_depth: int, depth: int, seen: str
 ) -> ShreddingSchema:
-    kept = sorted((child for child in place.children if child.kept and child.name is not None), key=_name)
-    rare = [child for child in place.children if not child.kept and child.name is not None]
-    if not kept:
-        why = "the depth limit" if depth >= max_depth and not place.children else f"no field in {min_frequency:.0%}"
-        return Untyped(f"{seen}, object; {why}")
-    if rare:
-        names = ", ".join(f"{child.name} {child.share:.1%}" for child in sorted(rare, key=lambda c: -c.share)[:5])
-        seen += f"; in the residual: {names}" + (f" and {len(rare) - 5} more" if len(rare) > 5 else "")
-    return Object(
-        tuple((_name(child), _choose(child, mixed, min_frequency, max_depth, depth + 1)) for child in kept),
-        f"{seen}, object",
-    )
-
-
-def _name(place: _Place) -> str:
-    return place.name or ""
+    fields: list[tuple[str, ShreddingSchema]] = []
+    others: list[str] = []
+    for child in sorted(place.children, key=lambda child: (-child.share, child.name or "")):
+        name = child.name or ""
+        if not child.kept:
+            others.append(f"{name} {child.share:.1%}")
+            continue
+        chosen = _choose(child, mixed, min_frequency, max_depth, depth + 1)
+        if isinstance(chosen, Untyped):
+            others.append(f"{name} ({chosen.note})")
+        else:
+            fields.append((name, chosen))
+    if not fields:
+        limit = depth >= max_depth and not place.children
+        return Untyped(f"{seen}, object; {'the depth limit' if limit else 'no field to shred'}")
+    if others:
+        seen += f"; in the residual: {', '.join(others[:5])}"
+        seen += f" and {len(others) - 5} more" if len(others) > 5 else ""
+    return Object(tuple(sorted(fields, key=lambda field: field[0].encode("utf-8", "replace"))), f"{seen}, object")
 
 
 def _array(place: _Place, mixed: Mixed, min_frequency: float, max_depth: int, depth: int, seen: str) -> ShreddingSchema:

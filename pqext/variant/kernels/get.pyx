@@ -2,7 +2,7 @@
 """The value at a path of every variant, cast to one type, in one pass."""
 from cpython.mem cimport PyMem_Free
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
 from libc.stdio cimport snprintf
 from libc.string cimport memcpy, memset, strlen
 
@@ -101,7 +101,7 @@ cdef int _cast_exact(const Wanted *w, Column *c, int64_t row, int128 unscaled, i
     if w.leaf == LEAF_DOUBLE or w.leaf == LEAF_FLOAT:
         return _put_floating(w, c, row, exact_to_double(unscaled, scale))
     if w.leaf == LEAF_DECIMAL:
-        if not round_half_up(unscaled, -scale, w.scale, &v) or not has_precision(v, w.precision):
+        if not round_half_up(unscaled, -scale, False, w.scale, &v) or not has_precision(v, w.precision):
             return CAST_FAILED
         return _done(column_fixed(c, row, &v, 16))
     if w.leaf == LEAF_BOOLEAN:
@@ -120,17 +120,19 @@ cdef int _format_floating(double v, bint narrow, Column *c, int64_t row) noexcep
     """The shortest text that reads back as the same double (float, when narrow)."""
     cdef char *text = NULL
     cdef int digits = 6
+    cdef double shorter
     cdef int status
     try:
-        if not narrow:
-            text = PyOS_double_to_string(v, c'r', 0, 2, NULL)
-        else:
-            while True:
-                text = PyOS_double_to_string(v, c'g', digits, 2, NULL)
-                if digits == 9 or <float> strtod_c(text) == <float> v:
-                    break
-                PyMem_Free(text)
-                digits += 1
+        while narrow and digits <= 9:
+            # The double nearest to a text of so few digits has that text as its own shortest one.
+            text = PyOS_double_to_string(v, c'g', digits, 0, NULL)
+            shorter = strtod_c(text)
+            PyMem_Free(text)
+            if <float> shorter == <float> v:
+                v = shorter
+                break
+            digits += 1
+        text = PyOS_double_to_string(v, c'r', 0, 2, NULL)
     except MemoryError:
         return FAULT_MEMORY
     status = _put_text(c, row, text, strlen(text))
@@ -174,7 +176,7 @@ cdef int _cast_floating(const Wanted *w, Column *c, int64_t row, double v, bint 
         status = _double_as_decimal(v, &number)
         if status != 0:
             return status
-        if not round_half_up(number.mantissa, number.exponent, w.scale, &wide) or not has_precision(wide, w.precision):
+        if not round_half_up(number.mantissa, number.exponent, number.half, w.scale, &wide) or not has_precision(wide, w.precision):
             return CAST_FAILED
         return _done(column_fixed(c, row, &wide, 16))
     if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NANOS:
@@ -207,7 +209,7 @@ cdef int _cast_instant(const Wanted *w, Column *c, int64_t row, int128 nanos, bi
     if w.leaf == LEAF_DOUBLE or w.leaf == LEAF_FLOAT:
         return _put_floating(w, c, row, exact_to_double(nanos, 9))
     if w.leaf == LEAF_DECIMAL:
-        if not round_half_up(nanos, -9, w.scale, &v) or not has_precision(v, w.precision):
+        if not round_half_up(nanos, -9, False, w.scale, &v) or not has_precision(v, w.precision):
             return CAST_FAILED
         return _done(column_fixed(c, row, &v, 16))
     return CAST_FAILED
@@ -279,7 +281,7 @@ cdef int _cast_string(const Wanted *w, Column *c, int64_t row, const uint8_t *p,
     if number.special:
         return CAST_FAILED
     if w.leaf == LEAF_DECIMAL:
-        if not round_half_up(number.mantissa, number.exponent, w.scale, &wide) or not has_precision(wide, w.precision):
+        if not round_half_up(number.mantissa, number.exponent, number.half, w.scale, &wide) or not has_precision(wide, w.precision):
             return CAST_FAILED
         return _done(column_fixed(c, row, &wide, 16))
     if _is_integer(p, n):
@@ -516,7 +518,6 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
     cdef Step *steps = <Step *> path.step_bytes.data
     cdef const uint8_t *p = NULL
     cdef const uint8_t *validity = NULL
-    cdef const uint8_t[::1] bitmap
     cdef int64_t validity_offset = 0, row = 0, rows = value.column.length
     cdef int64_t failures = 0, first_failure = -1, nested_count = 0
     cdef int first_header = 0
@@ -525,12 +526,10 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
     if metadata.column.length != rows:
         raise ValueError("metadata and value differ in length")
     if groups is not None:
-        bitmap = groups[0]
-        validity_offset = groups[1]
-        if bitmap.shape[0] * 8 < validity_offset + rows:
+        bitmap, validity_offset = groups
+        if bitmap.size * 8 < validity_offset + rows:
             raise ValueError("the array's validity buffer is too short")
-        if rows:
-            validity = &bitmap[0]
+        validity = <const uint8_t *> <uintptr_t> bitmap.address
     wanted.leaf = leaf
     wanted.precision = precision
     wanted.scale = scale

@@ -36,6 +36,7 @@ cdef struct Number:
     int128 mantissa
     int64_t exponent
     bint dropped      # digits beyond the 38th were not all zero
+    bint half         # the 39th digit was 5 or more
     bint special
     double value      # of a special
 
@@ -85,6 +86,7 @@ cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept 
     out.mantissa = 0
     out.exponent = 0
     out.dropped = False
+    out.half = False
     out.special = False
     if n and (p[0] == c'-' or p[0] == c'+'):
         negative = p[0] == c'-'
@@ -109,6 +111,9 @@ cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept 
                     digits += 1
                 exponent -= point
             else:
+                if digits == 38:
+                    out.half = c >= c'5'
+                    digits += 1
                 out.dropped = out.dropped or c != c'0'
                 exponent += not point
         else:
@@ -138,14 +143,21 @@ cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept 
     return True
 
 
-cdef inline bint round_half_up(int128 mantissa, int64_t exponent, int scale, int128 *out) noexcept nogil:
-    """mantissa * 10**exponent at `scale`, ties away from zero; False when it overflows 128 bits."""
+cdef inline bint round_half_up(int128 mantissa, int64_t exponent, bint half, int scale, int128 *out) noexcept nogil:
+    """mantissa * 10**exponent at `scale`, ties away from zero; False when it overflows 128 bits.
+
+    `half` says that at least half a unit of the mantissa, which then has 38 digits, was left out: that counts
+    only when the mantissa's last digit is the result's.
+    """
     cdef int64_t shift = exponent + scale
     cdef int128 factor, rest
     if mantissa == 0:
         out[0] = 0
         return True
-    if shift >= 0:
+    if shift == 0:
+        out[0] = mantissa + ((-1 if mantissa < 0 else 1) if half else 0)
+        return True
+    if shift > 0:
         return shift <= 38 and not multiply_overflows(mantissa, power_of_ten(<int> shift), out)
     if shift < -38:
         out[0] = 0

@@ -1,0 +1,91 @@
+"""Hypothesis strategies: variants with their metadata in any legal encoding, and shredding schemas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+from reference import variant_shred as reference
+
+from pqext.variant.schema import Array, Object, Primitive, ShreddingSchema, Untyped
+
+NAMES = ["a", "b", "c", "", "é", "z", "aa", "x.y", "typed_value"]
+
+_int = lambda bits: st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)  # noqa: E731
+
+
+def _decimal(digits: int) -> st.SearchStrategy[tuple[int, int]]:
+    small = st.integers(-1000, 1000)
+    full = st.integers(-(10**digits) + 1, 10**digits - 1)
+    return st.tuples(st.one_of(small, full), st.one_of(st.integers(0, 4), st.integers(0, 38)))
+
+
+def primitives() -> st.SearchStrategy[bytes]:
+    """Encoded primitives of every type."""
+    kinds: dict[str, st.SearchStrategy[Any]] = {
+        "null": st.none(), "true": st.none(), "false": st.none(),
+        "int8": _int(8), "int16": _int(16), "int32": _int(32), "int64": _int(64),
+        "double": st.floats(), "float": st.floats(width=32),
+        "decimal4": _decimal(9), "decimal8": _decimal(18), "decimal16": _decimal(38),
+        "date": _int(32), "time": st.one_of(st.integers(0, 86_399_999_999), _int(64)),
+        "timestamp": _int(64), "timestamp_ntz": _int(64),
+        "timestamp_nanos": st.one_of(_int(64), st.integers(-(10**15), 10**15).map(lambda n: n * 1000)),
+        "timestamp_ntz_nanos": _int(64),
+        "binary": st.binary(max_size=20), "uuid": st.binary(min_size=16, max_size=16),
+        "string": st.one_of(st.text(max_size=8), st.text(min_size=60, max_size=70)),
+    }  # fmt: skip
+    return st.one_of([data.map(lambda d, name=name: reference.primitive(name, d)) for name, data in kinds.items()])
+
+
+@st.composite
+def variants(draw: st.DrawFn, max_leaves: int = 12) -> tuple[bytes, bytes]:
+    """(metadata, value) of any shape, sorted or unsorted dictionaries, narrow and wide forms."""
+    extra = draw(st.lists(st.sampled_from(["unused", "0"]), unique=True))
+    names = draw(st.permutations(NAMES + extra))
+    if draw(st.booleans()):
+        names = sorted(names, key=str.encode)
+    ids = {name: i for i, name in enumerate(names)}
+    flags = st.tuples(st.booleans(), st.booleans())
+
+    def make_object(fields: dict[str, bytes], how: tuple[bool, bool]) -> bytes:
+        ranked = sorted(fields, key=str.encode)
+        return reference.object_of([(ids[n], fields[n]) for n in ranked], wide=how[0], backwards=how[1])
+
+    def make_array(elements: list[bytes], how: tuple[bool, bool]) -> bytes:
+        return reference.array_of(elements, wide=how[0], backwards=how[1])
+
+    value = draw(
+        st.recursive(
+            primitives(),
+            lambda inner: st.one_of(
+                st.builds(make_object, st.dictionaries(st.sampled_from(NAMES), inner, max_size=5), flags),
+                st.builds(make_array, st.lists(inner, max_size=4), flags),
+            ),
+            max_leaves=max_leaves,
+        )
+    )
+    return reference.encode_metadata(list(names), draw(st.sampled_from([0, 1, 4]))), value
+
+
+LEAVES = [
+    pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
+    pa.decimal128(9, 2), pa.decimal128(18, 0), pa.decimal128(38, 10), pa.decimal128(2, 2), pa.decimal128(38, 38),
+    pa.date32(), pa.time64("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC"), pa.timestamp("us"),
+    pa.timestamp("ns"), pa.binary(), pa.string(), pa.binary(16),
+]  # fmt: skip
+
+
+def schemas(max_leaves: int = 8) -> st.SearchStrategy[ShreddingSchema]:
+    """Shredding schemas over the same names."""
+    leaf = st.one_of(st.sampled_from(LEAVES).map(Primitive), st.just(Untyped()))
+    return st.recursive(
+        leaf,
+        lambda inner: st.one_of(
+            inner.map(Array),
+            st.dictionaries(st.sampled_from(NAMES), inner, min_size=1, max_size=4).map(
+                lambda fields: Object(tuple(fields.items()))
+            ),
+        ),
+        max_leaves=max_leaves,
+    )

@@ -1,0 +1,110 @@
+"""The shredded cases of parquet-testing: every one gives its value, or the error it is published for."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from reference import variant_shred as reference
+
+from pqext import variant
+from pqext.core.errors import VariantError
+from pqext.variant.schema import schema_of_storage, storage_struct
+
+FOLDER = Path(os.environ.get("PARQUET_TEST_DATA", "")) / "shredded_variant"
+CASES: list[dict[str, Any]] = (
+    [case for case in json.loads((FOLDER / "cases.json").read_bytes()) if "parquet_file" in case]
+    if (FOLDER / "cases.json").exists()
+    else []
+)
+pytestmark = pytest.mark.skipif(not CASES, reason="PARQUET_TEST_DATA does not name the parquet-testing folder")
+
+# Invalid, but readable: the shredded columns are right (the cases' own notes).
+CONTRADICTORY = {
+    43: "shredding.object.disjoint",
+    84: "shredding.layout.required",
+    125: "shredding.object.disjoint",
+}
+INVALID = {
+    87: "shredding.object.residual-kind",
+    128: "shredding.object.residual-kind",
+    137: "shredding.types",
+}
+
+
+def column(case: dict[str, Any]) -> pa.ChunkedArray:
+    return pq.read_table(FOLDER / case["parquet_file"])["var"]
+
+
+def numbered(numbers: Any) -> list[Any]:
+    return [pytest.param(case, id=str(case["case_number"])) for case in CASES if case["case_number"] in numbers]
+
+
+VALID = numbered({case["case_number"] for case in CASES} - set(INVALID))
+
+
+def expected(case: dict[str, Any]) -> list[tuple[bytes, bytes] | None]:
+    files = case["variant_files"] if "variant_files" in case else [case["variant_file"]]
+    rows: list[tuple[bytes, bytes] | None] = []
+    for name in files:
+        if name is None:
+            rows.append(None)
+            continue
+        data = (FOLDER / name).read_bytes()
+        size = (data[0] >> 6) + 1
+        count = int.from_bytes(data[1 : 1 + size], "little")
+        end = 1 + size * (count + 2)
+        end += int.from_bytes(data[end - size : end], "little")
+        rows.append((data[:end], data[end:]))
+    return rows
+
+
+@pytest.mark.parametrize("case", VALID)
+@pytest.mark.spec("shredding.reconstruct.required", "shredding.reconstruct.algorithm", "shredding.nesting")
+def test_the_case_reconstructs_to_its_value(case: dict[str, Any]) -> None:
+    rebuilt = variant.unshred(column(case)).to_pylist()
+    wanted = expected(case)
+    assert [row and (row["metadata"], row["value"]) for row in rebuilt] == wanted
+
+
+@pytest.mark.parametrize("case", VALID)
+def test_the_case_shreds_into_its_own_columns_again(case: dict[str, Any]) -> None:
+    if case["case_number"] in CONTRADICTORY:
+        pytest.skip("the case contradicts itself")
+    stored = column(case)
+    schema = schema_of_storage(stored.type)
+    again = variant.shred(variant.unshred(stored), schema)
+    assert again.type == storage_struct(schema)
+    for before, after in zip(expected(case), variant.unshred(again, strict=True).to_pylist(), strict=True):
+        if before is None:
+            assert after is None
+            continue
+        names = reference.decode_metadata(before[0])
+        assert reference.equivalent(reference.decode(after["value"], names)) == reference.equivalent(
+            reference.decode(before[1], names)
+        )
+
+
+@pytest.mark.parametrize("case", numbered(CONTRADICTORY))
+@pytest.mark.spec("shredding.object.conflict")
+def test_a_case_that_contradicts_itself_is_refused_on_demand(case: dict[str, Any]) -> None:
+    with pytest.raises(VariantError) as caught:
+        variant.unshred(column(case), strict=True)
+    assert caught.value.rule == CONTRADICTORY[case["case_number"]]
+
+
+@pytest.mark.parametrize("case", numbered(INVALID))
+def test_an_invalid_case_is_refused(case: dict[str, Any]) -> None:
+    with pytest.raises(VariantError) as caught:
+        variant.unshred(column(case))
+    assert caught.value.rule == INVALID[case["case_number"]]
+
+
+def test_every_case_with_an_error_message_is_listed_as_invalid() -> None:
+    assert {case["case_number"] for case in CASES if "error_message" in case} == set(INVALID)
+    assert {case["case_number"] for case in CASES if "notes" in case} == set(CONTRADICTORY)

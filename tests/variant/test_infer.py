@@ -1,0 +1,153 @@
+"""Inference chooses typed columns for what is frequent and of one kind, and says why."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import variant_shred as reference
+from reference.variant_strategies import variants
+
+from pqext import variant
+from pqext.core.errors import VariantError
+from pqext.variant.schema import Untyped, check_size, walk
+from pqext.variant.types import variant_type
+
+prim = reference.primitive
+NAMES = ["a", "b", "c"]
+
+
+def column(values: list[bytes | None]) -> pa.StructArray:
+    metadata = reference.encode_metadata(NAMES)
+    return pa.array([value and {"metadata": metadata, "value": value} for value in values], variant_type())
+
+
+def objects(*rows: dict[str, bytes]) -> pa.StructArray:
+    return column([reference.object_of([(NAMES.index(n), v) for n, v in sorted(row.items())]) for row in rows])
+
+
+def inferred(array: Any, **options: Any) -> str:
+    return str(variant.infer_schema(array, **options))
+
+
+@pytest.mark.parametrize(
+    ("values", "schema"),
+    [
+        ([prim("int8", 1), prim("int64", 2)], "BIGINT"),
+        ([prim("int8", 1), prim("decimal4", (125, 2))], "DECIMAL(18,2)"),
+        ([prim("decimal4", (100, 2))], "BIGINT"),
+        ([prim("int64", 10**17), prim("decimal4", (125, 2))], "DECIMAL(38,2)"),
+        ([prim("decimal16", (10**37, 0)), prim("decimal16", (1, 37))], "VARIANT"),
+        ([prim("decimal16", (10**37, 0)), prim("decimal16", (1, 37)), prim("int8", 1), prim("int8", 1)], "BIGINT"),
+        ([prim("decimal16", (10**30, 0))], "DECIMAL(38,0)"),
+        ([prim("true"), prim("false")], "BOOLEAN"),
+        ([prim("double", 1.0)], "DOUBLE"),
+        ([prim("float", 1.0)], "FLOAT"),
+        ([prim("date", 1)], "DATE"),
+        ([prim("time", 1)], "TIME"),
+        ([prim("timestamp", 1)], "TIMESTAMP"),
+        ([prim("timestamp", 1), prim("timestamp_nanos", 1)], "TIMESTAMP_NS"),
+        ([prim("timestamp_ntz", 1)], "TIMESTAMP_NTZ"),
+        ([prim("timestamp_ntz_nanos", 1)], "TIMESTAMP_NTZ_NS"),
+        ([prim("binary", b"")], "BINARY"),
+        ([prim("uuid", b"0" * 16)], "UUID"),
+        ([prim("string", "x"), b"\0", None], "STRING"),
+        ([b"\0", None], "VARIANT"),
+        ([None], "VARIANT"),
+        ([], "VARIANT"),
+        ([reference.array_of([prim("int8", 1), b"\0"]), reference.array_of([])], "ARRAY<BIGINT>"),
+        ([reference.array_of([])], "VARIANT"),
+        ([reference.array_of([prim("int8", 1), prim("string", "x")])], "VARIANT"),
+    ],
+)
+def test_values_of_one_class_have_the_type_that_holds_them_all(values: list[bytes | None], schema: str) -> None:
+    assert inferred(column(values)) == schema
+
+
+def test_the_majority_of_mixed_values_decides_or_nobody_does() -> None:
+    mixed = column([prim("int8", 1)] * 3 + [prim("string", "x")])
+    assert inferred(mixed) == "BIGINT"
+    assert inferred(mixed, mixed="untyped") == "VARIANT"
+    assert inferred(column([prim("int8", 1), prim("string", "x")])) == "VARIANT"
+    assert "exact number 75.0%, string 25.0%" in variant.infer_schema(mixed).explain()
+
+
+def test_rare_fields_stay_in_the_residual() -> None:
+    array = objects(*[{"a": prim("int8", 1)}] * 19, {"a": prim("int8", 1), "b": prim("int8", 2)})
+    assert inferred(array) == "STRUCT<a: BIGINT>"
+    assert inferred(array, min_frequency=0.05) == "STRUCT<a: BIGINT, b: BIGINT>"
+    assert "in the residual: b 5.0%" in variant.infer_schema(array).explain()
+
+
+def test_the_most_frequent_fields_are_kept_when_there_are_too_many() -> None:
+    array = objects({"a": prim("int8", 1), "b": prim("int8", 1)}, {"b": prim("int8", 1)}, {"c": prim("int8", 1)})
+    assert inferred(array, max_fields=1) == "STRUCT<b: BIGINT>"
+
+
+def test_depth_is_bounded() -> None:
+    deep = prim("int8", 1)
+    for _ in range(30):
+        deep = reference.object_of([(0, deep)])
+    assert inferred(column([deep]), max_depth=2) == "VARIANT"
+    assert inferred(column([deep]), max_depth=40).count("STRUCT") == 30
+
+
+def test_the_sample_is_spread_over_rows_and_chunks() -> None:
+    first, last = objects(*[{"a": prim("int8", 1)}] * 500), objects(*[{"b": prim("int8", 1)}] * 500)
+    assert inferred(pa.concat_arrays([first, last]), sample_rows=10) == "STRUCT<a: BIGINT, b: BIGINT>"
+    assert inferred(pa.chunked_array([first, last]), sample_rows=10) == "STRUCT<a: BIGINT, b: BIGINT>"
+
+
+def test_shredded_columns_are_inferred_anew() -> None:
+    array = objects({"a": prim("int8", 1), "b": prim("string", "x")})
+    assert inferred(variant.shred(array, "a INT")) == inferred(array) == "STRUCT<a: BIGINT, b: STRING>"
+
+
+@given(st.lists(variants(), min_size=1, max_size=6))
+def test_any_values_give_a_schema_that_shreds_them(rows: list[tuple[bytes, bytes]]) -> None:
+    array = pa.array([{"metadata": row[0], "value": row[1]} for row in rows], variant_type())
+    schema = variant.infer_schema(array, min_frequency=0)
+    check_size(schema)
+    for _, _, node in walk(schema):
+        assert node.note or isinstance(node, Untyped)
+    variant.unshred(variant.shred(array, schema), strict=True).validate(full=True)
+
+
+@given(variants(), st.data())
+def test_damaged_values_raise_a_typed_error_or_pass(row: tuple[bytes, bytes], data: st.DataObject) -> None:
+    damaged = bytearray(row[1])
+    damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        variant.infer_schema(pa.array([{"metadata": row[0], "value": bytes(damaged)}], variant_type()))
+    except ValueError:
+        pass
+
+
+def test_broken_values_are_refused_with_their_row() -> None:
+    with pytest.raises(VariantError) as caught:
+        variant.infer_schema(column([b"\0", b"\x18"]))
+    assert caught.value.row == 1
+
+
+@pytest.mark.parametrize("options", [{"sample_rows": 0}, {"max_fields": 0}, {"min_frequency": 2}, {"max_depth": -1}, {"mixed": "x"}])  # fmt: skip
+def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        variant.infer_schema(column([b"\0"]), **options)
+
+
+REAL = Path(os.environ.get("PARQUET_TEST_DATA", "")).parent / "real"
+
+
+@pytest.mark.skipif(not (REAL / "movies.json").exists(), reason="PARQUET_TEST_DATA is not set")
+def test_movies_have_titles_of_two_types_and_ratings_of_one() -> None:
+    records = orjson.loads((REAL / "movies.json").read_bytes())
+    schema = variant.infer_schema(variant.parse_json(pa.array([orjson.dumps(record) for record in records])))
+    assert "Title: STRING" in str(schema)
+    assert "`IMDB Rating`: DECIMAL(18,1)" in str(schema)
+    assert "mostly string" in schema.explain()

@@ -1,0 +1,66 @@
+"""Paths into variants parse into steps, and steps print as paths."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext.variant.path import MAX_INDEX, as_path, format_path, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("$", ()),
+        ("$.a", ("a",)),
+        ("$.a.b[0]['x.y']", ("a", "b", 0, "x.y")),
+        ('$["it\'s"]', ("it's",)),
+        (r"$['it\'s']", ("it's",)),
+        (r"$['a\\b']", ("a\\b",)),
+        (r"$['a\n']", (r"a\n",)),
+        ("$['']", ("",)),
+        ("$[12].x y.é", (12, "x y", "é")),
+        (f"$[{MAX_INDEX}]", (MAX_INDEX,)),
+    ],
+)
+def test_a_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | int, ...]) -> None:
+    assert parse(text) == steps
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "reason"),
+    [
+        ("", 0, "starts with"),
+        ("a.b", 0, "starts with"),
+        ("$a", 1, "expected . or"),
+        ("$.", 2, "empty"),
+        ("$.a..b", 4, "empty"),
+        ("$[", 2, "element index or a quoted"),
+        ("$[x]", 2, "element index or a quoted"),
+        ("$[-1]", 2, "element index or a quoted"),
+        ("$[1", 3, "expected ]"),
+        ("$['a'", 5, "expected ]"),
+        ("$['a", 2, "not closed"),
+        ("$['a']b", 6, "expected . or"),
+        ("$[99999999999]", 2, "out of range"),
+        (f"$[{MAX_INDEX + 1}]", 2, "out of range"),
+    ],
+)
+def test_what_is_no_path_is_refused_with_its_position(text: str, position: int, reason: str) -> None:
+    with pytest.raises(ValueError, match=f"position {position}: .*{reason}"):
+        parse(text)
+
+
+@given(st.lists(st.one_of(st.text(), st.integers(0, MAX_INDEX))))
+def test_every_path_prints_as_text_that_parses_back(steps: list[str | int]) -> None:
+    assert parse(format_path(steps)) == tuple(steps)
+
+
+def test_a_path_may_be_given_as_its_steps() -> None:
+    assert as_path("$.a[1]") == as_path(["a", 1]) == ("a", 1)
+    with pytest.raises(ValueError, match="out of range"):
+        as_path([-1])
+    for wrong in ([True], [1.5], [None]):
+        with pytest.raises(TypeError, match="path step"):
+            as_path(wrong)  # type: ignore[arg-type]
