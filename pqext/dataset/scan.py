@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
+from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, for_logical
 from pqext.core.errors import ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
@@ -189,10 +189,13 @@ class Scan:
         if columns is None:
             return list(file.schema.root.children)
         nodes = [lookup(file.schema, column) for column in columns]
-        held = {node.path for node in nodes}
+        held = [node.path for node in nodes]
         for path in self.filter.paths() if self.filter is not None else ():
-            if not any(path[:length] in held for length in range(1, len(path) + 1)):
-                nodes.append(find(file.schema, Column(path)))
+            node = find(file.schema, Column(path))
+            # Any part of a group shows where the group is null, which is all that a filter asks of groups.
+            plain_group = not node.is_leaf and for_logical(node.logical_name) is None
+            if not any(path[: len(h)] == h or (plain_group and h[: len(path)] == path) for h in held):
+                nodes.append(node)
         return nodes
 
     def _task(self, source: Any, file: ParquetFile, needed: Sequence[SchemaNode]) -> Task:

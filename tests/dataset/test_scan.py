@@ -75,6 +75,22 @@ def test_columns_that_only_the_filter_needs_are_dropped(folder: Path) -> None:
     assert lists.to_pylist() == [{"s": {"z": [{"q": 0}]}}]
 
 
+def test_parts_of_a_group_show_where_it_is_null(tmp_path: Path) -> None:
+    value = pa.struct([("p", pa.int64()), ("q", pa.int64())])
+    table = pa.table(
+        {
+            "m": pa.array([[("k", {"p": 1, "q": 2})], None], pa.map_(pa.string(), value)),
+            "l": pa.array([None, [{"p": 1, "q": 2}]], pa.list_(value)),
+            "s": pa.array([{"p": None, "q": None}, None], value),
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet", store_schema=False)
+    for name, part, row in (("m", "m.key_value.value.q", 0), ("l", "l.list.element.q", 1), ("s", "s.q", 0)):
+        assert read_table(tmp_path, [part], col(name).is_not_null()).num_rows == 1
+        assert read_table(tmp_path, [name], col(name).is_not_null()).equals(table.select([name]).slice(row, 1))
+        assert scan(tmp_path, [part], col(name).is_null()).count() == 1
+
+
 def test_names_with_dots_are_found_beside_structs(tmp_path: Path) -> None:
     table = pa.table({"s.x": [1, 2], "s": [{"x": 3}, {"x": 4}]})
     pq.write_table(table, tmp_path / "t.parquet")
