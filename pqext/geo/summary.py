@@ -27,8 +27,9 @@ BOUNDS = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax", "mmin", "mmax")
 BOUNDS_TYPE = pa.struct([pa.field(name, pa.float64()) for name in BOUNDS])
 
 _WITHOUT_EDGES = frozenset({1, 4})  # Point and MultiPoint
-_XY_BITS = 0xFF  # in the kernel's mask of type codes: bit 8 * dims + type
-_POINT_BITS = 0x12121212
+# In the kernel's mask of type codes, where a type has bit 8 * dims + type: those with x, y, z, m; without edges.
+_HOLDING = (0xFFFFFFFF, 0xFFFFFFFF, 0xFF00FF00, 0xFFFF0000)
+_EDGELESS = 0x12121212
 
 
 def resolve_type(array: GeometryArray, crs: Any, edges: Edges | None) -> GeospatialType:
@@ -65,31 +66,31 @@ def bounds(array: GeometryArray, edges: Edges | None = None, crs: Any = None) ->
 
 def _bounds(chunk: pa.Array, column: WkbColumn, type: GeospatialType) -> pa.StructArray:
     values, types, absent = row_values(column)
-    if not type.planar and types & ~_POINT_BITS:
+    if not type.planar and types & ~_EDGELESS:
         raise UnsupportedError(
             "boxes around edges that are not planar are not computed yet", feature=f"bounds of {type.edges} edges"
         )
     null = chunk.is_null() if chunk.null_count else None
-    missing = pa.nulls(len(chunk), pa.float64()) if len(values) == 4 else None
+    missing = pa.nulls(len(chunk), pa.float64())
     children = []
     for index in range(8):
-        if index >= len(values):
+        if not _HOLDING[index // 2] & types:
             children.append(missing)
-        elif absent or index >= 4:
+        elif absent >> index // 2 & 1:
             children.append(pa.array(values[index], mask=np.isnan(values[index])))
         else:
             children.append(pa.array(values[index]))
     return pa.StructArray.from_arrays(children, fields=list(BOUNDS_TYPE), mask=null)
 
 
-def row_values(column: WkbColumn) -> tuple[NDArray[np.float64], int, bool]:
+def row_values(column: WkbColumn) -> tuple[NDArray[np.float64], int, int]:
     """Bounds by row, one line a bound: 4 lines, or 8 where there is Z or M; NaN where there is no value.
 
-    With them the kernel's mask of type codes, and whether any row has no x or no y.
+    With them the kernel's masks of type codes and of the dimensions that some row is without.
     """
     values = np.empty((4, len(column)))
     types, absent = row_boxes(column, values)
-    if types & ~_XY_BITS:
+    if types & (_HOLDING[2] | _HOLDING[3]):
         values = np.empty((8, len(column)))
         types, absent = row_boxes(column, values)
     return values, types, absent

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +24,7 @@ from pqext.core.errors import GeometryError
 from pqext.core.predicate import Bounds
 from pqext.geo import BoundingBox, GeospatialType, SpatialPredicate, types
 from pqext.geo.annotation import HANDLER
+from pqext.geo.predicates import Operation
 from reference import wkb as twin
 from reference.geometries import LATITUDE, LONGITUDE, shapes, trees
 
@@ -246,7 +247,7 @@ class TestRange:
         self, name: str, place: tuple[float, float]
     ) -> None:
         table = points_table(FIELDS[name][0], [(180.0, 90.0), (-180.0, -90.0), place])
-        with pytest.raises(GeometryError, match="row 2: .* leave the longitudes") as caught:
+        with pytest.raises(GeometryError, match=r"row 2: .* leave the longitudes") as caught:
             written(table)
         assert caught.value.row == 2
 
@@ -264,10 +265,13 @@ class TestRange:
         assert chunk(written(table)).geospatial_statistics.bbox.xmin == 1e7
 
 
+UNKNOWN = Bounds()
+
+
 @dataclass(frozen=True)
 class Chunk:
     geospatial_statistics: metadata.GeospatialStatistics | None
-    known: Bounds = Bounds()
+    known: Bounds = UNKNOWN
 
     def bounds(self) -> Bounds:
         return self.known
@@ -301,8 +305,8 @@ class TestPruning:
 
     def test_a_chunk_of_nulls_matches_nothing(self) -> None:
         nulls = Bounds(null_count=3, num_values=3)
-        for operation in ("intersects", "within", "contains", "disjoint"):
-            predicate = SpatialPredicate(operation, (0, 0, 1, 1))  # type: ignore[arg-type]
+        for operation in get_args(Operation):
+            predicate = SpatialPredicate(operation, (0, 0, 1, 1))
             assert not may_match(GEOMETRY, Chunk(None, nulls), predicate)
 
     @pytest.mark.parametrize(

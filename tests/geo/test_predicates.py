@@ -54,9 +54,7 @@ def some_shapes() -> st.SearchStrategy[list[Any]]:
 
 @pytest.mark.spec("geo.box.wraparound")
 @given(some_shapes(), query_boxes())
-def test_a_row_intersects_a_box_as_shapely_says_of_its_one_or_two_parts(
-    geometries: list[Any], box: BoundingBox
-) -> None:
+def test_a_row_intersects_a_box_as_shapely_says_of_its_parts(geometries: list[Any], box: BoundingBox) -> None:
     expected = [
         None if g is None else any(bool(shapely.intersects(part, g)) for part in areas(box)) for g in geometries
     ]

@@ -284,7 +284,7 @@ class TestArrowArraysThatLie:
     @pytest.mark.parametrize(("first", "length"), [(0, 3), (2, 1), (-1, 2), (0, -1), (2**62, 1), (0, 2**62)])
     def test_buffers_that_are_too_short_are_refused(self, first: int, length: int) -> None:
         offsets = np.array([0, 21, 42], dtype=np.int32)
-        with pytest.raises(ValueError, match="buffer|range"):
+        with pytest.raises(ValueError, match=r"buffer|range"):
             WkbColumn(None, offsets, point(1, 2) * 2, first, length, False)
 
     def test_a_short_validity_buffer_is_refused(self) -> None:

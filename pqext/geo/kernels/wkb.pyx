@@ -5,7 +5,7 @@ Nothing recurses: collections are followed with a stack of MAX_DEPTH frames. Eve
 the bytes that are left before anything loops over it, so that the time is linear in the bytes that exist.
 """
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.math cimport INFINITY, NAN, isfinite, isnan
+from libc.math cimport INFINITY, NAN, isnan
 from libc.string cimport memcmp, memset
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free, bytes_reserve, take
@@ -452,8 +452,9 @@ cdef tuple box_tuple(const Box *box):
 def row_boxes(WkbColumn column not None, double[:, ::1] out not None):
     """Fill `out`, one line a bound (xmin, xmax, ymin, ymax[, zmin, zmax, mmin, mmax]), one column a row.
 
-    NaN stands where a row has no value in a dimension. Returns the type codes found as a bit mask (bit
-    8 * dims + base) and whether any row is without x or y.
+    NaN stands where a row has no value in a dimension. Returns two bit masks: the type codes found (bit
+    8 * dims + base) and the dimensions (bit 0 for x to bit 3 for m) that some row is without. With 4 lines it
+    stops at the first geometry that has Z or M, leaving the rest of `out` as it was.
     """
     cdef Column *c = &column.c
     cdef int bounds = <int> out.shape[0], d
@@ -463,14 +464,13 @@ def row_boxes(WkbColumn column not None, double[:, ::1] out not None):
     cdef size_t size = 0
     cdef int64_t row = 0, n = c.length
     cdef int status = 0
-    cdef uint32_t types = 0
-    cdef bint absent = False
+    cdef uint32_t types = 0, absent = 0
     cdef double *to
     cdef double x, y
     if out.shape[1] != n or (bounds != 4 and bounds != 8):
         raise ValueError("the output must have 4 or 8 lines of one number a row")
     if n == 0:
-        return 0, False
+        return 0, 0
     geometry.at = 0
     to = &out[0, 0]
     with nogil:
@@ -480,8 +480,7 @@ def row_boxes(WkbColumn column not None, double[:, ::1] out not None):
                 x = little_double(value + 5)
                 y = little_double(value + 13)
                 types |= 2
-                if isnan(x) or isnan(y):
-                    absent = True
+                absent |= <uint32_t> (x != x) | (<uint32_t> (y != y) << 1)
                 to[row] = x
                 to[n + row] = x
                 to[2 * n + row] = y
@@ -492,13 +491,13 @@ def row_boxes(WkbColumn column not None, double[:, ::1] out not None):
             if status == 0:
                 status = walk(value, size, False, &box, &geometry, NULL)
                 types |= type_bit(geometry.base, geometry.dims) if status == 0 else 0
-            if status > 0:
+            if status > 0 or (bounds == 4 and types > 0xFF):
                 break
             for d in range(bounds // 2):
                 if box.low[d] > box.high[d]:
                     to[2 * d * n + row] = NAN
                     to[(2 * d + 1) * n + row] = NAN
-                    absent |= d < 2
+                    absent |= <uint32_t> 1 << d
                 else:
                     to[2 * d * n + row] = box.low[d]
                     to[(2 * d + 1) * n + row] = box.high[d]
