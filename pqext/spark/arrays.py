@@ -98,9 +98,7 @@ def _map(array: pa.MapArray, type: pa.MapType, path: str) -> pa.Array:
 
 def _leaf(array: pa.Array, type: pa.DataType, path: str) -> pa.Array:
     try:
-        if pa.types.is_time(type):
-            array = array.cast(pa.time64("us"))  # Spark's TIME(6) has no finer digits
-        elif pa.types.is_uint64(array.type) and pa.types.is_decimal(type):
+        if pa.types.is_uint64(array.type) and pa.types.is_decimal(type):
             array = array.cast(pa.decimal128(20, 0))
         return array.cast(type)
     except pa.ArrowInvalid as error:

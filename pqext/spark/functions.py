@@ -49,21 +49,22 @@ def group_get(
     metadata: Column, value: Column | None, typed_value: Column | None, path: str, type: T.DataType
 ) -> Column:
     """:func:`variant_get` on one group of a shredded struct, so that Spark reads that group's columns only."""
-    columns = {"metadata": metadata, "value": value, "typed_value": typed_value}
-    present = {name: column for name, column in columns.items() if column is not None}
+    members = {"metadata": metadata, "value": value, "typed_value": typed_value}
+    names = tuple(name for name, column in members.items() if column is not None)
+    exchange = exchange_type(type)
 
-    def get(*members: pa.Array) -> pa.Array:
-        struct = pa.StructArray.from_arrays(list(members), names=list(present), mask=members[0].is_null())
-        return _get(struct, path, exchange_type(type))
+    def get(arrays: tuple[pa.Array, ...]) -> pa.Array:
+        struct = pa.StructArray.from_arrays(list(arrays), names=list(names), mask=arrays[0].is_null())
+        return _get(struct, path, exchange)
 
-    def get2(metadata: pa.Array, value: pa.Array) -> pa.Array:
-        return get(metadata, value)
+    def of_two(metadata: pa.Array, other: pa.Array) -> pa.Array:
+        return get((metadata, other))
 
-    def get3(metadata: pa.Array, value: pa.Array, typed_value: pa.Array) -> pa.Array:
-        return get(metadata, value, typed_value)
+    def of_three(metadata: pa.Array, value: pa.Array, typed_value: pa.Array) -> pa.Array:
+        return get((metadata, value, typed_value))
 
-    function = get2 if len(present) == 2 else get3
-    return arrow_udf(function, type, "variant_get")(*present.values())
+    present = [column for column in members.values() if column is not None]
+    return arrow_udf(of_two if len(present) == 2 else of_three, type, "variant_get")(*present)
 
 
 def st_point(x: ColumnOrName, y: ColumnOrName, z: ColumnOrName | None = None, srid: int = 4326) -> Column:

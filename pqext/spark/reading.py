@@ -22,10 +22,9 @@ from pqext.dataset.expressions import (
     Operand,
     Spatial,
     VariantField,
-    Visitor,
-    fold,
     operand_column,
 )
+from pqext.dataset.visitors import Visitor, fold
 from pqext.spark.datasource import ensure_registered
 from pqext.spark.functions import group_get, quoted, st_intersects_box, variant_get
 from pqext.spark.leaves import find_leaf
@@ -33,7 +32,7 @@ from pqext.spark.planning import ReadPlan, plan_read
 from pqext.spark.query import VIRTUAL, Query, encode_options
 from pqext.spark.types import is_marked_struct, parse_type, spark_type
 from pqext.spark.variant_column import Condition, Value
-from pqext.variant.path import as_path, format_path
+from pqext.variant.path import Path, as_path, format_path
 from pqext.variant.types import variant_type
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class BoundVariant:
         struct = self.df.schema[self.name].dataType
         column = self.df[quoted(self.name)]
         if isinstance(struct, T.VariantType):
-            return Value(variant_get(column, steps, spark_type), spark_type)
+            return Value(_native_get(column, steps, spark_type), spark_type)
         if not isinstance(struct, T.StructType) or not is_marked_struct(struct):
             raise TypeError(f"column {self.name!r} is {struct.simpleString()}, neither VARIANT nor a shredded one")
         leaf = find_leaf(struct, steps)
@@ -136,6 +135,13 @@ class BoundVariant:
         if not isinstance(fields, T.StructType) or path not in fields.names or fields[path].dataType != type:
             return None
         return self.df[VIRTUAL][self.name][path]
+
+
+def _native_get(column: Column, steps: Path, type: T.DataType) -> Column:
+    """Spark's own function, which needs no Python, where it can spell the path."""
+    if any(isinstance(step, str) and ("'" in step or "\\" in step) for step in steps):
+        return variant_get(column, steps, type)
+    return F.try_variant_get(column, format_path(steps), type.simpleString())
 
 
 def variant(df: DataFrame, column: str) -> BoundVariant:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -72,6 +73,7 @@ class Value:
 
     def compare(self, op: Operator, other: Any) -> Condition:
         """``value op other``, where ``other`` is a literal or a column."""
+        other = _literal(other)
         exact = OPERATORS[op](self.exact, other)
         if isinstance(other, Column) or self.leaf is None or self.leaf_type is None:
             return Condition(exact)
@@ -81,7 +83,7 @@ class Value:
 
     def is_in(self, values: Iterable[Any]) -> Condition:
         """Is the value one of ``values``?"""
-        values = list(values)
+        values = [_literal(value) for value in values]
         exact = self.exact.isin(values)
         if self.leaf is None or self.leaf_type is None or any(isinstance(value, Column) for value in values):
             return Condition(exact)
@@ -101,6 +103,13 @@ class Value:
     def column(self) -> Column:
         """The value as a column whose comparisons carry guards."""
         return _extend(self.exact, _ValueMixin, "_pqext_value", self)
+
+
+def _literal(value: Any) -> Any:
+    """``value`` as something that Spark takes for a literal: its integers have 64 bits."""
+    if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
+        return Decimal(value)
+    return value
 
 
 class _ConditionMixin:

@@ -26,7 +26,9 @@ def events() -> list[dict[str, Any]]:
     """The example's earthquakes as GeoJSON features."""
     from importlib.resources import files
 
-    features: list[dict[str, Any]] = json.loads((files("pqext") / "examples" / "earthquakes.json").read_text())["features"]
+    features: list[dict[str, Any]] = json.loads((files("pqext") / "examples" / "earthquakes.json").read_text())[
+        "features"
+    ]
     return features
 
 

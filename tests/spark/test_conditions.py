@@ -1,0 +1,169 @@
+"""Conditions on shredded structs carry guards that Spark pushes down, and stay exact."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from pqext import col
+from pqext import variant as variants
+from pqext.spark import functions, variant, where
+from pqext.spark.types import marked_struct
+
+ROWS = 2000
+GROUP = 100
+
+
+def document(row: int) -> dict[str, Any]:
+    """Magnitudes grow with the rows; some stand in the residual: null, text, too fine for the leaf."""
+    magnitude: Any = row / 100
+    if row % 50 == 7:
+        magnitude = None
+    if row == 1234:
+        magnitude = "15.5"
+    if row == 321:
+        magnitude = 15.125
+    rest: dict[str, Any] = {"name": f"n{row:05}"} if row % 3 else {}
+    return {"p": {"mag": magnitude, **rest}, "other": row}
+
+
+@pytest.fixture(scope="module")
+def shredded(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A plain struct column in a Parquet file of pyarrow's, under the mark that Spark keeps."""
+    texts = pa.array([json.dumps(document(row)) for row in range(ROWS)])
+    array = variants.shred(variants.parse_json(texts), "p STRUCT<mag: DECIMAL(9,2), name: STRING>")
+    path = tmp_path_factory.mktemp("shredded") / "file.parquet"
+    pq.write_table(pa.table({"id": pa.array(range(ROWS)), "v": array}), path, row_group_size=GROUP)
+    df = spark.read.parquet(str(path))
+    return df.select("id", F.col("v").cast(marked_struct(array.type)).alias("v"))
+
+
+def scanned(df: Any) -> int:
+    """Rows that Spark's own Parquet scan has read for ``df``, by its metrics."""
+    plan = df._jdf.queryExecution().executedPlan()
+    plan.executeCollect()
+    leaves = plan.collectLeaves()
+    counts = []
+    for i in range(leaves.size()):
+        leaf = leaves.apply(i)
+        inner = leaf.executedPlan().collectLeaves() if leaf.nodeName() == "AdaptiveSparkPlan" else None
+        node = inner.apply(0) if inner is not None else leaf
+        counts.append(node.metrics().apply("numOutputRows").value())
+    return int(sum(counts))
+
+
+def expected(condition: Any) -> list[int]:
+    return [row for row in range(ROWS) if condition(number(document(row)["p"]["mag"]), document(row))]
+
+
+def number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def test_a_comparison_finds_leaf_and_residual_and_reads_a_part(shredded: Any) -> None:
+    df = shredded.where(variant(shredded, "v").get("$.p.mag", "double") >= 15)
+    assert sorted(row.id for row in df.collect()) == expected(lambda m, _: m is not None and m >= 15)
+    # Rows of 15 and more, and the two groups in which a residual is not JSON null.
+    assert scanned(df.select("id")) <= 500 + 2 * GROUP
+
+
+@pytest.mark.parametrize(
+    ("build", "exact", "most"),
+    [
+        (lambda v: (v >= 3) & (v < 3.5), lambda m, _: m is not None and 3 <= m < 3.5, 100 + 2 * GROUP),
+        (lambda v: (v < 0.5) | (v > 19.5), lambda m, _: m is not None and (m < 0.5 or m > 19.5), 200 + 2 * GROUP),
+        (lambda v: ~(v < 19), lambda m, _: m is not None and m >= 19, 100 + 2 * GROUP),
+        (lambda v: v.isin(15.5, 1.0), lambda m, _: m in (15.5, 1.0), 200 + 2 * GROUP),
+        (lambda v: v.between(7, 7.5), lambda m, _: m is not None and 7 <= m <= 7.5, 100 + 2 * GROUP),
+        (lambda v: v == 15.125, lambda m, _: m == 15.125, 2 * GROUP),
+        (lambda v: ~(~(v == 4) | (v > 100)), lambda m, _: m == 4, 100 + 2 * GROUP),
+        (lambda v: v.isNull(), lambda m, _: m is None, ROWS),
+        (lambda v: v != 5, lambda m, _: m is not None and m != 5, ROWS),
+    ],
+)
+def test_whole_trees_of_comparisons_have_one_guard(shredded: Any, build: Any, exact: Any, most: int) -> None:
+    df = shredded.where(build(variant(shredded, "v").get("$.p.mag", "double")))
+    assert sorted(row.id for row in df.collect()) == expected(exact)
+    assert scanned(df.select("id")) <= most
+
+
+MAG = col("v").variant("$.p.mag", "double")
+NAME = col("v").variant("$.p.name", "string")
+
+
+@pytest.mark.parametrize(
+    ("expression", "exact", "most"),
+    [
+        ((MAG >= 19.5) | (NAME == "n00010"), lambda m, d: (m or 0) >= 19.5 or d["p"].get("name") == "n00010", 400),
+        ((MAG >= 19.5) & (NAME > "n"), lambda m, d: m is not None and m >= 19.5 and "name" in d["p"], 300),
+        ((MAG >= 19.5) | (col("id") == 3), lambda m, d: (m or 0) >= 19.5 or d["other"] == 3, 400),
+        (~((MAG < 19.5) | MAG.is_null()), lambda m, _: m is not None and m >= 19.5, 300),
+        (MAG.isin([1.0, 2.0]) & ~(col("id") > 150), lambda m, d: m in (1.0, 2.0) and d["other"] <= 150, 400),
+        (col("v").variant("$.other", "int64") == 77, lambda _, d: d["other"] == 77, ROWS),
+    ],
+)
+def test_expressions_ask_the_same_of_a_data_frame(shredded: Any, expression: Any, exact: Any, most: int) -> None:
+    df = where(shredded, expression)
+    assert sorted(row.id for row in df.collect()) == expected(exact)
+    assert scanned(df.select("id")) <= most
+
+
+def test_a_path_below_a_leaf_s_group_and_the_whole_value_are_found(shredded: Any) -> None:
+    bound = variant(shredded, "v")
+    row = (
+        shredded.where("id = 1")
+        .select(
+            bound.get("$.other", "int").alias("other"),
+            bound.get("$.p", "string").alias("p"),
+            bound.get("$.p.name", "string").alias("name"),
+            bound.get("$.p.nothing", "string").alias("nothing"),
+            bound.get("$.p.name.deeper", "string").alias("deeper"),
+        )
+        .collect()[0]
+    )
+    assert (row.other, row.name, row.nothing, row.deeper) == (1, "n00001", None, None)
+    assert json.loads(row.p) == {"mag": 0.01, "name": "n00001"}
+
+
+def test_a_value_is_an_ordinary_column(shredded: Any) -> None:
+    value = variant(shredded, "v").get("$.p.mag", "double")
+    row = (
+        shredded.where("id = 250").select(value.alias("x"), (value + 1).alias("y"), (value > 2).alias("z")).collect()[0]
+    )
+    assert (row.x, row.y, row.z) == (2.5, 3.5, True)
+
+
+def test_a_variant_column_is_asked_by_spark_s_own_function(spark: Any) -> None:
+    df = spark.sql("""SELECT parse_json('{"a": {"x\\'y": 1, "b": 2}}') AS v""")
+    assert df.where(variant(df, "v").get("$.a.b", "int") == 2).count() == 1
+    assert df.where(variant(df, "v").get(("a", "x'y"), "int") == 1).count() == 1
+
+
+def test_columns_that_are_not_there_or_no_variants_are_named(shredded: Any) -> None:
+    with pytest.raises(ValueError, match="no column 'w'; there are id, v"):
+        variant(shredded, "w")
+    with pytest.raises(TypeError, match="'id' is bigint"):
+        variant(shredded, "id").get("$.a", "int")
+    with pytest.raises(ValueError, match="no column 'w'"):
+        where(shredded, col("w") == 1)
+
+
+def test_boxes_are_asked_exactly_across_the_antimeridian(spark: Any) -> None:
+    points = spark.createDataFrame(
+        [(0, 179.0, 0.0), (1, -179.0, 0.0), (2, 0.0, 0.0), (3, None, 0.0)], "id int, x double, y double"
+    )
+    df = points.select(
+        "id", functions.st_point("x", "y").alias("g"), functions.st_hilbert(functions.st_point("x", "y")).alias("h")
+    )
+    assert df.schema["g"].dataType == T.GeometryType(4326)
+    found = df.select("id", functions.st_intersects_box("g", 170, -1, -170, 1).alias("hit"), "h").collect()
+    assert {row.id: row.hit for row in found} == {0: True, 1: True, 2: False, 3: None}
+    assert [row.h is None for row in sorted(found)] == [False, False, False, True]
+    assert sorted(row.id for row in where(df, col("g").intersects((170, -1, -170, 1))).collect()) == [0, 1]
+    assert [row.id for row in where(df, col("g").disjoint((170, -1, -170, 1))).collect()] == [2]

@@ -1,0 +1,337 @@
+"""Data source pqext: what is written is read back equal by everyone, and row groups that cannot match stay unread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from pqext import col
+from pqext.core.errors import CorruptFileError
+from pqext.core.reader import ParquetFile
+from pqext.spark import explain_read, functions, read, read_json, read_metrics, shred_variant, variant, where
+
+SCHEMA = "properties STRUCT<mag: DECIMAL(9,2), place: STRING, time: BIGINT, magType: STRING>"
+FIJI = (175.0, -30.0, -175.0, -10.0)
+MAG = {"event": {"$.properties.mag": "double"}}
+
+
+@pytest.fixture(scope="module")
+def quakes(spark: Any, events_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The earthquakes, shredded and sorted along a Hilbert curve, in one file of many row groups."""
+    folder = tmp_path_factory.mktemp("written") / "quakes"
+    events = read_json(spark, str(events_file), column="event")
+    lon, lat, depth = (functions.variant_get("event", f"$.geometry.coordinates[{i}]", "double") for i in range(3))
+    df = shred_variant(events.withColumn("geom", functions.st_point(lon, lat, depth)), {"event": SCHEMA})
+    ordered = df.repartition(1).sortWithinPartitions(functions.st_hilbert("geom"))
+    ordered.write.format("pqext").option("row_group_rows", 50).mode("overwrite").save(str(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def quakes_file(quakes: Path) -> Path:
+    (file,) = quakes.glob("*.parquet")
+    return file
+
+
+def save(df: DataFrame, path: Path | str, mode: str = "append", **options: Any) -> None:
+    df.coalesce(1).write.format("pqext").options(**options).mode(mode).save(str(path))
+
+
+def coordinates(event: dict[str, Any]) -> tuple[float, float]:
+    x, y = event["geometry"]["coordinates"][:2]
+    return x, y
+
+
+def near_fiji(event: dict[str, Any]) -> bool:
+    x, y = coordinates(event)
+    return (x >= FIJI[0] or x <= FIJI[2]) and FIJI[1] <= y <= FIJI[3]
+
+
+def strong(event: dict[str, Any]) -> bool:
+    magnitude = event["properties"]["mag"]
+    return magnitude is not None and magnitude >= 5
+
+
+Ask = Callable[[Any, str, str], DataFrame]
+QUESTIONS: dict[str, tuple[Ask, Callable[[dict[str, Any]], bool]]] = {
+    "box": (lambda spark, path, metrics: read(spark, path, bbox=FIJI, metrics_path=metrics), near_fiji),
+    "variant": (
+        lambda spark, path, metrics: (lambda df: df.where(variant(df, "event").get("$.properties.mag", "double") >= 5))(
+            read(spark, path, virtual=MAG, metrics_path=metrics)
+        ),
+        strong,
+    ),
+    "both": (
+        lambda spark, path, metrics: read(
+            spark,
+            path,
+            where=col("geom").intersects(FIJI) & (col("event").variant("$.properties.mag", "double") >= 5),
+            metrics_path=metrics,
+        ),
+        lambda event: near_fiji(event) and strong(event),
+    ),
+}
+
+
+def identifiers(df: DataFrame) -> list[str]:
+    return sorted(row[0] for row in df.select(F.try_variant_get("event", "$.id", "string")).collect())
+
+
+def test_the_file_reads_back_equal_by_spark_s_own_reader(
+    spark: Any, quakes: Path, events: list[dict[str, Any]]
+) -> None:
+    df = spark.read.parquet(str(quakes))
+    assert df.schema["event"].dataType == T.VariantType()
+    assert df.schema["geom"].dataType == T.GeometryType(4326)
+    rows = df.select(F.to_json("event"), F.st_asbinary("geom")).collect()
+    found = {json.loads(row[0])["id"]: row for row in rows}
+    assert len(rows) == len(events)
+    for event in events:
+        text, wkb = found[event["id"]]
+        assert json.loads(text) == event
+        assert len(wkb) == 29
+
+
+def test_the_file_is_an_annotated_shredded_variant_and_a_geometry_with_boxes_for_pyarrow(quakes_file: Path) -> None:
+    file = pq.ParquetFile(quakes_file)
+    assert file.metadata.num_row_groups == 35
+    schema = str(file.schema)
+    assert "Variant" in schema
+    assert "Geometry" in schema
+    leaf = [file.schema.column(i).path for i in range(len(file.schema))].index(
+        "event.typed_value.properties.typed_value.mag.typed_value"
+    )
+    geom = [file.schema.column(i).path for i in range(len(file.schema))].index("geom")
+    for group in range(file.metadata.num_row_groups):
+        chunks = file.metadata.row_group(group)
+        assert chunks.column(leaf).statistics.has_min_max
+        assert chunks.column(geom).geo_statistics.geospatial_types == [1001]
+
+
+def test_our_reader_gives_spark_the_same_rows(spark: Any, quakes: Path) -> None:
+    ours, theirs = read(spark, str(quakes)), spark.read.parquet(str(quakes))
+    assert ours.schema == theirs.schema
+    columns = [F.to_json("event").alias("e"), F.st_asbinary("geom").alias("g"), F.st_srid("geom").alias("s")]
+    assert sorted(ours.select(*columns).collect()) == sorted(theirs.select(*columns).collect())
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_right_and_reads_a_third_of_the_row_groups_at_most(
+    spark: Any, quakes: Path, quakes_file: Path, events: list[dict[str, Any]], tmp_path: Path, question: str
+) -> None:
+    ask, matches = QUESTIONS[question]
+    expected = sorted(event["id"] for event in events if matches(event))
+    assert expected
+    assert identifiers(ask(spark, str(quakes), str(tmp_path / "metrics"))) == expected
+    metrics = read_metrics(str(tmp_path / "metrics"))
+    assert 0 < metrics.row_groups <= 35 / 3
+    assert metrics.bytes <= quakes_file.stat().st_size / 3
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_row_groups_that_are_skipped_are_never_read(
+    spark: Any, quakes_file: Path, events: list[dict[str, Any]], tmp_path: Path, question: str
+) -> None:
+    ask, matches = QUESTIONS[question]
+    condition = {
+        "box": col("geom").intersects(FIJI),
+        "variant": col("event").variant("$.properties.mag", "double") >= 5,
+    }
+    both = condition["box"] & condition["variant"]
+    plan = explain_read(str(quakes_file), where=condition.get(question, both))
+    damaged = tmp_path / "damaged.parquet"
+    content = bytearray(quakes_file.read_bytes())
+    with ParquetFile(quakes_file) as file:
+        for index in plan.tasks[0].reasons:
+            for chunk in file.row_groups[index].chunks():
+                start, length = chunk.byte_range
+                content[start : start + length] = b"\xff" * length
+    damaged.write_bytes(content)
+    expected = sorted(event["id"] for event in events if matches(event))
+    assert identifiers(ask(spark, str(damaged), str(tmp_path / "metrics"))) == expected
+    with pytest.raises(Exception, match="CorruptFileError"):
+        read(spark, str(damaged)).collect()
+
+
+def test_a_plan_tells_what_a_read_will_touch(quakes: Path, quakes_file: Path) -> None:
+    plan = explain_read(str(quakes), bbox=FIJI)
+    assert plan.row_groups_total == 35
+    assert 0 < plan.row_groups <= 11
+    assert plan.bytes < plan.bytes_total < quakes_file.stat().st_size
+    assert str(plan).startswith(f"reads {plan.row_groups} of 35 row groups")
+    slices = plan.slices(1 << 20)
+    assert [group for part in slices for _, groups in part.runs for group in groups] == list(plan.tasks[0].kept)
+
+
+def test_filters_on_plain_columns_are_pushed_and_answers_stay_exact(spark: Any, tmp_path: Path) -> None:
+    df = spark.range(1000).select(
+        F.col("id"),
+        F.when(F.col("id") % 7 != 0, F.col("id") * 1.5).alias("x"),
+        F.concat(F.lit("k"), F.lpad(F.col("id").cast("string"), 4, "0")).alias("name"),
+        F.struct(F.col("id").cast("int").alias("b")).alias("s"),
+        F.expr("timestamp_seconds(id)").alias("at"),
+    )
+    path = str(tmp_path / "plain")
+    save(df, path, row_group_rows=100)
+    cases = [
+        ("id BETWEEN 250 AND 255", 1),
+        ("s.b IN (7, 950)", 2),
+        ("x <=> 1498.5", 1),
+        ("name LIKE 'k05%'", 1),
+        ("at >= timestamp_seconds(990)", 1),
+        ("NOT (id < 901)", 1),
+        ("id = 5 OR id = 950", 10),
+    ]
+    for number, (condition, groups) in enumerate(cases):
+        metrics = str(tmp_path / f"metrics{number}")
+        found = read(spark, path, metrics_path=metrics).where(condition)
+        assert sorted(found.collect()) == sorted(df.where(condition).collect()), condition
+        assert read_metrics(metrics).row_groups == groups, condition
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    try:
+        assert read(spark, path).where("id = 5").count() == 1
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+
+
+def test_nothing_matching_reads_nothing(spark: Any, quakes: Path, tmp_path: Path) -> None:
+    huge = col("event").variant("$.properties.mag", "double") > 11
+    df = read(spark, str(quakes), where=huge, metrics_path=str(tmp_path))
+    assert df.count() == 0
+    assert read_metrics(str(tmp_path)).row_groups == 0
+
+
+def test_columns_are_chosen_by_option_and_misspelt_ones_named(spark: Any, quakes: Path) -> None:
+    assert read(spark, str(quakes), columns=["geom"]).columns == ["geom"]
+    with pytest.raises(Exception, match="no column 'geo'; there are event, geom"):
+        read(spark, str(quakes), columns=["geo"]).collect()
+    with pytest.raises(Exception, match="unknown option 'colums'"):
+        spark.read.format("pqext").option("colums", "geom").load(str(quakes)).collect()
+
+
+def test_virtual_fields_are_columns_like_any_other(spark: Any, quakes: Path, events: list[dict[str, Any]]) -> None:
+    df = read(spark, str(quakes), columns=["geom"], virtual=MAG)
+    rows = df.select(F.col("_pqext")["event"]["$.properties.mag"]).collect()
+    magnitudes = [event["properties"]["mag"] for event in events]
+    assert sorted(row[0] for row in rows if row[0] is not None) == sorted(m for m in magnitudes if m is not None)
+
+
+def test_a_shredded_read_gives_structs_that_conditions_and_the_writer_understand(
+    spark: Any, quakes: Path, events: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    df = read(spark, str(quakes), shredded=True)
+    found = where(df, col("event").variant("$.properties.mag", "double") >= 5)
+    expected = sorted(event["id"] for event in events if strong(event))
+    assert sorted(r[0] for r in found.select(functions.variant_get("event", "$.id", "string")).collect()) == expected
+    save(found, tmp_path / "copy")
+    assert identifiers(spark.read.parquet(str(tmp_path / "copy"))) == expected
+
+
+def test_types_and_nulls_survive_writing_and_both_ways_of_reading(spark: Any, tmp_path: Path) -> None:
+    rows = """SELECT * FROM VALUES
+        (1Y, 2S, 3, 4L, 1.5F, 2.5D, 12.34BD, true, 'text', X'00FF', DATE'2024-02-29',
+         TIMESTAMP'2024-02-29 12:00:00.123456Z', TIMESTAMP_NTZ'2024-02-29 12:00:00.123456',
+         array(1, NULL), map('k', array(1.5D)), struct(1 AS a, struct('x' AS c) AS b), parse_json('{"a":[1]}'),
+         st_geomfromwkb(X'0101000000000000000000F03F0000000000000040', 3857),
+         st_geogfromwkb(X'0101000000000000000000F03F0000000000000040')),
+        (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+         NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
+        AS t(b, s, i, l, f, d, dec, bool, str, bin, date, ts, ntz, arr, m, st, v, geom, geog)"""
+    df = spark.sql(rows)
+    path = str(tmp_path / "all")
+    save(df, path)
+    readable = [F.to_json("v").alias("v"), F.st_asbinary("geom").alias("geom"), F.st_asbinary("geog").alias("geog")]
+    plain = [name for name in df.columns if name not in ("v", "geom", "geog")]
+    expected = df.select(*plain, *readable).collect()
+    for back in (read(spark, path), spark.read.parquet(path)):
+        assert back.schema.simpleString() == df.schema.simpleString()
+        assert back.select(*plain, *readable).collect() == expected
+    table = pq.read_table(path)
+    assert table.column("dec").to_pylist() == [expected[0].dec, None]
+    assert table.column("m").to_pylist() == [[("k", [1.5])], None]
+
+
+def test_options_of_the_writer_have_the_writer_s_names(spark: Any, tmp_path: Path) -> None:
+    df = spark.range(100).select("id", F.parse_json(F.lit('{"a": 1}')).alias("v"))
+    options = {"compression": "zstd", "row_group_rows": 30, "dictionary": False, "page_version": 2}
+    save(df, tmp_path / "out", **options, shredding='{"v": "a INT"}', key_value_metadata='{"who": "us"}')
+    (file,) = (tmp_path / "out").glob("*.parquet")
+    metadata = pq.ParquetFile(file).metadata
+    assert metadata.num_row_groups == 4
+    assert metadata.row_group(0).column(0).compression == "ZSTD"
+    assert metadata.metadata[b"who"] == b"us"
+    assert [metadata.schema.column(i).path for i in range(metadata.num_columns)][-1] == "v.typed_value.a.typed_value"
+    with pytest.raises(Exception, match="unknown option 'row_groups'"):
+        save(df, tmp_path / "refused", row_groups=1)
+    assert not (tmp_path / "refused").exists()
+
+
+def listing(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+def test_append_adds_and_overwrite_replaces_even_what_it_reads(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    for _ in range(2):
+        save(spark.range(10), path)
+    assert read(spark, str(path)).count() == 20
+    (path / "_notes").write_text("not ours")
+    save(read(spark, str(path)).where("id < 3"), path, "overwrite")
+    assert sorted(row[0] for row in spark.read.parquet(str(path)).collect()) == [0, 0, 1, 1, 2, 2]
+    assert len(listing(path)) == 3
+    assert {"_SUCCESS", "_notes"} < set(listing(path))
+
+
+def test_a_data_frame_without_rows_is_written_with_its_schema(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "empty")
+    save(spark.range(0).select("id", F.parse_json(F.lit("1")).alias("v")), path)
+    for back in (read(spark, path), spark.read.parquet(path)):
+        assert back.schema.simpleString() == "struct<id:bigint,v:variant>"
+        assert back.count() == 0
+
+
+def test_a_failed_task_leaves_nothing_and_keeps_what_was_there(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    save(spark.range(10), path)
+    before = listing(path)
+    failing = spark.range(0, 1000, 1, 2).select(F.expr("if(id = 900, raise_error('broken row'), id)").alias("id"))
+    for mode in ("append", "overwrite"):
+        with pytest.raises(Exception, match="broken row"):
+            failing.write.format("pqext").mode(mode).save(str(path))
+        assert listing(path) == before
+    with pytest.raises(Exception, match="broken row"):
+        failing.write.format("pqext").mode("append").save(str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_parquet_cannot_hold_is_refused_before_anything_is_written(spark: Any, tmp_path: Path) -> None:
+    point = "st_geomfromwkb(X'0101000000000000000000F03F0000000000000040', 4326)"
+    mixed = spark.sql(f"SELECT CAST({point} AS GEOMETRY(ANY)) AS g")
+    with pytest.raises(Exception, match=r"CAST\(g AS geometry\(4326\)\)"):
+        save(mixed, tmp_path / "mixed")
+    assert not (tmp_path / "mixed").exists()
+
+
+def test_a_damaged_file_is_reported_with_its_name(spark: Any, quakes_file: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.parquet"
+    cut.write_bytes(quakes_file.read_bytes()[:-20])
+    with pytest.raises(Exception, match=r"CorruptFileError.*cut\.parquet"):
+        read(spark, str(cut)).count()
+    with pytest.raises(CorruptFileError, match=r"cut\.parquet"):
+        explain_read(str(cut))
+
+
+def test_files_of_different_schemas_are_refused_by_name(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "b.parquet")
+    with pytest.raises(Exception, match=r"schemas differ.*b\.parquet"):
+        read(spark, str(tmp_path)).count()

@@ -1,0 +1,94 @@
+"""A guard holds wherever the exact comparison does, so it never loses a row, and is null only with it."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from pqext.spark.guards import OPERATORS, leaf_guard, list_guard
+
+DOUBLES = [0.0, -0.0, 1.0, 4.9, 4.899999999999999, 4.900000000000001, -7.25, 1e300, -1e300, float("inf"), float("nan")]
+LEAVES: dict[str, list[Any]] = {
+    "decimal(9,2)": [Decimal(text) for text in ("0", "4.90", "4.89", "4.91", "5.00", "-7.25", "9999999.99")],
+    "decimal(38,18)": [Decimal(text) for text in ("4.9", "4.899999999999999999", "4.900000000000000001", "1e19")],
+    "bigint": [0, 5, -5, 2**53 + 1, 2**63 - 1, -(2**63)],
+    "tinyint": [0, 5, -5, 127, -128],
+    "float": [0.0, 4.9, -7.25, 3e38, float("inf"), float("nan")],
+    "double": DOUBLES,
+    "string": ["", "a", "b", "ü"],
+    "boolean": [True, False],
+    "date": [datetime.date(2018, 2, 6), datetime.date(1, 1, 1)],
+}
+CASES: list[tuple[str, str, list[Any]]] = [
+    ("decimal(9,2)", "double", [4.9, 5, Decimal("4.9"), 4.905, -1e30, 1e30, 9999999.99]),
+    ("decimal(9,2)", "float", [4.9, 5, 4.900001]),
+    ("decimal(9,2)", "decimal(9,2)", [4.9, Decimal("4.9"), Decimal("4.905"), 5]),
+    ("decimal(9,2)", "bigint", [4, 5, -7, -8]),
+    ("decimal(38,18)", "double", [4.9, 1e19]),
+    ("decimal(38,18)", "float", [4.9]),
+    ("bigint", "bigint", [5, 5.5, Decimal("5.5"), 2**63 - 1, Decimal(2) ** 70, -(Decimal(2) ** 70)]),
+    ("bigint", "double", [5, 5.5, float(2**53), 2.0**63, float(2**53 + 2)]),
+    ("bigint", "decimal(38,2)", [5, Decimal("5.01")]),
+    ("tinyint", "int", [5, 127, 1000, -1000]),
+    ("float", "double", [4.9, 4.900000095367432, 0, 1e300]),
+    ("float", "float", [4.9, 0.0]),
+    ("double", "double", [4.9, 0.0, -0.0, 5, Decimal("4.9"), 2**60]),
+    ("string", "string", ["a", ""]),
+    ("boolean", "boolean", [True]),
+    ("date", "date", [datetime.date(2018, 2, 6)]),
+]
+
+
+@pytest.mark.parametrize(("leaf", "requested", "literals"), CASES, ids=[f"{leaf} as {as_}" for leaf, as_, _ in CASES])
+def test_no_row_that_matches_fails_its_guard(spark: Any, leaf: str, requested: str, literals: list[Any]) -> None:
+    type, wanted = (T._parse_datatype_string(name) for name in (leaf, requested))
+    df = spark.createDataFrame([(value,) for value in [*LEAVES[leaf], None]], T.StructType([T.StructField("x", type)]))
+    conditions = []
+    for literal in literals:
+        for op, compare in OPERATORS.items():
+            guard = leaf_guard(F.col("x"), type, wanted, op, literal)
+            if guard is not None:
+                conditions.append((f"{op} {literal!r}", guard, compare(F.col("x").cast(wanted), literal)))
+    guard = list_guard(F.col("x"), type, wanted, literals)
+    if guard is not None:
+        conditions.append(("isin", guard, F.col("x").cast(wanted).isin(literals)))
+    assert conditions
+    pairs = [F.struct(guard.alias("guard"), exact.alias("exact")) for _, guard, exact in conditions]
+    for row in df.select("x", *pairs).collect():
+        for (name, _, _), (guarded, exact) in zip(conditions, row[1:], strict=True):
+            assert guarded is True or exact is not True, f"{row[0]!r} {name}"
+            assert (guarded is None) == (exact is None), f"{row[0]!r} {name}"
+
+
+@pytest.mark.parametrize(
+    ("leaf", "requested", "literal"),
+    [
+        ("bigint", "int", 5),
+        ("string", "double", 5.0),
+        ("double", "decimal(9,2)", Decimal(5)),
+        ("decimal(38,0)", "bigint", 5),
+        ("bigint", "string", "5"),
+        ("bigint", "bigint", "5"),
+        ("double", "double", float("nan")),
+        ("boolean", "int", 1),
+    ],
+)
+def test_there_is_no_guard_where_a_cast_can_fail_or_change_the_order(
+    spark: Any, leaf: str, requested: str, literal: Any
+) -> None:
+    type, wanted = (T._parse_datatype_string(name) for name in (leaf, requested))
+    assert leaf_guard(F.col("x"), type, wanted, ">=", literal) is None
+
+
+def test_the_literal_has_the_leaf_s_own_type_rounded_outward(spark: Any) -> None:
+    guard = leaf_guard(F.col("x"), T.DecimalType(9, 2), T.DoubleType(), ">=", 4.905)
+    df = spark.createDataFrame([(Decimal("4.91"),), (Decimal("4.90"),)], "x decimal(9,2)")
+    assert [row.x for row in df.where(guard).collect()] == [Decimal("4.91")]
+    plan = df.where(guard)._jdf.queryExecution().optimizedPlan().toString()
+    assert "cast(x" not in plan
+    assert "4.91" in plan

@@ -1,0 +1,66 @@
+"""JSON lines into VARIANT, and what becomes of lines that are not JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from pqext.spark import read_json
+
+
+def test_every_line_becomes_the_variant_that_spark_parses_from_it(spark: Any, events_file: Path) -> None:
+    ours = read_json(spark, str(events_file), column="event", partition_bytes=200_000)
+    assert ours.schema.simpleString() == "struct<event:variant>"
+    theirs = spark.read.text(str(events_file)).select(F.parse_json("value").alias("event"))
+    text = F.to_json("event").alias("event")
+    assert sorted(ours.select(text).collect()) == sorted(theirs.select(text).collect())
+
+
+def test_folders_and_patterns_name_all_their_files_but_hidden_ones(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name, text in (("a.json", "1\n\n2"), ("deep/b.json", "\r\n3\r\n"), ("_hidden", "not JSON"), ("empty.json", "")):
+        (tmp_path / name).write_text(text)
+
+    def values(path: str) -> list[int]:
+        return sorted(row[0] for row in read_json(spark, path).select(F.col("value").cast("int")).collect())
+
+    assert values(str(tmp_path)) == [1, 2, 3]
+    assert values(f"file:{tmp_path}/*.json") == [1, 2]
+    assert values(str(tmp_path / "empty.json")) == []
+
+
+def test_a_line_that_is_not_json_stops_the_job_with_file_line_and_reason(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "events.ndjson"
+    lines = [json.dumps({"n": n}) for n in range(1, 100)]
+    lines[72] = '{"n": 0x10}'
+    path.write_text("\n".join(lines))
+    with pytest.raises(Exception, match=r"events\.ndjson, line 73, byte 7: a comma or the closing brace"):
+        read_json(spark, str(path), partition_bytes=64).collect()
+
+
+def test_lines_that_are_not_json_are_null_when_asked_and_counted_by_their_errors(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "events.ndjson"
+    path.write_bytes(b'{"n": 1}\n{"n"\n\nnull\n\xff\n{"n": 2}\n')
+    df = read_json(spark, str(path), on_error="null", error_column="_error", partition_bytes=5).cache()
+    assert df.count() == 5
+    faults = sorted(row[0] for row in df.where("_error IS NOT NULL").select("_error").collect())
+    assert [fault.rpartition("events.ndjson, ")[2] for fault in faults] == [
+        "line 2, byte 4: the text ends within a value",
+        "line 5, byte 0: the text is not UTF-8",
+    ]
+    assert df.where("value IS NULL").count() == 2
+    assert df.where("_error IS NULL AND is_variant_null(value)").count() == 1
+    df.unpersist()
+
+
+def test_a_file_that_is_not_there_and_an_option_that_is_none_are_named(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="nothing-here"):
+        read_json(spark, str(tmp_path / "nothing-here")).collect()
+    with pytest.raises(Exception, match="unknown option 'colum'"):
+        spark.read.format("pqext_json").option("colum", "v").load(str(tmp_path)).collect()
+    with pytest.raises(Exception, match=r"s3a://bucket/x is not on a local file system"):
+        read_json(spark, "s3a://bucket/x").collect()

