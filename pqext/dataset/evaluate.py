@@ -121,7 +121,10 @@ class _Evaluator(Visitor[pa.Array]):
             from pqext import variant
 
             return variant.get(self._operand(operand.column), operand.path, operand.type, strict=False)
-        return self._column(cast(Column, operand))[1]
+        array = self._column(cast(Column, operand))[1]
+        if pa.types.is_dictionary(array.type):
+            return array.dictionary_decode()
+        return pc.run_end_decode(array) if pa.types.is_run_end_encoded(array.type) else array
 
     def _column(self, column: Column) -> tuple[pa.Field, pa.Array]:
         index = self.batch.schema.get_field_index(column.path[0])
@@ -142,10 +145,6 @@ def comparable(array: pa.Array) -> pa.Array:
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
     types, type = pa.types, array.type
-    if types.is_dictionary(type):
-        return comparable(array.dictionary_decode())
-    if types.is_run_end_encoded(type):
-        return comparable(pc.run_end_decode(array))
     if types.is_float16(type) or types.is_float32(type):
         return array.cast(pa.float64())
     if types.is_string(type) or types.is_fixed_size_binary(type):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from uuid import UUID
 
 import duckdb
 import numpy as np
@@ -111,6 +112,12 @@ def test_other_layouts_are_opened() -> None:
     assert mask(col("a") == 1.5, a=half) == [True, None]
     runs = pa.RunEndEncodedArray.from_arrays([2, 3], ["x", "y"])
     assert mask(col("a") == "x", a=runs) == [True, True, False]
+    assert mask(col("a").is_null(), a=pa.RunEndEncodedArray.from_arrays([2, 3], ["x", None])) == [False, False, True]
+    codes = pa.DictionaryArray.from_arrays([0, 1, None], ["x", None])
+    assert mask(col("a").is_null(), a=codes) == [False, True, True]
+    identifiers = pa.array([UUID(int=1), None], pa.uuid())
+    assert mask(col("a") == UUID(int=1), a=identifiers) == [True, None]
+    assert mask(col("a").is_null(), a=identifiers) == [False, True]
     assert mask(col("a") == 1, a=pa.nulls(2)) == [None, None]
     assert mask(col("a").isin([1]), a=pa.nulls(2)) == [None, None]
     days = pa.array([date(2020, 1, 1), date(2020, 1, 2)], pa.date64())

@@ -182,9 +182,8 @@ def test_leaves_refuse_row_groups(events: Path, expression: Expression, row_grou
 def test_variants_come_back_whole_or_as_they_are_stored(events: Path) -> None:
     expression = col("v").variant("$.p.mag", "double") == 4.5
     whole = read_table(events, ["v"], expression)
-    assert variant.to_json(whole["v"]).to_pylist() == [
-        '{"id":45,"p":{"mag":4.5,"mixed":"x","place":"k4"},"rest":45}'
-    ]
+    (text,) = variant.to_json(whole["v"]).to_pylist()
+    assert json.loads(text) == {"id": 45, "p": {"mag": 4.5, "mixed": "x", "place": "k4"}, "rest": 45}
     stored = read_table(events, ["v"], expression, shredded=True)
     assert "typed_value" in {child.name for child in stored.schema.field("v").type}
     assert variant.to_json(variant.unshred(stored["v"])).equals(variant.to_json(whole["v"]))
