@@ -17,9 +17,7 @@ class Meaning(NamedTuple):
 
 MEANINGS: dict[int, Meaning] = {
     Fault.FAULT_ARROW: Meaning("", "the Arrow offsets of the array lie outside its data"),
-    Fault.FAULT_METADATA_TRUNCATED: Meaning(
-        "variant.metadata.layout", "the metadata ends before its dictionary does"
-    ),
+    Fault.FAULT_METADATA_TRUNCATED: Meaning("variant.metadata.layout", "the metadata ends before its dictionary does"),
     Fault.FAULT_METADATA_VERSION: Meaning("variant.metadata.version", "the metadata's version is not 1"),
     Fault.FAULT_METADATA_OFFSETS: Meaning(
         "variant.metadata.offsets", "the dictionary's offsets do not ascend from 0 to the length of its strings"
@@ -38,13 +36,12 @@ MEANINGS: dict[int, Meaning] = {
         "variant.decimal.precision", "a decimal has more digits than its type can hold"
     ),
     Fault.FAULT_NOT_CONTAINER: Meaning("", "the value is neither an object nor an array"),
+    Fault.FAULT_TIME: Meaning("variant.time.range", "a time of day is not between 0 and 24 hours"),
     Fault.FAULT_FIELD_ID: Meaning("variant.object.field-id", "a field id is not in the dictionary"),
     Fault.FAULT_FIELD_ORDER: Meaning("variant.object.order", "an object's fields are not in the order of their names"),
     Fault.FAULT_FIELD_DUPLICATE: Meaning("variant.object.unique", "an object has two fields of the same name"),
     Fault.FAULT_CHILD_OFFSET: Meaning("variant.container.offsets", "an element's offset lies outside the values"),
-    Fault.FAULT_CHILD_SIZE: Meaning(
-        "variant.container.extent", "the elements overlap or leave gaps between them"
-    ),
+    Fault.FAULT_CHILD_SIZE: Meaning("variant.container.extent", "the elements overlap or leave gaps between them"),
     Fault.FAULT_DEPTH: Meaning("", "the value is nested too deeply"),
 }
 

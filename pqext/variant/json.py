@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 
 from pqext.core.errors import LimitError, VariantError
 from pqext.variant import faults
-from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.kernels.binary import BinaryInput, VariantInput
 from pqext.variant.kernels.json_document import Duplicates, JsonFault
 from pqext.variant.kernels.json_parse import parse_column, parse_lines
-from pqext.variant.types import VariantLike, storage_array, variant_array, variant_type
+from pqext.variant.kernels.json_write import write_json
+from pqext.variant.types import VariantLike, storage_array, struct_chunks, variant_array, variant_type
 
 OnError = Literal["raise", "null"]
 DuplicateKeys = Literal["error", "first", "last"]
@@ -83,10 +83,10 @@ def parse_json(
     for chunk in chunks:
         column = BinaryInput(storage_array(chunk))
 
-        def parse(start: int, column: BinaryInput = column) -> Any:
+        def parse(start: int, _: int, column: BinaryInput = column) -> Any:
             return parse_column(column, start, max_depth, duplicates, _seed(), on_error == "raise")
 
-        for piece, found, _ in _pieces(parse, 0, len(chunk)):
+        for piece, found in _pieces(parse, len(chunk)):
             if found and on_error == "raise":
                 fault_row, offset, code, name = found[0]
                 raise VariantError(_reason(code, name), row=row + fault_row, offset=offset)
@@ -119,14 +119,13 @@ def parse_json_lines(
     duplicates = _duplicates(duplicate_keys)
     _check(on_error, max_depth)
     view = memoryview(text).cast("B")
-    line = base_line
 
-    def parse(start: int) -> Any:
+    def parse(start: int, line: int) -> Any:
         return parse_lines(view, start, line, max_depth, duplicates, _seed(), on_error == "raise")
 
     arrays: list[pa.StructArray] = []
     lines: list[LineFault] = []
-    for piece, found, line in _pieces(parse, 0, len(view)):
+    for piece, found in _pieces(parse, len(view), base_line):
         lines += [LineFault(number, offset, _reason(code, name)) for number, offset, code, name in found]
         if found and on_error == "raise":
             raise VariantError(f"line {lines[0].line}: {lines[0].reason}", offset=lines[0].offset)
@@ -135,6 +134,41 @@ def parse_json_lines(
     if len(arrays) > 1:
         raise LimitError("the variants take more than 2 GiB: parse fewer lines at a time")
     return (arrays[0] if arrays else pa.array([], variant_type())), lines
+
+
+def to_json(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
+    """JSON text of each variant of an unshredded array; null stays null.
+
+    Objects keep the order of their field ids. Exact numbers are written with all their digits, decimals
+    with their scale; doubles and floats with the fewest digits that read back as the same number. Binary
+    is base64, and dates, times and UUIDs are strings: ``"2024-01-02"``, ``"2024-01-02 03:04:05.6+00:00"``
+    (UTC) or without the offset, ``"03:04:05.6"``. NaN and the infinities, which JSON lacks, are the
+    strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A chunked array gives a chunked array.
+
+    Raises :class:`~pqext.core.errors.VariantError` with row and offset for bytes that break a rule of the
+    encoding, ``UnsupportedError`` for a primitive type added to the format later, and ``LimitError`` when
+    the text of an array does not fit into 32-bit offsets.
+    """
+    texts: list[pa.StringArray] = []
+    first = 0
+    for chunk in struct_chunks(array):
+        variants = VariantInput(chunk)
+        start = 0
+        while start < len(chunk):
+            rows, validity, offsets, text, status, row, offset = write_json(variants, start)
+            if status:
+                faults.fail(status, row=first + row, offset=offset if offset >= 0 else None)
+            if not rows:
+                raise LimitError(f"row {first + row}: the JSON text is longer than 2 GiB")
+            buffers = [pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(text)]
+            texts.append(pa.StringArray.from_buffers(rows, buffers[1], buffers[2], buffers[0]))
+            start += rows
+        first += len(chunk)
+    if isinstance(array, pa.ChunkedArray):
+        return pa.chunked_array(texts, type=pa.string())
+    if len(texts) > 1:
+        raise LimitError("the JSON text takes more than 2 GiB: convert smaller arrays, or a chunked array")
+    return texts[0] if texts else pa.array([], pa.string())
 
 
 def _check(on_error: str, max_depth: int) -> None:
@@ -167,11 +201,11 @@ def _reason(code: int, name: bytes | None) -> str:
 Found = list[tuple[int, int, int, bytes | None]]
 
 
-def _pieces(parse: Callable[[int], Any], start: int, stop: int) -> Iterator[tuple[pa.StructArray, Found, int]]:
+def _pieces(parse: Callable[[int, int], Any], stop: int, line: int = 1) -> Iterator[tuple[pa.StructArray, Found]]:
     """Run the kernel until it reaches ``stop``: it ends early where 32-bit offsets are full."""
-    line = 0
+    start = 0
     while True:
-        result = parse(start)
+        result = parse(start, line)
         if isinstance(result, int):
             faults.fail(result)
         rows, nulls, validity, metadata_offsets, metadata, value_offsets, value, found, after, line = result
@@ -179,7 +213,7 @@ def _pieces(parse: Callable[[int], Any], start: int, stop: int) -> Iterator[tupl
             pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
             for offsets, data in ((metadata_offsets, metadata), (value_offsets, value))
         ]
-        yield variant_array(*children, pa.py_buffer(validity) if nulls else None), found, line
+        yield variant_array(children[0], children[1], pa.py_buffer(validity) if nulls else None), found
         if after >= stop:
             return
         if after == start:

@@ -124,6 +124,8 @@ def plain_binary(array: pa.Array) -> pa.Array:
     """A binary or string array of any layout as one with an offsets buffer (32 or 64 bit)."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_null(array.type):
+        return array.cast(pa.binary())
     if pa.types.is_binary_view(array.type):
         return array.cast(pa.large_binary())
     if pa.types.is_string_view(array.type):

@@ -1,5 +1,6 @@
-from collections.abc import Buffer
 from typing import TypeAlias
+
+from typing_extensions import Buffer
 
 from pqext.core.kernels.buffer import Memory
 from pqext.variant.kernels.binary import BinaryInput

@@ -1,0 +1,328 @@
+"""The binary form of single variant values: types, sizes, primitives and containers (Python, a value at a time)."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from pqext.variant import faults
+from pqext.variant.kernels.binary import Fault
+
+
+class BasicType(IntEnum):
+    """The low two bits of a value's first byte."""
+
+    PRIMITIVE = 0
+    SHORT_STRING = 1
+    OBJECT = 2
+    ARRAY = 3
+
+
+class PrimitiveType(IntEnum):
+    """The high six bits of a primitive value's first byte."""
+
+    NULL = 0
+    TRUE = 1
+    FALSE = 2
+    INT8 = 3
+    INT16 = 4
+    INT32 = 5
+    INT64 = 6
+    DOUBLE = 7
+    DECIMAL4 = 8
+    DECIMAL8 = 9
+    DECIMAL16 = 10
+    DATE = 11
+    TIMESTAMP = 12
+    TIMESTAMP_NTZ = 13
+    FLOAT = 14
+    BINARY = 15
+    STRING = 16
+    TIME_NTZ = 17
+    TIMESTAMP_NANOS = 18
+    TIMESTAMP_NTZ_NANOS = 19
+    UUID = 20
+
+
+_T = PrimitiveType
+
+INTEGER_BYTES = {
+    _T.INT8: 1,
+    _T.INT16: 2,
+    _T.INT32: 4,
+    _T.INT64: 8,
+    _T.DATE: 4,
+    _T.TIMESTAMP: 8,
+    _T.TIMESTAMP_NTZ: 8,
+    _T.TIME_NTZ: 8,
+    _T.TIMESTAMP_NANOS: 8,
+    _T.TIMESTAMP_NTZ_NANOS: 8,
+}
+"""Types whose data is a little-endian two's complement integer, with its bytes."""
+DECIMAL_BYTES = {_T.DECIMAL4: 4, _T.DECIMAL8: 8, _T.DECIMAL16: 16}
+DECIMAL_DIGITS = {_T.DECIMAL4: 9, _T.DECIMAL8: 18, _T.DECIMAL16: 38}
+MAX_SCALE = 38
+
+_FIXED = {
+    **dict.fromkeys((_T.NULL, _T.TRUE, _T.FALSE), 0),
+    **INTEGER_BYTES,
+    **{t: n + 1 for t, n in DECIMAL_BYTES.items()},
+    _T.DOUBLE: 8,
+    _T.FLOAT: 4,
+    _T.UUID: 16,
+}
+"""Bytes of data of the types whose size is fixed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """A decimal: ``unscaled * 10 ** -scale``."""
+
+    unscaled: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """The head of an object (``ids`` are field ids) or an array (``ids`` is None) within ``data``.
+
+    ``offsets`` are relative to ``values``, the position of the first child; there is one more than
+    children. ``end`` is the position after the last child.
+    """
+
+    ids: Sequence[int] | None
+    offsets: Sequence[int]
+    values: int
+    end: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+
+def basic_type(data: bytes, at: int, end: int) -> BasicType:
+    """The basic type of the value at ``at``, before ``end``."""
+    if at >= end:
+        faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=at)
+    return BasicType(data[at] & 3)
+
+
+def open_container(data: bytes, at: int, end: int) -> Container:
+    """Read the head of the object or array at ``at``; the children lie within the result's bounds."""
+    basic = basic_type(data, at, end)
+    if basic not in (BasicType.OBJECT, BasicType.ARRAY):
+        faults.fail(Fault.FAULT_NOT_CONTAINER, offset=at)
+    header = data[at] >> 2
+    offset_size = (header & 3) + 1
+    is_object = basic == BasicType.OBJECT
+    id_size = (header >> 2 & 3) + 1 if is_object else 0
+    is_large = header >> (4 if is_object else 2) & 1
+    ids_at = at + (5 if is_large else 2)
+    if ids_at > end:
+        faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
+    count = int.from_bytes(data[at + 1 : ids_at], "little")
+    offsets_at = ids_at + count * id_size
+    values = offsets_at + (count + 1) * offset_size
+    if values > end:
+        faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
+    ids = _integers(data, ids_at, offsets_at, id_size) if is_object else None
+    offsets = _integers(data, offsets_at, values, offset_size)
+    if values + offsets[-1] > end:
+        faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
+    return Container(ids, offsets, values, values + offsets[-1])
+
+
+def _integers(data: bytes, start: int, stop: int, size: int) -> list[int]:
+    return [int.from_bytes(data[at : at + size], "little") for at in range(start, stop, size)]
+
+
+def children(data: bytes, container: Container) -> Iterator[tuple[int, int]]:
+    """The (start, end) of each child, in the order of the offsets.
+
+    Children must fill the container without overlapping. One of an unknown type reaches to the next.
+    """
+    starts = sorted(set(container.offsets))
+    following = dict(itertools.pairwise(starts))
+    total = 0
+    for offset in container.offsets[:-1]:
+        start = container.values + offset
+        if start >= container.end:
+            faults.fail(Fault.FAULT_CHILD_OFFSET, offset=start)
+        size = value_size(data, start, container.end, unknown=following.get(offset, 0) - offset)
+        total += size
+        if total > container.offsets[-1]:
+            faults.fail(Fault.FAULT_CHILD_SIZE, offset=start)
+        yield start, start + size
+    if total != container.offsets[-1]:
+        faults.fail(Fault.FAULT_CHILD_SIZE, offset=container.values)
+
+
+def value_size(data: bytes, at: int, end: int, unknown: int | None = None) -> int:
+    """Bytes of the value at ``at``, which must lie before ``end``.
+
+    ``unknown`` is the size of a value whose type is not known; None means that it reaches to ``end``.
+    """
+    basic = basic_type(data, at, end)
+    if basic == BasicType.SHORT_STRING:
+        size = 1 + (data[at] >> 2)
+    elif basic == BasicType.PRIMITIVE:
+        type_id = data[at] >> 2
+        if type_id in (_T.BINARY, _T.STRING):
+            if at + 5 > end:
+                faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
+            size = 5 + int.from_bytes(data[at + 1 : at + 5], "little")
+        elif type_id > _T.UUID:
+            size = end - at if unknown is None else unknown
+        else:
+            size = 1 + _FIXED[_T(type_id)]
+    else:
+        size = open_container(data, at, end).end - at
+    if at + size > end:
+        faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=end)
+    return size
+
+
+def decode_primitive(data: bytes, at: int, end: int) -> tuple[PrimitiveType, Any]:
+    """The type and the data of the primitive or short string at ``at``, which ends at ``end``.
+
+    Data is None, bool, int, float, :class:`Scaled`, bytes, str or UUID; dates and times stay integers in
+    their own unit.
+    """
+    if value_size(data, at, end) != end - at:
+        faults.fail(Fault.FAULT_VALUE_TRAILING, offset=at)
+    if data[at] & 3 == BasicType.SHORT_STRING:
+        return _T.STRING, _text(data, at + 1, end)
+    type_id = data[at] >> 2
+    if type_id > _T.UUID:
+        faults.fail(Fault.FAULT_UNKNOWN_TYPE, offset=at)
+    kind = _T(type_id)
+    if kind == _T.NULL:
+        return kind, None
+    if kind in (_T.TRUE, _T.FALSE):
+        return kind, kind == _T.TRUE
+    if kind in INTEGER_BYTES:
+        return kind, int.from_bytes(data[at + 1 : end], "little", signed=True)
+    if kind in DECIMAL_BYTES:
+        scale = data[at + 1]
+        if scale > MAX_SCALE:
+            faults.fail(Fault.FAULT_DECIMAL_SCALE, offset=at + 1)
+        return kind, Scaled(int.from_bytes(data[at + 2 : end], "little", signed=True), scale)
+    if kind == _T.DOUBLE:
+        return kind, struct.unpack_from("<d", data, at + 1)[0]
+    if kind == _T.FLOAT:
+        return kind, struct.unpack_from("<f", data, at + 1)[0]
+    if kind == _T.UUID:
+        return kind, uuid.UUID(bytes=data[at + 1 : end])
+    if kind == _T.BINARY:
+        return kind, data[at + 5 : end]
+    return kind, _text(data, at + 5, end)
+
+
+def _text(data: bytes, start: int, end: int) -> str:
+    try:
+        return data[start:end].decode("utf-8")
+    except UnicodeDecodeError as fault:
+        faults.fail(Fault.FAULT_STRING_UTF8, offset=start + fault.start)
+
+
+def encode_primitive(kind: PrimitiveType, data: Any = None) -> bytes:
+    """The value of type ``kind`` with ``data`` as :func:`decode_primitive` gives it; strings in their shorter form.
+
+    Raises ``ValueError`` when the data does not fit the type.
+    """
+    header = bytes([kind << 2])
+    if kind in (_T.NULL, _T.TRUE, _T.FALSE):
+        return header
+    if kind in INTEGER_BYTES:
+        return header + _signed(data, INTEGER_BYTES[kind])
+    if kind in DECIMAL_BYTES:
+        if not 0 <= data.scale <= MAX_SCALE or abs(data.unscaled) >= 10 ** DECIMAL_DIGITS[kind]:
+            raise ValueError(f"{data} does not fit into {kind.name}")
+        return header + bytes([data.scale]) + _signed(data.unscaled, DECIMAL_BYTES[kind])
+    if kind in (_T.DOUBLE, _T.FLOAT):
+        try:
+            return header + struct.pack("<d" if kind == _T.DOUBLE else "<f", data)
+        except OverflowError:
+            raise ValueError(f"{data} does not fit into {kind.name}") from None
+    if kind == _T.UUID:
+        identifier: bytes = data.bytes
+        return header + identifier
+    if kind == _T.STRING:
+        text: bytes = data.encode("utf-8")
+        if len(text) < 64:
+            return bytes([BasicType.SHORT_STRING | len(text) << 2]) + text
+    else:
+        text = bytes(data)
+    if len(text) >= 1 << 32:
+        raise ValueError("a string or binary value is longer than 4 GiB")
+    return header + len(text).to_bytes(4, "little") + text
+
+
+def _signed(number: int, size: int) -> bytes:
+    try:
+        return number.to_bytes(size, "little", signed=True)
+    except OverflowError:
+        raise ValueError(f"{number} does not fit into {size} bytes") from None
+
+
+def encode_integer(number: int) -> bytes:
+    """``number`` as the narrowest of int8 to int64, beyond them as decimal16; ``ValueError`` past 38 digits."""
+    for kind in (_T.INT8, _T.INT16, _T.INT32, _T.INT64):
+        if -(1 << 8 * INTEGER_BYTES[kind] - 1) <= number < 1 << 8 * INTEGER_BYTES[kind] - 1:
+            return encode_primitive(kind, number)
+    return encode_primitive(_T.DECIMAL16, Scaled(number, 0))
+
+
+def encode_decimal(number: Scaled) -> bytes:
+    """``number`` in the narrowest decimal type whose digits hold it and its scale; ``ValueError`` beyond 38."""
+    for kind in (_T.DECIMAL4, _T.DECIMAL8):
+        digits = DECIMAL_DIGITS[kind]
+        if number.scale <= digits and abs(number.unscaled) < 10**digits:
+            return encode_primitive(kind, number)
+    return encode_primitive(_T.DECIMAL16, number)
+
+
+def _unsigned_size(number: int) -> int:
+    size = max(1, (number.bit_length() + 7) // 8)
+    if size > 4:
+        raise ValueError("an object or array takes more than 4 GiB")
+    return size
+
+
+def encode_array(elements: Sequence[bytes]) -> bytes:
+    """The array of the encoded ``elements``."""
+    total = sum(map(len, elements))
+    size = _unsigned_size(total)
+    is_large = len(elements) > 255
+    header = BasicType.ARRAY | (size - 1) << 2 | is_large << 4
+    return _join(header, len(elements), is_large, b"", size, elements)
+
+
+def encode_object(fields: Sequence[tuple[int, bytes]], dictionary_size: int) -> bytes:
+    """The object of encoded values under field ids, which must be given in the order of their names."""
+    values = [value for _, value in fields]
+    size = _unsigned_size(sum(map(len, values)))
+    id_size = _unsigned_size(max(0, dictionary_size - 1))
+    is_large = len(fields) > 255
+    header = BasicType.OBJECT | (size - 1) << 2 | (id_size - 1) << 4 | is_large << 6
+    ids = b"".join(field_id.to_bytes(id_size, "little") for field_id, _ in fields)
+    return _join(header, len(fields), is_large, ids, size, values)
+
+
+def _join(header: int, count: int, is_large: bool, ids: bytes, offset_size: int, values: Sequence[bytes]) -> bytes:
+    offsets = [0]
+    for value in values:
+        offsets.append(offsets[-1] + len(value))
+    return b"".join(
+        [
+            bytes([header]),
+            count.to_bytes(4 if is_large else 1, "little"),
+            ids,
+            *(offset.to_bytes(offset_size, "little") for offset in offsets),
+            *values,
+        ]
+    )

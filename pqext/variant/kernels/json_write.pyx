@@ -1,0 +1,391 @@
+# cython: language_level=3
+"""Variants to JSON text, without recursion and checking everything that the bytes claim."""
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, int8_t, int16_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memcpy, memset
+
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
+from pqext.variant.kernels.binary cimport (
+    BASIC_ARRAY,
+    BASIC_OBJECT,
+    BASIC_SHORT_STRING,
+    FAULT_CHILD_SIZE,
+    FAULT_DECIMAL_SCALE,
+    FAULT_MEMORY,
+    FAULT_METADATA_NULL,
+    FAULT_METADATA_UTF8,
+    FAULT_STRING_UTF8,
+    FAULT_TIME,
+    FAULT_UNKNOWN_TYPE,
+    FAULT_VALUE_TRAILING,
+    TYPE_BINARY,
+    TYPE_DATE,
+    TYPE_DECIMAL16,
+    TYPE_DECIMAL4,
+    TYPE_DECIMAL8,
+    TYPE_DOUBLE,
+    TYPE_FALSE,
+    TYPE_FLOAT,
+    TYPE_INT16,
+    TYPE_INT32,
+    TYPE_INT64,
+    TYPE_INT8,
+    TYPE_NULL,
+    TYPE_STRING,
+    TYPE_TIME_NTZ,
+    TYPE_TIMESTAMP,
+    TYPE_TIMESTAMP_NANOS,
+    TYPE_TIMESTAMP_NTZ,
+    TYPE_TIMESTAMP_NTZ_NANOS,
+    TYPE_TRUE,
+    TYPE_UUID,
+    Container,
+    Metadata,
+    VariantInput,
+    array_open,
+    binary_at,
+    binary_valid,
+    bit_is_set,
+    container_child,
+    container_id,
+    metadata_name,
+    metadata_open,
+    object_open,
+    read_uint,
+    read_uint64,
+    value_size,
+)
+from pqext.variant.kernels.scan cimport find_special_before, skip_ascii, utf8_fault
+from pqext.variant.kernels.text_write cimport (
+    FIRST_POWER,
+    LAST_POWER,
+    POWERS,
+    write_base64,
+    write_date,
+    write_decimal,
+    write_double,
+    write_float,
+    write_integer,
+    write_time,
+    write_timestamp,
+    write_uuid,
+)
+
+
+cdef enum:
+    ROOM = 64       # what a number, a date or a time may take
+
+
+cdef void _fill_powers():
+    for k in range(FIRST_POWER, LAST_POWER + 1):
+        # ceil(10**k / 2**e) with e such that the result has 128 bits.
+        if k >= 0:
+            bits = (10**k).bit_length()
+            scaled = -(-(10**k) >> (bits - 128)) if bits > 128 else 10**k << (128 - bits)
+        else:
+            bits = (10**-k).bit_length()
+            scaled = -(-(1 << (bits + 127)) // 10**-k)
+        POWERS[k - FIRST_POWER][0] = <uint64_t> (scaled >> 64)
+        POWERS[k - FIRST_POWER][1] = <uint64_t> (scaled & 0xFFFFFFFFFFFFFFFF)
+
+
+_fill_powers()
+
+
+cdef struct Frame:
+    Container container
+    uint32_t next           # child
+    size_t used             # bytes of the children before it
+
+
+cdef struct Stack:
+    Frame *frames
+    size_t depth
+    size_t capacity
+
+
+cdef int push(Stack *stack, const Container *container) noexcept nogil:
+    cdef Frame *moved
+    if stack.depth == stack.capacity:
+        moved = <Frame *> realloc(stack.frames, (stack.capacity * 2 + 16) * sizeof(Frame))
+        if moved == NULL:
+            return FAULT_MEMORY
+        stack.frames = moved
+        stack.capacity = stack.capacity * 2 + 16
+    stack.frames[stack.depth].container = container[0]
+    stack.frames[stack.depth].next = 0
+    stack.frames[stack.depth].used = 0
+    stack.depth += 1
+    return 0
+
+
+cdef inline int put(Bytes *out, uint8_t c) noexcept nogil:
+    if bytes_reserve(out, 1) != 0:
+        return FAULT_MEMORY
+    out.data[out.size] = c
+    out.size += 1
+    return 0
+
+
+cdef int write_escape(Bytes *out, uint8_t c) noexcept nogil:
+    cdef const char *hexadecimal = b"0123456789abcdef"
+    cdef uint8_t[6] text
+    cdef size_t size = 2
+    text[0] = c'\\'
+    if c == c'"' or c == c'\\':
+        text[1] = c
+    elif c == c'\n':
+        text[1] = c'n'
+    elif c == c'\r':
+        text[1] = c'r'
+    elif c == c'\t':
+        text[1] = c't'
+    elif c == 0x08:
+        text[1] = c'b'
+    elif c == 0x0C:
+        text[1] = c'f'
+    else:
+        text[1] = c'u'
+        text[2] = c'0'
+        text[3] = c'0'
+        text[4] = <uint8_t> hexadecimal[c >> 4]
+        text[5] = <uint8_t> hexadecimal[c & 15]
+        size = 6
+    return bytes_append(out, text, size)
+
+
+cdef int write_text(Bytes *out, const uint8_t *text, size_t n, int fault) noexcept nogil:
+    """A string in quotes; `fault` when it is not UTF-8."""
+    cdef const uint8_t *end = text + n
+    cdef const uint8_t *stop
+    if skip_ascii(text, end) != end and utf8_fault(text, n) >= 0:
+        return fault
+    if bytes_reserve(out, n + 2) != 0:
+        return FAULT_MEMORY
+    out.data[out.size] = c'"'
+    out.size += 1
+    while True:
+        stop = find_special_before(text, end)
+        if bytes_append(out, text, stop - text) != 0:
+            return FAULT_MEMORY
+        if stop == end:
+            return put(out, c'"')
+        if write_escape(out, stop[0]) != 0:
+            return FAULT_MEMORY
+        text = stop + 1
+
+
+cdef int write_word(Bytes *out, const char *word, size_t n) noexcept nogil:
+    return bytes_append(out, word, n)
+
+
+cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n) noexcept nogil:
+    """The primitive at p, which has n bytes as `value_size` says; 0 or a fault."""
+    cdef int type_id = p[0] >> 2
+    cdef uint8_t *start
+    cdef uint8_t *to
+    cdef int64_t number
+    cdef bint quoted
+    if type_id == TYPE_NULL:
+        return write_word(out, b"null", 4)
+    if type_id == TYPE_TRUE:
+        return write_word(out, b"true", 4)
+    if type_id == TYPE_FALSE:
+        return write_word(out, b"false", 5)
+    if type_id == TYPE_STRING:
+        return write_text(out, p + 5, n - 5, FAULT_STRING_UTF8)
+    if bytes_reserve(out, ROOM if type_id != TYPE_BINARY else (n - 5 + 2) // 3 * 4 + 2) != 0:
+        return FAULT_MEMORY
+    start = out.data + out.size
+    to = start
+    quoted = not (TYPE_INT8 <= type_id <= TYPE_DECIMAL16 or type_id == TYPE_FLOAT)
+    if quoted:
+        to[0] = c'"'
+        to += 1
+    if type_id == TYPE_INT8:
+        to = write_integer(to, <int8_t> p[1])
+    elif type_id == TYPE_INT16:
+        to = write_integer(to, <int16_t> read_uint(p + 1, 2))
+    elif type_id == TYPE_INT32:
+        to = write_integer(to, <int32_t> read_uint(p + 1, 4))
+    elif type_id == TYPE_INT64:
+        to = write_integer(to, <int64_t> read_uint64(p + 1))
+    elif type_id == TYPE_DOUBLE:
+        to = write_double(to, read_uint64(p + 1))
+    elif type_id == TYPE_FLOAT:
+        to = write_float(to, read_uint(p + 1, 4))
+    elif TYPE_DECIMAL4 <= type_id <= TYPE_DECIMAL16:
+        if p[1] > 38:
+            return FAULT_DECIMAL_SCALE
+        if type_id == TYPE_DECIMAL16:
+            to = write_decimal(to, <int64_t> read_uint64(p + 10), read_uint64(p + 2), p[1])
+        else:
+            number = <int32_t> read_uint(p + 2, 4) if type_id == TYPE_DECIMAL4 else <int64_t> read_uint64(p + 2)
+            to = write_decimal(to, -1 if number < 0 else 0, <uint64_t> number, p[1])
+    elif type_id == TYPE_DATE:
+        to = write_date(to, <int32_t> read_uint(p + 1, 4))
+    elif type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NTZ:
+        to = write_timestamp(to, <int64_t> read_uint64(p + 1), False, type_id == TYPE_TIMESTAMP)
+    elif type_id == TYPE_TIMESTAMP_NANOS or type_id == TYPE_TIMESTAMP_NTZ_NANOS:
+        to = write_timestamp(to, <int64_t> read_uint64(p + 1), True, type_id == TYPE_TIMESTAMP_NANOS)
+    elif type_id == TYPE_TIME_NTZ:
+        number = <int64_t> read_uint64(p + 1)
+        if number < 0 or number >= 86400000000LL:
+            return FAULT_TIME
+        to = write_time(to, number, 1000000, 6)
+    elif type_id == TYPE_UUID:
+        to = write_uuid(to, p + 1)
+    elif type_id == TYPE_BINARY:
+        to = write_base64(to, p + 5, n - 5)
+    else:
+        return FAULT_UNKNOWN_TYPE
+    if quoted:
+        to[0] = c'"'
+        to += 1
+    out.size += to - start
+    return 0
+
+
+cdef int write_value(
+    Bytes *out, Stack *stack, const Metadata *metadata, const uint8_t *p, size_t n, const uint8_t **where
+) noexcept nogil:
+    """The JSON of the value that fills the n bytes at p; 0, or a fault at *where."""
+    cdef Container container
+    cdef Frame *frame
+    cdef const uint8_t *name
+    cdef size_t length, limit = n
+    cdef int64_t size
+    cdef int status, basic
+    stack.depth = 0
+    where[0] = p
+    size = value_size(p, n)
+    if size >= 0 and <size_t> size != n:
+        return FAULT_VALUE_TRAILING
+    while True:
+        where[0] = p
+        size = value_size(p, limit)
+        if size < 0:
+            return <int> size
+        basic = p[0] & 3
+        if stack.depth:
+            # Children fill their container, so that no byte is read twice however they are nested.
+            frame = &stack.frames[stack.depth - 1]
+            frame.used += <size_t> size
+            if frame.used > frame.container.values_size:
+                return FAULT_CHILD_SIZE
+        if basic == BASIC_OBJECT or basic == BASIC_ARRAY:
+            status = object_open(p, limit, &container) if basic == BASIC_OBJECT else array_open(p, limit, &container)
+            if status == 0:
+                status = push(stack, &container)
+            if status == 0:
+                status = put(out, c'{' if basic == BASIC_OBJECT else c'[')
+        elif basic == BASIC_SHORT_STRING:
+            status = write_text(out, p + 1, <size_t> size - 1, FAULT_STRING_UTF8)
+        else:
+            status = write_primitive(out, p, <size_t> size)
+        if status != 0:
+            return status
+        while stack.depth:
+            frame = &stack.frames[stack.depth - 1]
+            if frame.next < frame.container.count:
+                break
+            if frame.used != frame.container.values_size:
+                return FAULT_CHILD_SIZE
+            if put(out, c'}' if frame.container.ids != NULL else c']') != 0:
+                return FAULT_MEMORY
+            stack.depth -= 1
+        if stack.depth == 0:
+            return 0
+        if frame.next and put(out, c',') != 0:
+            return FAULT_MEMORY
+        if frame.container.ids != NULL:
+            status = metadata_name(metadata, container_id(&frame.container, frame.next), &name, &length)
+            if status == 0:
+                status = write_text(out, name, length, FAULT_METADATA_UTF8)
+            if status == 0:
+                status = put(out, c':')
+            if status != 0:
+                return status
+        status = container_child(&frame.container, frame.next, &p, &limit)
+        if status != 0:
+            return status
+        frame.next += 1
+
+
+cdef int write_row(
+    VariantInput variants, int64_t row, Bytes *out, Stack *stack, int64_t *offset
+) noexcept nogil:
+    """Append the JSON of a row that is not null; 0, or a fault at *offset of the value (-1: of the metadata)."""
+    cdef Metadata metadata
+    cdef const uint8_t *p
+    cdef const uint8_t *where
+    cdef size_t n
+    cdef int status
+    offset[0] = -1
+    if not binary_valid(&variants.metadata, row):
+        return FAULT_METADATA_NULL
+    status = binary_at(&variants.metadata, row, &p, &n)
+    if status == 0:
+        status = metadata_open(p, n, &metadata)
+    if status != 0:
+        return status
+    if not binary_valid(&variants.value, row):
+        return write_word(out, b"null", 4)
+    status = binary_at(&variants.value, row, &p, &n)
+    if status == 0:
+        status = write_value(out, stack, &metadata, p, n, &where)
+        if status != 0:
+            offset[0] = where - p
+    return status
+
+
+def write_json(VariantInput variants, int64_t start):
+    """The JSON of rows `start` and on.
+
+    Gives (rows, validity, offsets, text, 0, 0, 0), fewer rows than there are where 32-bit offsets are full.
+    At a fault the last three are the `Fault`, its row and its offset in the value (-1: in the metadata).
+    """
+    cdef Bytes text, offsets, validity
+    cdef Stack stack
+    cdef int32_t position = 0
+    cdef int64_t row = start, offset = -1
+    cdef size_t before
+    cdef int status = 0
+    cdef uint8_t bit
+    memset(&text, 0, sizeof(Bytes))
+    memset(&offsets, 0, sizeof(Bytes))
+    memset(&validity, 0, sizeof(Bytes))
+    memset(&stack, 0, sizeof(Stack))
+    if not 0 <= start <= variants.length:
+        raise ValueError(f"no row {start} in {variants.length}")
+    with nogil:
+        status = bytes_append(&offsets, &position, sizeof(int32_t))
+        while status == 0 and row < variants.length:
+            before = text.size
+            bit = bit_is_set(variants.validity, variants.offset + row)
+            if bit:
+                status = write_row(variants, row, &text, &stack, &offset)
+                if status != 0:
+                    break
+                if text.size > 0x7FFFFFFF:
+                    text.size = before
+                    break
+            position = <int32_t> text.size
+            if bytes_append(&offsets, &position, sizeof(int32_t)) != 0:
+                status = FAULT_MEMORY
+                break
+            if (row - start) & 7 == 0:
+                if bytes_append(&validity, &bit, 1) != 0:
+                    status = FAULT_MEMORY
+                    break
+            else:
+                validity.data[validity.size - 1] |= <uint8_t> (bit << ((row - start) & 7))
+            row += 1
+        free(stack.frames)
+    try:
+        return row - start, take(&validity), take(&offsets), take(&text), status, row, offset
+    finally:
+        bytes_free(&text)
+        bytes_free(&offsets)
+        bytes_free(&validity)

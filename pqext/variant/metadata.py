@@ -1,0 +1,74 @@
+"""The dictionary of field names that belongs to a variant value (``specs/variant-encoding.md``)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from functools import lru_cache
+
+from pqext.variant import faults
+from pqext.variant.kernels.binary import Fault
+
+EMPTY = b"\x11\x00\x00"
+"""The metadata of a value without objects: version 1, sorted, no strings."""
+
+
+class Metadata:
+    """A decoded dictionary: ``names`` by field id, ``is_sorted`` as flagged by the writer.
+
+    Raises :class:`~pqext.core.errors.VariantError` with the broken rule and the byte offset.
+    """
+
+    __slots__ = ("data", "is_sorted", "names")
+
+    def __init__(self, data: bytes) -> None:
+        if not data:
+            faults.fail(Fault.FAULT_METADATA_TRUNCATED, offset=0)
+        header = data[0]
+        if header & 0x0F != 1:
+            faults.fail(Fault.FAULT_METADATA_VERSION, offset=0)
+        self.data = data
+        self.is_sorted = bool(header & 0x10)
+        size = (header >> 6) + 1
+        count = int.from_bytes(data[1 : 1 + size], "little")
+        start = 1 + size * (count + 2)
+        if start > len(data):
+            faults.fail(Fault.FAULT_METADATA_TRUNCATED, offset=len(data))
+        offsets = [int.from_bytes(data[at : at + size], "little") for at in range(1 + size, start, size)]
+        if offsets[0] != 0 or any(b < a for a, b in itertools.pairwise(offsets)):
+            faults.fail(Fault.FAULT_METADATA_OFFSETS, offset=1 + size)
+        if start + offsets[-1] > len(data):
+            faults.fail(Fault.FAULT_METADATA_TRUNCATED, offset=len(data))
+        names = []
+        for a, b in itertools.pairwise(offsets):
+            try:
+                names.append(data[start + a : start + b].decode("utf-8"))
+            except UnicodeDecodeError as fault:
+                faults.fail(Fault.FAULT_METADATA_UTF8, offset=start + a + fault.start)
+        self.names = tuple(names)
+
+    def name(self, field_id: int) -> str:
+        """The string that ``field_id`` stands for."""
+        if field_id >= len(self.names):
+            faults.fail(Fault.FAULT_FIELD_ID)
+        return self.names[field_id]
+
+
+@lru_cache(maxsize=256)
+def decode_metadata(data: bytes) -> Metadata:
+    """``data`` as :class:`Metadata`; what many values share is decoded once."""
+    return Metadata(data)
+
+
+def encode_metadata(names: Iterable[str]) -> bytes:
+    """The metadata of a sorted dictionary of the distinct ``names``, with offsets as narrow as they can be."""
+    strings = sorted({name.encode("utf-8") for name in names})
+    total = sum(map(len, strings))
+    size = max(1, (max(total, len(strings)).bit_length() + 7) // 8)
+    if size > 4:
+        raise ValueError("the field names take more than 4 GiB")
+    offsets = [len(strings), 0]
+    for string in strings:
+        offsets.append(offsets[-1] + len(string))
+    header = 1 | 0x10 | (size - 1) << 6
+    return bytes([header]) + b"".join(n.to_bytes(size, "little") for n in offsets) + b"".join(strings)

@@ -1,0 +1,206 @@
+"""Python objects to variants and back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pqext.core.errors import UnsupportedError
+from pqext.variant import encoding, faults
+from pqext.variant.encoding import PrimitiveType, Scaled
+from pqext.variant.kernels.binary import Fault
+from pqext.variant.metadata import encode_metadata
+
+if TYPE_CHECKING:
+    from pqext.variant.value import Variant
+
+_T = PrimitiveType
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+_DAY = 86_400_000_000
+_FIRST, _LAST = (datetime.min - _EPOCH) // _MICROSECOND, (datetime.max - _EPOCH) // _MICROSECOND
+
+
+def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
+    """The value and the metadata of ``obj``; see :meth:`pqext.variant.Variant.from_python`."""
+    nodes: list[Any] = [obj]
+    depths = [0]
+    spans: dict[int, tuple[int, list[str] | None]] = {}  # a container's first child, and its field names
+    names: set[str] = set()
+    for i, node in enumerate(nodes):  # grows while it is walked: children stand after their parents
+        node = _plain(node)
+        nodes[i] = node
+        if not isinstance(node, Mapping | list | tuple):
+            continue
+        if depths[i] >= max_depth:
+            raise ValueError(f"the object is nested more than {max_depth} levels deep")
+        keys = None
+        children: list[Any] = list(node)
+        if isinstance(node, Mapping):
+            if not all(isinstance(key, str) for key in node):
+                raise TypeError("the keys of a dict must be strings")
+            keys = sorted(node, key=lambda key: key.encode("utf-8"))
+            children = [node[key] for key in keys]
+            names.update(keys)
+        spans[i] = len(nodes), keys
+        nodes += children
+        depths += [depths[i] + 1] * len(children)
+    ids = {name: i for i, name in enumerate(sorted(names, key=lambda name: name.encode("utf-8")))}
+    encoded: list[bytes] = [b""] * len(nodes)
+    for i in reversed(range(len(nodes))):
+        if i not in spans:
+            encoded[i] = _encode_scalar(nodes[i])
+            continue
+        first, keys = spans[i]
+        values = encoded[first : first + len(nodes[i])]
+        if keys is None:
+            encoded[i] = encoding.encode_array(values)
+        else:
+            fields = [(ids[key], value) for key, value in zip(keys, values, strict=True)]
+            encoded[i] = encoding.encode_object(fields, len(ids))
+    return encoded[0], encode_metadata(names)
+
+
+def _plain(obj: Any) -> Any:
+    """Variants as the Python objects that they hold, numpy's scalars where Python has an equal."""
+    from pqext.variant.value import Variant
+
+    if isinstance(obj, Variant):
+        return obj.to_python()
+    if isinstance(obj, np.generic) and not isinstance(obj, np.datetime64 | np.float32):
+        return obj.item()
+    return obj
+
+
+def _encode_scalar(obj: Any) -> bytes:
+    if obj is None:
+        return encoding.encode_primitive(_T.NULL)
+    for types, encoder in _ENCODERS:
+        if isinstance(obj, types):
+            return encoder(obj)
+    raise TypeError(f"a {type(obj).__name__} has no variant form")
+
+
+def _encode_decimal(number: Decimal) -> bytes:
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError(f"{number} has no exact value")
+    if exponent > encoding.MAX_SCALE:
+        raise ValueError(f"{number} has more than 38 digits")
+    unscaled = int("".join(map(str, digits))) * (-1 if sign else 1) * 10 ** max(0, exponent)
+    return encoding.encode_decimal(Scaled(unscaled, max(0, -exponent)))
+
+
+def _encode_datetime(moment: datetime) -> bytes:
+    aware = moment.utcoffset() is not None
+    naive = moment.astimezone(UTC).replace(tzinfo=None) if aware else moment.replace(tzinfo=None)
+    micros = (naive - _EPOCH) // _MICROSECOND
+    nanos = getattr(moment, "nanosecond", 0)  # of pandas
+    if nanos:
+        return encoding.encode_primitive(_T.TIMESTAMP_NANOS if aware else _T.TIMESTAMP_NTZ_NANOS, micros * 1000 + nanos)
+    return encoding.encode_primitive(_T.TIMESTAMP if aware else _T.TIMESTAMP_NTZ, micros)
+
+
+def _encode_datetime64(moment: np.datetime64) -> bytes:
+    if np.isnat(moment):
+        return encoding.encode_primitive(_T.NULL)
+    unit = np.datetime_data(moment.dtype)[0]
+    if unit in ("Y", "M", "W", "D"):
+        return encoding.encode_primitive(_T.DATE, int(moment.astype("datetime64[D]").astype(np.int64)))
+    micros = moment.astype("datetime64[us]")
+    if micros == moment:
+        return encoding.encode_primitive(_T.TIMESTAMP_NTZ, int(micros.astype(np.int64)))
+    nanos = moment.astype("datetime64[ns]")
+    if nanos != moment:
+        raise ValueError(f"{moment} is finer than nanoseconds")
+    return encoding.encode_primitive(_T.TIMESTAMP_NTZ_NANOS, int(nanos.astype(np.int64)))
+
+
+def _encode_time(moment: time) -> bytes:
+    if moment.tzinfo is not None:
+        raise TypeError("a time of day with a time zone has no variant form")
+    seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second
+    return encoding.encode_primitive(_T.TIME_NTZ, seconds * 1_000_000 + moment.microsecond)
+
+
+_ENCODERS: list[tuple[Any, Callable[[Any], bytes]]] = [
+    (bool, lambda obj: encoding.encode_primitive(_T.TRUE if obj else _T.FALSE)),
+    (int, encoding.encode_integer),
+    (np.float32, lambda obj: encoding.encode_primitive(_T.FLOAT, float(obj))),
+    (float, lambda obj: encoding.encode_primitive(_T.DOUBLE, obj)),
+    (Decimal, _encode_decimal),
+    (str, lambda obj: encoding.encode_primitive(_T.STRING, obj)),
+    ((bytes, bytearray, memoryview), lambda obj: encoding.encode_primitive(_T.BINARY, obj)),
+    (datetime, _encode_datetime),
+    (date, lambda obj: encoding.encode_primitive(_T.DATE, (obj - _EPOCH.date()).days)),
+    (time, _encode_time),
+    (uuid.UUID, lambda obj: encoding.encode_primitive(_T.UUID, obj)),
+    (np.datetime64, _encode_datetime64),
+]
+
+
+def decode(variant: Variant) -> Any:
+    """The Python objects of ``variant``; see :meth:`pqext.variant.Variant.to_python`."""
+    from pqext.variant.value import walk
+
+    open_containers: list[Any] = []
+    names: list[str | None] = [None]  # under which the next value of each open container goes
+    result: Any = None
+    for event, data in walk(variant):
+        if event == "":
+            names[-1] = data
+            continue
+        if event == "]":
+            result = open_containers.pop()
+            names.pop()
+        elif event == "{":
+            open_containers.append({})
+            names.append(None)
+            continue
+        elif event == "[":
+            open_containers.append([])
+            names.append(None)
+            continue
+        elif isinstance(event, PrimitiveType):
+            result = python_primitive(event, data)
+        else:
+            raise UnsupportedError(f"{event} has no Python form", feature="variant primitive type")
+        if open_containers:
+            if isinstance(open_containers[-1], dict):
+                open_containers[-1][names[-1]] = result
+            else:
+                open_containers[-1].append(result)
+    return result
+
+
+def python_primitive(kind: PrimitiveType, data: Any) -> Any:
+    """The Python object of a primitive's data as :func:`pqext.variant.encoding.decode_primitive` gives it."""
+    match kind:
+        case _T.DECIMAL4 | _T.DECIMAL8 | _T.DECIMAL16:
+            digits = tuple(map(int, str(abs(data.unscaled))))
+            return Decimal((int(data.unscaled < 0), digits, -data.scale))
+        case _T.DATE:
+            if _FIRST // _DAY <= data <= _LAST // _DAY:
+                return _EPOCH.date() + timedelta(days=data)
+            return np.datetime64(data, "D")
+        case _T.TIME_NTZ:
+            if not 0 <= data < _DAY:
+                faults.fail(Fault.FAULT_TIME)
+            return (_EPOCH + timedelta(microseconds=data)).time()
+        case _T.TIMESTAMP | _T.TIMESTAMP_NANOS | _T.TIMESTAMP_NTZ | _T.TIMESTAMP_NTZ_NANOS:
+            utc = kind in (_T.TIMESTAMP, _T.TIMESTAMP_NANOS)
+            return _timestamp(data, nanos=kind in (_T.TIMESTAMP_NANOS, _T.TIMESTAMP_NTZ_NANOS), utc=utc)
+    return data
+
+
+def _timestamp(data: int, nanos: bool, utc: bool) -> datetime | np.datetime64:
+    micros, rest = divmod(data, 1000) if nanos else (data, 0)
+    if rest or not _FIRST <= micros <= _LAST:
+        return np.datetime64(data, "ns" if nanos else "us")
+    moment = _EPOCH + timedelta(microseconds=micros)
+    return moment.replace(tzinfo=UTC) if utc else moment

@@ -1,0 +1,307 @@
+"""A single variant value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.variant import encoding, faults
+from pqext.variant.encoding import BasicType, Container, PrimitiveType, Scaled
+from pqext.variant.kernels.binary import Fault
+from pqext.variant.metadata import Metadata, decode_metadata
+from pqext.variant.types import variant_type
+
+MAX_DEPTH = 1000
+"""Nesting of objects and arrays that Python values and comparisons follow."""
+
+_T = PrimitiveType
+_START_ARRAY, _END, _START_OBJECT = "[", "]", "{"
+
+
+class Variant:
+    """A variant value with the metadata that its field ids refer to, as bytes.
+
+    Nested values are variants that share the metadata. Two variants are equal when they are of the same
+    equivalence class (specification of the encoding, primitive types) and hold the same data: an int8 1
+    equals a decimal 1.00 and a short string a long one, but a float never equals a double. NaN equals
+    NaN, and 0.0 equals -0.0.
+
+    Raises :class:`~pqext.core.errors.VariantError` where the bytes break a rule, on access: not every byte
+    is looked at before it is needed (see :func:`pqext.variant.validate`).
+
+    >>> v = Variant.from_json('{"a": {"b": [1, 2.50]}}')
+    >>> v["a"]["b"][1].to_python()
+    Decimal('2.50')
+    """
+
+    __slots__ = ("_dictionary", "metadata", "value")
+
+    def __init__(self, value: bytes, metadata: bytes) -> None:
+        self.value = bytes(value)
+        self.metadata = bytes(metadata)
+        self._dictionary: Metadata | None = None
+        if not self.metadata:
+            faults.fail(Fault.FAULT_METADATA_TRUNCATED, offset=0)
+        if self.metadata[0] & 0x0F != 1:
+            faults.fail(Fault.FAULT_METADATA_VERSION, offset=0)
+        if not self.value:
+            faults.fail(Fault.FAULT_VALUE_TRUNCATED, offset=0)
+
+    @classmethod
+    def from_json(cls, text: str | bytes, **options: Any) -> Variant:
+        """Parse one JSON document; options as for :func:`pqext.variant.parse_json`."""
+        from pqext.variant.json import parse_json
+
+        array = parse_json(pa.array([text], pa.string() if isinstance(text, str) else pa.binary()), **options)
+        return cls(array.field("value")[0].as_py(), array.field("metadata")[0].as_py())
+
+    @classmethod
+    def from_python(cls, obj: Any) -> Variant:
+        """Encode None, bool, int, float, Decimal, str, bytes, date, datetime, time, UUID, dict, list, tuple,
+        numpy scalars and variants.
+
+        Integers take the narrowest type, decimal16 beyond int64. A datetime with a time zone becomes a
+        timestamp in UTC, one without a timestamp without time zone. Raises ``ValueError`` for a number of
+        more than 38 digits and ``TypeError`` for other types.
+        """
+        from pqext.variant.python import encode
+
+        return cls(*encode(obj, MAX_DEPTH))
+
+    def to_json(self) -> str:
+        """The value as JSON text; see :func:`pqext.variant.to_json`."""
+        from pqext.variant.json import to_json
+
+        array = pa.array([{"metadata": self.metadata, "value": self.value}], variant_type())
+        text: str = to_json(array)[0].as_py()
+        return text
+
+    def to_python(self) -> Any:
+        """The value as Python objects, the inverse of :meth:`from_python`.
+
+        Exact numbers become int or Decimal, objects dict, arrays list. Dates and timestamps that
+        ``datetime`` cannot hold (nanoseconds, far years) become ``numpy.datetime64``.
+        """
+        from pqext.variant.python import decode
+
+        return decode(self)
+
+    @property
+    def dictionary(self) -> Metadata:
+        """The decoded metadata."""
+        if self._dictionary is None:
+            self._dictionary = decode_metadata(self.metadata)
+        return self._dictionary
+
+    @property
+    def type(self) -> str:
+        """``"object"``, ``"array"``, ``"boolean"``, or the primitive type's name in lower case."""
+        basic = self._basic
+        if basic == BasicType.SHORT_STRING:
+            return "string"
+        if basic != BasicType.PRIMITIVE:
+            return basic.name.lower()
+        type_id = self.value[0] >> 2
+        if type_id > _T.UUID:
+            return f"unknown primitive {type_id}"
+        return "boolean" if type_id in (_T.TRUE, _T.FALSE) else _T(type_id).name.lower()
+
+    @property
+    def _basic(self) -> BasicType:
+        return BasicType(self.value[0] & 3)
+
+    def get(self, path: str) -> Variant | None:
+        """The value at ``path`` (``"$.a.b[0]"``), None where there is none."""
+        from pqext.variant.path import parse
+
+        found: Variant | None = self
+        for step in parse(path):
+            found = found._child(step) if found is not None else None
+        return found
+
+    def _child(self, step: str | int) -> Variant | None:
+        basic = self._basic
+        if basic == BasicType.OBJECT and isinstance(step, str):
+            return self._field(step)
+        if basic == BasicType.ARRAY and isinstance(step, int):
+            container = self._container()
+            return self._element(container, step) if 0 <= step < len(container) else None
+        return None
+
+    def _container(self) -> Container:
+        return encoding.open_container(self.value, 0, len(self.value))
+
+    def _field(self, name: str) -> Variant | None:
+        container = self._container()
+        for i, field_id in enumerate(container.ids or ()):
+            if self.dictionary.name(field_id) == name:
+                return self._element(container, i)
+        return None
+
+    def _element(self, container: Container, i: int) -> Variant:
+        start = container.values + container.offsets[i]
+        if start >= container.end:
+            faults.fail(Fault.FAULT_CHILD_OFFSET, offset=start)
+        later = [offset for offset in container.offsets if offset > container.offsets[i]]
+        limit = container.values + min(later) if later else container.end
+        size = encoding.value_size(self.value, start, container.end, unknown=limit - start)
+        return self._sharing(start, start + size)
+
+    def _sharing(self, start: int, end: int) -> Variant:
+        nested = Variant(self.value[start:end], self.metadata)
+        nested._dictionary = self._dictionary
+        return nested
+
+    def __getitem__(self, key: str | int) -> Variant:
+        """A field of an object or an element of an array; ``KeyError``, ``IndexError`` or ``TypeError``."""
+        basic = self._basic
+        if basic == BasicType.OBJECT:
+            if not isinstance(key, str):
+                raise TypeError(f"an object's field is named by a string, not {type(key).__name__}")
+            found = self._field(key)
+            if found is None:
+                raise KeyError(key)
+            return found
+        if basic == BasicType.ARRAY:
+            if not isinstance(key, int):
+                raise TypeError(f"an array's element is numbered, not {type(key).__name__}")
+            container = self._container()
+            index = key + len(container) if key < 0 else key
+            if not 0 <= index < len(container):
+                raise IndexError(f"element {key} of {len(container)}")
+            return self._element(container, index)
+        raise TypeError(f"a variant {self.type} has no elements")
+
+    def __len__(self) -> int:
+        if self._basic not in (BasicType.OBJECT, BasicType.ARRAY):
+            raise TypeError(f"a variant {self.type} has no length")
+        return len(self._container())
+
+    def __bool__(self) -> bool:
+        return True  # a value, if only of nothing; Variant.get() gives None where there is none
+
+    def keys(self) -> list[str]:
+        """The names of an object's fields, in their order."""
+        if self._basic != BasicType.OBJECT:
+            raise TypeError(f"a variant {self.type} has no keys")
+        return [self.dictionary.name(field_id) for field_id in self._container().ids or ()]
+
+    def values(self) -> list[Variant]:
+        """The values of an object's fields or an array's elements."""
+        if self._basic not in (BasicType.OBJECT, BasicType.ARRAY):
+            raise TypeError(f"a variant {self.type} has no values")
+        return [self._sharing(start, end) for start, end in encoding.children(self.value, self._container())]
+
+    def items(self) -> list[tuple[str, Variant]]:
+        """The fields of an object."""
+        return list(zip(self.keys(), self.values(), strict=True))
+
+    def __iter__(self) -> Iterator[Any]:
+        """An object's field names, or an array's elements."""
+        return iter(self.keys() if self._basic == BasicType.OBJECT else self.values())
+
+    def __contains__(self, item: object) -> bool:
+        return item in list(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self._comparable() == other._comparable() if isinstance(other, Variant) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._comparable())
+
+    def _comparable(self) -> tuple[Any, ...]:
+        """A flat tuple that is equal for equal variants."""
+        parts: list[Any] = []
+        for event, data in walk(self, by_name=True):
+            parts.append(event if isinstance(event, str) else _equivalence_class(event, data))
+            if isinstance(event, str):
+                parts.append(data)
+        return tuple(parts)
+
+    def __repr__(self) -> str:
+        try:
+            text = self.to_json()
+        except ValueError as fault:
+            return f"<Variant {self.value[:16].hex()}: {fault}>"
+        return f"Variant({text if len(text) <= 80 else text[:77] + '...'})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Variant, (self.value, self.metadata)
+
+
+Event = tuple[str | PrimitiveType, Any]
+
+
+def walk(variant: Variant, by_name: bool = False) -> Iterator[Event]:
+    """The value as a flat sequence of events, without recursion.
+
+    ``("{", n)`` and ``("[", n)`` start a container of n children, ``("]", None)`` ends it; a field's value
+    follows ``("", name)``; a primitive is its type and its data. ``by_name`` gives fields in the order of
+    their names even where the bytes do not.
+    """
+    data = variant.value
+    size = encoding.value_size(data, 0, len(data))
+    if size != len(data):
+        faults.fail(Fault.FAULT_VALUE_TRAILING, offset=size)
+    stack: list[Iterator[tuple[str | None, int, int]]] = [iter([(None, 0, size)])]
+    while stack:
+        entry = next(stack[-1], None)
+        if entry is None:
+            stack.pop()
+            if stack:
+                yield _END, None
+            continue
+        name, start, end = entry
+        if name is not None:
+            yield "", name
+        basic = encoding.basic_type(data, start, end)
+        if basic in (BasicType.PRIMITIVE, BasicType.SHORT_STRING):
+            if basic == BasicType.PRIMITIVE and data[start] >> 2 > _T.UUID:
+                yield f"unknown primitive {data[start] >> 2}", data[start:end]
+            else:
+                yield encoding.decode_primitive(data, start, end)
+            continue
+        if len(stack) > MAX_DEPTH:
+            faults.fail(Fault.FAULT_DEPTH, offset=start)
+        container = encoding.open_container(data, start, end)
+        places = encoding.children(data, container)
+        if container.ids is None:
+            yield _START_ARRAY, len(container)
+            stack.append((None, *place) for place in places)
+            continue
+        yield _START_OBJECT, len(container)
+        names = [variant.dictionary.name(field_id) for field_id in container.ids]
+        if len(set(names)) != len(names):
+            faults.fail(Fault.FAULT_FIELD_DUPLICATE, offset=start)
+        fields: list[tuple[str | None, int, int]] = [(n, *place) for n, place in zip(names, places, strict=True)]
+        stack.append(iter(sorted(fields, key=_name) if by_name else fields))
+
+
+def _name(field: tuple[str | None, int, int]) -> bytes:
+    return (field[0] or "").encode("utf-8")
+
+
+_NANOSECONDS = {_T.TIMESTAMP: 1000, _T.TIMESTAMP_NTZ: 1000, _T.TIMESTAMP_NANOS: 1, _T.TIMESTAMP_NTZ_NANOS: 1}
+_CLASSES = {
+    **dict.fromkeys((_T.INT8, _T.INT16, _T.INT32, _T.INT64, *encoding.DECIMAL_BYTES), "exact"),
+    **dict.fromkeys((_T.TRUE, _T.FALSE), "boolean"),
+    **dict.fromkeys((_T.TIMESTAMP, _T.TIMESTAMP_NANOS), "timestamp"),
+    **dict.fromkeys((_T.TIMESTAMP_NTZ, _T.TIMESTAMP_NTZ_NANOS), "timestamp_ntz"),
+}
+
+
+def _equivalence_class(kind: PrimitiveType, data: Any) -> tuple[Any, ...]:
+    """The equivalence class of a primitive and its data in a form that all types of the class share."""
+    if isinstance(data, Scaled):
+        unscaled, scale = data.unscaled, data.scale
+        while scale and unscaled % 10 == 0:
+            unscaled, scale = unscaled // 10, scale - 1
+        return "exact", unscaled, scale
+    if _CLASSES.get(kind) == "exact":
+        return "exact", data, 0
+    if isinstance(data, float) and math.isnan(data):
+        return kind, "NaN"
+    return _CLASSES.get(kind, kind), data * _NANOSECONDS[kind] if kind in _NANOSECONDS else data
