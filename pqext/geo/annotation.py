@@ -19,14 +19,14 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.predicates import SpatialPredicate
 from pqext.geo.summary import bounding_box, row_values, statistics, within_range
 from pqext.geo.types import GeospatialType, mark, type_of, unmark
-from pqext.geo.wkb import columns, holds_bytes, storage_type, summaries, to_iso
+from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso
 
 if TYPE_CHECKING:
     from pqext.core.metadata import GeospatialStatistics
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import RowGroup
     from pqext.core.schema import SchemaNode
-    from pqext.geo.kernels.wkb import Summary
+    from pqext.geo.kernels.boxes import Summary
 
 _OPTION_KEYS = frozenset({"crs", "edges", "check_range"})
 
@@ -85,19 +85,21 @@ class GeospatialHandler:
         Raises GeometryError with row and byte on bad WKB, with the row on an SRID that is not the column's
         and on coordinates that are no longitude and latitude where the CRS is geographic.
         """
-        assert isinstance(storage, GeometryStorage)
+        if not isinstance(storage, GeometryStorage):
+            raise TypeError("a geometry column is stored by what its handler's storage() returned")
         parts = summaries(array, strict=True)
         _check_srid(parts, storage.type, options.key_value_metadata)
         if storage.check_range:
             _check_range(parts, array)
-        return to_iso(array).cast(storage.field.type)
+        plain = to_iso(array) if any(part.extended for part in parts) else binary_chunks(array)[0]
+        return plain.cast(storage.field.type)
 
     def geospatial_statistics(self, node: SchemaNode, values: Sequence[pa.Array]) -> GeospatialStatistics | None:
         """Box and type codes of one column chunk; None without a geometry, or with one that is not WKB."""
         chunks = pa.chunked_array(list(values), type=values[0].type) if values else pa.chunked_array([], pa.binary())
         try:
             type = _type_of_node(node)
-            found = statistics(chunks, type.crs, type.edges)
+            found = statistics(chunks, type.edges, type.crs)
         except GeometryError:
             return None
         return found if found.geospatial_types else None
@@ -108,11 +110,13 @@ class GeospatialHandler:
         A box that wraps counts in a geographic CRS only. On GEOGRAPHY a query with edges of its own proves
         nothing: its box says where its corners are.
         """
+        if not isinstance(predicate, SpatialPredicate):
+            return True
         chunk = row_group.chunk(node)
         if chunk.bounds().all_null:
             return False
         found = chunk.geospatial_statistics
-        if not isinstance(predicate, SpatialPredicate) or found is None or found.bbox is None:
+        if found is None or found.bbox is None:
             return True
         box = BoundingBox.from_metadata(found.bbox)
         try:
@@ -143,12 +147,11 @@ def _option(option: Any) -> Mapping[str, Any]:
 
 def _check_srid(parts: Sequence[Summary], type: GeospatialType, properties: Mapping[str, str]) -> None:
     for part in parts:
-        if part.srid_row >= 0 and part.srid and not crs_.equal(f"srid:{part.srid}", type.crs, properties):
-            raise GeometryError(
-                f"SRID {part.srid} is not the column's CRS, {type.crs or crs_.DEFAULT}",
-                rule="geo.wkb.ewkb",
-                row=part.srid_row,
-            )
+        for srid, row in part.srids:
+            if not crs_.equal(f"srid:{srid}", type.crs, properties):
+                raise GeometryError(
+                    f"SRID {srid} is not the column's CRS, {type.crs or crs_.DEFAULT}", rule="geo.wkb.ewkb", row=row
+                )
 
 
 def _check_range(parts: Sequence[Summary], array: pa.Array) -> None:

@@ -6,7 +6,7 @@ look at X and Y only. A row without X or Y, such as an empty geometry, meets not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -55,6 +55,8 @@ class SpatialPredicate:
 
     operation: Operation
     geometry: Query
+    box: BoundingBox | None = field(init=False, repr=False, compare=False)
+    """The query's box; None when the query is an empty geometry."""
 
     def __post_init__(self) -> None:
         if self.operation not in get_args(Operation):
@@ -63,16 +65,10 @@ class SpatialPredicate:
             object.__setattr__(self, "geometry", as_box(self.geometry))
         elif not hasattr(self.geometry, "geom_type"):
             raise TypeError(f"a query is a box or a shapely geometry, not {type(self.geometry).__name__}")
-
-    @property
-    def box(self) -> BoundingBox | None:
-        """The query's box; None when the query is an empty geometry."""
-        if isinstance(self.geometry, BoundingBox):
-            return self.geometry
-        if self.geometry.is_empty:
-            return None
-        xmin, ymin, xmax, ymax = self.geometry.bounds
-        return as_box((xmin, ymin, xmax, ymax))
+        box = self.geometry
+        if not isinstance(box, BoundingBox):
+            box = None if box.is_empty else as_box(box.bounds)
+        object.__setattr__(self, "box", box)
 
     @property
     def has_edges(self) -> bool:

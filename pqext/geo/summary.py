@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pqext.core.errors import GeometryError, UnsupportedError
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
-from pqext.geo.kernels.wkb import Summary, WkbColumn, row_boxes
+from pqext.geo.kernels.boxes import Summary, row_boxes
+from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wraparound import Longitudes
 from pqext.geo.types import Edges, GeospatialType, array_type
 from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, require_bytes, summaries
@@ -96,7 +97,7 @@ def row_values(column: WkbColumn) -> tuple[NDArray[np.float64], int, int]:
     return values, types, absent
 
 
-def statistics(array: GeometryArray, crs: Any = None, edges: Edges | None = None) -> GeospatialStatistics:
+def statistics(array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeospatialStatistics:
     """One box and the type codes of all rows, as a column chunk's metadata holds them.
 
     The box is left out when X or Y has no value or a coordinate is infinite, and for edges that are not

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.errors import GeometryError
-from pqext.geo.kernels.wkb import Summary, WkbColumn, summarize
+from pqext.geo.kernels.boxes import Summary, summarize
+from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wkb import to_iso as iso_buffers
 
 if TYPE_CHECKING:

@@ -143,16 +143,18 @@ class TestWhatIsWritten:
 
     @pytest.mark.spec("geo.wkb.ewkb")
     def test_an_srid_must_be_the_columns_crs(self) -> None:
-        def ewkb(srid: int) -> pa.Table:
-            point = twin.Geometry(1, 0, [(1.0, 2.0)], extended=True, srid=srid)
-            plain = twin.encode(twin.Geometry(1, 0, [(1.0, 2.0)]))
-            return pa.table({"g": pa.array([plain, twin.encode(point)], pa.binary())})
+        def ewkb(*srids: int) -> pa.Table:
+            points = [twin.Geometry(1, 0, [(1.0, 2.0)], extended=True, srid=srid) for srid in srids]
+            values = [twin.encode(twin.to_iso(points[0])), *map(twin.encode, points)]
+            return pa.table({"g": pa.array(values, pa.binary())})
 
         written(ewkb(4326), geometry={"g": None})
         written(ewkb(0), geometry={"g": None})
         written(ewkb(3857), geometry={"g": "EPSG:3857"})
         with pytest.raises(GeometryError, match="row 1: SRID 3857 is not the column's CRS, OGC:CRS84"):
             written(ewkb(3857), geometry={"g": None})
+        with pytest.raises(GeometryError, match="row 4: SRID 3857"):
+            written(ewkb(4326, 0, 4326, 3857), geometry={"g": None})
 
     @pytest.mark.parametrize("type", [pa.large_binary(), pa.binary_view(), pa.dictionary(pa.int32(), pa.binary())])
     def test_any_arrow_layout_of_bytes_is_taken(self, type: pa.DataType) -> None:
@@ -266,6 +268,7 @@ class TestRange:
 
 
 UNKNOWN = Bounds()
+NULLS = Bounds(null_count=3, num_values=3)
 
 
 @dataclass(frozen=True)
@@ -304,10 +307,9 @@ class TestPruning:
         assert may_match(logical, replace(stored(None), known=lying), self.FAR)
 
     def test_a_chunk_of_nulls_matches_nothing(self) -> None:
-        nulls = Bounds(null_count=3, num_values=3)
         for operation in get_args(Operation):
             predicate = SpatialPredicate(operation, (0, 0, 1, 1))
-            assert not may_match(GEOMETRY, Chunk(None, nulls), predicate)
+            assert not may_match(GEOMETRY, Chunk(None, NULLS), predicate)
 
     @pytest.mark.parametrize(
         "box",
@@ -338,7 +340,7 @@ class TestPruning:
         assert not may_match(GEOGRAPHY, stored(self.BOX), SpatialPredicate("intersects", shapely.Point(50, 50)))
 
     def test_a_predicate_of_another_kind_or_an_unknown_algorithm_refuses_nothing(self) -> None:
-        assert may_match(GEOMETRY, stored(self.BOX), "some other question")
+        assert may_match(GEOMETRY, replace(stored(self.BOX), known=NULLS), "some other question")
         future = metadata.LogicalType(GEOGRAPHY=metadata.GeographyType(algorithm=77))
         assert may_match(future, stored(self.BOX), self.FAR)
 

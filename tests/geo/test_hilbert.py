@@ -81,7 +81,7 @@ def test_sorted_rows_make_small_boxes() -> None:
     ordered = points.take(geo.sort_indices(points))
 
     def area(array: pa.Array) -> float:
-        boxes = [geo.statistics(array[start : start + 500], "EPSG:3857").bbox for start in range(0, 20_000, 500)]
+        boxes = [geo.statistics(array[start : start + 500], crs="EPSG:3857").bbox for start in range(0, 20_000, 500)]
         return sum((box.xmax - box.xmin) * (box.ymax - box.ymin) for box in boxes if box is not None)
 
     assert area(ordered) < area(points) / 20

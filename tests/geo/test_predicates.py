@@ -105,7 +105,7 @@ def test_a_box_never_refuses_a_row_that_the_exact_test_keeps(
 ) -> None:
     array = geo.from_shapely(geometries)
     predicate = SpatialPredicate(operation, box if by_box else shape)
-    statistics = geo.statistics(array, None if geographic else "EPSG:3857")
+    statistics = geo.statistics(array, crs=None if geographic else "EPSG:3857")
     if statistics.bbox is None:
         return
     if not predicate.may_match(BoundingBox.from_metadata(statistics.bbox)):
@@ -179,6 +179,8 @@ def test_a_query_box_must_make_sense(box: Any) -> None:
 def test_a_query_must_be_a_box_or_a_geometry_and_the_operation_known() -> None:
     with pytest.raises(TypeError, match="a query is a box or a shapely geometry"):
         SpatialPredicate("intersects", "POINT (0 0)")
+    with pytest.raises(ValueError, match="finite bounds"):
+        SpatialPredicate("intersects", shapely.Point(math.inf, 0))
     with pytest.raises(ValueError, match="unknown spatial operation"):
         SpatialPredicate("near", (0, 0, 1, 1))  # type: ignore[arg-type]
 

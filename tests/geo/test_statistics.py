@@ -70,7 +70,7 @@ def test_an_infinite_coordinate_leaves_no_box(at: int, value: float) -> None:
     coordinates = [1.0, 2.0, 3.0]
     coordinates[at] = value
     x, y, z = coordinates
-    found = geo.statistics(geo.from_points([x, 0.0], [y, 0.0], [z, 0.0]), PROJECTED)
+    found = geo.statistics(geo.from_points([x, 0.0], [y, 0.0], [z, 0.0]), crs=PROJECTED)
     assert found == metadata.GeospatialStatistics(bbox=None, geospatial_types=[1001])
 
 
@@ -87,9 +87,9 @@ FIJI = ("LINESTRING (177 -18, 179.5 -17)", "POINT (-179 -20)", "POINT (178 -19)"
 @pytest.mark.spec("geo.box.wraparound", "geo.box.wraparound_only")
 def test_a_box_wraps_around_the_antimeridian_in_a_geographic_crs_only() -> None:
     assert box_of(geo.statistics(wkb(*FIJI))) == BoundingBox(177, -179, -20, -17)
-    assert box_of(geo.statistics(wkb(*FIJI), "EPSG:4326")) == BoundingBox(177, -179, -20, -17)
+    assert box_of(geo.statistics(wkb(*FIJI), crs="EPSG:4326")) == BoundingBox(177, -179, -20, -17)
     for crs in (PROJECTED, "srid:0", "no such crs", "projjson:missing"):
-        assert box_of(geo.statistics(wkb(*FIJI), crs)) == BoundingBox(-179, 179.5, -20, -17)
+        assert box_of(geo.statistics(wkb(*FIJI), crs=crs)) == BoundingBox(-179, 179.5, -20, -17)
 
 
 @pytest.mark.spec("geo.box.wraparound_only", "geometry.edges")
@@ -141,14 +141,14 @@ def test_row_boxes_of_edges_on_the_globe_are_not_guessed() -> None:
 @pytest.mark.spec("geography.crs")
 def test_geography_in_a_projected_crs_is_refused() -> None:
     with pytest.raises(GeometryError, match="geographic CRS"):
-        geo.statistics(wkb("POINT (0 0)"), PROJECTED, "spherical")
+        geo.statistics(wkb("POINT (0 0)"), "spherical", PROJECTED)
 
 
 def test_an_extension_array_knows_its_own_crs_and_edges() -> None:
     field = geo.geometry_field("g", "EPSG:3857")
     table = geo.as_extension(pa.table([wkb(*FIJI)], schema=pa.schema([field])))
     assert box_of(geo.statistics(table["g"])) == BoundingBox(-179, 179.5, -20, -17)
-    assert box_of(geo.statistics(table["g"], "OGC:CRS84")) == BoundingBox(177, -179, -20, -17)
+    assert box_of(geo.statistics(table["g"], crs="OGC:CRS84")) == BoundingBox(177, -179, -20, -17)
 
 
 class TestMerging:
@@ -201,7 +201,7 @@ def test_the_statistics_of_the_public_files_are_found_again(parquet_testing: Pat
     crs = {"crs-srid": "srid:5070", "crs-arbitrary-value": "EPSG:5070"}.get(name)
     for number in range(file.num_row_groups):
         column = file.read_row_group(number).column(index)
-        found = geo.statistics(column, crs)
+        found = geo.statistics(column, crs=crs)
         stored = file.metadata.row_group(number).column(index).geo_statistics
         assert sorted(found.geospatial_types) == sorted(stored.geospatial_types or [])
         box = box_of(found)

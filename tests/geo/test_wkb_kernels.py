@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from pqext import geo
 from pqext.core.errors import GeometryError
-from pqext.geo.kernels.wkb import WkbColumn, summarize
+from pqext.geo.kernels.boxes import summarize
+from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wraparound import Longitudes
 from pqext.geo.wkb import columns, summaries
 from reference import wkb as twin

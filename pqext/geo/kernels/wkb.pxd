@@ -23,6 +23,7 @@ cdef enum:
     DIMENSIONS = 10
     MEMORY = 11
 
+    POINT = 1
     POINT_XY = 21  # bytes of the commonest value: order, code, x, y
 
 
@@ -37,8 +38,7 @@ cdef struct Geometry:
     int base  # 1 Point ... 7 GeometryCollection
     int dims  # bit 0: Z, bit 1: M
     int extended  # any header in the EWKB form
-    int has_srid
-    uint32_t srid
+    uint32_t srid  # of the outermost header; 0, which means unknown, when it has none
     size_t at  # the byte where a fault was found
 
 
@@ -57,8 +57,12 @@ cdef extern from *:
     """
     #include <math.h>
     #define PQEXT_INFINITE ((double) INFINITY)
+    static inline uint32_t pqext_swap32(uint32_t v) {
+        return (v >> 24) | ((v >> 8) & 0xFF00u) | ((v << 8) & 0xFF0000u) | (v << 24);
+    }
     """
     const double INFINITE "PQEXT_INFINITE"
+    uint32_t pqext_swap32(uint32_t v) noexcept nogil
 
 
 cdef inline void box_clear(Box *box) noexcept nogil:
@@ -66,6 +70,18 @@ cdef inline void box_clear(Box *box) noexcept nogil:
     for d in range(4):
         box.low[d] = INFINITE
         box.high[d] = -INFINITE
+
+
+cdef inline uint32_t load32(const uint8_t *p, bint little) noexcept nogil:
+    cdef uint32_t v
+    memcpy(&v, p, 4)
+    return v if little else pqext_swap32(v)
+
+
+cdef inline void widen(double value, double *low, double *high) noexcept nogil:
+    # A NaN compares false on both lines and so is skipped.
+    low[0] = value if value < low[0] else low[0]
+    high[0] = value if value > high[0] else high[0]
 
 
 cdef inline double little_double(const uint8_t *p) noexcept nogil:

@@ -1,0 +1,200 @@
+# cython: language_level=3
+"""Boxes and type codes of the rows of a WKB column, one by one and together."""
+from libc.math cimport INFINITY, NAN
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from pqext.geo.kernels.wkb cimport (
+    NULL_ROW, POINT, POINT_XY, Box, Column, Geometry, WkbColumn, box_clear, column_row, fault, header, little_double,
+    load32, plain_point, walk, widen,
+)
+
+
+cdef class Summary:
+    """What all rows of a column have in common; see the stub for the fields."""
+
+    cdef readonly tuple box
+    cdef readonly list types
+    cdef readonly int64_t rows
+    cdef readonly bint extended
+    cdef readonly list srids
+
+
+cdef inline uint32_t type_bit(int base, int dims) noexcept nogil:
+    return <uint32_t> 1 << (8 * dims + base)
+
+
+cdef inline int point_dims(const uint8_t *value) noexcept nogil:
+    """The dimensions of a value that begins as a little-endian ISO point, -1 if it does not."""
+    cdef uint32_t code = load32(value + 1, True)
+    return <int> (code // 1000) if value[0] == 1 and code % 1000 == POINT and code < 4000 else -1
+
+
+cdef int64_t point_run(const Column *c, int64_t row, Box *box, int64_t *counts) noexcept nogil:
+    """How many rows from `row` on are null or little-endian ISO points, all with the first one's dimensions.
+
+    Widens `box` by them and adds their number to `counts[dims]`. For 32-bit offsets only, of which each is
+    read once; anything else ends the run and is left to `walk`.
+    """
+    cdef Box run
+    cdef int64_t i = c.first + row, first = i, end = c.first + c.length, points = 0, size = 0
+    cdef uint64_t head = 0
+    cdef int32_t start, stop
+    cdef int dims = 0, extra = 0, d
+    cdef const uint8_t *value
+    box_clear(&run)
+    memcpy(&stop, c.offsets + 4 * i, 4)
+    while i < end:
+        start = stop
+        memcpy(&stop, c.offsets + 4 * (i + 1), 4)
+        if c.validity == NULL or (c.validity[i >> 3] >> (i & 7)) & 1:
+            if start < 0 or stop > c.size or <int64_t> stop - start < POINT_XY:
+                break
+            value = c.data + start
+            if points == 0:
+                dims = point_dims(value)
+                if dims < 0:
+                    break
+                head = header(value)
+                extra = (dims & 1) + (dims >> 1)
+                size = POINT_XY + 8 * extra
+            if header(value) != head or <int64_t> stop - start != size:
+                break
+            widen(little_double(value + 5), &run.low[0], &run.high[0])
+            widen(little_double(value + 13), &run.low[1], &run.high[1])
+            if extra:
+                widen(little_double(value + 21), &run.low[2], &run.high[2])
+                if extra == 2:
+                    widen(little_double(value + 29), &run.low[3], &run.high[3])
+            points += 1
+        i += 1
+    if dims == 2:  # the third ordinate was M
+        run.low[3] = run.low[2]
+        run.high[3] = run.high[2]
+        run.low[2] = INFINITY
+        run.high[2] = -INFINITY
+    for d in range(4):
+        box.low[d] = run.low[d] if run.low[d] < box.low[d] else box.low[d]
+        box.high[d] = run.high[d] if run.high[d] > box.high[d] else box.high[d]
+    counts[dims if points else 0] += points
+    return i - first
+
+
+def summarize(WkbColumn column not None, bint strict=False):
+    """One box and the type codes of all rows, checking every value."""
+    cdef Column *c = &column.c
+    cdef Box box
+    cdef Geometry geometry
+    cdef const uint8_t *value = NULL
+    cdef size_t size = 0
+    cdef int64_t row = 0, rows = 0
+    cdef int64_t points[4]
+    cdef int64_t srid_rows[2]
+    cdef uint32_t srids[2]
+    cdef int status = 0, dims, known = 0
+    cdef uint32_t types = 0
+    cdef bint extended = False
+    geometry.at = 0
+    memset(points, 0, sizeof(points))
+    with nogil:
+        box_clear(&box)
+        while row < c.length:
+            if not c.wide:
+                row += point_run(c, row, &box, points)
+                if row == c.length:
+                    break
+            status = column_row(c, row, &value, &size)
+            if status == 0:
+                status = walk(value, size, strict, &box, &geometry, NULL)
+                if status != 0:
+                    break
+                types |= type_bit(geometry.base, geometry.dims)
+                extended |= geometry.extended
+                if geometry.srid and known < 2 and not (known and srids[0] == geometry.srid):
+                    srids[known] = geometry.srid
+                    srid_rows[known] = column.row + row
+                    known += 1
+                rows += 1
+            elif status != NULL_ROW:
+                break
+            status = 0
+            row += 1
+    for dims in range(4):
+        types |= type_bit(POINT, dims) if points[dims] else 0
+        rows += points[dims]
+    if status != 0:
+        raise fault(status, column.row + row, &geometry)
+    cdef Summary summary = Summary.__new__(Summary)
+    summary.box = box_tuple(&box)
+    summary.types = [1000 * dims + base for dims in range(4) for base in range(1, 8) if types & type_bit(base, dims)]
+    summary.rows = rows
+    summary.extended = extended
+    summary.srids = [(srids[dims], srid_rows[dims]) for dims in range(known)]
+    return summary
+
+
+cdef tuple box_tuple(const Box *box):
+    """xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax, None where a dimension has no value."""
+    found = []
+    for d in range(4):
+        found += [None, None] if box.low[d] > box.high[d] else [box.low[d], box.high[d]]
+    return tuple(found)
+
+
+def row_boxes(WkbColumn column not None, double[:, ::1] out not None):
+    """Fill `out`, one line a bound (xmin, xmax, ymin, ymax[, zmin, zmax, mmin, mmax]), one column a row.
+
+    NaN stands where a row has no value in a dimension. Returns two bit masks: the type codes found (bit
+    8 * dims + base) and the dimensions (bit 0 for x to bit 3 for m) that some row is without. With 4 lines it
+    stops at the first geometry that has Z or M, leaving the rest of `out` as it was.
+    """
+    cdef Column *c = &column.c
+    cdef int bounds = <int> out.shape[0], d
+    cdef Box box
+    cdef Geometry geometry
+    cdef const uint8_t *value = NULL
+    cdef size_t size = 0
+    cdef int64_t row = 0, n = c.length
+    cdef int status = 0
+    cdef uint32_t types = 0, absent = 0
+    cdef double *to
+    cdef double x, y
+    if out.shape[1] != n or (bounds != 4 and bounds != 8):
+        raise ValueError("the output must have 4 or 8 lines of one number a row")
+    if n == 0:
+        return 0, 0
+    geometry.at = 0
+    to = &out[0, 0]
+    with nogil:
+        while row < n:
+            status = column_row(c, row, &value, &size)
+            if status == 0 and bounds == 4 and plain_point(value, size):
+                x = little_double(value + 5)
+                y = little_double(value + 13)
+                types |= 2
+                absent |= <uint32_t> (x != x) | (<uint32_t> (y != y) << 1)
+                to[row] = x
+                to[n + row] = x
+                to[2 * n + row] = y
+                to[3 * n + row] = y
+                row += 1
+                continue
+            box_clear(&box)
+            if status == 0:
+                status = walk(value, size, False, &box, &geometry, NULL)
+                types |= type_bit(geometry.base, geometry.dims) if status == 0 else 0
+            if status > 0 or (bounds == 4 and types > 0xFF):
+                break
+            for d in range(bounds // 2):
+                if box.low[d] > box.high[d]:
+                    to[2 * d * n + row] = NAN
+                    to[(2 * d + 1) * n + row] = NAN
+                    absent |= <uint32_t> 1 << d
+                else:
+                    to[2 * d * n + row] = box.low[d]
+                    to[(2 * d + 1) * n + row] = box.high[d]
+            row += 1
+    if status > 0:
+        raise fault(status, column.row + row, &geometry)
+    return types, absent
