@@ -37,6 +37,7 @@ MEANINGS: dict[int, Meaning] = {
     ),
     Fault.FAULT_NOT_CONTAINER: Meaning("", "the value is neither an object nor an array"),
     Fault.FAULT_TIME: Meaning("variant.time.range", "a time of day is not between 0 and 24 hours"),
+    Fault.FAULT_VALUE_NULL: Meaning("variant.group.value", "the variant has no value"),
     Fault.FAULT_FIELD_ID: Meaning("variant.object.field-id", "a field id is not in the dictionary"),
     Fault.FAULT_FIELD_ORDER: Meaning("variant.object.order", "an object's fields are not in the order of their names"),
     Fault.FAULT_FIELD_DUPLICATE: Meaning("variant.object.unique", "an object has two fields of the same name"),
