@@ -83,6 +83,23 @@ def list_guard(leaf: Column, leaf_type: T.DataType, requested: T.DataType, value
     return reduce(operator.or_, present) if present and len(present) == len(guards) else None
 
 
+def plain_guard(column: Column, op: Operator, value: Any) -> Column:
+    """``column op value`` for a plain column in other words.
+
+    In the same words Spark would take ``(g OR p) AND (e OR p)`` for ``(g AND e) OR p``, which it does not push.
+    """
+    guard: Column
+    if op == "==":
+        guard = (column >= value) & (column <= value)
+    elif op == "!=":
+        guard = (column < value) | (column > value)
+    elif op in ("<", ">"):
+        guard = OPERATORS["<=" if op == "<" else ">="](column, value)
+    else:
+        guard = OPERATORS["<" if op == "<=" else ">"](column, value) | (column == value)
+    return guard
+
+
 def _cast_never_fails(leaf: T.DataType, requested: T.DataType) -> bool:
     """Does every number of type ``leaf`` have one of type ``requested``, in the same order?"""
     if type(leaf) in _INTEGERS:

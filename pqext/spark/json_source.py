@@ -143,7 +143,7 @@ class JsonLinesReader(DataSourceReader):
                 error.locate(path=partition.path)
                 raise
             if faults and self.raises:
-                raise VariantError(lines.describe(start, faults[0]), offset=faults[0].offset)
+                raise VariantError(lines.describe(start, faults[0]))
             if len(values):
                 yield self._batch(values, [lines.describe(start, fault) for fault in faults])
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,7 +21,6 @@ from pqext.dataset.expressions import (
     IsIn,
     IsNotNull,
     IsNull,
-    Operand,
     Spatial,
     VariantField,
     operand_column,
@@ -27,11 +28,12 @@ from pqext.dataset.expressions import (
 from pqext.dataset.visitors import Visitor, fold
 from pqext.spark.datasource import ensure_registered
 from pqext.spark.functions import group_get, quoted, st_intersects_box, variant_get
+from pqext.spark.guards import MAX_LISTED
 from pqext.spark.leaves import find_leaf
 from pqext.spark.planning import ReadPlan, plan_read
 from pqext.spark.query import VIRTUAL, Query, encode_options
 from pqext.spark.types import is_marked_struct, parse_type, spark_type
-from pqext.spark.variant_column import Condition, Value
+from pqext.spark.variant_column import Condition, Value, plain_comparison
 from pqext.variant.path import Path, as_path, format_path
 from pqext.variant.types import variant_type
 
@@ -192,16 +194,27 @@ class _Translator(Visitor[Condition]):
         return ~operand
 
     def visit_comparison(self, node: Comparison) -> Condition:
-        return _guarded(self._value(node.operand).compare(node.operator, node.value), node.operand)
+        if isinstance(node.operand, VariantField):
+            return self._value(node.operand).compare(node.operator, node.value)
+        return plain_comparison(self._column(operand_column(node.operand).path), node.operator, node.value)
 
     def visit_is_in(self, node: IsIn) -> Condition:
-        return _guarded(self._value(node.operand).is_in(node.values), node.operand)
+        if isinstance(node.operand, VariantField):
+            return self._value(node.operand).is_in(node.values)
+        column = self._column(operand_column(node.operand).path)
+        guards = [plain_comparison(column, "==", value) for value in node.values[: MAX_LISTED + 1]]
+        if not 0 < len(guards) <= MAX_LISTED:
+            return Condition(column.isin(list(node.values)))
+        return Condition(column.isin(list(node.values)), reduce(or_, guards).guard)
 
     def visit_is_null(self, node: IsNull) -> Condition:
-        return _guarded(self._value(node.operand).is_null(), node.operand)
+        return ~self.visit_is_not_null(node)
 
-    def visit_is_not_null(self, node: IsNotNull) -> Condition:
-        return _guarded(self._value(node.operand).is_not_null(), node.operand)
+    def visit_is_not_null(self, node: IsNotNull | IsNull) -> Condition:
+        if isinstance(node.operand, VariantField):
+            return self._value(node.operand).is_not_null()
+        column = self._column(operand_column(node.operand).path)
+        return Condition(column.isNotNull(), column.isNotNull(), column.isNull())
 
     def visit_spatial(self, node: Spatial) -> Condition:
         if isinstance(node.geometry, bytes) or node.operation not in ("intersects", "disjoint"):
@@ -209,13 +222,10 @@ class _Translator(Visitor[Condition]):
         found = Condition(st_intersects_box(self._column(node.column.path), *node.geometry))
         return found if node.operation == "intersects" else ~found
 
-    def _value(self, operand: Operand) -> Value:
-        if isinstance(operand, VariantField):
-            if len(operand.column.path) != 1:
-                raise ValueError(f"{operand.column} is not a top-level column")
-            bound = variant(self.df, operand.column.path[0])
-            return bound.value(operand.path, _cast_type(operand.type))
-        return Value(self._column(operand_column(operand).path), T.NullType())
+    def _value(self, operand: VariantField) -> Value:
+        if len(operand.column.path) != 1:
+            raise ValueError(f"{operand.column} is not a top-level column")
+        return variant(self.df, operand.column.path[0]).value(operand.path, _cast_type(operand.type))
 
     def _column(self, path: tuple[str, ...]) -> Column:
         if path[0] not in self.df.columns:
@@ -224,13 +234,6 @@ class _Translator(Visitor[Condition]):
         for name in path[1:]:
             column = column[name]
         return column
-
-
-def _guarded(condition: Condition, operand: Operand) -> Condition:
-    """A condition that Spark can look into is its own guard, so that a whole tree has one."""
-    if condition.guard is not None or isinstance(operand, VariantField):
-        return condition
-    return Condition(condition.exact, condition.exact, ~condition.exact)
 
 
 def _cast_type(name: str) -> T.DataType:

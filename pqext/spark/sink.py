@@ -87,7 +87,6 @@ class Sink(DataSourceArrowWriter):
         old = self._visible() if self.overwrite else []
         moved: list[Path] = []
         try:
-            (self.target / SUCCESS).unlink(missing_ok=True)
             for name in names:
                 os.replace(self.folder / name, self.target / name)
                 moved.append(self.target / name)
@@ -142,13 +141,14 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
             continue
         if name not in known:
             raise ValueError(f"unknown option {key!r}; data source pqext writes with {', '.join(sorted(known))}")
-        parsed[name] = _parse_option(name, text)
+        parsed[name] = _parse_option(text)
+    WriteOptions(**parsed)
     return parsed
 
 
-def _parse_option(name: str, text: str) -> Any:
+def _parse_option(text: str) -> Any:
     try:
         value = json.loads(text)
     except ValueError:
         return {"true": True, "false": False}.get(text.strip().lower(), text)
-    return text if isinstance(value, str | None) and not isinstance(value, bool) else value
+    return text if value is None or isinstance(value, str) else value

@@ -119,16 +119,13 @@ def _spark_struct(type: pa.StructType, path: str, marked: bool) -> T.DataType:
 def check_leaves(storage: pa.StructType, path: str) -> None:
     """Raise ``UnsupportedError`` when a shredded struct has leaves that would change their type in Spark."""
     for _, name, node in walk(schema_of_storage(storage)):
-        if isinstance(node, Primitive) and node.type in _LOSSY_LEAVES:
+        if isinstance(node, Primitive) and _file_type(spark_type(node.type), path) != node.type:
             raise UnsupportedError(
                 f"Spark has no type for shredded field {name!r} of {node.type}: shred it otherwise, "
                 "or read the column unshredded",
                 feature=f"shredded {node.type}",
                 column=path,
             )
-
-
-_LOSSY_LEAVES = {pa.uuid(), pa.timestamp("ns"), pa.timestamp("ns", "UTC")}
 
 
 def _spatial_type(field: pa.Field) -> T.DataType:

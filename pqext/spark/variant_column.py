@@ -19,7 +19,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.predicate import Operator
-from pqext.spark.guards import OPERATORS, leaf_guard, list_guard, with_residual
+from pqext.dataset.expressions import NEGATED
+from pqext.spark.guards import OPERATORS, leaf_guard, list_guard, plain_guard, with_residual
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,7 @@ class Value:
         exact = OPERATORS[op](self.exact, other)
         if isinstance(other, Column) or self.leaf is None or self.leaf_type is None:
             return Condition(exact)
-        negated: dict[Operator, Operator] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-        guards = [leaf_guard(self.leaf, self.leaf_type, self.type, o, other) for o in (op, negated[op])]
+        guards = [leaf_guard(self.leaf, self.leaf_type, self.type, o, other) for o in (op, NEGATED[op])]
         return Condition(exact, *(with_residual(guard, self.residual) for guard in guards))
 
     def is_in(self, values: Iterable[Any]) -> Condition:
@@ -110,6 +110,13 @@ def _literal(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
         return Decimal(value)
     return value
+
+
+def plain_comparison(column: Column, op: Operator, value: Any) -> Condition:
+    """``column op value`` for a plain column, in a form that does not spoil the guards beside it."""
+    value = _literal(value)
+    guards = (plain_guard(column, o, value) for o in (op, NEGATED[op]))
+    return Condition(OPERATORS[op](column, value), *guards)
 
 
 class _ConditionMixin:

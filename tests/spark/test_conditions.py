@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext import col
@@ -40,8 +39,8 @@ def shredded(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     array = variants.shred(variants.parse_json(texts), "p STRUCT<mag: DECIMAL(9,2), name: STRING>")
     path = tmp_path_factory.mktemp("shredded") / "file.parquet"
     pq.write_table(pa.table({"id": pa.array(range(ROWS)), "v": array}), path, row_group_size=GROUP)
-    df = spark.read.parquet(str(path))
-    return df.select("id", F.col("v").cast(marked_struct(array.type)).alias("v"))
+    schema = T.StructType([T.StructField("id", T.LongType()), T.StructField("v", marked_struct(array.type))])
+    return spark.read.schema(schema).parquet(str(path))
 
 
 def scanned(df: Any) -> int:

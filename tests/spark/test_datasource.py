@@ -272,6 +272,8 @@ def test_options_of_the_writer_have_the_writer_s_names(spark: Any, tmp_path: Pat
     assert [metadata.schema.column(i).path for i in range(metadata.num_columns)][-1] == "v.typed_value.a.typed_value"
     with pytest.raises(Exception, match="unknown option 'row_groups'"):
         save(df, tmp_path / "refused", row_groups=1)
+    with pytest.raises(Exception, match="page_version must be 1 or 2"):
+        save(df, tmp_path / "refused", page_version=3)
     assert not (tmp_path / "refused").exists()
 
 
