@@ -312,6 +312,18 @@ def test_the_widest_gap_between_x_intervals_is_found(ends: list[tuple[float, flo
         assert width == expected[1] - expected[0] or width <= expected[1] - expected[0] <= 360 / 4096
 
 
+def test_a_gap_that_opens_after_many_rows_is_found() -> None:
+    x = np.concatenate([np.full(70_000, 170.0), [-170.0], np.full(70_000, 171.0), [-100.0]])
+    longitudes = Longitudes()
+    for column in columns(geo.from_points(x, np.zeros(len(x)))):
+        longitudes.add(column)
+    assert longitudes.widest_gap() == (-100, 170)
+    everywhere = geo.from_points(np.linspace(-180, 180, 100_000), np.zeros(100_000))
+    for column in columns(everywhere):
+        longitudes.add(column)
+    assert longitudes.widest_gap() is None
+
+
 @pytest.mark.parametrize("x", [180.5, -181.0, math.inf, 1e300])
 def test_there_is_no_gap_when_an_x_is_no_longitude(x: float) -> None:
     longitudes = Longitudes()

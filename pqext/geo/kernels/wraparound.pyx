@@ -17,6 +17,7 @@ from pqext.geo.kernels.wkb cimport (
 
 cdef enum:
     CELLS = 4096
+    LOOK_EVERY = 32768  # rows
 
 
 cdef struct Circle:
@@ -47,11 +48,41 @@ cdef inline bint mark(Circle *circle, double low, double high) noexcept nogil:
     return True
 
 
+cdef double widest(const Circle *circle, double *west, double *east) noexcept nogil:
+    """The width of the widest gap between two intervals, whose ends it writes; 0 when there is none."""
+    cdef int i
+    cdef int64_t open_intervals = 0
+    cdef double end = INFINITY, width = 0.0, low, high
+    for i in range(CELLS):
+        low = circle.low[i]
+        high = circle.high[i]
+        # With nothing crossing into this cell, all that began before it has ended by `end`.
+        if open_intervals == 0 and low < INFINITY and low - end > width:
+            west[0] = end
+            east[0] = low
+            width = low - end
+        open_intervals += circle.crossing[i]
+        if high > -INFINITY:
+            end = high if end == INFINITY or high > end else end
+    return width
+
+
+cdef bint full(const Circle *circle) noexcept nogil:
+    """Is there no gap wider than a cell, nor can there come to be one?
+
+    Gaps between intervals only ever get narrower; a new one can open up only beyond the outermost.
+    """
+    cdef double west, east
+    if circle.low[0] == INFINITY or circle.high[CELLS - 1] == -INFINITY:
+        return False
+    return widest(circle, &west, &east) < 360.0 / CELLS
+
+
 cdef class Longitudes:
-    """The x intervals of geometries, gathered over any number of columns."""
+    """The x intervals of geometries, gathered over any number of columns until the answer is settled."""
 
     cdef Circle circle
-    cdef bint outside
+    cdef bint settled
 
     def __cinit__(self):
         cdef int i
@@ -59,7 +90,7 @@ cdef class Longitudes:
             self.circle.low[i] = INFINITY
             self.circle.high[i] = -INFINITY
             self.circle.crossing[i] = 0
-        self.outside = False
+        self.settled = False
 
     def add(self, WkbColumn column not None):
         """Enter every geometry of a column; raises GeometryError on bytes that are no geometry."""
@@ -73,44 +104,34 @@ cdef class Longitudes:
         cdef double x
         geometry.at = 0
         with nogil:
-            while row < c.length and not self.outside:
+            while row < c.length and not self.settled:
                 status = column_row(c, row, &value, &size)
                 if status == 0 and plain_point(value, size):
                     x = little_double(value + 5)
                     if x == x and not mark(&self.circle, x, x):
-                        self.outside = True
+                        self.settled = True
                 elif status == 0:
                     box_clear(&box)
                     status = walk(value, size, False, &box, &geometry, NULL)
                     if status != 0:
                         break
                     if box.low[0] <= box.high[0] and not mark(&self.circle, box.low[0], box.high[0]):
-                        self.outside = True
+                        self.settled = True
                 elif status > 0:
                     break
                 row += 1
+                if row % LOOK_EVERY == 0 and full(&self.circle):
+                    self.settled = True
         if status > 0:
             raise fault(status, column.row + row, &geometry)
 
     def widest_gap(self):
         """(west, east) of the widest stretch between -180 and 180 without a geometry, its ends being occupied.
 
-        None when there is no such stretch between two geometries or some x lies outside [-180, 180].
+        None when there is no such stretch between two geometries, when all are narrower than a cell, and when
+        some x lies outside [-180, 180].
         """
-        cdef int i
-        cdef int64_t open_intervals = 0
-        cdef double end = INFINITY, width = 0.0, west = 0.0, east = 0.0, low, high
-        if self.outside:
+        cdef double west = 0.0, east = 0.0
+        if self.settled or widest(&self.circle, &west, &east) == 0.0:
             return None
-        for i in range(CELLS):
-            low = self.circle.low[i]
-            high = self.circle.high[i]
-            # With nothing crossing into this cell, all that began before it has ended by `end`.
-            if open_intervals == 0 and low < INFINITY and low - end > width:
-                west = end
-                east = low
-                width = east - west
-            open_intervals += self.circle.crossing[i]
-            if high > -INFINITY:
-                end = high if end == INFINITY or high > end else end
-        return (west, east) if width > 0.0 else None
+        return west, east
