@@ -22,6 +22,9 @@ from pqext.core.shape import LeafShape
 
 Levels = NDArray[np.int16]
 
+_LEVEL_BYTES = 6
+"""Two levels and two flags of each entry."""
+
 
 @dataclass(frozen=True, slots=True)
 class LeafColumn:
@@ -56,6 +59,7 @@ class ColumnReader:
         self._metadata = metadata
         self._offset = offset
         self._checksums = checksums
+        self._limits = limits
         self._dictionary: Dictionary | None = None
         self._entries_left = metadata.num_values
         self._pages = self._data_pages(page.raw_pages(chunk, limits))
@@ -114,6 +118,12 @@ class ColumnReader:
     def _decode(self, run: list[RawPage]) -> LeafColumn:
         node = self._shape.node
         total = sum(raw.num_values for raw in run)
+        decoded = total * ((self._type.width or 4) + _LEVEL_BYTES)
+        if decoded > self._limits.column_bytes:
+            raise LimitError(
+                f"{total} values need up to {decoded} bytes, more than column_bytes={self._limits.column_bytes}; "
+                "read fewer rows at a time with iter_batches"
+            )
         sink = _Sink(self._shape, total)
         repetition = np.empty(total, np.int16) if node.max_repetition_level else None
         definition = np.empty(total, np.int16) if node.max_definition_level else None

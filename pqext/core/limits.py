@@ -27,6 +27,8 @@ class Limits:
     """Uncompressed size of one page."""
     page_values: int = 1 << 28
     """Values in one page: a run of a few bytes can stand for any number of them."""
+    column_bytes: int = 8 << 30
+    """Decoded bytes of one column in one batch; reading fewer rows at a time needs less."""
 
 
 DEFAULT_LIMITS = Limits()

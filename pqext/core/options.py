@@ -30,12 +30,14 @@ class WriteOptions:
 
     ``compression`` and ``dictionary`` take one value or a mapping from a leaf's dotted path.
     ``shredding`` maps a VARIANT column to its shredding schema (DDL, Arrow type or ``"infer"``),
-    ``geometry`` maps a WKB column to its CRS. ``page_version`` is 1 or 2.
+    ``geometry`` maps a WKB column to its CRS. A row group or page ends at whichever of its rows and bytes is
+    reached first; bytes are those of Arrow before encoding. ``page_version`` is 1 or 2.
     """
 
     compression: Compression | Mapping[str, Compression] = "snappy"
     dictionary: bool | Mapping[str, bool] = True
     row_group_rows: int = 1 << 20
+    row_group_bytes: int = 512 << 20
     page_rows: int = 20_000
     page_bytes: int = 1 << 20
     page_version: Literal[1, 2] = 1
@@ -46,7 +48,7 @@ class WriteOptions:
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("row_group_rows", "page_rows", "page_bytes"):
+        for name in ("row_group_rows", "row_group_bytes", "page_rows", "page_bytes"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive number, not {value!r}")

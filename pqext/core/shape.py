@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pqext.core.annotations import Annotation, for_logical
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import ParquetError
 from pqext.core.logical import UUID_MARK
 from pqext.core.metadata import FieldRepetitionType
 from pqext.core.options import ReadOptions
@@ -82,7 +82,7 @@ class LeafShape(Shape):
     def storage_field(self, options: ReadOptions) -> pa.Field:
         try:
             arrow = self.node.leaf_type.arrow_type()
-        except CorruptFileError as error:
+        except ParquetError as error:
             error.locate(column=self.node.dotted)
             raise
         uuid = self.node.logical_name == "UUID" and pa.types.is_fixed_size_binary(arrow)

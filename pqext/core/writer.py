@@ -49,6 +49,7 @@ class ParquetWriter:
         self._shapes: tuple[Shape, ...] = ()
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
+        self._pending_bytes = 0
         self._row_groups: list[RowGroup] = []
         self._closed = False
         if not self._looks_at_data():
@@ -56,19 +57,29 @@ class ParquetWriter:
         self._sink = Sink(dest)
 
     def write_table(self, table: pa.Table) -> None:
-        """Append the rows of ``table``, whose columns must be those of the schema."""
+        """Append the rows of ``table``, whose columns must be those of the schema.
+
+        A value that cannot be stored aborts the file: part of it would be missing.
+        """
         self._check_open()
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = _conform(table, self.arrow_schema)
         if self._plan is None:
             self._prepare(table)
         while len(table):
-            room = self.options.row_group_rows - self._pending_rows
+            room = self._room(table)
             self._pending.append(table.slice(0, room))
             self._pending_rows += len(self._pending[-1])
-            table = table.slice(room)
-            if self._pending_rows >= self.options.row_group_rows:
+            self._pending_bytes += self._pending[-1].nbytes
+            if room <= len(table):
                 self._flush()
+            table = table.slice(room)
+
+    def _room(self, table: pa.Table) -> int:
+        """How many rows like those of ``table`` the row group still takes, one at least."""
+        bytes_left = self.options.row_group_bytes - self._pending_bytes
+        rows_left = self.options.row_group_rows - self._pending_rows
+        return max(1, min(rows_left, bytes_left * len(table) // max(table.nbytes, 1)))
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Append the rows of ``batch``."""
@@ -127,8 +138,15 @@ class ParquetWriter:
             self._sink.write(MAGIC)
 
     def _flush(self) -> None:
+        try:
+            self._write_row_group()
+        except BaseException:
+            self.abort()
+            raise
+
+    def _write_row_group(self) -> None:
         table = pa.concat_tables(self._pending)
-        self._pending, self._pending_rows = [], 0
+        self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
         self._start()
         chunks = self._encode(table)
         start = self._sink.offset

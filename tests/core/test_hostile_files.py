@@ -139,6 +139,8 @@ def test_a_footer_that_lies_is_refused_in_bounded_time_and_memory(lie: str) -> N
 def test_a_page_of_more_values_than_the_limit_is_refused() -> None:
     with pytest.raises(LimitError, match="page_values=2"):
         pqext.open(written(), limits=Limits(page_values=2)).read()
+    with pytest.raises(LimitError, match="column_bytes=20"):
+        pqext.open(written(), limits=Limits(column_bytes=20)).read()
     with pytest.raises(LimitError, match="page_bytes=3"):
         pqext.open(written(compression="uncompressed"), limits=Limits(page_bytes=3)).read()
 

@@ -68,6 +68,29 @@ def test_row_groups_have_the_rows_asked_for_however_the_tables_come() -> None:
     assert file.read().equals(TABLE.cast(file.arrow_schema))
 
 
+def test_row_groups_end_by_bytes_too() -> None:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"s": ["x" * 96] * 1000}), out, row_group_bytes=10_000)
+    with pqext.open(out.getvalue()) as file:
+        assert [group.num_rows for group in file.row_groups] == [100] * 10
+
+
+def test_a_row_larger_than_a_row_group_is_written_alone() -> None:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"s": ["x" * 96] * 3}), out, row_group_bytes=10)
+    with pqext.open(out.getvalue()) as file:
+        assert [group.num_rows for group in file.row_groups] == [1, 1, 1]
+
+
+def test_rows_that_cannot_be_stored_abort_the_file(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    writer = pqext.ParquetWriter(tmp_path / "t.parquet", schema, row_group_rows=2)
+    with pytest.raises(ValueError, match="not nullable"):
+        writer.write_table(pa.table([pa.array([1, None])], schema=schema))
+    writer.close()
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_table_of_other_columns_or_types_is_refused_by_name() -> None:
     writer = pqext.ParquetWriter(io.BytesIO(), TABLE.schema)
     with pytest.raises(ValueError, match=r"missing \['s'\], unexpected \['x'\]"):
@@ -88,6 +111,7 @@ def test_a_table_of_other_columns_or_types_is_refused_by_name() -> None:
         ({"compression": {"nope": "zstd"}}, ValueError, "nope"),
         ({"dictionary": {"nope": True}}, ValueError, "nope"),
         ({"row_group_rows": 0}, ValueError, "row_group_rows"),
+        ({"row_group_bytes": 0}, ValueError, "row_group_bytes"),
         ({"page_rows": -1}, ValueError, "page_rows"),
         ({"page_bytes": 0}, ValueError, "page_bytes"),
         ({"page_version": 3}, ValueError, "page_version"),
