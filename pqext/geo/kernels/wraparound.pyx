@@ -132,6 +132,6 @@ cdef class Longitudes:
         some x lies outside [-180, 180].
         """
         cdef double west = 0.0, east = 0.0
-        if self.settled or widest(&self.circle, &west, &east) == 0.0:
+        if self.settled or widest(&self.circle, &west, &east) < 360.0 / CELLS:
             return None
         return west, east
