@@ -403,9 +403,22 @@ class TestPublicFiles:
             column = file.read(row_groups=[index])["geometry"]
             assert True not in predicate.evaluate(column, "spherical").to_pylist()
 
-    def test_duckdb_reads_our_geometries(self, tmp_path: Path) -> None:
+
+class TestDuckDB:
+    def test_it_reads_our_geometries(self, tmp_path: Path) -> None:
         duckdb = pytest.importorskip("duckdb")
         target = tmp_path / "points.parquet"
         pqext.write_table(points_table(FIELDS["geometry"][0]), target)
         rows = duckdb.sql(f"select g::varchar from '{target}'").fetchall()
         assert rows == [("POINT (170 1)",), ("POINT (-170 2)",), ("POINT (175 -3)",)]
+
+    def test_it_finds_the_rows_of_boxes_that_wrap(self, tmp_path: Path) -> None:
+        duckdb = pytest.importorskip("duckdb", minversion="2.0", reason="DuckDB knows GEOMETRY itself from 2.0 on")
+        target = tmp_path / "points.parquet"
+        inland = [(0.0, 1.0), (1.0, 2.0), (2.0, -3.0)]
+        pqext.write_table(points_table(FIELDS["geometry"][0], POINTS + inland), target, row_group_rows=3)
+        assert chunk(target.read_bytes()).geospatial_statistics.bbox.xmin == 170
+        for west, east, expected in [(168, 172, [POINTS[0]]), (-172, -168, [POINTS[1]]), (-1, 0.5, [inland[0]])]:
+            area = f"POLYGON (({west} -9, {east} -9, {east} 9, {west} 9, {west} -9))"
+            found = duckdb.sql(f"select g::varchar from '{target}' where g && '{area}'::geometry").fetchall()
+            assert [shapely.from_wkt(text).coords[0] for (text,) in found] == expected
