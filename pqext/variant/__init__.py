@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pqext.variant.cast import get as get
+    from pqext.variant.infer import infer_schema as infer_schema
     from pqext.variant.json import parse_json as parse_json
     from pqext.variant.json import parse_json_lines as parse_json_lines
     from pqext.variant.json import to_json as to_json
     from pqext.variant.reconstruct import unshred as unshred
-    from pqext.variant.infer import infer_schema as infer_schema
     from pqext.variant.schema import shredding_schema as shredding_schema
-    from pqext.variant.shred import shred as shred
+    from pqext.variant.shredding import shred as shred
     from pqext.variant.types import is_variant_type as is_variant_type
     from pqext.variant.types import variant_field as variant_field
     from pqext.variant.types import variant_type as variant_type
@@ -29,7 +29,7 @@ _MODULES = {
     "is_variant_type": "types",
     "parse_json": "json",
     "parse_json_lines": "json",
-    "shred": "shred",
+    "shred": "shredding",
     "shredding_schema": "schema",
     "to_json": "json",
     "unshred": "reconstruct",

@@ -21,7 +21,7 @@ from pqext.variant.plan import compile_schema
 from pqext.variant.pruning import VariantPredicate
 from pqext.variant.reconstruct import build, unshred
 from pqext.variant.schema import Untyped, schema_of_storage, shredding_schema, storage_struct
-from pqext.variant.shred import shred
+from pqext.variant.shredding import shred
 from pqext.variant.types import (
     child,
     is_shredded_type,
@@ -45,6 +45,11 @@ class VariantHandler:
         Raises ``VariantError`` when the group is not laid out as Variant Shredding demands.
         """
         check_node(node)
+        try:
+            schema_of_storage(storage.type)
+        except VariantError as error:
+            error.locate(column=node.dotted)
+            raise
         if not _kept_shredded(storage.type, options):
             marked = variant_field(node.name, storage.nullable)
             return marked.with_metadata({**(storage.metadata or {}), **marked.metadata})
@@ -140,7 +145,7 @@ def check_node(node: SchemaNode) -> None:
     if node.is_leaf or metadata is None or metadata.physical_type != Type.BYTE_ARRAY:
         raise _error(node, "is annotated VARIANT but has no binary metadata", "shredding.layout.group")
     if metadata.repetition != FieldRepetitionType.REQUIRED:
-        raise _error(metadata, "must be required", "shredding.metadata.required")
+        raise _error(metadata, "must be required", "variant.group.metadata")
     for leaf in node.leaves():
         if leaf is metadata or leaf.name != "typed_value" or leaf.logical_type is None:
             continue

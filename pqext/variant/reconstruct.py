@@ -8,6 +8,7 @@ from pqext.core.errors import VariantError
 from pqext.variant import shredding_faults
 from pqext.variant.kernels import reconstruct as kernel
 from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.kernels.shredding import Sources
 from pqext.variant.plan import CompiledNode, CompiledSchema, compile_schema
 from pqext.variant.schema import Array, Object, Primitive, schema_of_storage
 from pqext.variant.types import (
@@ -69,7 +70,7 @@ def build(
     nodes = [_columns(node, columns) for node, columns in zip(compiled.nodes, _walk(group, compiled), strict=True)]
     metadata = plain_binary(metadata)
     status, row, validity, nulls, offsets, data, *extended = kernel.reconstruct(
-        compiled.plan, BinaryInput(metadata), kernel.Sources(nodes), strict, missing_is_null
+        compiled.plan, BinaryInput(metadata), Sources(nodes), strict, missing_is_null
     )
     if status != 0:
         raise shredding_faults.error(status, row=first_row + row)

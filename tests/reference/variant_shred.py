@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -39,14 +40,14 @@ def decode_metadata(data: bytes) -> list[str]:
     count = _uint(data, 1, size)
     offsets = [_uint(data, 1 + size * (i + 1), size) for i in range(count + 1)]
     strings = data[1 + size * (count + 2) :]
-    return [strings[a:b].decode() for a, b in zip(offsets, offsets[1:], strict=False)]
+    return [strings[a:b].decode() for a, b in pairwise(offsets)]
 
 
 def encode_metadata(names: list[str], size: int = 0) -> bytes:
     strings = [name.encode() for name in names]
     offsets = [sum(map(len, strings[:i])) for i in range(len(strings) + 1)]
     size = max(size, _width(max(offsets[-1], len(names))))
-    is_sorted = all(a < b for a, b in zip(strings, strings[1:], strict=False))
+    is_sorted = all(a < b for a, b in pairwise(strings))
     out = bytes([1 | is_sorted << 4 | (size - 1) << 6]) + len(names).to_bytes(size, "little")
     return out + b"".join(offset.to_bytes(size, "little") for offset in offsets) + b"".join(strings)
 

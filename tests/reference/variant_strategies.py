@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import settings
 from hypothesis import strategies as st
-from reference import variant_shred as reference
 
 from pqext.variant.schema import Array, Object, Primitive, ShreddingSchema, Untyped
+from reference import variant_shred as reference
+
+fewer = settings(max_examples=max(10, settings().max_examples * 2 // 5))
+"""For tests of whole variants, which are costly to make."""
 
 NAMES = ["a", "b", "c", "", "é", "z", "aa", "x.y", "typed_value"]
 

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reference import variant_shred as reference
 
 from pqext import variant
 from pqext.core.errors import VariantError
 from pqext.variant.schema import schema_of_storage, storage_struct
+from reference import variant_shred as reference
 
 FOLDER = Path(os.environ.get("PARQUET_TEST_DATA", "")) / "shredded_variant"
 CASES: list[dict[str, Any]] = (

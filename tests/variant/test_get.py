@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from contextlib import suppress
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
@@ -13,14 +14,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import variant_shred as reference
-from reference.variant_strategies import LEAVES, NAMES, schemas, variants
 
 from pqext import variant
 from pqext.core.errors import VariantError
 from pqext.variant.cast import target_type
 from pqext.variant.schema import ShreddingSchema
 from pqext.variant.types import variant_type
+from reference import variant_shred as reference
+from reference.variant_strategies import LEAVES, NAMES, fewer, schemas, variants
 
 prim = reference.primitive
 EMPTY = reference.encode_metadata([])
@@ -302,18 +303,16 @@ def test_objects_and_arrays_are_json_as_text_and_themselves_as_variants() -> Non
     assert inner.type == variant_type()
     assert [row and row["value"] for row in inner.to_pylist()][1:] == [b"\0", None, None, None]
     assert variant.get(inner, "$.b[0]", "int").to_pylist() == [1, None, None, None, None]
+    chunks = pa.chunked_array([array.slice(3, 2), array.slice(0, 1)])
     with pytest.raises(VariantError, match=r"row 2: the value at \$ does not cast to int64"):
-        variant.get(array.slice(0, 0), "$", "bigint", strict=True)
-        variant.get(pa.chunked_array([array.slice(3, 1), array.slice(3, 2), array.slice(0, 1)]).slice(1), "$", "bigint", True)
+        variant.get(chunks, "$", "bigint", strict=True)
 
 
 TARGETS = [str(leaf) for leaf in LEAVES if leaf != pa.binary(16)] + ["uuid", "variant"]
 steps = st.lists(st.one_of(st.sampled_from(NAMES), st.integers(0, 2)), max_size=3)
 
 
-@given(
-    st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=5), schemas(), steps, st.sampled_from(TARGETS)
-)
+@given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=5), schemas(), steps, st.sampled_from(TARGETS))
 def test_shredded_variants_give_what_whole_ones_give(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, path: list[str | int], type: str
 ) -> None:
@@ -370,12 +369,15 @@ def test_types_have_arrow_and_ddl_names(name: str | pa.DataType, type: pa.DataTy
     assert variant.get(column([b"\0", None]), "$", name).type == type
 
 
-@pytest.mark.parametrize("name", ["uint8", "struct<a: int>", "array<int>", "nonsense", "", pa.uint8(), pa.list_(pa.int8())])
+@pytest.mark.parametrize(
+    "name", ["uint8", "struct<a: int>", "array<int>", "nonsense", "", pa.uint8(), pa.list_(pa.int8())]
+)
 def test_types_that_are_none_are_refused(name: Any) -> None:
     with pytest.raises(ValueError, match=r"type|single value|shredd"):
         variant.get(column([b"\0"]), "$", name)
 
 
+@fewer
 @given(variants(), steps, st.sampled_from(TARGETS), st.data())
 def test_damaged_bytes_raise_a_typed_error_or_pass(
     row: tuple[bytes, bytes], path: list[str | int], type: str, data: st.DataObject
@@ -386,7 +388,5 @@ def test_damaged_bytes_raise_a_typed_error_or_pass(
             part[data.draw(st.integers(0, len(part) - 1))] = data.draw(st.integers(0, 255))
         if data.draw(st.booleans()):
             del part[data.draw(st.integers(0, len(part))) :]
-    try:
+    with suppress(ValueError):
         variant.get(column([bytes(parts[1]) or None], bytes(parts[0])), path, type)
-    except ValueError:
-        pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import variant_shred as reference
-from reference.variant_strategies import variants
 
 from pqext import variant
 from pqext.core.errors import VariantError
 from pqext.variant.schema import Untyped, check_size, walk
 from pqext.variant.types import variant_type
+from reference import variant_shred as reference
+from reference.variant_strategies import fewer, variants
 
 prim = reference.primitive
 NAMES = ["a", "b", "c"]
@@ -109,6 +110,7 @@ def test_shredded_columns_are_inferred_anew() -> None:
     assert inferred(variant.shred(array, "a INT")) == inferred(array) == "STRUCT<a: BIGINT, b: STRING>"
 
 
+@fewer
 @given(st.lists(variants(), min_size=1, max_size=6))
 def test_any_values_give_a_schema_that_shreds_them(rows: list[tuple[bytes, bytes]]) -> None:
     array = pa.array([{"metadata": row[0], "value": row[1]} for row in rows], variant_type())
@@ -119,14 +121,13 @@ def test_any_values_give_a_schema_that_shreds_them(rows: list[tuple[bytes, bytes
     variant.unshred(variant.shred(array, schema), strict=True).validate(full=True)
 
 
+@fewer
 @given(variants(), st.data())
 def test_damaged_values_raise_a_typed_error_or_pass(row: tuple[bytes, bytes], data: st.DataObject) -> None:
     damaged = bytearray(row[1])
     damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
-    try:
+    with suppress(ValueError):
         variant.infer_schema(pa.array([{"metadata": row[0], "value": bytes(damaged)}], variant_type()))
-    except ValueError:
-        pass
 
 
 def test_broken_values_are_refused_with_their_row() -> None:
@@ -135,10 +136,12 @@ def test_broken_values_are_refused_with_their_row() -> None:
     assert caught.value.row == 1
 
 
-@pytest.mark.parametrize("options", [{"sample_rows": 0}, {"max_fields": 0}, {"min_frequency": 2}, {"max_depth": -1}, {"mixed": "x"}])  # fmt: skip
-def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(options))):
-        variant.infer_schema(column([b"\0"]), **options)
+@pytest.mark.parametrize(
+    ("name", "option"), [("sample_rows", 0), ("max_fields", 0), ("min_frequency", 2), ("max_depth", -1), ("mixed", "x")]
+)
+def test_options_out_of_range_are_refused(name: str, option: Any) -> None:
+    with pytest.raises(ValueError, match=name):
+        variant.infer_schema(column([b"\0"]), **{name: option})
 
 
 REAL = Path(os.environ.get("PARQUET_TEST_DATA", "")).parent / "real"

@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from reference.variant_strategies import schemas
 
 from pqext import variant
 from pqext.core.errors import VariantError
@@ -24,6 +23,7 @@ from pqext.variant.schema import (
     storage_struct,
 )
 from pqext.variant.types import is_shredded_type, is_variant_type
+from reference.variant_strategies import schemas
 
 EVENT = Object(
     (
@@ -82,9 +82,11 @@ def test_every_primitive_of_the_table_has_a_name_and_an_arrow_type(name: str, ty
     assert stored.type == type
     assert stored.nullable
     assert ((stored.metadata or {}).get(b"ARROW:extension:name") == b"arrow.uuid") == (name == "UUID")
-    assert shredding_schema(f"{name.lower()} {name}") == Object(((name.lower(), Primitive(type)),)) if (
-        "(" not in name
-    ) else True
+    assert (
+        shredding_schema(f"{name.lower()} {name}") == Object(((name.lower(), Primitive(type)),))
+        if ("(" not in name)
+        else True
+    )
 
 
 def test_a_type_name_can_name_a_field() -> None:
@@ -124,16 +126,19 @@ def test_ddl_that_is_wrong_is_refused_with_its_position(text: str, reason: str) 
 
 
 def test_arrow_types_are_schemas() -> None:
-    assert shredding_schema(
-        pa.struct(
-            [
-                pa.field("mag", pa.decimal128(9, 2)),
-                pa.field("place", pa.large_string()),
-                pa.field("tags", pa.large_list(pa.int64())),
-                pa.field("rest", pa.null()),
-            ]
+    assert (
+        shredding_schema(
+            pa.struct(
+                [
+                    pa.field("mag", pa.decimal128(9, 2)),
+                    pa.field("place", pa.large_string()),
+                    pa.field("tags", pa.large_list(pa.int64())),
+                    pa.field("rest", pa.null()),
+                ]
+            )
         )
-    ) == EVENT
+        == EVENT
+    )
     assert leaf_type(pa.dictionary(pa.int32(), pa.string())) == pa.string()
     assert leaf_type(pa.uuid()) == pa.binary(16)
     assert leaf_type(pa.timestamp("us", "Europe/Paris")) == pa.timestamp("us", "UTC")
@@ -161,7 +166,7 @@ class SparkType:
     def __init__(self, form: Any) -> None:
         self.form = form
 
-    def jsonValue(self) -> Any:  # noqa: N802
+    def jsonValue(self) -> Any:
         return self.form
 
 
@@ -229,7 +234,9 @@ def test_the_storage_struct_is_laid_out_as_the_specification_says() -> None:
         (pa.struct([("metadata", pa.binary()), ("typed_value", pa.struct([]))]), "shredding.object.group"),
     ],
 )
-@pytest.mark.spec("shredding.layout.group", "shredding.layout.member", "shredding.layout.value")
+@pytest.mark.spec(
+    "shredding.layout.group", "shredding.layout.member", "shredding.layout.value", "shredding.object.group"
+)
 def test_structs_that_are_no_storage_are_refused(type: pa.DataType, rule: str) -> None:
     with pytest.raises(VariantError) as caught:
         schema_of_storage(type)

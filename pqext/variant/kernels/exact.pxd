@@ -24,7 +24,7 @@ cdef extern from *:
     """
     typedef __int128 pqext_int128;
 
-    static const unsigned long long pqext_powers[20] = {
+    static const unsigned long long pqext_powers64[20] = {
         1ULL, 10ULL, 100ULL, 1000ULL, 10000ULL, 100000ULL, 1000000ULL, 10000000ULL, 100000000ULL, 1000000000ULL,
         10000000000ULL, 100000000000ULL, 1000000000000ULL, 10000000000000ULL, 100000000000000ULL,
         1000000000000000ULL, 10000000000000000ULL, 100000000000000000ULL, 1000000000000000000ULL,
@@ -33,14 +33,13 @@ cdef extern from *:
 
     /* 10 to the n, for n from 0 to 38. */
     static inline pqext_int128 pqext_power(int n) {
-        return n < 20 ? (pqext_int128) pqext_powers[n]
-                      : (pqext_int128) pqext_powers[19] * (pqext_int128) pqext_powers[n - 19];
+        return n < 20 ? (pqext_int128) pqext_powers64[n]
+                      : (pqext_int128) pqext_powers64[19] * (pqext_int128) pqext_powers64[n - 19];
     }
     """
     ctypedef long long int128 "pqext_int128"
     int128 power_of_ten "pqext_power"(int n) noexcept nogil
     bint multiply_overflows "__builtin_mul_overflow"(int128 a, int128 b, int128 *out) noexcept nogil
-    bint add_overflows "__builtin_add_overflow"(int128 a, int128 b, int128 *out) noexcept nogil
 
 
 cpdef enum Leaf:

@@ -58,9 +58,7 @@ from pqext.variant.kernels.binary cimport (
 )
 from pqext.variant.kernels.scan cimport find_special_before, skip_ascii, utf8_fault
 from pqext.variant.kernels.text_write cimport (
-    FIRST_POWER,
-    LAST_POWER,
-    POWERS,
+    fill_powers,
     write_base64,
     write_date,
     write_decimal,
@@ -77,20 +75,7 @@ cdef enum:
     ROOM = 64       # what a number, a date or a time may take
 
 
-cdef void _fill_powers():
-    for k in range(FIRST_POWER, LAST_POWER + 1):
-        # ceil(10**k / 2**e) with e such that the result has 128 bits.
-        if k >= 0:
-            bits = (10**k).bit_length()
-            scaled = -(-(10**k) >> (bits - 128)) if bits > 128 else 10**k << (128 - bits)
-        else:
-            bits = (10**-k).bit_length()
-            scaled = -(-(1 << (bits + 127)) // 10**-k)
-        POWERS[k - FIRST_POWER][0] = <uint64_t> (scaled >> 64)
-        POWERS[k - FIRST_POWER][1] = <uint64_t> (scaled & 0xFFFFFFFFFFFFFFFF)
-
-
-_fill_powers()
+fill_powers()
 
 
 cdef struct Frame:

@@ -1,10 +1,7 @@
 from typing import Any
 
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.kernels.shredding import ShreddingPlan
-
-class Sources:
-    def __init__(self, nodes: list[tuple[Any, Any, Any, Any]]) -> None: ...
+from pqext.variant.kernels.shredding import ShreddingPlan, Sources
 
 def reconstruct(
     plan: ShreddingPlan, metadata: BinaryInput, sources: Sources, strict: bool, missing_is_null: bool

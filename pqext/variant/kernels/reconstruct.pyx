@@ -1,34 +1,17 @@
 # cython: language_level=3, cdivision=True
 """Shredded columns back into whole variants, in one pass."""
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy, memmove, memset
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcmp, memmove, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport *
-from pqext.variant.kernels.exact cimport *
-from pqext.variant.kernels.scan cimport utf8_fault
+from pqext.variant.kernels.leaves cimport append_leaf
 from pqext.variant.kernels.shredding cimport *
 
 cdef int PRESENT = 1
 cdef int MISSING = 0
 cdef uint8_t VARIANT_NULL = 0
-
-
-cdef struct Source:
-    # The columns of one node of the schema; children are as long as a struct parent.
-    const uint8_t *group_validity     # of the node's own group, NULL: no nulls
-    int64_t group_offset
-    bint has_value
-    BinaryColumn value
-    bint has_typed
-    const uint8_t *typed_validity
-    int64_t typed_offset
-    const uint8_t *typed_data         # fixed-width values, or bits
-    const int32_t *typed_lists        # list offsets
-    int64_t elements                  # length of the list's values
-    BinaryColumn typed_bytes
 
 
 cdef struct Entry:
@@ -45,70 +28,6 @@ cdef struct State:
     Bytes entries
     Bytes out
     bint strict
-
-
-cdef class Sources:
-    """Keeps the arrays of a shredded variant alive and lends their buffers."""
-    cdef Source *sources
-    cdef int32_t count
-    cdef list arrays
-
-    def __cinit__(self, nodes):
-        """`nodes`: for each node of the plan (group, value, typed, leaf width); arrays or None.
-
-        `group` is the struct that holds the node (for its validity), `value` a binary array, `typed` a
-        struct, a `list`, a binary or string array, or a primitive array of `leaf width` bits a value.
-        """
-        cdef Source *source
-        cdef BinaryInput binary
-        self.arrays = []
-        self.count = len(nodes)
-        self.sources = <Source *> calloc(self.count + 1, sizeof(Source))
-        if self.sources == NULL:
-            raise MemoryError
-        for i, (group, value, typed, width) in enumerate(nodes):
-            source = &self.sources[i]
-            self.arrays.append((group, value, typed))
-            if group is not None and group.null_count:
-                source.group_validity = self._bits(group.buffers()[0], group)
-                source.group_offset = group.offset
-            if value is not None:
-                binary = BinaryInput(value)
-                self.arrays.append(binary)
-                source.value = binary.column
-                source.has_value = True
-            if typed is None:
-                continue
-            source.has_typed = True
-            buffers = typed.buffers()
-            source.typed_offset = typed.offset
-            if typed.null_count:
-                source.typed_validity = self._bits(buffers[0], typed)
-            if width == "list":
-                source.typed_lists = <const int32_t *> self._data(buffers[1], (typed.offset + len(typed) + 1) * 32)
-                source.elements = len(typed.values)
-                if len(typed) == 0:
-                    source.elements = 0
-            elif width == "bytes":
-                binary = BinaryInput(typed)
-                self.arrays.append(binary)
-                source.typed_bytes = binary.column
-            elif width:
-                source.typed_data = self._data(buffers[1], (typed.offset + len(typed)) * width)
-
-    cdef const uint8_t *_bits(self, object buffer, object array) except? NULL:
-        return self._data(buffer, array.offset + len(array))
-
-    cdef const uint8_t *_data(self, object buffer, object bits) except? NULL:
-        if buffer is None or buffer.size * 8 < bits:
-            if buffer is None and bits <= 32:
-                return NULL  # an empty list array need not have offsets
-            raise ValueError("a buffer of the array is too short")
-        self.arrays.append(buffer)
-        return <const uint8_t *> <uintptr_t> buffer.address
-
-    def __dealloc__(self):
-        free(self.sources)
 
 
 # --- Names ---------------------------------------------------------------------------------------
@@ -157,66 +76,6 @@ cdef inline int _compare(State *s, ShreddingPlan plan, uint32_t id, int32_t rank
     if status == 0:
         order[0] = bytes_compare(name, length, plan.names + start, plan.name_offsets[rank + 1] - start)
     return status
-
-
-cdef int _extend_metadata(State *s, ShreddingPlan plan, Column *c, int64_t row) noexcept nogil:
-    """Write the row's metadata with the added names after the old ones, so that ids keep their meaning."""
-    cdef const Metadata *m = &s.dictionary.metadata
-    cdef const int32_t *added = <const int32_t *> s.added.data
-    cdef uint32_t extra = <uint32_t> (s.added.size // sizeof(int32_t))
-    cdef uint32_t count = m.count + extra
-    cdef uint64_t total = 0
-    cdef uint32_t i, start
-    cdef const uint8_t *name = NULL
-    cdef const uint8_t *previous = NULL
-    cdef size_t length = 0, previous_length = 0, head
-    cdef uint8_t *out
-    cdef uint8_t *strings
-    cdef int size, status
-    cdef bint ascending = True
-    for i in range(count):
-        if i < m.count:
-            status = metadata_name(m, i, &name, &length)
-            if status != 0:
-                return status
-        else:
-            start = plan.name_offsets[added[i - m.count]]
-            name = plan.names + start
-            length = plan.name_offsets[added[i - m.count] + 1] - start
-        if i and bytes_compare(previous, previous_length, name, length) >= 0:
-            ascending = False
-        previous = name
-        previous_length = length
-        total += length
-    if total > 0x7FFFFFFF:
-        return FAULT_TOO_LARGE
-    size = uint_size(<uint32_t> total if total > count else count)
-    head = 1 + (<size_t> count + 2) * <size_t> size
-    status = column_mark(c, row)
-    if status != 0:
-        return status
-    if bytes_reserve(&c.data, head + total) != 0:
-        return FAULT_MEMORY
-    out = c.data.data + c.data.size
-    strings = out + head
-    out[0] = <uint8_t> (1 | (16 if ascending else 0) | (size - 1) << 6)
-    write_uint(out + 1, count, size)
-    out += 1 + size
-    total = 0
-    for i in range(count):
-        write_uint(out, <uint32_t> total, size)
-        out += size
-        if i < m.count:
-            metadata_name(m, i, &name, &length)
-        else:
-            start = plan.name_offsets[added[i - m.count]]
-            name = plan.names + start
-            length = plan.name_offsets[added[i - m.count] + 1] - start
-        memcpy(strings + total, name, length)
-        total += length
-    write_uint(out, <uint32_t> total, size)
-    c.data.size += head + total
-    return column_end(c, row, <int64_t> c.data.size)
 
 
 # --- Values --------------------------------------------------------------------------------------
@@ -407,80 +266,6 @@ cdef int _build_array(State *s, ShreddingPlan plan, const Node *node, const Sour
     return PRESENT
 
 
-cdef int _build_leaf(State *s, const Node *node, const Source *source, int64_t row) noexcept nogil:
-    cdef int64_t index = source.typed_offset + row
-    cdef const uint8_t *p = NULL
-    cdef size_t n = 0
-    cdef int leaf = node.leaf
-    cdef uint8_t head[18]
-    cdef size_t size
-    cdef int128 unscaled = 0
-    cdef int status
-    if leaf == LEAF_STRING or leaf == LEAF_BINARY:
-        status = binary_at(&source.typed_bytes, row, &p, &n)
-        if status != 0:
-            return status
-        if n > 0x7FFFFFFF:
-            return FAULT_TOO_LARGE
-        if leaf == LEAF_BINARY:
-            head[0] = TYPE_BINARY << 2
-            write_uint(head + 1, <uint32_t> n, 4)
-            size = 5
-        else:
-            if utf8_fault(p, n) >= 0:
-                return FAULT_STRING_UTF8
-            size = <size_t> (write_string_head(head, n) - head)
-        if bytes_append(&s.out, head, size) != 0 or bytes_append(&s.out, p, n) != 0:
-            return FAULT_MEMORY
-        return PRESENT
-    p = source.typed_data
-    if leaf == LEAF_BOOLEAN:
-        head[0] = (TYPE_TRUE if bit_is_set(p, index) else TYPE_FALSE) << 2
-        size = 1
-    elif leaf == LEAF_DECIMAL:
-        memcpy(&unscaled, p + index * 16, 16)
-        if not has_precision(unscaled, 38):
-            return FAULT_DECIMAL_PRECISION
-        head[1] = <uint8_t> node.scale
-        memcpy(head + 2, &unscaled, 16)
-        if node.precision <= 9 and has_precision(unscaled, 9):
-            head[0] = TYPE_DECIMAL4 << 2
-            size = 6
-        elif node.precision <= 18 and has_precision(unscaled, 18):
-            head[0] = TYPE_DECIMAL8 << 2
-            size = 10
-        else:
-            head[0] = TYPE_DECIMAL16 << 2
-            size = 18
-    else:
-        head[0] = <uint8_t> (_type_of_leaf(leaf) << 2)
-        size = <size_t> primitive_size(head[0] >> 2)
-        memcpy(head + 1, p + <size_t> index * (size - 1), size - 1)
-    return PRESENT if bytes_append(&s.out, head, size) == 0 else FAULT_MEMORY
-
-
-cdef inline int _type_of_leaf(int leaf) noexcept nogil:
-    if leaf <= LEAF_INT64:
-        return TYPE_INT8 + leaf - LEAF_INT8
-    if leaf == LEAF_FLOAT:
-        return TYPE_FLOAT
-    if leaf == LEAF_DOUBLE:
-        return TYPE_DOUBLE
-    if leaf == LEAF_DATE:
-        return TYPE_DATE
-    if leaf == LEAF_TIME:
-        return TYPE_TIME_NTZ
-    if leaf == LEAF_TIMESTAMP:
-        return TYPE_TIMESTAMP
-    if leaf == LEAF_TIMESTAMP_NANOS:
-        return TYPE_TIMESTAMP_NANOS
-    if leaf == LEAF_TIMESTAMP_NTZ:
-        return TYPE_TIMESTAMP_NTZ
-    if leaf == LEAF_TIMESTAMP_NTZ_NANOS:
-        return TYPE_TIMESTAMP_NTZ_NANOS
-    return TYPE_UUID
-
-
 cdef int _build(State *s, ShreddingPlan plan, int32_t index, int64_t row) noexcept nogil:
     """Append the value of node `index` at `row`: PRESENT, MISSING or a fault. Recursion is as deep as the schema."""
     cdef const Node *node = &s.nodes[index]
@@ -506,7 +291,8 @@ cdef int _build(State *s, ShreddingPlan plan, int32_t index, int64_t row) noexce
             return _build_object(s, plan, node, row, p, n)
         if node.kind == KIND_ARRAY:
             return _build_array(s, plan, node, source, row)
-        return _build_leaf(s, node, source, row)
+        status = append_leaf(&s.out, node, source, row)
+        return PRESENT if status == 0 else status
     size = value_size(p, n)
     if size < 0:
         return <int> size
@@ -590,7 +376,10 @@ def reconstruct(
                             copied = 0
                         status = _copy_metadata(&metadata.column, validity.data, &extended, copied, row)
                         if status == 0:
-                            status = _extend_metadata(&s, plan, &extended, row)
+                            status = dictionary_extend(
+                                &s.dictionary, plan, <const int32_t *> s.added.data,
+                                <uint32_t> (s.added.size // sizeof(int32_t)), &extended, row,
+                            )
                         copied = row + 1
                         for i in range(s.added.size // sizeof(int32_t)):
                             (<int64_t *> s.ids.data)[(<int32_t *> s.added.data)[i]] = -1

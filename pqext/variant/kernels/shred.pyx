@@ -1,19 +1,16 @@
 # cython: language_level=3, cdivision=True
 """Variants into the columns of a shredding schema, in one pass."""
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.exact cimport *
-from pqext.variant.kernels.scan cimport utf8_fault
+from pqext.variant.kernels.leaves cimport NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.shredding cimport *
 
-cdef int STORED = 1
-cdef int NOT_STORED = 0
-cdef int64_t DAY_MICROS = 86_400_000_000
 cdef uint8_t VARIANT_NULL = 0
 
 
@@ -41,138 +38,6 @@ cdef struct State:
     Bytes entries
     bint same_type_only
     const uint8_t *fault     # where the value that failed starts
-
-
-# --- Leaves --------------------------------------------------------------------------------------
-
-cdef inline int _put_exact(State *s, const Node *node, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
-    cdef int128 unscaled = 0, fitted = 0
-    cdef int scale = 0, status
-    cdef int type_id = p[0] >> 2
-    cdef int8_t i8
-    cdef int16_t i16
-    cdef int32_t i32
-    cdef int64_t i64
-    status = exact_open(p, n, &unscaled, &scale)
-    if status != 0:
-        return status
-    if s.same_type_only:
-        if node.leaf == LEAF_DECIMAL:
-            status = TYPE_DECIMAL4 if node.precision <= 9 else TYPE_DECIMAL8 if node.precision <= 18 else TYPE_DECIMAL16
-            if type_id != status or scale != node.scale:
-                return NOT_STORED
-        elif type_id != TYPE_INT8 + node.leaf - LEAF_INT8:
-            return NOT_STORED
-    if node.leaf == LEAF_DECIMAL:
-        if not rescale_exactly(unscaled, scale, node.scale, &fitted) or not has_precision(fitted, node.precision):
-            return NOT_STORED
-        status = column_fixed(c, row, &fitted, 16)
-        return STORED if status == 0 else status
-    if scale and not rescale_exactly(unscaled, scale, 0, &unscaled):
-        return NOT_STORED
-    if node.leaf == LEAF_INT64:
-        i64 = <int64_t> unscaled
-        if i64 != unscaled:
-            return NOT_STORED
-        status = column_fixed(c, row, &i64, 8)
-    elif node.leaf == LEAF_INT32:
-        i32 = <int32_t> unscaled
-        if i32 != unscaled:
-            return NOT_STORED
-        status = column_fixed(c, row, &i32, 4)
-    elif node.leaf == LEAF_INT16:
-        i16 = <int16_t> unscaled
-        if i16 != unscaled:
-            return NOT_STORED
-        status = column_fixed(c, row, &i16, 2)
-    else:
-        i8 = <int8_t> unscaled
-        if i8 != unscaled:
-            return NOT_STORED
-        status = column_fixed(c, row, &i8, 1)
-    return STORED if status == 0 else status
-
-
-cdef inline int _put_timestamp(State *s, const Node *node, Column *c, int64_t row, const uint8_t *p) noexcept nogil:
-    cdef int type_id = p[0] >> 2
-    cdef bint value_nanos = type_id == TYPE_TIMESTAMP_NANOS or type_id == TYPE_TIMESTAMP_NTZ_NANOS
-    cdef bint leaf_nanos = node.leaf == LEAF_TIMESTAMP_NANOS or node.leaf == LEAF_TIMESTAMP_NTZ_NANOS
-    cdef bint value_utc = type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NANOS
-    cdef bint leaf_utc = node.leaf == LEAF_TIMESTAMP or node.leaf == LEAF_TIMESTAMP_NANOS
-    cdef int64_t v = <int64_t> read_uint64(p + 1)
-    cdef int128 wide
-    cdef int status
-    if value_utc != leaf_utc or (s.same_type_only and value_nanos != leaf_nanos):
-        return NOT_STORED
-    if leaf_nanos and not value_nanos:
-        wide = <int128> v * 1000
-        v = <int64_t> wide
-        if v != wide:
-            return NOT_STORED
-    elif value_nanos and not leaf_nanos:
-        if v % 1000 != 0:
-            return NOT_STORED
-        v = v // 1000
-    status = column_fixed(c, row, &v, 8)
-    return STORED if status == 0 else status
-
-
-cdef int _put_leaf(State *s, const Node *node, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
-    """Store the value of `n` bytes at `p` when the leaf can hold it exactly: STORED, NOT_STORED or a fault."""
-    cdef const uint8_t *text = NULL
-    cdef size_t length = 0
-    cdef int type_id, status
-    cdef int64_t v
-    cdef int leaf = node.leaf
-    if is_string(p):
-        if leaf != LEAF_STRING:
-            return NOT_STORED
-        status = string_open(p, n, &text, &length)
-        if status != 0:
-            return status
-        if utf8_fault(text, length) >= 0:
-            return FAULT_STRING_UTF8
-        status = column_bytes(c, row, text, length)
-        return STORED if status == 0 else status
-    if p[0] & 3 != BASIC_PRIMITIVE:
-        return NOT_STORED
-    type_id = p[0] >> 2
-    if is_exact_type(type_id):
-        if not (LEAF_INT8 <= leaf <= LEAF_INT64 or leaf == LEAF_DECIMAL):
-            return NOT_STORED
-        return _put_exact(s, node, c, row, p, n)
-    if type_id == TYPE_TRUE or type_id == TYPE_FALSE:
-        if leaf != LEAF_BOOLEAN:
-            return NOT_STORED
-        status = column_mark(c, row)
-        if status == 0 and type_id == TYPE_TRUE:
-            status = bit_set(&c.data, row)
-    elif type_id == TYPE_DOUBLE and leaf == LEAF_DOUBLE:
-        status = column_fixed(c, row, p + 1, 8)
-    elif type_id == TYPE_FLOAT and leaf == LEAF_FLOAT:
-        status = column_fixed(c, row, p + 1, 4)
-    elif type_id == TYPE_DATE and leaf == LEAF_DATE:
-        status = column_fixed(c, row, p + 1, 4)
-    elif type_id == TYPE_TIME_NTZ and leaf == LEAF_TIME:
-        v = <int64_t> read_uint64(p + 1)
-        if not 0 <= v < DAY_MICROS:
-            return NOT_STORED
-        status = column_fixed(c, row, p + 1, 8)
-    elif (
-        (type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NTZ or type_id == TYPE_TIMESTAMP_NANOS
-         or type_id == TYPE_TIMESTAMP_NTZ_NANOS)
-        and LEAF_TIMESTAMP <= leaf <= LEAF_TIMESTAMP_NTZ_NANOS
-    ):
-        return _put_timestamp(s, node, c, row, p)
-    elif type_id == TYPE_BINARY and leaf == LEAF_BINARY:
-        status = string_open(p, n, &text, &length)
-        if status == 0:
-            status = column_bytes(c, row, text, length)
-    elif type_id == TYPE_UUID and leaf == LEAF_UUID:
-        status = column_fixed(c, row, p + 1, 16)
-    else:
-        return NOT_STORED
-    return STORED if status == 0 else status
 
 
 # --- Values --------------------------------------------------------------------------------------
@@ -324,7 +189,7 @@ cdef int _put(State *s, int32_t index, int64_t row, const uint8_t *p, size_t n) 
     cdef int status
     s.fault = p
     if node.kind == KIND_PRIMITIVE:
-        status = _put_leaf(s, node, &b.typed, row, p, n)
+        status = put_leaf(node, s.same_type_only, &b.typed, row, p, n)
         if status != NOT_STORED:
             return 0 if status == STORED else status
     elif node.kind == KIND_OBJECT and p[0] & 3 == BASIC_OBJECT:

@@ -9,7 +9,7 @@ from pqext.variant.kernels.binary cimport (
     FAULT_FIELD_DUPLICATE,
     FAULT_FIELD_ORDER,
     FAULT_MEMORY,
-    FAULT_METADATA_ORDER,
+    BinaryColumn,
     Metadata,
     bytes_compare,
     metadata_name,
@@ -43,6 +43,14 @@ cdef struct Node:
     int32_t name          # rank of the node's own name among all names of the schema, -1 without one
 
 
+cdef struct Column:
+    int64_t count        # rows set
+    int64_t end          # where the last row set ends, in bytes or elements (columns of variable length)
+    Bytes validity
+    Bytes offsets
+    Bytes data
+
+
 cdef class ShreddingPlan:
     """A shredding schema in arrays: nodes in breadth-first order, names in byte order with a hash table."""
     cdef Bytes node_bytes
@@ -56,6 +64,30 @@ cdef class ShreddingPlan:
     cdef uint32_t *name_offsets
     cdef int32_t *table
     cdef uint32_t table_mask
+
+
+cdef struct Source:
+    # The columns of one node of the schema; children are as long as a struct parent.
+    const uint8_t *group_validity     # of the node's own group, NULL: no nulls
+    int64_t group_offset
+    bint has_value
+    BinaryColumn value
+    bint has_typed
+    const uint8_t *typed_validity
+    int64_t typed_offset
+    const uint8_t *typed_data         # fixed-width values, or bits
+    const int32_t *typed_lists        # list offsets
+    int64_t elements                  # length of the list's values
+    BinaryColumn typed_bytes
+
+
+cdef class Sources:
+    """Keeps the arrays of a shredded variant alive and lends their buffers, one `Source` a node of the plan."""
+    cdef Source *sources
+    cdef int32_t count
+    cdef list arrays
+    cdef const uint8_t *_bits(self, object buffer, object array) except? NULL
+    cdef const uint8_t *_data(self, object buffer, object bits) except? NULL
 
 
 cdef inline uint32_t hash_name(const uint8_t *p, size_t n) noexcept nogil:
@@ -111,6 +143,11 @@ cdef inline int dictionary_open(Dictionary *d, ShreddingPlan plan, const uint8_t
 cdef int dictionary_load(Dictionary *d, ShreddingPlan plan, const uint8_t *p, size_t n) noexcept nogil
 
 
+cdef int dictionary_extend(
+    const Dictionary *d, ShreddingPlan plan, const int32_t *added, uint32_t extra, Column *c, int64_t row
+) noexcept nogil
+
+
 cdef inline int dictionary_order(const Dictionary *d, uint32_t previous, uint32_t next) noexcept nogil:
     """Is the name of id `next` after the name of id `previous`? 0, or the fault of order or uniqueness."""
     cdef const uint8_t *a
@@ -135,14 +172,6 @@ cdef inline int dictionary_order(const Dictionary *d, uint32_t previous, uint32_
 
 # --- Growable Arrow columns ----------------------------------------------------------------------
 # Rows are set in ascending order; rows left out are null. Nothing is written for them until a later row is set.
-
-cdef struct Column:
-    int64_t count        # rows set
-    int64_t end          # where the last row set ends, in bytes or elements (columns of variable length)
-    Bytes validity
-    Bytes offsets
-    Bytes data
-
 
 cdef inline int bytes_zero_to(Bytes *b, size_t size) noexcept nogil:
     """Extend `b` to `size` bytes with zeros."""

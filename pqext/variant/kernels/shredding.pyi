@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from enum import IntEnum
+from typing import Any
 
 class ShreddingFault(IntEnum):
     FAULT_TOO_LARGE = ...
@@ -19,3 +20,6 @@ class ShreddingPlan:
     node_count: int
     name_count: int
     def __init__(self, nodes: Sequence[tuple[int, int, int, int, int, int, int]], names: Sequence[bytes]) -> None: ...
+
+class Sources:
+    def __init__(self, nodes: list[tuple[Any, Any, Any, Any]]) -> None: ...

@@ -1,12 +1,13 @@
 # cython: language_level=3, cdivision=True
-# Numbers, dates and times from and to text, for the casts of variant values. No function needs the interpreter.
+# Numbers, dates and times from text, for the casts of variant values.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from pqext.variant.kernels.exact cimport add_overflows, has_precision, int128, multiply_overflows, power_of_ten
+from pqext.variant.kernels.exact cimport int128, multiply_overflows, power_of_ten
+from pqext.variant.kernels.text_write cimport floor_divide, write_decimal
 
 cdef extern from * nogil:
     """
@@ -172,33 +173,13 @@ cdef inline bint round_half_up(int128 mantissa, int64_t exponent, bint half, int
     return True
 
 
-cdef inline int write_digits(char *out, int128 v) noexcept nogil:
-    """Decimal digits of `v` with its sign, at most 40 characters; returns how many."""
-    cdef char digits[40]
-    cdef int count = 0, i
-    cdef int size = 0
-    if v < 0:
-        out[0] = c'-'
-        size = 1
-    while True:
-        # The remainder has the sign of v, so that even the lowest value needs no negation.
-        digits[count] = <char> (c'0' + (<int> (v % 10) if v >= 0 else -<int> (v % 10)))
-        count += 1
-        v = v // 10
-        if v == 0:
-            break
-    for i in range(count):
-        out[size + i] = digits[count - 1 - i]
-    return size + count
-
-
 cdef inline double number_to_double(const Number *number, const uint8_t *p, size_t n) noexcept nogil:
     """The nearest double of a parsed number, whose text `p` is needed when it has more than 38 digits."""
     cdef char text[72]
     cdef char *copy
     cdef double value
     cdef int128 magnitude = number.mantissa if number.mantissa >= 0 else -number.mantissa
-    cdef int size
+    cdef uint8_t *digits
     if number.special:
         return number.value
     if magnitude <= (<int128> 1 << 53) and -22 <= number.exponent <= 22 and not number.dropped:
@@ -210,8 +191,10 @@ cdef inline double number_to_double(const Number *number, const uint8_t *p, size
         return value * <double> <int64_t> power_of_ten(<int> number.exponent) if number.exponent <= 18 \
             else value * (1e18 * <double> <int64_t> power_of_ten(<int> (number.exponent - 18)))
     if not number.dropped:
-        size = write_digits(text, number.mantissa)
-        snprintf(text + size, 30, b"e%lld", <long long> number.exponent)
+        digits = write_decimal(
+            <uint8_t *> text, <int64_t> (number.mantissa >> 64), <uint64_t> number.mantissa, 0
+        )
+        snprintf(<char *> digits, 30, b"e%lld", <long long> number.exponent)
         return strtod_c(text)
     copy = <char *> malloc(n + 1)
     if copy == NULL:
@@ -232,45 +215,7 @@ cdef inline double exact_to_double(int128 unscaled, int scale) noexcept nogil:
     return number_to_double(&number, NULL, 0)
 
 
-cdef inline int write_decimal(char *out, int128 unscaled, int scale) noexcept nogil:
-    """Plain notation without trailing zeros after the point, so that equal numbers have one text; up to 82 chars."""
-    cdef char digits[48]
-    cdef int size, i, at = 0, first
-    while scale > 0 and unscaled % 10 == 0:
-        unscaled = unscaled // 10
-        scale -= 1
-    size = write_digits(digits, unscaled)
-    first = 1 if unscaled < 0 else 0
-    if first:
-        out[0] = c'-'
-        at = 1
-    if scale == 0:
-        memcpy(out + at, digits + first, size - first)
-        return at + size - first
-    i = size - first - scale
-    if i <= 0:
-        out[at] = c'0'
-        out[at + 1] = c'.'
-        at += 2
-        while i < 0:
-            out[at] = c'0'
-            at += 1
-            i += 1
-        memcpy(out + at, digits + first, size - first)
-        return at + size - first
-    memcpy(out + at, digits + first, i)
-    at += i
-    out[at] = c'.'
-    memcpy(out + at + 1, digits + first + i, scale)
-    return at + 1 + scale
-
-
 # --- Dates and times -----------------------------------------------------------------------------
-
-cdef inline int64_t floor_divide(int64_t a, int64_t b) noexcept nogil:
-    """Rounded down, for positive b."""
-    return a // b - (a % b < 0)
-
 
 cdef inline int64_t days_from_civil(int64_t y, int m, int d) noexcept nogil:
     cdef int64_t era, year_of_era, day_of_year
@@ -279,18 +224,6 @@ cdef inline int64_t days_from_civil(int64_t y, int m, int d) noexcept nogil:
     year_of_era = y - era * 400
     day_of_year = (153 * (m + (-3 if m > 2 else 9)) + 2) // 5 + d - 1
     return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
-
-
-cdef inline void civil_from_days(int64_t days, int64_t *y, int *m, int *d) noexcept nogil:
-    cdef int64_t z = days + 719468
-    cdef int64_t era = floor_divide(z, 146097)
-    cdef int64_t day_of_era = z - era * 146097
-    cdef int64_t year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
-    cdef int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    cdef int64_t month = (5 * day_of_year + 2) // 153
-    d[0] = <int> (day_of_year - (153 * month + 2) // 5 + 1)
-    m[0] = <int> (month + (3 if month < 10 else -9))
-    y[0] = year_of_era + era * 400 + (m[0] <= 2)
 
 
 cdef inline int days_in_month(int64_t y, int m) noexcept nogil:
@@ -409,29 +342,3 @@ cdef inline bint parse_timestamp(
         return False
     at += 1
     return _clock(p, n, &at, nanos) and _zone(p, n, &at, zone)
-
-
-cdef inline int write_date(char *out, int64_t days) noexcept nogil:
-    """YYYY-MM-DD, with a sign for years beyond four digits or before 0."""
-    cdef int64_t y
-    cdef int m, d
-    civil_from_days(days, &y, &m, &d)
-    if y > 9999:
-        return snprintf(out, 40, b"+%lld-%02d-%02d", <long long> y, m, d)
-    if y < 0:
-        return snprintf(out, 40, b"-%04lld-%02d-%02d", <long long> -y, m, d)
-    return snprintf(out, 40, b"%04lld-%02d-%02d", <long long> y, m, d)
-
-
-cdef inline int write_clock(char *out, int64_t nanos) noexcept nogil:
-    """hh:mm:ss with as many digits of a fraction as are not zero."""
-    cdef int64_t seconds = nanos // 1_000_000_000
-    cdef int fraction = <int> (nanos % 1_000_000_000)
-    cdef int size = snprintf(
-        out, 40, b"%02d:%02d:%02d", <int> (seconds // 3600), <int> (seconds // 60 % 60), <int> (seconds % 60)
-    )
-    if fraction:
-        size += snprintf(out + size, 40, b".%09d", fraction)
-        while out[size - 1] == c'0':
-            size -= 1
-    return size

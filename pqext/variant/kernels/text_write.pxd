@@ -35,6 +35,20 @@ cdef extern from * nogil:
     uint64_t multiply "pqext_multiply"(uint64_t a, uint64_t b, uint64_t *high)
 
 
+cdef inline void fill_powers():
+    """To be called once by every module that writes floating point."""
+    for k in range(FIRST_POWER, LAST_POWER + 1):
+        # ceil(10**k / 2**e) with e such that the result has 128 bits.
+        if k >= 0:
+            bits = (10**k).bit_length()
+            scaled = -(-(10**k) >> (bits - 128)) if bits > 128 else 10**k << (128 - bits)
+        else:
+            bits = (10**-k).bit_length()
+            scaled = -(-(1 << (bits + 127)) // 10**-k)
+        POWERS[k - FIRST_POWER][0] = <uint64_t> (scaled >> 64)
+        POWERS[k - FIRST_POWER][1] = <uint64_t> (scaled & 0xFFFFFFFFFFFFFFFF)
+
+
 # --- Integers and decimals -----------------------------------------------------------------------
 
 cdef inline uint8_t *write_digits(uint8_t *p, uint64_t v) noexcept nogil:

@@ -1,0 +1,238 @@
+# cython: language_level=3, cdivision=True
+# One typed value: stored from the variant encoding into its column, and appended from its column to the encoding.
+from libc.stddef cimport size_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from pqext.core.kernels.buffer cimport Bytes, bytes_append
+from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.scan cimport utf8_fault
+from pqext.variant.kernels.shredding cimport (
+    FAULT_TOO_LARGE,
+    Column,
+    Node,
+    Source,
+    bit_set,
+    column_bytes,
+    column_fixed,
+    column_mark,
+)
+
+
+cdef enum:
+    NOT_STORED = 0
+    STORED = 1
+
+    DAY_MICROS = 86400000000
+
+
+cdef inline int _put_exact(
+    const Node *node, bint same_type_only, Column *c, int64_t row, const uint8_t *p, size_t n
+) noexcept nogil:
+    cdef int128 unscaled = 0, fitted = 0
+    cdef int scale = 0, status
+    cdef int type_id = p[0] >> 2
+    cdef int8_t i8
+    cdef int16_t i16
+    cdef int32_t i32
+    cdef int64_t i64
+    status = exact_open(p, n, &unscaled, &scale)
+    if status != 0:
+        return status
+    if same_type_only:
+        if node.leaf == LEAF_DECIMAL:
+            status = TYPE_DECIMAL4 if node.precision <= 9 else TYPE_DECIMAL8 if node.precision <= 18 else TYPE_DECIMAL16
+            if type_id != status or scale != node.scale:
+                return NOT_STORED
+        elif type_id != TYPE_INT8 + node.leaf - LEAF_INT8:
+            return NOT_STORED
+    if node.leaf == LEAF_DECIMAL:
+        if not rescale_exactly(unscaled, scale, node.scale, &fitted) or not has_precision(fitted, node.precision):
+            return NOT_STORED
+        status = column_fixed(c, row, &fitted, 16)
+        return STORED if status == 0 else status
+    if scale and not rescale_exactly(unscaled, scale, 0, &unscaled):
+        return NOT_STORED
+    if node.leaf == LEAF_INT64:
+        i64 = <int64_t> unscaled
+        if i64 != unscaled:
+            return NOT_STORED
+        status = column_fixed(c, row, &i64, 8)
+    elif node.leaf == LEAF_INT32:
+        i32 = <int32_t> unscaled
+        if i32 != unscaled:
+            return NOT_STORED
+        status = column_fixed(c, row, &i32, 4)
+    elif node.leaf == LEAF_INT16:
+        i16 = <int16_t> unscaled
+        if i16 != unscaled:
+            return NOT_STORED
+        status = column_fixed(c, row, &i16, 2)
+    else:
+        i8 = <int8_t> unscaled
+        if i8 != unscaled:
+            return NOT_STORED
+        status = column_fixed(c, row, &i8, 1)
+    return STORED if status == 0 else status
+
+
+cdef inline int _put_timestamp(
+    const Node *node, bint same_type_only, Column *c, int64_t row, const uint8_t *p
+) noexcept nogil:
+    cdef int type_id = p[0] >> 2
+    cdef bint value_nanos = type_id == TYPE_TIMESTAMP_NANOS or type_id == TYPE_TIMESTAMP_NTZ_NANOS
+    cdef bint leaf_nanos = node.leaf == LEAF_TIMESTAMP_NANOS or node.leaf == LEAF_TIMESTAMP_NTZ_NANOS
+    cdef bint value_utc = type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NANOS
+    cdef bint leaf_utc = node.leaf == LEAF_TIMESTAMP or node.leaf == LEAF_TIMESTAMP_NANOS
+    cdef int64_t v = <int64_t> read_uint64(p + 1)
+    cdef int128 wide
+    cdef int status
+    if value_utc != leaf_utc or (same_type_only and value_nanos != leaf_nanos):
+        return NOT_STORED
+    if leaf_nanos and not value_nanos:
+        wide = <int128> v * 1000
+        v = <int64_t> wide
+        if v != wide:
+            return NOT_STORED
+    elif value_nanos and not leaf_nanos:
+        if v % 1000 != 0:
+            return NOT_STORED
+        v = v // 1000
+    status = column_fixed(c, row, &v, 8)
+    return STORED if status == 0 else status
+
+
+cdef inline int put_leaf(
+    const Node *node, bint same_type_only, Column *c, int64_t row, const uint8_t *p, size_t n
+) noexcept nogil:
+    """Store the value of `n` bytes at `p` when the leaf can hold it exactly: STORED, NOT_STORED or a fault."""
+    cdef const uint8_t *text = NULL
+    cdef size_t length = 0
+    cdef int type_id, status
+    cdef int64_t v
+    cdef int leaf = node.leaf
+    if is_string(p):
+        if leaf != LEAF_STRING:
+            return NOT_STORED
+        status = string_open(p, n, &text, &length)
+        if status != 0:
+            return status
+        if utf8_fault(text, length) >= 0:
+            return FAULT_STRING_UTF8
+        status = column_bytes(c, row, text, length)
+        return STORED if status == 0 else status
+    if p[0] & 3 != BASIC_PRIMITIVE:
+        return NOT_STORED
+    type_id = p[0] >> 2
+    if is_exact_type(type_id):
+        if not (LEAF_INT8 <= leaf <= LEAF_INT64 or leaf == LEAF_DECIMAL):
+            return NOT_STORED
+        return _put_exact(node, same_type_only, c, row, p, n)
+    if type_id == TYPE_TRUE or type_id == TYPE_FALSE:
+        if leaf != LEAF_BOOLEAN:
+            return NOT_STORED
+        status = column_mark(c, row)
+        if status == 0 and type_id == TYPE_TRUE:
+            status = bit_set(&c.data, row)
+    elif type_id == TYPE_DOUBLE and leaf == LEAF_DOUBLE:
+        status = column_fixed(c, row, p + 1, 8)
+    elif type_id == TYPE_FLOAT and leaf == LEAF_FLOAT:
+        status = column_fixed(c, row, p + 1, 4)
+    elif type_id == TYPE_DATE and leaf == LEAF_DATE:
+        status = column_fixed(c, row, p + 1, 4)
+    elif type_id == TYPE_TIME_NTZ and leaf == LEAF_TIME:
+        v = <int64_t> read_uint64(p + 1)
+        if not 0 <= v < DAY_MICROS:
+            return NOT_STORED
+        status = column_fixed(c, row, p + 1, 8)
+    elif (
+        (type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NTZ or type_id == TYPE_TIMESTAMP_NANOS
+         or type_id == TYPE_TIMESTAMP_NTZ_NANOS)
+        and LEAF_TIMESTAMP <= leaf <= LEAF_TIMESTAMP_NTZ_NANOS
+    ):
+        return _put_timestamp(node, same_type_only, c, row, p)
+    elif type_id == TYPE_BINARY and leaf == LEAF_BINARY:
+        status = string_open(p, n, &text, &length)
+        if status == 0:
+            status = column_bytes(c, row, text, length)
+    elif type_id == TYPE_UUID and leaf == LEAF_UUID:
+        status = column_fixed(c, row, p + 1, 16)
+    else:
+        return NOT_STORED
+    return STORED if status == 0 else status
+
+
+cdef inline int append_leaf(Bytes *out, const Node *node, const Source *source, int64_t row) noexcept nogil:
+    """Append the typed value at `row` as the primitive of its leaf's own variant type; 0 or a fault."""
+    cdef int64_t index = source.typed_offset + row
+    cdef const uint8_t *p = NULL
+    cdef size_t n = 0
+    cdef int leaf = node.leaf
+    cdef uint8_t head[18]
+    cdef size_t size
+    cdef int128 unscaled = 0
+    cdef int status
+    if leaf == LEAF_STRING or leaf == LEAF_BINARY:
+        status = binary_at(&source.typed_bytes, row, &p, &n)
+        if status != 0:
+            return status
+        if n > 0x7FFFFFFF:
+            return FAULT_TOO_LARGE
+        if leaf == LEAF_BINARY:
+            head[0] = TYPE_BINARY << 2
+            write_uint(head + 1, <uint32_t> n, 4)
+            size = 5
+        else:
+            if utf8_fault(p, n) >= 0:
+                return FAULT_STRING_UTF8
+            size = <size_t> (write_string_head(head, n) - head)
+        if bytes_append(out, head, size) != 0 or bytes_append(out, p, n) != 0:
+            return FAULT_MEMORY
+        return 0
+    p = source.typed_data
+    if leaf == LEAF_BOOLEAN:
+        head[0] = (TYPE_TRUE if bit_is_set(p, index) else TYPE_FALSE) << 2
+        size = 1
+    elif leaf == LEAF_DECIMAL:
+        memcpy(&unscaled, p + index * 16, 16)
+        if not has_precision(unscaled, 38):
+            return FAULT_DECIMAL_PRECISION
+        head[1] = <uint8_t> node.scale
+        memcpy(head + 2, &unscaled, 16)
+        if node.precision <= 9 and has_precision(unscaled, 9):
+            head[0] = TYPE_DECIMAL4 << 2
+            size = 6
+        elif node.precision <= 18 and has_precision(unscaled, 18):
+            head[0] = TYPE_DECIMAL8 << 2
+            size = 10
+        else:
+            head[0] = TYPE_DECIMAL16 << 2
+            size = 18
+    else:
+        head[0] = <uint8_t> (type_of_leaf(leaf) << 2)
+        size = <size_t> primitive_size(head[0] >> 2)
+        memcpy(head + 1, p + <size_t> index * (size - 1), size - 1)
+    return 0 if bytes_append(out, head, size) == 0 else FAULT_MEMORY
+
+
+cdef inline int type_of_leaf(int leaf) noexcept nogil:
+    if leaf <= LEAF_INT64:
+        return TYPE_INT8 + leaf - LEAF_INT8
+    if leaf == LEAF_FLOAT:
+        return TYPE_FLOAT
+    if leaf == LEAF_DOUBLE:
+        return TYPE_DOUBLE
+    if leaf == LEAF_DATE:
+        return TYPE_DATE
+    if leaf == LEAF_TIME:
+        return TYPE_TIME_NTZ
+    if leaf == LEAF_TIMESTAMP:
+        return TYPE_TIMESTAMP
+    if leaf == LEAF_TIMESTAMP_NANOS:
+        return TYPE_TIMESTAMP_NANOS
+    if leaf == LEAF_TIMESTAMP_NTZ:
+        return TYPE_TIMESTAMP_NTZ
+    if leaf == LEAF_TIMESTAMP_NTZ_NANOS:
+        return TYPE_TIMESTAMP_NTZ_NANOS
+    return TYPE_UUID

@@ -1,0 +1,266 @@
+"""A row group is skipped only when no row in it can match, and is when the statistics prove that."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext import variant
+from pqext.core.annotations import for_logical
+from pqext.core.predicate import COMPARE, Comparison, IsIn, IsNotNull, IsNull, Predicate
+from pqext.core.reader import ParquetFile
+from pqext.core.writer import write_table
+from pqext.variant.path import Path
+from pqext.variant.pruning import VariantPredicate, find_group, may_match
+from pqext.variant.types import variant_field, variant_type
+from reference import variant_shred as reference
+from reference.variant_strategies import fewer
+
+prim = reference.primitive
+NAMES = ["a", "b", "c"]
+METADATA = reference.encode_metadata(NAMES)
+
+
+def fields(**values: bytes) -> bytes:
+    return reference.object_of([(NAMES.index(name), value) for name, value in sorted(values.items())])
+
+
+def column(values: list[bytes | None]) -> pa.StructArray:
+    return pa.array([value and {"metadata": METADATA, "value": value} for value in values], variant_type())
+
+
+def written(groups: list[list[bytes | None]], schema: Any, **options: Any) -> ParquetFile:
+    """A file with one row group for each list of values; all are equally long."""
+    table = pa.table([column([value for group in groups for value in group])], schema=pa.schema([variant_field("v")]))
+    sink = io.BytesIO()
+    write_table(table, sink, shredding={"v": schema} if schema else {}, row_group_rows=len(groups[0]), **options)
+    return ParquetFile(sink.getvalue())
+
+
+def kept(file: ParquetFile, path: str, type: str, predicate: Predicate) -> list[bool]:
+    node = file.schema.find("v")
+    assert node is not None
+    question = VariantPredicate(path, type, predicate)
+    annotation = for_logical("VARIANT")
+    assert annotation is not None
+    answers = [may_match(node, group, question) for group in file.row_groups]
+    assert answers == [annotation.load().may_match(node, group, question) for group in file.row_groups]
+    return answers
+
+
+INTEGERS = [[fields(a=prim("int32", n)) for n in numbers] for numbers in ([1, 2], [3, 9], [10, 20])]
+
+
+@pytest.mark.spec("shredding.skipping.statistics")
+@pytest.mark.parametrize(
+    ("predicate", "answers"),
+    [
+        (Comparison("==", 5), [False, True, False]),
+        (Comparison(">", 9), [False, False, True]),
+        (Comparison("<=", 1), [True, False, False]),
+        (IsIn((0, 2, 30)), [True, False, False]),
+        (IsIn(()), [False, False, False]),
+        (IsNull(), [False, False, False]),
+        (IsNotNull(), [True, True, True]),
+    ],
+)
+def test_bounds_of_a_leaf_whose_residual_is_empty_skip(predicate: Predicate, answers: list[bool]) -> None:
+    assert kept(written(INTEGERS, "a BIGINT"), "$.a", "bigint", predicate) == answers
+
+
+@pytest.mark.spec("shredding.skipping.own-type")
+def test_a_value_of_another_type_in_the_leafs_own_residual_keeps_the_row_group() -> None:
+    file = written([[fields(a=prim("int32", 1)), fields(a=prim("string", "7"))], INTEGERS[0]], "a BIGINT")
+    assert kept(file, "$.a", "bigint", Comparison(">", 5)) == [True, False]
+
+
+@pytest.mark.spec("shredding.skipping.variant-null")
+def test_variant_nulls_in_the_residual_do_not_keep_it() -> None:
+    file = written([[fields(a=prim("int32", 1)), fields(a=b"\0")], [fields(a=b"\0"), fields(a=b"\0")]], "a BIGINT")
+    assert kept(file, "$.a", "bigint", Comparison(">", 5)) == [False, False]
+    assert kept(file, "$.a", "bigint", Comparison("<", 5)) == [True, False]
+    assert kept(file, "$.a", "bigint", IsNull()) == [True, True]
+    assert kept(file, "$.a", "bigint", IsNotNull()) == [True, False]
+    assert kept(file, "$.a", "variant", IsNotNull()) == [True, True]
+
+
+@pytest.mark.spec("shredding.skipping.ancestors")
+def test_residuals_of_ancestors_do_not_keep_it() -> None:
+    low = fields(a=fields(b=prim("int8", 1), c=prim("string", "residual of a")), c=prim("string", "residual of $"))
+    rows = [[low, low, prim("string", "no object")], [low, fields(a=prim("int8", 100)), None]]
+    file = written(rows, "a STRUCT<b: BIGINT>")
+    assert kept(file, "$.a.b", "bigint", Comparison(">", 5)) == [False, False]
+    assert kept(file, "$.a.b", "bigint", Comparison("==", 1)) == [True, True]
+    assert kept(file, "$.a.b", "bigint", IsNull()) == [True, True]
+
+
+@pytest.mark.parametrize("path", ["$", "$.b", "$.a.c", "$.c[0]", "$[0]", "$.a"])
+def test_a_path_without_a_leaf_of_its_own_is_read(path: str) -> None:
+    file = written([[fields(a=fields(b=prim("int8", 1)), c=reference.array_of([prim("int8", 1)]))]],
+                   "a STRUCT<b: BIGINT>, c ARRAY<BIGINT>")  # fmt: skip
+    assert kept(file, path, "bigint", Comparison(">", 5)) == [True]
+
+
+def test_a_field_that_never_occurs_is_skipped_without_a_typed_column() -> None:
+    file = written([[fields(b=prim("int8", 1))], [fields(a=prim("int8", 1))]], "a VARIANT, b BIGINT")
+    assert kept(file, "$.a", "bigint", Comparison(">", 5)) == [False, True]
+    assert kept(file, "$.a", "string", IsNotNull()) == [False, True]
+    assert kept(file, "$.a", "string", IsNull()) == [True, True]
+
+
+def test_unshredded_files_and_files_without_statistics_are_read() -> None:
+    assert kept(written(INTEGERS, None), "$.a", "bigint", Comparison(">", 99)) == [True] * 3
+    assert kept(written(INTEGERS, "a BIGINT", statistics=False), "$.a", "bigint", Comparison(">", 99)) == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("leaf", "value", "type", "outside", "inside"),
+    [
+        ("DECIMAL(9,2)", prim("decimal4", (499, 2)), "double", 5.0, 4.99),
+        ("DECIMAL(9,2)", prim("decimal4", (499, 2)), "float", 5.0, 4.99),
+        ("DECIMAL(9,2)", prim("decimal4", (499, 2)), "int", 5, 4),
+        ("DECIMAL(9,2)", prim("decimal4", (-499, 2)), "int", -5, -4),
+        ("DECIMAL(9,2)", prim("decimal4", (495, 2)), "decimal(9,1)", Decimal("4.9"), Decimal("5.0")),
+        ("BIGINT", prim("int64", 2**53 + 1), "double", float(2**53 - 2), float(2**53)),
+        ("BIGINT", prim("int8", 5), "tinyint", 6, 5),
+        ("BIGINT", prim("int8", 5), "decimal(9,2)", Decimal("5.01"), Decimal("5.00")),
+        ("FLOAT", prim("float", 0.5), "double", 0.6, 0.5),
+        ("DOUBLE", prim("double", 0.1), "float", 0.2, 0.10000000149011612),
+        ("STRING", prim("string", "abc"), "binary", b"abd", b"abc"),
+        ("STRING", prim("string", "abc"), "string", b"abd", b"abc"),
+        ("DATE", prim("date", 3), "timestamp", 3 * 86_400 * 10**9 + 1, 3 * 86_400 * 10**9),
+        ("TIMESTAMP", prim("timestamp", -1), "date", 0, -1),
+        ("TIMESTAMP_NTZ_NS", prim("timestamp_ntz_nanos", -1), "timestamp_ntz", 0, -1000),
+        ("TIME", prim("time", 5), "time", 6000, 5000),
+        ("BOOLEAN", prim("true"), "boolean", False, True),
+        ("UUID", prim("uuid", b"5" * 16), "uuid", b"6" * 16, b"5" * 16),
+    ],
+)
+def test_bounds_are_cast_where_the_cast_keeps_the_order(
+    leaf: str, value: bytes, type: str, outside: Any, inside: Any
+) -> None:
+    file = written([[fields(a=value)]], f"a {leaf}")
+    assert kept(file, "$.a", type, Comparison("==", outside)) == [False]
+    assert kept(file, "$.a", type, Comparison("==", inside)) == [True]
+
+
+@pytest.mark.parametrize(
+    ("leaf", "value", "type", "literal"),
+    [
+        ("BIGINT", prim("int8", 10), "string", b"5"),
+        ("STRING", prim("string", "10"), "bigint", 5),
+        ("BOOLEAN", prim("true"), "int", 5),
+        ("BIGINT", prim("int8", 10), "timestamp", 5),
+        ("TIMESTAMP", prim("timestamp", 10), "bigint", 5),
+        ("DOUBLE", prim("double", 10.0), "int", 5),
+        ("DATE", prim("date", 10), "string", b"5"),
+    ],
+)
+@pytest.mark.spec("shredding.skipping.own-type")
+def test_other_casts_are_read(leaf: str, value: bytes, type: str, literal: Any) -> None:
+    file = written([[fields(a=value)]], f"a {leaf}")
+    assert kept(file, "$.a", type, Comparison("==", literal)) == [True]
+    assert kept(file, "$.a", type, IsNull()) == [True]
+
+
+@pytest.mark.spec("shredding.skipping.null")
+def test_nulls_of_the_column_itself_answer_is_null() -> None:
+    file = written([[None, None], [fields(), None], [fields(), b"\0"]], "a BIGINT")
+    node = file.schema.find("v")
+    handler = for_logical("VARIANT").load()  # type: ignore[union-attr]
+    assert [handler.may_match(node, group, IsNull()) for group in file.row_groups] == [True, True, False]
+    assert [handler.may_match(node, group, IsNotNull()) for group in file.row_groups] == [False, True, True]
+    assert all(handler.may_match(node, group, Comparison("==", 1)) for group in file.row_groups)
+
+
+def test_a_path_finds_the_group_of_its_leaf() -> None:
+    node = written(INTEGERS, "a BIGINT").schema.find("v")
+    assert node is not None
+    found = find_group(node, ("a",))
+    assert found is not None
+    assert found.dotted == "v.typed_value.a"
+    assert find_group(node, ("a", "b")) is None
+    assert find_group(node, (0,)) is None
+    assert str(VariantPredicate("$.a", "BIGINT", IsNull())) == "$.a as int64: IsNull()"
+
+
+# --- Soundness against every row -----------------------------------------------------------------
+
+VALUES: list[bytes] = [
+    *(prim("int32", n) for n in (-3, 0, 1, 5, 200)),
+    *(prim("decimal4", (n, 2)) for n in (-350, 5, 150, 1255)),
+    *(prim("double", n) for n in (-1.5, 0.0, -0.0, 2.5, float("nan"), float("inf"))),
+    prim("float", 0.1),
+    *(prim("string", s) for s in ("", "5", "abc", "x" * 80, "1970-01-02")),
+    prim("date", 1),
+    prim("timestamp", 86_400_000_000),
+    prim("timestamp_nanos", -1),
+    prim("timestamp_ntz", 5),
+    prim("time", 5),
+    prim("true"),
+    prim("false"),
+    b"\0",
+    prim("binary", b"\xff\xfe"),
+    prim("uuid", b"5" * 16),
+    fields(b=prim("int8", 1)),
+    reference.array_of([prim("int8", 1)]),
+]
+LEAVES = ["BIGINT", "TINYINT", "DECIMAL(9,2)", "DECIMAL(38,4)", "DOUBLE", "FLOAT", "STRING", "DATE", "TIMESTAMP",
+          "TIMESTAMP_NS", "TIMESTAMP_NTZ", "TIME", "BOOLEAN", "BINARY", "UUID", "VARIANT", "ARRAY<INT>"]  # fmt: skip
+TYPES = [leaf.lower() for leaf in LEAVES if leaf not in ("VARIANT", "ARRAY<INT>")]
+
+
+def comparable(array: pa.Array) -> list[Any]:
+    """Values in comparison form."""
+    type = array.type
+    if pa.types.is_string(type):
+        array = array.cast(pa.binary())
+    if pa.types.is_date32(type):
+        return array.cast(pa.int32()).to_pylist()
+    if pa.types.is_temporal(type):
+        factor = 1 if type.unit == "ns" else 1000
+        return [None if v is None else v * factor for v in array.cast(pa.int64()).to_pylist()]
+    return array.to_pylist()
+
+
+def holds(predicate: Predicate, value: Any) -> bool:
+    if isinstance(predicate, IsNull):
+        return value is None
+    if value is None:
+        return False
+    if isinstance(predicate, IsNotNull):
+        return True
+    if isinstance(predicate, IsIn):
+        return value in predicate.values
+    return COMPARE[predicate.operator](value, predicate.value)
+
+
+@fewer
+@given(st.data(), st.sampled_from(LEAVES), st.sampled_from(TYPES), st.sampled_from([("a",), ("a", "b")]))
+def test_no_row_of_a_skipped_row_group_matches(data: st.DataObject, leaf: str, type: str, path: Path) -> None:
+    value = st.sampled_from(VALUES)
+    field = value if len(path) == 1 else st.one_of(value, value.map(lambda v: fields(b=v)))
+    row = st.one_of(st.none(), value, field.map(lambda v: fields(a=v)), value.map(lambda v: fields(c=v)))
+    group = st.lists(row, min_size=3, max_size=3)
+    groups = data.draw(st.lists(group, min_size=1, max_size=4))
+    file = written(groups, f"a {leaf}" if len(path) == 1 else f"a STRUCT<b: {leaf}>")
+    found = [comparable(variant.get(column(rows), path, type)) for rows in groups]
+    literals = [v for part in found for v in part if v is not None and v == v] or [0]
+    literal = data.draw(st.sampled_from(literals))
+    predicate = data.draw(
+        st.one_of(
+            st.sampled_from(sorted(COMPARE)).map(lambda operator: Comparison(operator, literal)),
+            st.sampled_from([IsNull(), IsNotNull(), IsIn((literal,))]),
+        )
+    )
+    node = file.schema.find("v")
+    assert node is not None
+    for rows, row_group in zip(found, file.row_groups, strict=True):
+        if not may_match(node, row_group, VariantPredicate(path, type, predicate)):
+            assert not any(holds(predicate, value) for value in rows)
