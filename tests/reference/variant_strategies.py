@@ -42,34 +42,46 @@ def primitives() -> st.SearchStrategy[bytes]:
     return st.one_of([data.map(lambda d, name=name: reference.primitive(name, d)) for name, data in kinds.items()])
 
 
-@st.composite
-def variants(draw: st.DrawFn, max_leaves: int = 12) -> tuple[bytes, bytes]:
+# A tree of encoded primitives, of (fields, wide, backwards) and of (elements, wide, backwards): built once, since
+# Hypothesis checks a strategy anew wherever it is made.
+_TREES: st.SearchStrategy[Any] = st.recursive(
+    primitives(),
+    lambda inner: st.one_of(
+        st.tuples(st.dictionaries(st.sampled_from(NAMES), inner, max_size=5), st.booleans(), st.booleans()),
+        st.tuples(st.lists(inner, max_size=4), st.booleans(), st.booleans()),
+    ),
+    max_leaves=12,
+)
+_DICTIONARIES = st.tuples(
+    st.lists(st.sampled_from(["unused", "0"]), unique=True).flatmap(lambda extra: st.permutations(NAMES + extra)),
+    st.booleans(),
+    st.sampled_from([0, 1, 4]),
+)
+
+
+def _encode(tree: Any, ids: dict[str, int]) -> bytes:
+    if isinstance(tree, bytes):
+        return tree
+    parts, wide, backwards = tree
+    if isinstance(parts, list):
+        return reference.array_of([_encode(part, ids) for part in parts], wide=wide, backwards=backwards)
+    ranked = sorted(parts, key=str.encode)
+    fields = [(ids[name], _encode(parts[name], ids)) for name in ranked]
+    return reference.object_of(fields, wide=wide, backwards=backwards)
+
+
+def _variant(tree: Any, dictionary: tuple[list[str], bool, int]) -> tuple[bytes, bytes]:
+    names, is_sorted, size = dictionary
+    names = sorted(names, key=str.encode) if is_sorted else names
+    return reference.encode_metadata(names, size), _encode(tree, {name: i for i, name in enumerate(names)})
+
+
+_VARIANTS = st.builds(_variant, _TREES, _DICTIONARIES)
+
+
+def variants() -> st.SearchStrategy[tuple[bytes, bytes]]:
     """(metadata, value) of any shape, sorted or unsorted dictionaries, narrow and wide forms."""
-    extra = draw(st.lists(st.sampled_from(["unused", "0"]), unique=True))
-    names = draw(st.permutations(NAMES + extra))
-    if draw(st.booleans()):
-        names = sorted(names, key=str.encode)
-    ids = {name: i for i, name in enumerate(names)}
-    flags = st.tuples(st.booleans(), st.booleans())
-
-    def make_object(fields: dict[str, bytes], how: tuple[bool, bool]) -> bytes:
-        ranked = sorted(fields, key=str.encode)
-        return reference.object_of([(ids[n], fields[n]) for n in ranked], wide=how[0], backwards=how[1])
-
-    def make_array(elements: list[bytes], how: tuple[bool, bool]) -> bytes:
-        return reference.array_of(elements, wide=how[0], backwards=how[1])
-
-    value = draw(
-        st.recursive(
-            primitives(),
-            lambda inner: st.one_of(
-                st.builds(make_object, st.dictionaries(st.sampled_from(NAMES), inner, max_size=5), flags),
-                st.builds(make_array, st.lists(inner, max_size=4), flags),
-            ),
-            max_leaves=max_leaves,
-        )
-    )
-    return reference.encode_metadata(list(names), draw(st.sampled_from([0, 1, 4]))), value
+    return _VARIANTS
 
 
 LEAVES = [
@@ -80,16 +92,19 @@ LEAVES = [
 ]  # fmt: skip
 
 
-def schemas(max_leaves: int = 8) -> st.SearchStrategy[ShreddingSchema]:
-    """Shredding schemas over the same names."""
-    leaf = st.one_of(st.sampled_from(LEAVES).map(Primitive), st.just(Untyped()))
-    return st.recursive(
-        leaf,
-        lambda inner: st.one_of(
-            inner.map(Array),
-            st.dictionaries(st.sampled_from(NAMES), inner, min_size=1, max_size=4).map(
-                lambda fields: Object(tuple(fields.items()))
-            ),
+_LEAF = st.one_of(st.sampled_from(LEAVES).map(Primitive), st.just(Untyped()))
+_SCHEMAS: st.SearchStrategy[ShreddingSchema] = st.recursive(
+    _LEAF,
+    lambda inner: st.one_of(
+        inner.map(Array),
+        st.dictionaries(st.sampled_from(NAMES), inner, min_size=1, max_size=4).map(
+            lambda fields: Object(tuple(fields.items()))
         ),
-        max_leaves=max_leaves,
-    )
+    ),
+    max_leaves=8,
+)
+
+
+def schemas() -> st.SearchStrategy[ShreddingSchema]:
+    """Shredding schemas over the same names."""
+    return _SCHEMAS
