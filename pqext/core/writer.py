@@ -79,7 +79,7 @@ class ParquetWriter:
         """How many rows like those of ``table`` the row group still takes, one at least."""
         bytes_left = self.options.row_group_bytes - self._pending_bytes
         rows_left = self.options.row_group_rows - self._pending_rows
-        return max(1, min(rows_left, bytes_left * len(table) // max(table.nbytes, 1)))
+        return max(1, min(rows_left, int(bytes_left * len(table) // max(table.nbytes, 1))))
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Append the rows of ``batch``."""
