@@ -72,7 +72,12 @@ cdef inline int _compare(State *s, ShreddingPlan plan, uint32_t id, int32_t rank
     cdef const uint8_t *name = NULL
     cdef size_t length = 0
     cdef uint32_t start = plan.name_offsets[rank]
-    cdef int status = metadata_name(&s.dictionary.metadata, id, &name, &length)
+    cdef int64_t other = (<const int64_t *> s.ids.data)[rank]
+    cdef int status
+    if s.dictionary.metadata.sorted and 0 <= other < s.dictionary.metadata.count:
+        order[0] = (id > other) - (id < other)
+        return 0
+    status = metadata_name(&s.dictionary.metadata, id, &name, &length)
     if status == 0:
         order[0] = bytes_compare(name, length, plan.names + start, plan.name_offsets[rank + 1] - start)
     return status
