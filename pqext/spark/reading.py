@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -28,7 +30,7 @@ from pqext.dataset.expressions import (
 from pqext.dataset.visitors import Visitor, fold
 from pqext.spark.datasource import ensure_registered
 from pqext.spark.functions import group_get, quoted, st_intersects_box, variant_get
-from pqext.spark.guards import MAX_LISTED
+from pqext.spark.guards import MAX_LISTED, plain_guard
 from pqext.spark.leaves import find_leaf
 from pqext.spark.planning import ReadPlan, plan_read
 from pqext.spark.query import VIRTUAL, Query, encode_options
@@ -195,17 +197,18 @@ class _Translator(Visitor[Condition]):
 
     def visit_comparison(self, node: Comparison) -> Condition:
         if isinstance(node.operand, VariantField):
-            return self._value(node.operand).compare(node.operator, node.value)
-        return plain_comparison(self._column(operand_column(node.operand).path), node.operator, node.value)
+            return self._value(node.operand).compare(node.operator, _literal(node.value))
+        column = self._column(operand_column(node.operand).path)
+        return plain_comparison(column, node.operator, _literal(node.value))
 
     def visit_is_in(self, node: IsIn) -> Condition:
+        values = [_literal(value) for value in node.values]
         if isinstance(node.operand, VariantField):
-            return self._value(node.operand).is_in(node.values)
+            return self._value(node.operand).is_in(values)
         column = self._column(operand_column(node.operand).path)
-        guards = [plain_comparison(column, "==", value) for value in node.values[: MAX_LISTED + 1]]
-        if not 0 < len(guards) <= MAX_LISTED:
-            return Condition(column.isin(list(node.values)))
-        return Condition(column.isin(list(node.values)), reduce(or_, guards).guard)
+        if not 0 < len(values) <= MAX_LISTED:
+            return Condition(column.isin(values))
+        return Condition(column.isin(values), reduce(or_, (plain_guard(column, "==", value) for value in values)))
 
     def visit_is_null(self, node: IsNull) -> Condition:
         return ~self.visit_is_not_null(node)
@@ -234,6 +237,15 @@ class _Translator(Visitor[Condition]):
         for name in path[1:]:
             column = column[name]
         return column
+
+
+def _literal(value: Any) -> Any:
+    """A literal of pqext as Spark has it: a datetime without zone is a wall-clock time, in no session's zone."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return F.lit(value.isoformat(" ")).cast("timestamp_ntz")
+    if isinstance(value, pa.Scalar | UUID):
+        raise TypeError(f"Spark has no literal for {value!r}")
+    return value
 
 
 def _cast_type(name: str) -> T.DataType:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import uuid
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -142,6 +145,31 @@ def test_a_variant_column_is_asked_by_spark_s_own_function(spark: Any) -> None:
     df = spark.sql("""SELECT parse_json('{"a": {"x\\'y": 1, "b": 2}}') AS v""")
     assert df.where(variant(df, "v").get("$.a.b", "int") == 2).count() == 1
     assert df.where(variant(df, "v").get(("a", "x'y"), "int") == 1).count() == 1
+
+
+def test_literals_of_every_kind_compare_with_plain_columns(spark: Any) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        df = spark.sql("""SELECT 1 AS id, TIMESTAMP_NTZ'2024-02-29 12:00:00' AS wall, DATE'2024-02-29' AS day,
+                          1.5BD AS x, TIMESTAMP'2024-02-29 12:00:00Z' AS instant, 'ü' AS text,
+                          X'00' AS bytes, true AS flag""")
+        noon = datetime.datetime(2024, 2, 29, 12)
+        truths = [
+            col("wall") == noon,
+            col("instant") == noon.replace(tzinfo=datetime.UTC),
+            col("day") <= datetime.date(2024, 2, 29),
+            (col("x") > 1) & (col("x") == Decimal("1.5")) & ~(col("x") != 1.5),
+            col("text").isin(["u", "ü"]) & (col("bytes") >= b"\x00") & (col("flag") == True),  # noqa: E712
+            col("id") < 2**70,
+        ]
+        for truth in truths:
+            assert where(df, truth).count() == 1, truth
+            assert where(df, ~truth).count() == 0, truth
+        assert where(df, None).count() == 1
+        with pytest.raises(TypeError, match="no literal"):
+            where(df, col("bytes") == uuid.UUID(int=1))
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
 
 
 def test_columns_that_are_not_there_or_no_variants_are_named(shredded: Any) -> None:
