@@ -68,7 +68,7 @@ def by_spark(spark: SparkSession, path: Path, columns: Columns) -> Iterator[Row]
     frame = spark.read.parquet(str(path)).select(
         F.to_json(F.col(_quoted(columns.variant, "`"))), F.expr(f"st_asbinary({_quoted(columns.geometry, '`')})")
     )
-    for text, wkb in frame.toLocalIterator():
+    for text, wkb in frame.collect():
         yield canonical(text), None if wkb is None else bytes(wkb)
 
 

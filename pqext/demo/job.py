@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 import pqext.spark as on_spark
+from pqext.core.reader import ParquetFile
 from pqext.demo import compare, derive
 from pqext.demo.agreement import agreements
 from pqext.demo.faults import unwrapped
@@ -237,12 +238,13 @@ def _report(
         questions=tuple(asked),
         agreements=others,
         points=tuple((float(x[i]), float(y[i])) for i in sample),
-        notes=_notes(job, source, lost, len(finite), len(sample)),
+        notes=_notes(job, source, files, lost, len(finite), len(sample)),
     )
 
 
-def _notes(job: Job, source: Source, lost: list[str], points: int, drawn: int) -> tuple[str, ...]:
-    notes = []
+def _notes(job: Job, source: Source, files: list[Written], lost: list[str], points: int, drawn: int) -> tuple[str, ...]:
+    footers = " and ".join(size(_footer_bytes(one.file)) for one in files)
+    notes = [f"Bytes are those of column chunks; whoever reads a file reads its footer besides, here {footers}."]
     if job.source.box is None and source.box is not None:
         notes.append(
             "The box was derived: around the point in the middle of the Hilbert order, it spans a tenth of the points "
@@ -260,3 +262,8 @@ def _notes(job: Job, source: Source, lost: list[str], points: int, drawn: int) -
     if drawn < points:
         notes.append(f"The map shows {drawn:,} of {points:,} points.")
     return tuple(notes)
+
+
+def _footer_bytes(path: Path) -> int:
+    with ParquetFile(path) as file:
+        return file.footer.length

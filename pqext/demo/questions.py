@@ -102,11 +102,8 @@ def _tuple(values: Sequence[float]) -> str:
 
 def answer(frame: DataFrame, source: Source) -> Answer:
     """Run a question and take its rows, sorted by what is shown."""
-    shown = (
-        *source.shown,
-        Shown("x", source.coordinates[0], "double"),
-        Shown("y", source.coordinates[1], "double"),
-    )
+    x, y = source.axes
+    shown = (*source.shown, Shown(x, source.coordinates[0], "double"), Shown(y, source.coordinates[1], "double"))
     from pyspark.sql import functions as F
 
     column = F.col("`" + source.column.replace("`", "``") + "`")

@@ -55,6 +55,7 @@ class Source:
     threshold: Threshold | None = None
     threshold_title: str = ""
     shown: tuple[Shown, ...] = ()
+    axes: tuple[str, str] = ("x", "y")
 
 
 def example(folder: Path, schema: str | None = None) -> Source:
@@ -78,9 +79,9 @@ def example(folder: Path, schema: str | None = None) -> Source:
         shown=(
             Shown("magnitude", "$.properties.mag", "double"),
             Shown("place", "$.properties.place", "string"),
-            Shown("time (ms)", "$.properties.time", "int64"),
             Shown("depth (km)", "$.geometry.coordinates[2]", "double"),
         ),
+        axes=("longitude", "latitude"),
     )
 
 

@@ -232,7 +232,7 @@ def test_a_file_of_ones_own_gets_questions_that_suit_it(spark: Any, tmp_path: Pa
     assert both.num_rows <= min(box.num_rows, number.num_rows)
     assert len(report.files) == 1
     assert report.files[0].rows == 400
-    assert len(report.notes) == 2
+    assert len(report.notes) == 3
     assert all(agreement.agrees in (True, None) for agreement in record.agreements)
 
 
