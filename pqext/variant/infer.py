@@ -186,8 +186,8 @@ def _object(
 ) -> ShreddingSchema:
     fields: list[tuple[str, ShreddingSchema]] = []
     others: list[str] = []
-    for child in sorted(place.children, key=lambda child: (-child.share, child.name or "")):
-        name = child.name or ""
+    named = [(child.name, child) for child in place.children if child.name is not None]  # None: elements
+    for name, child in sorted(named, key=lambda pair: (-pair[1].share, pair[0])):
         if not child.kept:
             others.append(f"{name} {child.share:.1%}")
             continue

@@ -79,6 +79,11 @@ def test_the_majority_of_mixed_values_decides_or_nobody_does() -> None:
     assert "exact number 75.0%, string 25.0%" in variant.infer_schema(mixed).explain()
 
 
+def test_objects_and_arrays_at_one_place_are_kept_apart() -> None:
+    array = column([reference.object_of([(0, prim("true"))])] * 2 + [reference.array_of([prim("int8", 1)])])
+    assert inferred(array) == "STRUCT<a: BOOLEAN>"
+
+
 def test_rare_fields_stay_in_the_residual() -> None:
     array = objects(*[{"a": prim("int8", 1)}] * 19, {"a": prim("int8", 1), "b": prim("int8", 2)})
     assert inferred(array) == "STRUCT<a: BIGINT>"
