@@ -15,7 +15,14 @@ from pqext.variant.kernels.binary import BinaryInput, VariantInput
 from pqext.variant.kernels.json_document import Duplicates, JsonFault
 from pqext.variant.kernels.json_parse import parse_column, parse_lines
 from pqext.variant.kernels.json_write import write_json
-from pqext.variant.types import VariantLike, storage_array, struct_chunks, variant_array, variant_type
+from pqext.variant.types import (
+    VariantLike,
+    is_shredded_type,
+    storage_array,
+    struct_chunks,
+    variant_array,
+    variant_type,
+)
 
 OnError = Literal["raise", "null"]
 DuplicateKeys = Literal["error", "first", "last"]
@@ -66,7 +73,7 @@ def parse_json(
     """Parse a column of JSON texts (strings or binary, of any layout) into a variant array, row by row.
 
     Null stays null; ``"null"`` becomes the variant null. Integers and decimals of up to 38 digits stay
-    exact, in the narrowest type that holds them; other numbers become doubles (``specs/variant-json.md``).
+    exact, in the narrowest type that holds them; other numbers become doubles (``specs/variant-encoding.md``).
     A chunked array gives a chunked array.
 
     ``on_error="null"`` turns texts that are not JSON into nulls. ``duplicate_keys`` chooses between
@@ -137,7 +144,7 @@ def parse_json_lines(
 
 
 def to_json(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
-    """JSON text of each variant of an unshredded array; null stays null.
+    """JSON text of each variant of an array, shredded or not; null stays null.
 
     Objects keep the order of their field ids. Exact numbers are written with all their digits, decimals
     with their scale; doubles and floats with the fewest digits that read back as the same number. Binary
@@ -149,9 +156,14 @@ def to_json(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
     encoding, ``UnsupportedError`` for a primitive type added to the format later, and ``LimitError`` when
     the text of an array does not fit into 32-bit offsets.
     """
+    chunks = struct_chunks(array)
+    if is_shredded_type(array.type):
+        from pqext.variant.reconstruct import unshred
+
+        chunks = struct_chunks(unshred(array))
     texts: list[pa.StringArray] = []
     first = 0
-    for chunk in struct_chunks(array):
+    for chunk in chunks:
         variants = VariantInput(chunk)
         start = 0
         while start < len(chunk):

@@ -74,6 +74,7 @@ cdef struct Parser:
     size_t text_capacity
     const uint8_t *end
     const uint8_t *where    # of a fault
+    int number_fault        # what is wrong with a number
     uint32_t fault_key
     Node *tape
     uint32_t tape_size

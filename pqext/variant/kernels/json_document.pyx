@@ -263,11 +263,7 @@ cdef int parse_document(Parser *ps) noexcept nogil:
         elif c'0' <= c <= c'9' or c == c'-':
             text = <uint8_t *> parse_number(ps, p, node)
             if text == NULL:
-                if ps.where == p:
-                    return JSON_RANGE
-                if ps.where >= ps.end:
-                    return JSON_END
-                return JSON_LEADING_ZERO if c'0' <= ps.where[0] <= c'9' else JSON_NUMBER
+                return ps.number_fault
             p = text
         elif c == c'{' or c == c'[':
             if depth >= ps.max_depth:

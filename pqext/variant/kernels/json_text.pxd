@@ -17,7 +17,11 @@ from pqext.variant.kernels.binary cimport (
 )
 from pqext.variant.kernels.json_document cimport (
     JSON_CONTROL,
+    JSON_END,
     JSON_ESCAPE,
+    JSON_LEADING_ZERO,
+    JSON_NUMBER,
+    JSON_RANGE,
     JSON_SURROGATE,
     JSON_UNTERMINATED,
     NODE_DECIMAL,
@@ -124,8 +128,14 @@ cdef inline void set_double(Node *node, double value) noexcept nogil:
     memcpy(&node.payload, &value, 8)
 
 
+cdef inline const uint8_t *number_fault(Parser *ps, const uint8_t *where, int fault) noexcept nogil:
+    ps.where = where
+    ps.number_fault = fault if where < ps.end else <int> JSON_END
+    return NULL
+
+
 cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, Node *node) noexcept nogil:
-    """A number of any length and form from its first character; NULL with ps.where set when it is malformed.
+    """A number of any length and form from its first character; NULL with ps.where and ps.number_fault set if not.
 
     Up to 38 digits with at most 38 after the point stay exact unless there is an exponent.
     """
@@ -146,11 +156,9 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, N
                 append_digit(&high, &low, p[0] - c'0')
         p += 1
     if p == digits:
-        ps.where = p
-        return NULL
+        return number_fault(ps, p, JSON_NUMBER)
     if digits[0] == c'0' and p - digits > 1:
-        ps.where = digits
-        return NULL
+        return number_fault(ps, digits, JSON_LEADING_ZERO)
     if p[0] == c'.':
         p += 1
         digits = p
@@ -162,8 +170,7 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, N
             p += 1
         fraction = <uint32_t> (p - digits)
         if fraction == 0:
-            ps.where = p
-            return NULL
+            return number_fault(ps, p, JSON_NUMBER)
     if p[0] == c'e' or p[0] == c'E':
         exact = False
         p += 1
@@ -176,8 +183,7 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, N
                 exponent = exponent * 10 + (p[0] - c'0')
             p += 1
         if p == digits:
-            ps.where = p
-            return NULL
+            return number_fault(ps, p, JSON_NUMBER)
         if exponent_negative:
             exponent = -exponent
     node.span = 1
@@ -212,8 +218,7 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, N
     else:
         value = strtod_c(<const char *> start)
         if value - value != 0.0:
-            ps.where = start
-            return NULL
+            return number_fault(ps, start, JSON_RANGE)
     set_double(node, value)
     return p
 

@@ -27,6 +27,7 @@ from pqext.variant.kernels.binary cimport (
     FAULT_UNKNOWN_TYPE,
     FAULT_VALUE_NULL,
     FAULT_VALUE_TRAILING,
+    FAULT_VALUE_TRUNCATED,
     TYPE_DECIMAL16,
     TYPE_DECIMAL4,
     TYPE_DECIMAL8,
@@ -295,9 +296,10 @@ cdef int check_container(const Pending *pending, const Metadata *metadata, Work 
         size = value_size(child, limit)
         if size == FAULT_UNKNOWN_TYPE and work.allow_unknown:
             continue
+        if size == FAULT_VALUE_TRUNCATED and end != container.values_size:
+            return FAULT_CHILD_SIZE  # it runs into the next child
         if size < 0:
-            # Bytes that the container has but the child may not have belong to another child.
-            return <int> size if end == container.values_size else FAULT_CHILD_SIZE
+            return <int> size
         child_size = <size_t> size
         if child_size != limit:
             return FAULT_CHILD_SIZE

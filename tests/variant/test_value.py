@@ -1,0 +1,225 @@
+"""The Variant class: access, equality, and Python objects in and out."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext.core.errors import VariantError
+from pqext.variant import Variant
+from pqext.variant.encoding import PrimitiveType, Scaled, encode_array, encode_primitive
+from pqext.variant.metadata import EMPTY
+from reference import variant_value as reference
+
+T = PrimitiveType
+
+
+def of(kind: PrimitiveType, data: Any) -> Variant:
+    return Variant(encode_primitive(kind, data), EMPTY)
+
+
+def test_fields_and_elements_are_reached_by_name_and_number() -> None:
+    v = Variant.from_json('{"a": {"b": [1, 2.50, "x"]}, "z": null}')
+    assert v["a"]["b"][0].to_python() == 1
+    assert v["a"]["b"][-1].to_python() == "x"
+    assert v.get("$.a.b[1]").to_python() == Decimal("2.50")
+    assert v.get("$.a.b[3]") is None
+    assert v.get("$.z").to_python() is None
+    assert v.get("$.a[0]") is None
+    assert v.get("$") == v
+    assert v.keys() == list(v) == ["a", "z"]
+    assert [x.to_python() for x in v["a"]["b"]] == [1, Decimal("2.50"), "x"]
+    assert v.items()[1] == ("z", v["z"])
+    assert "a" in v
+    assert Variant.from_python(1) in v["a"]["b"]
+    assert (len(v), len(v["a"]["b"]), bool(v["z"])) == (2, 3, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "error"),
+    [
+        ("{}", "a", KeyError),
+        ("{}", 0, TypeError),
+        ("[]", 0, IndexError),
+        ("[1]", -2, IndexError),
+        ("[]", "a", TypeError),
+        ("1", 0, TypeError),
+    ],
+)
+def test_what_is_not_there_raises_as_python_containers_do(text: str, key: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Variant.from_json(text)[key]
+
+
+def test_scalars_have_no_length_keys_or_values() -> None:
+    for method in (len, Variant.keys, Variant.values):
+        with pytest.raises(TypeError, match="int8"):
+            method(Variant.from_python(1))
+
+
+def test_a_variant_shows_its_json_and_survives_pickling() -> None:
+    v = Variant.from_python({"a": [True, None]})
+    assert repr(v) == 'Variant({"a":[true,null]})'
+    assert len(repr(Variant.from_python("x" * 1000))) < 100
+    assert "ends before" in repr(Variant(b"\x0c", EMPTY))
+    assert pickle.loads(pickle.dumps(v)) == v
+
+
+@pytest.mark.parametrize(
+    ("obj", "type"),
+    [
+        (None, "null"), (True, "boolean"), (False, "boolean"),
+        (0, "int8"), (-128, "int8"), (128, "int16"), (-32769, "int32"), (2**31, "int64"), (2**63, "decimal16"),
+        (-(10**38) + 1, "decimal16"), (1.5, "double"), (float("inf"), "double"),
+        (Decimal("2.50"), "decimal4"), (Decimal("-1234567890.5"), "decimal8"), (Decimal("1E-38"), "decimal16"),
+        ("text", "string"), (b"\x00\xff", "binary"),
+        (date(1969, 12, 31), "date"), (date(1, 1, 1), "date"), (date(9999, 12, 31), "date"),
+        (datetime(2024, 1, 2, 3, 4, 5, 6), "timestamp_ntz"), (datetime(1, 1, 1), "timestamp_ntz"),
+        (datetime(2024, 1, 2, tzinfo=UTC), "timestamp"), (time(23, 59, 59, 999_999), "time_ntz"),
+        (uuid.UUID(int=1), "uuid"), ([], "array"), ({}, "object"),
+        ({"b": [1, {"c": None}], "a": "x", "": 2.0}, "object"),
+        (np.datetime64("2024-01-01T00:00:00.000000001"), "timestamp_ntz_nanos"),
+        (np.datetime64("12024-01-01", "D"), "date"), (np.datetime64("-1000-01-01T00:00", "us"), "timestamp_ntz"),
+    ],
+)  # fmt: skip
+def test_python_objects_come_back_as_they_went_in(obj: Any, type: str) -> None:
+    v = Variant.from_python(obj)
+    assert v.type == type
+    back = v.to_python()
+    assert back == obj
+    assert isinstance(back, Decimal if type == "decimal16" else obj.__class__)
+    reference.decode(v.metadata, v.value)
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        ((1, 2), [1, 2]),
+        (np.int16(5), 5),
+        (np.bool_(True), True),
+        (np.float64(1.5), 1.5),
+        (np.datetime64("NaT"), None),
+        (bytearray(b"x"), b"x"),
+        (Decimal("1E+2"), Decimal(100)),
+        (datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=2))), datetime(2024, 1, 1, 10, tzinfo=UTC)),
+        ([Variant.from_python({"a": 1})], [{"a": 1}]),
+        (np.datetime64("2024-01-01T00:00", "m"), datetime(2024, 1, 1)),
+    ],
+)
+def test_other_objects_become_their_nearest_equal(obj: Any, expected: Any) -> None:
+    assert Variant.from_python(obj).to_python() == expected
+
+
+def test_a_float32_of_numpy_becomes_a_float() -> None:
+    assert Variant.from_python(np.float32(0.1)).type == "float"
+
+
+@pytest.mark.parametrize(
+    ("obj", "error"),
+    [
+        (10**38, ValueError), (Decimal("NaN"), ValueError), (Decimal("1E-39"), ValueError),
+        (Decimal("1E+40"), ValueError),
+        ({1: 2}, TypeError), (object(), TypeError), ({1, 2}, TypeError), (time(1, tzinfo=UTC), TypeError),
+        (np.datetime64("2024-01-01T00:00:00.000000000001"), ValueError), ("\ud800", ValueError),
+    ],
+)  # fmt: skip
+def test_objects_without_a_variant_form_are_refused(obj: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Variant.from_python(obj)
+
+
+def test_nesting_is_bounded_and_cycles_do_not_hang() -> None:
+    deep: list[Any] = []
+    for _ in range(999):
+        deep = [deep]
+    v = Variant.from_python(deep)
+    assert v.to_json() == "[" * 1000 + "]" * 1000
+    assert v == Variant.from_json(v.to_json())
+    assert hash(v) == hash(Variant(v.value, v.metadata))
+    round_trip = v.to_python()
+    for _ in range(999):
+        round_trip = round_trip[0]
+    assert round_trip == []
+    with pytest.raises(ValueError, match="1000 levels"):
+        Variant.from_python([deep])
+    with pytest.raises(VariantError, match="too deeply"):
+        Variant(encode_array([v.value]), EMPTY).to_python()
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    with pytest.raises(ValueError, match="levels"):
+        Variant.from_python(cycle)
+
+
+@pytest.mark.spec("variant.equivalence")
+@pytest.mark.parametrize(
+    "equal",
+    [
+        [of(T.INT8, 1), of(T.INT16, 1), of(T.INT32, 1), of(T.INT64, 1), of(T.DECIMAL4, Scaled(10, 1)),
+        of(T.DECIMAL16, Scaled(100, 2))],
+        [of(T.DECIMAL4, Scaled(0, 0)), of(T.DECIMAL16, Scaled(0, 38)), of(T.INT8, 0)],
+        [of(T.TIMESTAMP, 5), of(T.TIMESTAMP_NANOS, 5000)],
+        [of(T.TIMESTAMP_NTZ, -5), of(T.TIMESTAMP_NTZ_NANOS, -5000)],
+        [of(T.DOUBLE, float("nan")), Variant(b"\x1c\x01\x00\x00\x00\x00\x00\xf8\xff", EMPTY)],
+        [of(T.DOUBLE, 0.0), of(T.DOUBLE, -0.0)],
+        [Variant.from_json('{"a":1,"b":[2]}'), Variant(*reversed(reference.encode(
+            ("object", {"a": ("decimal8", (10, 1)), "b": ("array", [("int64", 2)])}),
+            reference.Layout(sorted_dictionary=False, backwards=True, large=True, offset_size=4))))],
+    ],
+)  # fmt: skip
+def test_variants_of_one_class_and_the_same_data_are_equal(equal: list[Variant]) -> None:
+    assert len(set(equal)) == 1
+    assert all(a == b for a in equal for b in equal)
+
+
+@pytest.mark.spec("variant.equivalence")
+def test_variants_of_different_classes_or_data_are_not_equal() -> None:
+    different = [
+        of(T.INT8, 1), of(T.INT8, 2), of(T.DECIMAL4, Scaled(11, 1)), of(T.DOUBLE, 1.0), of(T.FLOAT, 1.0),
+        of(T.TRUE, None),
+        of(T.FALSE, None), of(T.NULL, None), of(T.DATE, 1), of(T.TIMESTAMP, 1), of(T.TIMESTAMP_NTZ, 1),
+        of(T.TIME_NTZ, 1),
+        of(T.TIMESTAMP_NANOS, 1), of(T.STRING, "1"), of(T.BINARY, b"1"), of(T.UUID, uuid.UUID(int=1)),
+        of(T.DOUBLE, float("nan")), of(T.FLOAT, float("nan")),
+        *map(Variant.from_json, ["[]", "{}", "[1]", "[[1]]", "[1,2]", '{"a":1}', '{"b":1}', '{"a":[]}', '["a",1]']),
+    ]  # fmt: skip
+    assert len(set(different)) == len(different)
+    for i, a in enumerate(different):
+        assert [j for j, b in enumerate(different) if a == b] == [i]
+    assert different[0] != 1
+
+
+@given(reference.VALUES, reference.LAYOUTS, reference.LAYOUTS)
+@pytest.mark.spec("variant.equivalence")
+def test_equality_does_not_depend_on_the_layout(
+    value: reference.Value, one: reference.Layout, other: reference.Layout
+) -> None:
+    a, b = (Variant(*reversed(reference.encode(value, layout))) for layout in (one, other))
+    assert a == b
+    assert hash(a) == hash(b)
+
+
+PYTHON: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(1 - 10**38, 10**38 - 1), st.floats(allow_nan=False), st.text(max_size=70),
+        st.binary(max_size=10), st.dates(), st.datetimes(), st.times(), st.uuids(),
+        st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-(10**20), max_value=10**20),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=5), st.dictionaries(st.text(max_size=5), inner, max_size=5)),
+    max_leaves=10,
+)  # fmt: skip
+
+
+@given(PYTHON)
+def test_python_trees_come_back_as_they_went_in(obj: Any) -> None:
+    v = Variant.from_python(obj)
+    assert v.to_python() == obj
+    assert Variant.from_python(v.to_python()) == v
+    reference.decode(v.metadata, v.value)
