@@ -88,6 +88,8 @@ def command(
     from pqext.demo.job import Job, run
 
     console = Console()
+    if not console.is_terminal:
+        console.width = 120  # a pipe has no width of its own
     page = report if report is not None else output / "report.html"
     job = Job(source, output, page, "null" if on_error is OnError.null else "raise")
     result = run(job, Narrator(console))
@@ -117,9 +119,14 @@ class Narrator:
             with self.console.status(Text(line)):
                 yield
         else:
+            self._say(f"{line} ... ", end="")
             yield
-        done = f"{line} ({time.perf_counter() - began:.1f} s)"
-        self.console.print(done, markup=False, highlight=False, soft_wrap=True)
+            line = "done"
+        self._say(f"{line} ({time.perf_counter() - began:.1f} s)")
+
+    def _say(self, text: str, end: str = "\n") -> None:
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True, end=end)
+        self.console.file.flush()
 
     def asked(self, question: Question) -> None:
         """Print an answer's rows, and what each file gave for it."""
@@ -135,16 +142,13 @@ class Narrator:
         self.console.print(Text(visible(question.expression), style="dim"), soft_wrap=True)
         self.console.print(table)
         if question.num_rows > MAX_ROWS:
-            self.console.print(f"and {question.num_rows - MAX_ROWS} rows more")
+            self._say(f"and {question.num_rows - MAX_ROWS} rows more")
         for reading in question.readings:
             share = 100 * reading.bytes_read / reading.bytes_total if reading.bytes_total else 0.0
-            self.console.print(
+            self._say(
                 f"{reading.file}: {question.num_rows} rows from {len(reading.row_groups)} of "
                 f"{reading.row_groups_total} row groups, {size(reading.bytes_read)} of {size(reading.bytes_total)} "
-                f"({share:.0f} %)",
-                markup=False,
-                highlight=False,
-                soft_wrap=True,
+                f"({share:.0f} %)"
             )
         self.console.print()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -71,21 +71,21 @@ def threshold(path: Path, column: str, without: tuple[str, ...]) -> Threshold | 
     ``without`` are paths that do not count, such as the coordinates. None when no number is left.
     """
     with ParquetFile(path) as file:
-        best: tuple[int, str, float] | None = None
-        values = file.read(columns=[column]).column(column)
-        for candidate in numeric_paths(file, column):
-            if candidate in without:
-                continue
-            numbers = variant.get(values, candidate, "double").drop_null().to_numpy()
-            numbers = numbers[np.isfinite(numbers)]
-            if len(numbers) and numbers.min() < numbers.max() and (best is None or len(numbers) > best[0]):
-                best = (len(numbers), candidate, float(np.quantile(numbers, TOP, method="higher")))
+        candidates = [one for one in numeric_paths(file, column) if one not in without]
+    best: tuple[int, str, float] | None = None
+    for candidate, values in zip(candidates, numbers(path, column, candidates), strict=True):
+        known = values[np.isfinite(values)]
+        if len(known) and known.min() < known.max() and (best is None or len(known) > best[0]):
+            best = (len(known), candidate, float(np.quantile(known, TOP, method="higher")))
     return None if best is None else Threshold(best[1], best[2])
 
 
-def coordinates(path: Path, column: str, paths: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """The first two coordinates of every row, in the file's order; NaN where there is none."""
+def numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
+    """The number at each of ``paths`` in every row, in the file's order; NaN where there is none."""
+    parts: list[list[np.ndarray]] = [[np.empty(0)] for _ in paths]
     with ParquetFile(path) as file:
-        values = file.read(columns=[column]).column(column)
-        x, y = (variant.get(values, one, "double").to_numpy(zero_copy_only=False) for one in paths[:2])
-    return x.astype(float), y.astype(float)
+        for batch in file.iter_batches(columns=[column]):
+            for part, one in zip(parts, paths, strict=True):
+                values = variant.get(batch.column(column), one, "double")
+                part.append(values.to_numpy(zero_copy_only=False).astype(float))
+    return [np.concatenate(part) for part in parts]

@@ -172,7 +172,7 @@ def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, flo
 
 
 def _derived(source: Source, file: Path) -> Source:
-    x, y = derive.coordinates(file, source.column, source.coordinates)
+    x, y = derive.numbers(file, source.column, source.coordinates[:2])
     threshold = source.threshold or derive.threshold(file, source.column, source.coordinates)
     box = derive.box_around_the_middle(x, y)
     title = "" if threshold is None else f"{threshold.path} of {threshold.value:g} or more"
@@ -218,7 +218,7 @@ def _report(
     spark_version: str,
 ) -> DemoReport:
     pictures = tuple(picture(one.file, one.label, f"{one.folder.name}/{one.file.name}", GEOMETRY) for one in files)
-    x, y = derive.coordinates(files[0].file, source.column, source.coordinates)
+    x, y = derive.numbers(files[0].file, source.column, source.coordinates[:2])
     finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     sample = finite[:: max(1, -(-len(finite) // MAX_POINTS))]
     facts = (

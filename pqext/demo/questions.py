@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pqext.spark as on_spark
 from pqext.dataset.expressions import Expression, col
@@ -101,7 +101,7 @@ def _tuple(values: Sequence[float]) -> str:
 
 
 def answer(frame: DataFrame, source: Source) -> Answer:
-    """Run a question and take its rows, sorted by what is shown."""
+    """Run a question and take its rows, those with the largest of what is shown first."""
     x, y = source.axes
     shown = (*source.shown, Shown(x, source.coordinates[0], "double"), Shown(y, source.coordinates[1], "double"))
     from pyspark.sql import functions as F
@@ -111,8 +111,14 @@ def answer(frame: DataFrame, source: Source) -> Answer:
         *(on_spark.functions.variant_get(column, one.path, one.type).alias(f"c{i}") for i, one in enumerate(shown))
     ).collect()
     points = tuple((row[-2], row[-1]) for row in rows if row[-2] is not None and row[-1] is not None)
-    texts = sorted(tuple(_text(value) for value in row) for row in rows)
-    return Answer(tuple(one.name for one in shown), tuple(texts), points)
+    rows.sort(key=lambda row: [_rank(value) for value in row], reverse=True)
+    return Answer(tuple(one.name for one in shown), tuple(tuple(map(_text, row)) for row in rows), points)
+
+
+def _rank(value: Any) -> tuple[bool, Any]:
+    """Values in their order, after those that have none."""
+    known = value is not None and value == value
+    return (known, value if known else 0)
 
 
 def _text(value: object) -> str:
