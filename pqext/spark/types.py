@@ -69,9 +69,8 @@ def spark_schema(schema: pa.Schema) -> T.StructType:
 def _spark_field(field: pa.Field, path: str) -> T.StructField:
     if geo.type_of(field) is not None:
         type = _spatial_type(field)
-        return T.StructField(
-            field.name, type, True, {} if isinstance(type, T.GeometryType | T.GeographyType) else _marks(field)
-        )
+        kept = _marks(field) if isinstance(type, T.BinaryType) else {}
+        return T.StructField(field.name, type, True, kept)
     return T.StructField(field.name, spark_type(field.type, path, marked=is_marked(field)), True)
 
 
@@ -104,10 +103,10 @@ def spark_type(type: pa.DataType, path: str = "$", marked: bool = False) -> T.Da
 
 
 def _spark_struct(type: pa.StructType, path: str, marked: bool) -> T.DataType:
-    if is_variant_type(type) and (marked or any(CHILD_MARK in (child.metadata or {}) for child in type)):
+    mark_inside = any(CHILD_MARK in (child.metadata or {}) for child in type)
+    if is_variant_type(type) and (marked or mark_inside):
         return T.VariantType()
-    is_shredded = any(CHILD_MARK in (child.metadata or {}) for child in type)
-    if is_shredded:
+    if mark_inside:
         check_leaves(type, path)
     fields = [_spark_field(field, f"{path}.{field.name}") for field in type]
     for spark_field, field in zip(fields, type, strict=True):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -20,7 +19,7 @@ from pyspark.sql import types as T
 
 from pqext.core.predicate import Operator
 from pqext.dataset.expressions import NEGATED
-from pqext.spark.guards import OPERATORS, leaf_guard, list_guard, plain_guard, with_residual
+from pqext.spark.guards import OPERATORS, leaf_guard, list_guard, plain_guard, spark_literal, with_residual
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,7 @@ class Value:
 
     def compare(self, op: Operator, other: Any) -> Condition:
         """``value op other``, where ``other`` is a literal or a column."""
-        other = _literal(other)
-        exact = OPERATORS[op](self.exact, other)
+        exact = OPERATORS[op](self.exact, spark_literal(other))
         if isinstance(other, Column) or self.leaf is None or self.leaf_type is None:
             return Condition(exact)
         guards = [leaf_guard(self.leaf, self.leaf_type, self.type, o, other) for o in (op, NEGATED[op])]
@@ -83,8 +81,8 @@ class Value:
 
     def is_in(self, values: Iterable[Any]) -> Condition:
         """Is the value one of ``values``?"""
-        values = [_literal(value) for value in values]
-        exact = self.exact.isin(values)
+        values = list(values)
+        exact = self.exact.isin([spark_literal(value) for value in values])
         if self.leaf is None or self.leaf_type is None or any(isinstance(value, Column) for value in values):
             return Condition(exact)
         guard = list_guard(self.leaf, self.leaf_type, self.type, values)
@@ -105,16 +103,9 @@ class Value:
         return _extend(self.exact, _ValueMixin, "_pqext_value", self)
 
 
-def _literal(value: Any) -> Any:
-    """``value`` as something that Spark takes for a literal: its integers have 64 bits."""
-    if isinstance(value, int) and not isinstance(value, bool) and not -(1 << 63) <= value < 1 << 63:
-        return Decimal(value)
-    return value
-
-
 def plain_comparison(column: Column, op: Operator, value: Any) -> Condition:
     """``column op value`` for a plain column, in a form that does not spoil the guards beside it."""
-    value = _literal(value)
+    value = spark_literal(value)
     guards = (plain_guard(column, o, value) for o in (op, NEGATED[op]))
     return Condition(OPERATORS[op](column, value), *guards)
 

@@ -166,6 +166,8 @@ def test_literals_of_every_kind_compare_with_plain_columns(spark: Any) -> None:
             assert where(df, truth).count() == 1, truth
             assert where(df, ~truth).count() == 0, truth
         assert where(df, None).count() == 1
+        nulls = spark.sql("SELECT CAST(NULL AS BIGINT) AS n")
+        assert where(nulls, (col("n") < 2**70) | (col("n") > 2**70)).count() == 0
         with pytest.raises(TypeError, match="no literal"):
             where(df, col("bytes") == uuid.UUID(int=1))
     finally:

@@ -332,6 +332,17 @@ def test_a_damaged_file_is_reported_with_its_name(spark: Any, quakes_file: Path,
         explain_read(str(cut))
 
 
+def test_a_box_needs_a_geometry_column_and_virtual_fields_a_name_of_their_own(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "plain.parquet")
+    pq.write_table(pa.table({"_pqext": [1]}), path)
+    with pytest.raises(Exception, match=r"bbox needs a geometry column and .*plain\.parquet has none"):
+        read(spark, path, bbox=FIJI).count()
+    with pytest.raises(Exception, match=r"virtual fields stand in column _pqext, which .*plain\.parquet has already"):
+        read(spark, path, virtual={"_pqext": {"$.a": "int"}}).count()
+    with pytest.raises(ValueError, match="no such type"):
+        read(spark, path, virtual={"_pqext": {"$.a": "no such type"}})
+
+
 def test_files_of_different_schemas_are_refused_by_name(spark: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "b.parquet")
