@@ -78,6 +78,13 @@ class ColumnReader:
             error.locate(column=self._shape.node.dotted, offset=self._offset)
             raise
 
+    def check_end(self) -> None:
+        """Raise ``CorruptFileError`` when the chunk holds more than the rows that were taken."""
+        if self._held is not None or self._entries_left:
+            raise CorruptFileError(
+                "a column chunk holds more rows than its row group", column=self._shape.node.dotted, offset=self._offset
+            )
+
     def _take(self, rows: int) -> LeafColumn:
         held = self._held if self._held is not None else self._decode([])
         # A row is known to be complete when the next one starts or the chunk ends.

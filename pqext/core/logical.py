@@ -264,7 +264,7 @@ def from_arrow(arrow: pa.DataType, metadata: dict[bytes, bytes] | None = None) -
         return LeafType(Type.BYTE_ARRAY, logical=LogicalType(STRING=StringType()))
     if types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow):
         return LeafType(Type.BYTE_ARRAY)
-    if types.is_fixed_size_binary(arrow):
+    if types.is_fixed_size_binary(arrow) and arrow.byte_width:  # the format has no length 0
         uuid = arrow.byte_width == 16 and (metadata or {}).get(b"ARROW:extension:name") == b"arrow.uuid"
         return LeafType(
             Type.FIXED_LEN_BYTE_ARRAY, arrow.byte_width, LogicalType(UUID=UUIDType()) if uuid else None

@@ -267,6 +267,8 @@ class ParquetFile:
                     arrays = list(workers.map(assemble, shapes, repeat(columns), repeat(self.options)))
                     yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema) if arrays else _empty(count)
                     rows -= count
+                for reader in readers.values():
+                    reader.check_end()
         except ParquetError as error:
             error.locate(row_group=group.index)
             raise

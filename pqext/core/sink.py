@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
-import tempfile
+import secrets
 from typing import IO, Any
 
 
@@ -22,8 +23,12 @@ class Sink:
         self._path = os.fspath(dest)
         folder, name = os.path.split(self._path)
         # Next to the destination, so that the rename is atomic; hidden, so that readers pass over it.
-        handle, self._temporary = tempfile.mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder or ".")
-        self._stream = os.fdopen(handle, "wb")
+        temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
+        try:
+            self._stream = io.BufferedWriter(io.FileIO(temporary, "x"))
+        except FileNotFoundError as error:
+            raise FileNotFoundError(error.errno, error.strerror, self._path) from None
+        self._temporary = temporary
 
     @property
     def path(self) -> str | None:
@@ -41,9 +46,6 @@ class Sink:
             self._stream.flush()
             return
         self._stream.close()
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(self._temporary, 0o666 & ~mask)
         os.replace(self._temporary, self._path)
 
     def abort(self) -> None:

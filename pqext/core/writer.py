@@ -66,14 +66,17 @@ class ParquetWriter:
             table = _conform(table, self.arrow_schema)
         if self._plan is None:
             self._prepare(table)
-        while len(table):
-            room = self._room(table)
-            self._pending.append(table.slice(0, room))
-            self._pending_rows += len(self._pending[-1])
-            self._pending_bytes += self._pending[-1].nbytes
-            if room <= len(table):
+        start, stop = 0, len(table)
+        while start < stop:
+            rest = table.slice(start, stop - start)  # without columns, rows are counted by this length alone
+            room = self._room(rest)
+            taken = rest.slice(0, min(room, len(rest)))
+            self._pending.append(taken)
+            self._pending_rows += len(taken)
+            self._pending_bytes += taken.nbytes
+            if room <= len(rest):
                 self._flush()
-            table = table.slice(room)
+            start += len(taken)
 
     def _room(self, table: pa.Table) -> int:
         """How many rows like those of ``table`` the row group still takes, one at least."""
@@ -145,7 +148,7 @@ class ParquetWriter:
             raise
 
     def _write_row_group(self) -> None:
-        table = pa.concat_tables(self._pending)
+        rows, table = self._pending_rows, pa.concat_tables(self._pending)
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
         self._start()
         chunks = self._encode(table)
@@ -160,7 +163,7 @@ class ParquetWriter:
             RowGroup(
                 columns=columns,
                 total_byte_size=sum(chunk.metadata.total_uncompressed_size for chunk in chunks),
-                num_rows=len(table),
+                num_rows=rows,
                 file_offset=start,
                 total_compressed_size=self._sink.offset - start,
                 ordinal=len(self._row_groups) if len(self._row_groups) < 1 << 15 else None,

@@ -153,3 +153,28 @@ def test_columns_of_one_file_are_read_by_many_threads_at_once(tmp_path: Path) ->
             thread.join()
     assert all(table.equals(TABLE.cast(table.schema)) for table in found)
     assert len(found) == 8
+
+
+def test_a_table_without_columns_keeps_its_number_of_rows() -> None:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"a": [1, 2, 3]}).select([]), out, row_group_rows=2)
+    with pqext.open(out.getvalue()) as file:
+        assert [group.num_rows for group in file.row_groups] == [2, 1]
+        assert file.read().num_rows == 3
+    assert pq.ParquetFile(io.BytesIO(out.getvalue())).metadata.num_rows == 3
+
+
+def test_a_fixed_binary_of_no_bytes_is_refused() -> None:
+    with pytest.raises(TypeError, match="'b' has type fixed_size_binary"):
+        pqext.write_table(pa.table({"b": pa.array([b""], pa.binary(0))}), io.BytesIO())
+
+
+def test_writing_never_touches_the_umask_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("other threads create files meanwhile"))
+    pqext.write_table(TABLE, tmp_path / "t.parquet")
+
+
+def test_a_folder_that_is_missing_is_named_by_the_path_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        pqext.write_table(TABLE, tmp_path / "no" / "t.parquet")
+    assert caught.value.filename == str(tmp_path / "no" / "t.parquet")

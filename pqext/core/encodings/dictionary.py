@@ -42,6 +42,8 @@ def _indices(page: Bytes, count: int, dictionary: Dictionary) -> NDArray[np.int3
     out = np.empty(count, np.int32)
     if count == 0:
         return out
+    if not dictionary.count:
+        raise CorruptFileError("a page refers to a dictionary that is empty")
     if not len(page):
         raise CorruptFileError("a dictionary-encoded page without a bit width")
     rle.decode_into(page[1:], page[0], dictionary.count, out)

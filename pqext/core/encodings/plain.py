@@ -50,7 +50,8 @@ def encode(values: pa.Array) -> Bytes:
     if pa.types.is_boolean(kind):
         if not count:
             return EMPTY
-        bits = np.unpackbits(view(buffers[1]), bitorder="little")[start : start + count]
+        held = view(buffers[1])[start // 8 : (start + count + 7) // 8]
+        bits = np.unpackbits(held, bitorder="little")[start % 8 : start % 8 + count]
         return np.packbits(bits, bitorder="little")
     if pa.types.is_binary(kind):
         offsets = np.frombuffer(buffers[1], np.int32)[start : start + count + 1] if count else np.zeros(1, np.int32)
