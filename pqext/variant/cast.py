@@ -231,20 +231,29 @@ def _from_bytes(
     bitmap = pa.py_buffer(validity) if nulls else None
     if is_variant:
         values = pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
-        names = plain_binary(metadata).cast(pa.binary())
-        return variant_array(names.fill_null(b"") if names.null_count else names, values, bitmap)
+        return variant_array(_names(metadata), values, bitmap)
     variable = pa.types.is_string(target) or pa.types.is_binary(target)
     buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)] if variable else [bitmap, pa.py_buffer(data)]
     result = pa.Array.from_buffers(target, rows, buffers, nulls)
-    return _with_json(result, metadata, *nested) if nested[3] else result
+    return _with_json(result, metadata, *nested, first_row) if nested is not None else result
 
 
-def _with_json(result: pa.Array, metadata: pa.Array, rows: Any, offsets: Any, data: Any, count: int) -> pa.Array:
+def _with_json(
+    result: pa.Array, metadata: pa.Array, validity: Any, offsets: Any, data: Any, first_row: int
+) -> pa.Array:
     """Put the JSON of objects and arrays into the rows where they stand."""
     from pqext.variant.json import to_json
 
-    places = pa.Array.from_buffers(pa.int64(), count, [None, pa.py_buffer(rows)])
-    values = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    texts = to_json(variant_array(metadata.take(places).cast(pa.binary()), values))
-    mask = pc.is_in(pa.array(range(len(result)), pa.int64()), places)
-    return pc.replace_with_mask(result, mask, texts.cast(result.type))
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    values = pa.Array.from_buffers(pa.binary(), len(result), buffers, 0)
+    nested = variant_array(_names(metadata), values, pa.py_buffer(validity))
+    try:
+        return pc.coalesce(result, to_json(nested).cast(result.type))
+    except VariantError as error:
+        raise shredding_faults.moved(error, first_row) from None
+
+
+def _names(metadata: pa.Array) -> pa.Array:
+    """The metadata as the child of a variant array."""
+    names = plain_binary(metadata).cast(pa.binary())
+    return names.fill_null(b"") if names.null_count else names

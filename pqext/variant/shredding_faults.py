@@ -34,3 +34,11 @@ def error(status: int, *, row: int | None = None, offset: int | None = None) -> 
         return faults.error(status, row=row, offset=offset)
     meaning = MEANINGS[status]
     return VariantError(meaning.message, rule=meaning.rule, row=row, offset=offset)
+
+
+def moved(error: VariantError, rows: int) -> VariantError:
+    """``error``, whose row counts from a slice, as of the whole array, ``rows`` further on."""
+    if error.row is None or not rows:
+        return error
+    reason = error.message.removeprefix(f"row {error.row}: ").removesuffix(f" ({error.rule})")
+    return VariantError(reason, rule=error.rule, row=error.row + rows, offset=error.offset)

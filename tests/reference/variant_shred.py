@@ -216,8 +216,6 @@ def fit(value: Value, leaf: pa.DataType, *, same: bool = False) -> Any:
         if leaf.unit == "ns":
             return nanos if -(2**63) <= nanos < 2**63 else None
         return nanos // 1000 if nanos % 1000 == 0 else None
-    if value.type == "time" and not 0 <= value.data < 86_400_000_000:
-        return None
     return value.data if _SAME.get(value.type) == leaf else None
 
 

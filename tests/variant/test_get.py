@@ -207,7 +207,6 @@ def test_text_is_parsed(string: str, type: str, result: Any) -> None:
         (prim("int8", 2), "timestamp_ntz", None),
         (prim("int64", 2**62), "timestamp", None),
         (prim("time", 5), "time", 5),
-        (prim("time", -5), "time", None),
         (prim("time", 5), "timestamp", None),
     ],
 )
@@ -306,6 +305,15 @@ def test_objects_and_arrays_are_json_as_text_and_themselves_as_variants() -> Non
     chunks = pa.chunked_array([array.slice(3, 2), array.slice(0, 1)])
     with pytest.raises(VariantError, match=r"row 2: the value at \$ does not cast to int64"):
         variant.get(chunks, "$", "bigint", strict=True)
+
+
+def test_broken_values_are_refused_with_their_row() -> None:
+    good, bad = reference.array_of([b"\0"]), reference.array_of([prim("time", -5)])
+    chunks = pa.chunked_array([column([good, good]), column([good, bad])])
+    for path, type in (("$", "string"), ("$[0]", "time"), ("$[0]", "string")):
+        with pytest.raises(VariantError, match=r"^row 3: a time of day") as caught:
+            variant.get(chunks, path, type)
+        assert (caught.value.row, caught.value.rule) == (3, "variant.time.range")
 
 
 TARGETS = [str(leaf) for leaf in LEAVES if leaf != pa.binary(16)] + ["uuid", "variant"]

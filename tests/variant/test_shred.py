@@ -217,7 +217,7 @@ def test_objects_are_stored_as_the_table_of_the_specification_shows() -> None:
         ("TIMESTAMP_NS", reference.primitive("timestamp", 2**62), False),
         ("BINARY", text("a"), False),
         ("STRING", reference.primitive("binary", b"a"), False),
-        ("TIME", reference.primitive("time", -1), False),
+        ("TIME", reference.primitive("time", 1), True),
     ],
 )
 def test_a_leaf_takes_what_fits_exactly_within_its_equivalence_class(schema: str, value: bytes, typed: bool) -> None:
@@ -271,12 +271,14 @@ def test_large_and_view_binaries_are_taken() -> None:
         (b"\x02\x02\x00\x00\x00\x01\x02\x00\x00", "variant.object.unique"),
         (b"\x02\x02\x00\x01\x00\x00\x05\x18\0\0\0\0", "variant.value.layout"),
         (reference.object_of([(0, b"\x05\xff")]), "variant.utf8"),
+        (reference.object_of([(1, reference.primitive("time", -1))]), "variant.time.range"),
+        (reference.object_of([(1, reference.primitive("time", 86_400_000_000))]), "variant.time.range"),
     ],
 )
 def test_broken_values_are_refused_with_their_row(value: bytes, rule: str) -> None:
     metadata = reference.encode_metadata(["a", "b"])
     with pytest.raises(VariantError) as caught:
-        variant.shred(column([(metadata, b"\0"), (metadata, value)]), "a STRING")
+        variant.shred(column([(metadata, b"\0"), (metadata, value)]), "a STRING, b TIME")
     assert caught.value.rule == rule
     assert caught.value.row == 1
 

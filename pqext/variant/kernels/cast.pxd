@@ -336,7 +336,7 @@ cdef inline int cast_value(const Wanted *w, Column *c, int64_t row, const uint8_
     if type_id == TYPE_TIME_NTZ:
         v = <int64_t> read_uint64(p + 1)
         if not 0 <= v < DAY_NANOS // 1000:
-            return CAST_FAILED
+            return FAULT_TIME
         if w.leaf == LEAF_TIME:
             return _done(column_fixed(c, row, &v, 8))
         if w.leaf == LEAF_STRING:

@@ -142,19 +142,18 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
 
     `groups`: (bitmap buffer, offset) of the struct's validity, or None. Null rows and rows whose value is
     null are null. Returns (status, row, validity, nulls, offsets, data, failures, json): `failures` is
-    (how many values did not cast, the first one's row, its header byte); `json` is (rows, offsets, data) of
-    the objects and arrays asked as text, null so far, as buffers of 64-bit row numbers and of a binary array.
+    (how many values did not cast, the first one's row, its header byte); `json` is (validity, offsets, data) of
+    a binary column of the objects and arrays asked as text, which are null so far; None when there are none.
     """
     cdef Wanted wanted
     cdef Column out, nested
-    cdef Bytes nested_rows
     cdef Metadata m
     cdef bint known = False
     cdef Step *steps = <Step *> path.step_bytes.data
     cdef const uint8_t *p = NULL
     cdef const uint8_t *validity = NULL
     cdef int64_t validity_offset = 0, row = 0, rows = value.column.length
-    cdef int64_t failures = 0, first_failure = -1, nested_count = 0
+    cdef int64_t failures = 0, first_failure = -1
     cdef int first_header = 0
     cdef size_t n = 0, width
     cdef int status = 0
@@ -170,7 +169,6 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
     wanted.scale = scale
     memset(&out, 0, sizeof(Column))
     memset(&nested, 0, sizeof(Column))
-    memset(&nested_rows, 0, sizeof(Bytes))
     memset(&m, 0, sizeof(Metadata))
     try:
         with nogil:
@@ -198,20 +196,18 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
                                 first_failure = row
                                 first_header = p[0]
                         elif status == CAST_JSON:
-                            if (
-                                bytes_append(&nested_rows, &row, 8) != 0
-                                or column_bytes(&nested, nested_count, p, n) != 0
-                            ):
-                                status = FAULT_MEMORY
+                            status = column_bytes(&nested, row, p, n)
+                            if status != 0:
                                 break
-                            nested_count += 1
                 row += 1
             if status > 0:
                 status = 0
             if status == 0:
                 status = bytes_zero_to(&out.validity, <size_t> ((rows + 7) // 8))
-            if status == 0:
-                status = column_pad(&nested, nested_count)
+            if status == 0 and nested.count:
+                status = column_pad(&nested, rows)
+                if status == 0:
+                    status = bytes_zero_to(&nested.validity, <size_t> ((rows + 7) // 8))
             if status == 0:
                 if leaf == LEAF_STRING or leaf == LEAF_BINARY or leaf == TARGET_VARIANT:
                     status = column_pad(&out, rows)
@@ -223,7 +219,7 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
         return (
             0, -1, take(&out.validity), rows - out.count, take(&out.offsets), take(&out.data),
             (failures, first_failure, first_header),
-            (take(&nested_rows), take(&nested.offsets), take(&nested.data), nested_count),
+            (take(&nested.validity), take(&nested.offsets), take(&nested.data)) if nested.count else None,
         )
     finally:
         bytes_free(&out.validity)
@@ -232,4 +228,3 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
         bytes_free(&nested.validity)
         bytes_free(&nested.offsets)
         bytes_free(&nested.data)
-        bytes_free(&nested_rows)

@@ -144,7 +144,7 @@ cdef inline int put_leaf(
     elif type_id == TYPE_TIME_NTZ and leaf == LEAF_TIME:
         v = <int64_t> read_uint64(p + 1)
         if not 0 <= v < DAY_MICROS:
-            return NOT_STORED
+            return FAULT_TIME
         status = column_fixed(c, row, p + 1, 8)
     elif (
         (type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NTZ or type_id == TYPE_TIMESTAMP_NANOS
