@@ -20,7 +20,7 @@ from pqext.core import metadata as structures
 from pqext.core import schema, shape, statistics
 from pqext.core.assemble import assemble
 from pqext.core.column import ColumnReader
-from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.footer import Footer, read_footer
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
@@ -155,8 +155,9 @@ class ParquetFile:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the file: the sum of its row groups'."""
-        return sum(group.num_rows for group in self.row_groups)
+        """Rows of the file: the sum of its row groups'. Raises ``CorruptFileError`` for one of negative size."""
+        with self._located():
+            return sum(_rows(group) for group in self.row_groups)
 
     @cached_property
     def row_groups(self) -> list[RowGroup]:
@@ -168,7 +169,8 @@ class ParquetFile:
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
         """The top-level fields as Arrow sees them."""
-        return tuple(shape.of(node) for node in self.schema.root.children)
+        with self._located():
+            return tuple(shape.of(node) for node in self.schema.root.children)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
@@ -234,7 +236,10 @@ class ParquetFile:
         return _Located(self.path)
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
-        return pa.schema([top.field(self.options) for top in shapes])
+        pairs = self.metadata.key_value_metadata or []
+        # What pyarrow notes of its own types would be wrong beside the types shown here.
+        kept = {pair.key: pair.value or "" for pair in pairs if pair.key != "ARROW:schema"}
+        return pa.schema([top.field(self.options) for top in shapes], kept or None)
 
     def _indices(self, row_groups: Iterable[int] | None) -> Iterable[int]:
         if row_groups is None:
@@ -248,9 +253,7 @@ class ParquetFile:
     def _batches(
         self, group: RowGroup, shapes: Sequence[Shape], batch_rows: int | None, arrow_schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        rows = group.num_rows
-        if rows < 0:
-            raise CorruptFileError(f"a row group of {rows} rows", row_group=group.index)
+        rows = _rows(group)
         try:
             readers = self._column_readers(group, [leaf for top in shapes for leaf in top.leaves()])
             with _Workers(self.options.threads, len(readers)) as workers:
@@ -284,13 +287,19 @@ class ParquetFile:
         }
 
 
+def _rows(group: RowGroup) -> int:
+    if group.num_rows < 0:
+        raise CorruptFileError(f"a row group of {group.num_rows} rows", row_group=group.index)
+    return group.num_rows
+
+
 def _empty(rows: int) -> pa.RecordBatch:
     """A batch of rows without columns."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
 
 
 class _Located:
-    """Adds the file's path to errors that pass through."""
+    """Adds the file's path to errors that pass through, and types that of a schema too deep for Python's stack."""
 
     def __init__(self, path: str | None) -> None:
         self._path = path
@@ -303,6 +312,9 @@ class _Located:
     ) -> None:
         if isinstance(error, ParquetError):
             error.locate(path=self._path)
+        elif isinstance(error, RecursionError):
+            message = "the schema nests deeper than Python's stack lets it be followed"
+            raise LimitError(message, path=self._path) from None
 
 
 class _Workers:

@@ -5,6 +5,7 @@ Implements nested encoding (maximum levels from the schema) and the nested types
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,9 +60,21 @@ class SchemaNode:
             raise TypeError(f"{self.dotted!r} is a group, not a leaf")
         return LeafType(self.physical_type, self.type_length, self.logical_type)
 
+    @cached_property
+    def _by_name(self) -> dict[str, SchemaNode]:
+        return {child.name: child for child in reversed(self.children)}
+
     def child(self, name: str) -> SchemaNode | None:
-        """The child called ``name``, if there is one."""
-        return next((child for child in self.children if child.name == name), None)
+        """The child called ``name``, if there is one; the first of several."""
+        return self._by_name.get(name)
+
+    @cached_property
+    def _repeated_names(self) -> frozenset[str]:
+        return frozenset(name for name, count in Counter(child.name for child in self.children).items() if count > 1)
+
+    def is_unique(self, name: str) -> bool:
+        """Does no more than one child have this name? Files may repeat names; a path then means the first."""
+        return name not in self._repeated_names
 
     def leaves(self) -> Iterator[SchemaNode]:
         """The leaves at or below the node, in column order."""
@@ -141,10 +154,9 @@ class _Builder:
         element = self.elements[self.at]
         self.at += 1
         path = () if is_root else (*parent, element.name)
-        place = ".".join(path) or "the root"
         if not element.name.isascii() and any("\ud800" <= character <= "\udfff" for character in element.name):
             raise CorruptFileError(f"the name of field {element.name!r} is not UTF-8")
-        kind = FieldRepetitionType.REQUIRED if is_root else _repetition(element, place)
+        kind = FieldRepetitionType.REQUIRED if is_root else _repetition(element, path)
         definition += kind != FieldRepetitionType.REQUIRED
         repetition += kind == FieldRepetitionType.REPEATED
         start = self.leaf
@@ -152,9 +164,10 @@ class _Builder:
         count = element.num_children or 0
         physical: Type | None = None
         if element.type is not None and not count and not is_root:
-            physical = _physical(element, place)
+            physical = _physical(element, path)
             self.leaf += 1
         elif count < 0 or (not count and not is_root):
+            place = _place(path)
             raise CorruptFileError(f"{place} has neither a type nor children", column=place)
         else:
             children = tuple(self.node(depth + 1, path, definition, repetition) for _ in range(count))
@@ -174,21 +187,29 @@ class _Builder:
         )
 
 
-def _repetition(element: SchemaElement, place: str) -> FieldRepetitionType:
+def _place(path: tuple[str, ...]) -> str:
+    # Joined for errors only: long names nested deeply make paths many times the size of the footer.
+    return ".".join(path) or "the root"
+
+
+def _repetition(element: SchemaElement, path: tuple[str, ...]) -> FieldRepetitionType:
     try:
         return FieldRepetitionType(-1 if element.repetition_type is None else element.repetition_type)
     except ValueError:
+        place = _place(path)
         raise CorruptFileError(f"{place} has no valid repetition type", column=place) from None
 
 
-def _physical(element: SchemaElement, place: str) -> Type:
+def _physical(element: SchemaElement, path: tuple[str, ...]) -> Type:
     try:
         physical = Type(-1 if element.type is None else element.type)
     except ValueError:
+        place = _place(path)
         raise UnsupportedError(
             f"{place} has physical type {element.type}, which is not known", feature="physical type", column=place
         ) from None
     if physical == Type.FIXED_LEN_BYTE_ARRAY and not 0 < (element.type_length or 0) <= 1 << 24:
+        place = _place(path)
         raise CorruptFileError(f"{place} is FIXED_LEN_BYTE_ARRAY of length {element.type_length}", column=place)
     return physical
 

@@ -175,6 +175,12 @@ def test_rows_that_a_row_group_does_not_count_are_not_dropped_in_silence(column:
     assert str(caught.value.column).startswith(column)
 
 
+def test_a_row_group_of_negative_size_is_not_counted() -> None:
+    data = edited(lambda metadata: setattr(metadata.row_groups[0], "num_rows", -3))
+    with pqext.open(data) as file, pytest.raises(CorruptFileError, match="a row group of -3 rows"):
+        _ = file.num_rows
+
+
 def test_an_index_into_an_empty_dictionary_is_refused() -> None:
     empty = Dictionary(0, EMPTY)
     packed = np.array([0, 3], np.uint8)  # width 0, one bit-packed group

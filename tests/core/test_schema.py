@@ -12,10 +12,12 @@ from core import tables
 import pqext
 from pqext.core import logical, schema, shape
 from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
+from pqext.core.footer import serialise_footer
 from pqext.core.limits import Limits
 from pqext.core.metadata import (
     ConvertedType,
     FieldRepetitionType,
+    FileMetaData,
     ListType,
     LogicalType,
     SchemaElement,
@@ -214,3 +216,20 @@ def test_field_ids_are_kept() -> None:
     kind = pa.field("a", pa.int32(), metadata={"PARQUET:field_id": "17"})
     (node,) = to_schema(plan(pa.schema([kind]), WriteOptions())).root.children
     assert node.field_id == 17
+
+
+def test_a_schema_deeper_than_the_stack_lets_arrow_see_it_is_refused() -> None:
+    elements = [SchemaElement(name="schema", num_children=1)]
+    elements += [group("g", FieldRepetitionType.REPEATED, 1) for _ in range(250)] + [leaf("x", REQUIRED)]
+    data = b"PAR1" + serialise_footer(FileMetaData(version=2, schema=elements, num_rows=0, row_groups=[]))
+    with pqext.open(data) as file:
+        for ask in (lambda: file.arrow_schema, file.read, lambda: next(file.iter_batches(), None)):
+            with pytest.raises(LimitError, match="nests deeper"):
+                ask()
+
+
+def test_a_name_that_two_fields_have_finds_the_first_and_is_not_unique() -> None:
+    root = tree(leaf("a", REQUIRED), leaf("b", REQUIRED), leaf("a", OPTIONAL), roots=3).root
+    found = root.child("a")
+    assert found is root.children[0]
+    assert (root.is_unique("a"), root.is_unique("b")) == (False, True)
