@@ -155,6 +155,7 @@ def find(schema: Schema, column: Column) -> SchemaNode:
         child = node.child(name)
         if child is None:
             raise ValueError(_missing(str(column), node, name))
+        _check_unique(node, child)
         node = child
     return node
 
@@ -164,7 +165,18 @@ def lookup(schema: Schema, column: str) -> SchemaNode:
     node = schema.find(column)
     if node is None:
         raise ValueError(_missing(visible(column), schema.root, column.split(".")[0]))
+    parent = schema.root
+    for name in node.path:
+        child = parent.child(name)
+        if child is not None:
+            _check_unique(parent, child)
+            parent = child
     return node
+
+
+def _check_unique(parent: SchemaNode, child: SchemaNode) -> None:
+    if not parent.is_unique(child.name):
+        raise ValueError(f"column {visible(child.dotted)} is ambiguous: the file has several of this name")
 
 
 def _missing(column: str, node: SchemaNode, name: str) -> str:

@@ -217,7 +217,7 @@ class Scan:
     ) -> Iterator[pa.RecordBatch]:
         needed = self._needed(file, columns)
         task = self._task(source, file, needed)
-        names = [_name(file, node) for node in needed]
+        names = None if columns is None else [_name(file, node) for node in needed]
         for batch in file.iter_batches(batch_rows, names, task.kept):
             matching = batch if self.filter is None else batch.filter(evaluate(self.filter, batch))
             if matching.num_rows:
@@ -254,6 +254,8 @@ def read_table(source: Any, columns: Sequence[str] | None = None, filter: Any = 
 
 def check_agreement(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str) -> None:
     """Raise ``ValueError`` unless both files give columns of the same names, types and marks."""
+    if len(set(first.names)) < len(first.names):
+        raise ValueError(f"schemas cannot be matched by name: {first_path} has several columns of one name")
     missing, extra = set(first.names) - set(other.names), set(other.names) - set(first.names)
     if missing or extra:
         lacks = [f"lacks {', '.join(sorted(missing))}"] if missing else []
