@@ -49,6 +49,8 @@ def _box(geometry: Any) -> Box:
             geometry = tuple(map(float, geometry))
         except (TypeError, ValueError):
             geometry = ()
+        except OverflowError:
+            raise ValueError("a box needs finite bounds") from None
         if len(geometry) != 4:
             raise TypeError("expected a box (xmin, ymin, xmax, ymax), WKB or a shapely geometry")
     box = as_box(geometry)

@@ -54,7 +54,9 @@ def normalize(crs: Any) -> str | None:
 
 
 def stored(crs: str | None) -> str | None:
-    """The string of a file as it stands, or None where it names the default."""
+    """The string of a file as it stands, or None where it names the default. GeometryError unless it is UTF-8."""
+    if crs is not None and not crs.isascii() and any("\ud800" <= character <= "\udfff" for character in crs):
+        raise GeometryError("the CRS is not UTF-8", rule="geo.crs.custom")
     return None if crs is None or crs.strip().upper() in ("", DEFAULT) else crs
 
 

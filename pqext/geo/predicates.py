@@ -36,7 +36,10 @@ def as_box(box: Query) -> BoundingBox:
     if isinstance(box, BoundingBox):
         found = box
     else:
-        xmin, ymin, xmax, ymax = (float(value) for value in box)
+        try:
+            xmin, ymin, xmax, ymax = (float(value) for value in box)
+        except OverflowError:
+            raise ValueError(f"a query box needs finite bounds, not {box}") from None
         found = BoundingBox(xmin, xmax, ymin, ymax)
     if not found.usable:
         raise ValueError(

@@ -10,7 +10,10 @@ from typing import Any
 import pyproj
 import pytest
 
+import pqext
 from pqext.core.errors import GeometryError
+from pqext.core.footer import serialise_footer
+from pqext.core.metadata import FileMetaData, GeometryType, LogicalType, SchemaElement, Type
 from pqext.geo import crs
 
 ALBERS = pyproj.CRS("EPSG:5070").to_json_dict()
@@ -147,3 +150,15 @@ def test_common_systems_are_known_without_loading_pyproj() -> None:
         "assert 'pyproj' not in sys.modules and 'shapely' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_crs_that_is_not_utf8_is_refused_and_leaves_a_files_column_unmarked() -> None:
+    with pytest.raises(GeometryError, match="not UTF-8"):
+        crs.normalize("\udcff")
+    element = SchemaElement(
+        name="g", type=Type.BYTE_ARRAY, repetition_type=1, logicalType=LogicalType(GEOMETRY=GeometryType(crs="\udcff"))
+    )
+    elements = [SchemaElement(name="schema", num_children=1), element]
+    data = b"PAR1" + serialise_footer(FileMetaData(version=2, schema=elements, num_rows=0, row_groups=[]))
+    with pqext.open(data) as file:
+        assert file.arrow_schema.field("g").metadata is None

@@ -13,6 +13,7 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pqext
 from pqext import geo
 from pqext.core.errors import GeometryError, UnsupportedError
 from pqext.geo import BoundingBox, SpatialPredicate
@@ -202,3 +203,11 @@ def test_edges_on_the_globe_are_not_decided_by_planar_geometry() -> None:
         geo.intersects_box(line, (40, 65, 50, 70), "spherical")
     with pytest.raises(UnsupportedError, match="not planar"):
         geo.intersects(points, shapely.box(0, 0, 2, 2), "spherical")
+
+
+def test_bounds_beyond_a_double_are_no_box() -> None:
+    points = geo.from_points([1.0], [2.0])
+    with pytest.raises(ValueError, match="finite bounds"):
+        geo.intersects(points, (10**400, 0, 1, 1))
+    with pytest.raises(ValueError, match="finite bounds"):
+        pqext.col("g").intersects((10**400, 0, 1, 1))
