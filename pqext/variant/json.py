@@ -84,6 +84,8 @@ def parse_json(
     """
     duplicates = _duplicates(duplicate_keys)
     _check(on_error, max_depth)
+    if not isinstance(array, pa.Array | pa.ChunkedArray):
+        raise TypeError(f"expected an array of JSON texts, not {type(array).__name__}")
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     parsed: list[pa.StructArray] = []
     row = 0

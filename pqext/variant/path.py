@@ -44,6 +44,8 @@ def as_path(path: str | Sequence[str | int]) -> Path:
     """Take a path as text or as its steps; raises ``ValueError`` or ``TypeError`` when it is neither."""
     if isinstance(path, str):
         return parse(path)
+    if not isinstance(path, Sequence):
+        raise TypeError(f"a path is text or a sequence of steps, not {type(path).__name__}")
     steps = tuple(path)
     for step in steps:
         if isinstance(step, bool) or not isinstance(step, str | int):

@@ -98,8 +98,8 @@ def _encode_decimal(number: Decimal) -> bytes:
 
 def _encode_datetime(moment: datetime) -> bytes:
     aware = moment.utcoffset() is not None
-    naive = moment.astimezone(UTC).replace(tzinfo=None) if aware else moment.replace(tzinfo=None)
-    micros = (naive - _EPOCH) // _MICROSECOND
+    # Not astimezone(): in UTC the first and the last day may lie outside of what datetime holds.
+    micros = (moment.replace(tzinfo=None) - _EPOCH - (moment.utcoffset() or timedelta())) // _MICROSECOND
     nanos = getattr(moment, "nanosecond", 0)  # of pandas
     if nanos:
         return encoding.encode_primitive(_T.TIMESTAMP_NANOS if aware else _T.TIMESTAMP_NTZ_NANOS, micros * 1000 + nanos)

@@ -34,9 +34,10 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
     """
     if coerce not in ("equivalent", "same"):
         raise ValueError(f"coerce is 'equivalent' or 'same', not {coerce!r}")
+    chunks = struct_chunks(array)
     if is_shredded_type(array.type):
         array = unshred(array)
-    chunks = struct_chunks(array)
+        chunks = struct_chunks(array)
     if isinstance(schema, str) and schema == "infer":
         from pqext.variant.infer import infer_schema
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from pqext.variant import faults
 from pqext.variant.kernels.binary import Fault, VariantInput
 from pqext.variant.kernels.validate import first_fault
@@ -42,6 +44,8 @@ def validate(
 
     Raises ``TypeError`` when the array is not an unshredded variant.
     """
+    if not isinstance(array, pa.Array | pa.ChunkedArray):
+        raise TypeError(f"expected a variant array, not {type(array).__name__}")
     if not is_variant_type(array.type):
         raise TypeError(f"expected struct<metadata: binary, value: binary>, not {storage_type(array.type)}")
     first = 0

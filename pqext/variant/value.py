@@ -115,10 +115,10 @@ class Variant:
 
     def get(self, path: str) -> Variant | None:
         """The value at ``path`` (``"$.a.b[0]"``), None where there is none."""
-        from pqext.variant.path import parse
+        from pqext.variant.path import as_path
 
         found: Variant | None = self
-        for step in parse(path):
+        for step in as_path(path):
             found = found._child(step) if found is not None else None
         return found
 

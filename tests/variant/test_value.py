@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pqext import variant
 from pqext.core.errors import VariantError
 from pqext.variant import Variant
 from pqext.variant.encoding import PrimitiveType, Scaled, encode_array, encode_primitive
@@ -223,3 +224,21 @@ def test_python_trees_come_back_as_they_went_in(obj: Any) -> None:
     assert v.to_python() == obj
     assert Variant.from_python(v.to_python()) == v
     reference.decode(v.metadata, v.value)
+
+
+@pytest.mark.parametrize("hours", [12, -12])
+def test_the_first_and_the_last_day_keep_their_moment_in_any_zone(hours: int) -> None:
+    zone = timezone(timedelta(hours=hours))
+    for moment in (datetime.max.replace(tzinfo=zone), datetime.min.replace(tzinfo=zone)):
+        micros = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+        assert Variant.from_python(moment).value[1:] == micros.to_bytes(8, "little", signed=True)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "text", ["list"]])
+def test_what_is_no_array_or_path_is_a_type_error(wrong: Any) -> None:
+    for ask in (variant.parse_json, variant.validate, variant.to_json, lambda array: variant.shred(array, "INT")):
+        with pytest.raises(TypeError, match="expected"):
+            ask(wrong)
+    if not isinstance(wrong, str | list):
+        with pytest.raises(TypeError, match="a path is"):
+            Variant.from_json("1").get(wrong)
