@@ -161,14 +161,15 @@ class _Page:
 
 def _cut(column: DenseColumn, rows: int, physical: pa.Array, options: WriteOptions) -> Iterator[_Page]:
     """Cut the chunk into pages at row boundaries, by rows and by the average size of a row."""
-    page_rows = options.page_rows
-    if rows and physical.nbytes:
-        page_rows = max(1, min(page_rows, int(options.page_bytes * rows / physical.nbytes)))
+    node = column.shape.node
+    # Levels count for a byte an entry: many short or empty lists make many entries of few values.
+    size = physical.nbytes + column.entries * (bool(node.max_definition_level) + bool(node.max_repetition_level))
+    page_rows = max(1, min(options.page_rows, int(options.page_bytes * rows / max(size, 1))))
     if isinstance(column.repetition, int):
         starts: NDArray[np.int64] | None = None
     else:
         starts = np.append(np.flatnonzero(column.repetition == 0), column.entries)
-    highest = column.shape.node.max_definition_level
+    highest = node.max_definition_level
     value = 0
     for row in range(0, rows, page_rows):
         last = min(row + page_rows, rows)

@@ -52,7 +52,12 @@ def _decimals(leaf: LeafType, slots: int, values: NDArray[np.uint8]) -> NDArray[
         return out.reshape(-1).view(np.uint8)
     assert leaf.length is not None
     wide = np.empty(slots * 16, np.uint8)
-    widen_decimals(values, np.arange(slots + 1, dtype=np.int32) * np.int32(leaf.length), wide)
+    step = 1 << 24  # the kernel's offsets have 32 bits
+    offsets = np.arange(min(slots, step) + 1, dtype=np.int32) * np.int32(leaf.length)
+    for start in range(0, slots, step):
+        stop = min(start + step, slots)
+        part = values[start * leaf.length : stop * leaf.length]
+        widen_decimals(part, offsets[: stop - start + 1], wide[start * 16 : stop * 16])
     return wide
 
 

@@ -297,7 +297,7 @@ def _decimal_leaf(arrow: pa.DataType, wanted: bytes | None) -> LeafType | None:
     if wanted is None:
         physical = Type.INT32 if precision <= 9 else Type.INT64 if precision <= 18 else Type.FIXED_LEN_BYTE_ARRAY
     else:
-        physical = Type[wanted.decode()]
+        physical = Type.__members__.get(wanted.decode("utf-8", "replace"), Type.BOOLEAN)
     if physical == Type.BYTE_ARRAY:
         return LeafType(physical, logical=logical)
     if physical == Type.FIXED_LEN_BYTE_ARRAY:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import secrets
+import weakref
 from typing import IO, Any
 
 
@@ -19,6 +20,8 @@ class Sink:
         self._stream: IO[bytes]
         if hasattr(dest, "write"):
             self._stream = dest
+            if hasattr(dest, "seekable") and dest.seekable() and dest.tell():
+                raise ValueError("the file object is not at its start: a Parquet file cannot be appended to another")
             return
         self._path = os.fspath(dest)
         folder, name = os.path.split(self._path)
@@ -29,6 +32,7 @@ class Sink:
         except FileNotFoundError as error:
             raise FileNotFoundError(error.errno, error.strerror, self._path) from None
         self._temporary = temporary
+        self._leftover = weakref.finalize(self, _remove, self._stream, temporary)
 
     @property
     def path(self) -> str | None:
@@ -47,10 +51,16 @@ class Sink:
             return
         self._stream.close()
         os.replace(self._temporary, self._path)
+        self._leftover.detach()
 
     def abort(self) -> None:
         """Give up: a path keeps whatever it had before."""
         if self._temporary is not None:
-            self._stream.close()
-            if os.path.exists(self._temporary):
-                os.unlink(self._temporary)
+            self._leftover()
+
+
+def _remove(stream: IO[bytes], temporary: str) -> None:
+    """Leave nothing of a file that was not finished, whether it was given up or forgotten."""
+    stream.close()
+    if os.path.exists(temporary):
+        os.unlink(temporary)

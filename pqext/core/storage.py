@@ -187,7 +187,10 @@ def _node(
     repetition = FieldRepetitionType.OPTIONAL if field.plain.nullable else FieldRepetitionType.REQUIRED
     definition += field.plain.nullable
     raw_id = (field.field.metadata or {}).get(FIELD_ID)
-    field_id = int(raw_id) if raw_id is not None else None
+    try:
+        field_id = int(raw_id) if raw_id is not None else None
+    except ValueError:
+        raise ValueError(f"column {'.'.join(path)!r} has field id {raw_id!r}, which is no number") from None
     if field.leaf is not None:
         leaf = field.leaf
         return SchemaNode(

@@ -38,7 +38,9 @@ class ParquetWriter:
     """Writes tables of one Arrow schema to ``dest``, a path or a binary file object.
 
     ``options`` are the fields of :class:`pqext.core.options.WriteOptions`. A path appears only on :meth:`close`;
-    leaving the context by an exception aborts. Memory is bounded by one row group.
+    leaving the context by an exception aborts. Memory is bounded by one row group. Timestamps with a time zone
+    are stored as instants: the zone itself is not, and they come back as UTC. Metadata of the Arrow schema is
+    stored beside ``key_value_metadata``, which goes first.
     """
 
     def __init__(self, dest: Any, schema: pa.Schema, **options: Any) -> None:
@@ -186,7 +188,11 @@ class ParquetWriter:
 
     def _footer(self) -> FileMetaData:
         assert self._schema is not None
-        pairs = [KeyValue(key=key, value=value) for key, value in self.options.key_value_metadata.items()]
+        carried = {
+            key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+            for key, value in (self.arrow_schema.metadata or {}).items()
+        }
+        pairs = [KeyValue(key=k, value=v) for k, v in {**carried, **self.options.key_value_metadata}.items()]
         return FileMetaData(
             version=2,
             schema=to_elements(self._schema.root),
@@ -210,7 +216,11 @@ def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table
 
 
-def write_table(table: pa.Table, dest: Any, **options: Any) -> None:
+def write_table(table: pa.Table | pa.RecordBatch, dest: Any, **options: Any) -> None:
     """Write ``table`` to ``dest``; options as for :class:`ParquetWriter`."""
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not isinstance(table, pa.Table):
+        raise TypeError(f"write_table takes a pyarrow Table or RecordBatch, not {type(table).__name__}")
     with ParquetWriter(dest, table.schema, **options) as writer:
         writer.write_table(table)

@@ -141,6 +141,56 @@ def test_key_value_metadata_is_written() -> None:
     assert pq.ParquetFile(io.BytesIO(out.getvalue())).metadata.metadata == {b"who": "mé".encode(), b"empty": b""}
 
 
+def test_metadata_of_the_arrow_schema_is_kept() -> None:
+    out = io.BytesIO()
+    table = TABLE.replace_schema_metadata({"pandas": "{}", "who": "schema"})
+    pqext.write_table(table, out, key_value_metadata={"who": "option"})
+    assert pq.ParquetFile(io.BytesIO(out.getvalue())).metadata.metadata == {b"pandas": b"{}", b"who": b"option"}
+    with pqext.open(out.getvalue()) as file:
+        assert file.read().schema.metadata == {b"pandas": b"{}", b"who": b"option"}
+
+
+def test_a_file_object_that_holds_something_already_is_refused() -> None:
+    out = io.BytesIO(b"before")
+    out.seek(0, io.SEEK_END)
+    with pytest.raises(ValueError, match="not at its start"):
+        pqext.write_table(TABLE, out)
+
+
+def test_a_writer_that_is_forgotten_leaves_no_temporary_file(tmp_path: Path) -> None:
+    writer = pqext.ParquetWriter(tmp_path / "t.parquet", TABLE.schema)
+    writer.write_table(TABLE)
+    del writer
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_batch_is_written_as_a_table_and_anything_else_refused() -> None:
+    out = io.BytesIO()
+    pqext.write_table(TABLE.to_batches()[0], out)
+    assert pq.read_table(io.BytesIO(out.getvalue())).num_rows == 100
+    with pytest.raises(TypeError, match="not list"):
+        pqext.write_table([1], io.BytesIO())  # type: ignore[arg-type]
+
+
+def test_pages_of_many_entries_and_few_values_are_cut_too() -> None:
+    out = io.BytesIO()
+    lists = pa.array([[None] * 1000] * 500, pa.list_(pa.int32()))
+    pqext.write_table(pa.table({"l": lists}), out, page_bytes=64 << 10, page_rows=10**6)
+    with pqext.open(out.getvalue()) as file:
+        stats = file.row_groups[0].chunk(0).metadata.encoding_stats
+        assert stats is not None
+        assert stats[-1].count > 10
+
+
+@pytest.mark.parametrize(
+    ("metadata", "error"), [({"PARQUET:physical_type": "INT33"}, TypeError), ({"PARQUET:field_id": "x"}, ValueError)]
+)
+def test_field_metadata_that_makes_no_sense_names_the_column(metadata: dict[str, str], error: type[Exception]) -> None:
+    schema = pa.schema([pa.field("d", pa.decimal128(9, 2), metadata=metadata)])
+    with pytest.raises(error, match="'d'"):
+        pqext.write_table(schema.empty_table(), io.BytesIO())
+
+
 def test_columns_of_one_file_are_read_by_many_threads_at_once(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(TABLE, path, row_group_rows=10)
