@@ -24,6 +24,15 @@ class ReadOptions:
     threads: int = 0
 
 
+_KINDS: dict[str, tuple[type, ...]] = {
+    "compression": (str, Mapping),
+    "dictionary": (bool, Mapping),
+    "shredding": (Mapping,),
+    "geometry": (Mapping,),
+    "key_value_metadata": (Mapping,),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """How a file is written.
@@ -52,6 +61,9 @@ class WriteOptions:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive number, not {value!r}")
+        for name, kinds in _KINDS.items():
+            if not isinstance(getattr(self, name), kinds):
+                raise TypeError(f"{name} cannot be a {type(getattr(self, name)).__name__}")
         if self.page_version not in (1, 2):
             raise ValueError(f"page_version must be 1 or 2, not {self.page_version!r}")
         chosen = self.compression
