@@ -74,6 +74,8 @@ def to_physical(array: pa.Array, leaf: LeafType) -> pa.Array:
             shown = pa.timestamp(shown.unit, arrow.tz)
         return pc.cast(array, shown).view(_STORED[leaf.physical])
     if leaf.physical == Type.BYTE_ARRAY:
+        if pa.types.is_string(arrow):
+            _check_text(array)
         return pc.cast(array, pa.binary())
     if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
         return array
@@ -114,6 +116,14 @@ def _physical_decimals(array: pa.Array, leaf: LeafType) -> pa.Array:
     return pa.Array.from_buffers(
         pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(big_endian[kept]))]
     )
+
+
+def _check_text(array: pa.Array) -> None:
+    """Arrow does not look into strings that are made from buffers; a file with others could not be read."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"a string is not UTF-8: {error}") from None
 
 
 def _check_precision(array: pa.Array) -> None:

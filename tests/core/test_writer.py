@@ -228,3 +228,10 @@ def test_a_folder_that_is_missing_is_named_by_the_path_asked_for(tmp_path: Path)
     with pytest.raises(FileNotFoundError) as caught:
         pqext.write_table(TABLE, tmp_path / "no" / "t.parquet")
     assert caught.value.filename == str(tmp_path / "no" / "t.parquet")
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"a" * 63 + b"\xff" * 70, b"\x80" * 200])
+def test_strings_that_are_not_utf8_are_refused_before_they_are_written(text: bytes) -> None:
+    table = pa.table({"s": pa.array([b"fine", text]).view(pa.string())})
+    with pytest.raises(ValueError, match="not UTF-8"):
+        pqext.write_table(table, io.BytesIO())
