@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 from decimal import Decimal
+from pathlib import Path as FilePath
 from typing import Any
 
+import duckdb
+import orjson
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -264,3 +267,18 @@ def test_no_row_of_a_skipped_row_group_matches(data: st.DataObject, leaf: str, t
     for rows, row_group in zip(found, file.row_groups, strict=True):
         if not may_match(node, row_group, VariantPredicate(path, type, predicate)):
             assert not any(holds(predicate, value) for value in rows)
+
+
+@pytest.mark.spec("shredding.skipping.own-type")
+def test_integers_that_duckdb_left_beside_their_column_keep_the_row_group(tmp_path: FilePath) -> None:
+    source, path = tmp_path / "source.json", tmp_path / "v.parquet"
+    source.write_bytes(b"\n".join(orjson.dumps({"id": n, "mag": n / 2}) for n in range(5000)))
+    shredding = "SHREDDING {v: 'STRUCT(id BIGINT, mag DOUBLE)'}"
+    with duckdb.connect() as connection:
+        connection.sql(f"CREATE TABLE t AS SELECT json::VARIANT AS v FROM read_json_objects('{source}')")
+        connection.sql(f"COPY t TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 2048, {shredding})")
+    with ParquetFile(path) as file:
+        found = [variant.get(chunk, "$.id", "bigint").to_pylist() for chunk in file.read()["v"].chunks]
+        for predicate in (Comparison("==", 4999), Comparison("<", 10), Comparison("<", 0)):
+            for values, answer in zip(found, kept(file, "$.id", "bigint", predicate), strict=True):
+                assert answer or not any(holds(predicate, value) for value in values)
