@@ -238,7 +238,8 @@ class ParquetFile:
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
         pairs = self.metadata.key_value_metadata or []
         # What pyarrow notes of its own types would be wrong beside the types shown here.
-        kept = {pair.key: pair.value or "" for pair in pairs if pair.key != "ARROW:schema"}
+        # Bytes, because a file's text need not be UTF-8.
+        kept = {_raw(pair.key): _raw(pair.value or "") for pair in pairs if pair.key != "ARROW:schema"}
         return pa.schema([top.field(self.options) for top in shapes], kept or None)
 
     def _indices(self, row_groups: Iterable[int] | None) -> Iterable[int]:
@@ -285,6 +286,10 @@ class ParquetFile:
             )
             for leaf, chunk, (start, _), data in zip(leaves, chunks, ranges, self.source.read_many(ranges), strict=True)
         }
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _rows(group: RowGroup) -> int:

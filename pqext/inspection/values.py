@@ -13,6 +13,7 @@ from pqext.core.schema import SchemaNode
 
 _EPOCH = date(1970, 1, 1)
 _MAX_BYTES = 64
+_MAX_SCALE = 1000
 
 
 def enum_name(kind: type[IntEnum], value: int) -> str:
@@ -62,7 +63,8 @@ def show(node: SchemaNode, value: Value | None) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Decimal):
-        return format(value, "f")
+        # A damaged scale would make a text of as many digits.
+        return format(value, "f") if -_MAX_SCALE <= int(value.as_tuple().exponent) <= 0 else str(value)
     if isinstance(value, int) and kind in ("DATE", "TIME", "TIMESTAMP"):
         return _show_time(node, kind, value)
     return str(value)

@@ -17,7 +17,7 @@ from pqext.core.encodings import Dictionary, dictionary
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.footer import serialise_footer
 from pqext.core.limits import Limits
-from pqext.core.metadata import FileMetaData, Type
+from pqext.core.metadata import FileMetaData, KeyValue, Type
 
 TABLE = pa.table(
     {
@@ -173,6 +173,12 @@ def test_rows_that_a_row_group_does_not_count_are_not_dropped_in_silence(column:
         file.read([column])
     assert caught.value.row_group == 0
     assert str(caught.value.column).startswith(column)
+
+
+def test_key_value_metadata_that_is_not_utf8_keeps_its_bytes() -> None:
+    pair = KeyValue(key="k\udcff", value="\udcfe")
+    data = edited(lambda metadata: setattr(metadata, "key_value_metadata", [pair]))
+    assert pqext.open(data).read().schema.metadata == {b"k\xff": b"\xfe"}
 
 
 def test_a_row_group_of_negative_size_is_not_counted() -> None:

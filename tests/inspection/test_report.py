@@ -15,6 +15,8 @@ import pytest
 
 from pqext.core.errors import ParquetError
 from pqext.core.extension import append_extension
+from pqext.core.metadata import SchemaElement, Type
+from pqext.core.schema import from_elements
 from pqext.inspection import Column, inspect
 from pqext.inspection.values import logical_type, show
 
@@ -174,3 +176,10 @@ def test_boxes_and_types_of_geometries_are_those_that_pyarrow_sees(parquet_testi
         box = ours.bounding_box or {}
         assert (box.get("xmin"), box.get("ymax"), box.get("mmax")) == (theirs.xmin, theirs.ymax, theirs.mmax)
         assert list(ours.geospatial_types or ()) == (theirs.geospatial_types or [])
+
+
+def test_a_bound_of_an_absurd_scale_is_not_written_out() -> None:
+    element = SchemaElement(name="d", type=Type.INT32, repetition_type=0)
+    element.converted_type, element.scale, element.precision = 5, 2**31 - 1, 9
+    node = from_elements([SchemaElement(name="schema", num_children=1), element]).leaves[0]
+    assert show(node, node.leaf_type.comparison_value(b"\x07\0\0\0")) == "7E-2147483647"
