@@ -206,6 +206,8 @@ def _of_group(type: pa.StructType, path: str, depth: int) -> ShreddingSchema:
     if pa.types.is_struct(typed):
         if typed.num_fields == 0:
             raise VariantError(f"the typed_value group of {path} has no fields", rule="shredding.object.group")
+        if len({child.name for child in typed}) < typed.num_fields:
+            raise VariantError(f"two fields of {path} have the same name", rule="shredding.object.group")
         return Object(tuple((child.name, _of_member(child.type, f"{path}.{child.name}", depth + 1)) for child in typed))
     if is_list(typed):
         return Array(_of_member(typed.value_type, f"{path}[]", depth + 1))

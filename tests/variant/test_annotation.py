@@ -230,6 +230,14 @@ def test_optional_groups_and_missing_columns_are_brought_into_the_layout() -> No
     assert canonical(read(data)["v"]) == canonical(variant.unshred(array))
 
 
+def test_slices_are_written_as_the_whole_is() -> None:
+    lists = [reference.array_of([prim("int32", n)] * n) for n in range(4)]
+    array = variant.shred(column([None, *lists, prim("string", "x")]), "ARRAY<INT>")
+    for start, stop in ((0, 6), (1, 3), (3, 6), (5, 5)):
+        data = file_of(array.slice(start, stop - start), pa.field("v", array.type))
+        assert canonical(read(data)["v"]) == canonical(variant.unshred(array))[start:stop]
+
+
 def test_variants_in_lists_and_structs_are_read_and_written() -> None:
     variants_ = column(ROWS)
     nested = pa.StructArray.from_arrays(

@@ -213,6 +213,9 @@ def test_the_storage_struct_is_laid_out_as_the_specification_says() -> None:
     assert schema_of_storage(shuffled) == EVENT
 
 
+MEMBER = pa.struct([("value", pa.binary())])
+
+
 @pytest.mark.parametrize(
     ("type", "rule"),
     [
@@ -232,6 +235,10 @@ def test_the_storage_struct_is_laid_out_as_the_specification_says() -> None:
             "shredding.layout.value",
         ),
         (pa.struct([("metadata", pa.binary()), ("typed_value", pa.struct([]))]), "shredding.object.group"),
+        (
+            pa.struct([("metadata", pa.binary()), ("typed_value", pa.struct([("a", MEMBER), ("a", MEMBER)]))]),
+            "shredding.object.group",
+        ),
     ],
 )
 @pytest.mark.spec(
