@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -119,3 +121,19 @@ def test_the_imports_of_cython_are_seen() -> None:
     assert layer("pqext.core.kernels.buffer") == "pqext.core.kernels"
     assert layer("pqext.core.errors") == "pqext.core.errors"
     assert layer("pqext.variant.kernels.json") == "pqext.variant"
+
+
+PLAIN_FILE = "pqext.write_table(pa.table({'i': [1]}), 'plain.parquet'); pqext.read_table('plain.parquet')"
+
+
+@pytest.mark.parametrize(
+    ("code", "unused"),
+    [
+        ("import pqext", {"numpy", "pyarrow", "pyproj", "pyspark", "shapely", "cryptography", "rich", "typer"}),
+        (f"import pqext, pyarrow as pa; {PLAIN_FILE}", {"pyproj", "pyspark", "shapely", "cryptography", "rich"}),
+    ],
+)
+def test_libraries_are_loaded_when_they_are_needed(code: str, unused: set[str], tmp_path: Path) -> None:
+    script = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert unused & set(loaded.stdout.split()) == set()
