@@ -39,7 +39,18 @@ class StoredField:
     storage: Storage | None
 
     def store(self, array: pa.Array, options: WriteOptions) -> pa.Array:
-        """``array`` of the field's type in stored form."""
+        """``array`` of the field's type in stored form.
+
+        Raises ``ValueError`` or ``TypeError`` naming the field when Arrow cannot convert it.
+        """
+        try:
+            return self._store(array, options)
+        except pa.ArrowNotImplementedError as error:
+            raise TypeError(f"column {self.field.name!r} of type {array.type} cannot be stored: {error}") from None
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"column {self.field.name!r} holds a value that cannot be stored: {error}") from None
+
+    def _store(self, array: pa.Array, options: WriteOptions) -> pa.Array:
         if self.annotation is not None and self.storage is not None:
             array = self.annotation.load().to_storage(self.field, self.storage, array, options)
         elif isinstance(array, pa.ExtensionArray):
@@ -76,7 +87,7 @@ def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = Non
     """
     for option in ("shredding", "geometry"):
         for path in getattr(options, option):
-            if path.split(".")[0] not in schema.names:
+            if not isinstance(path, str) or path.split(".")[0] not in schema.names:
                 raise ValueError(f"option {option!r} names column {path!r}, which the schema does not have")
     columns = sample.combine_chunks().columns if sample is not None else None
     return tuple(

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pqext.core import shape, storage
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
 from pqext.core.disassemble import DenseColumn, disassemble
+from pqext.core.errors import LimitError
 from pqext.core.footer import MAGIC, serialise_footer
 from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, KeyValue, RowGroup, TypeDefinedOrder
 from pqext.core.options import WriteOptions
@@ -64,6 +65,8 @@ class ParquetWriter:
         A value that cannot be stored aborts the file: part of it would be missing.
         """
         self._check_open()
+        if not isinstance(table, pa.Table):
+            raise TypeError(f"write_table takes a pyarrow Table, not {type(table).__name__}")
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = _conform(table, self.arrow_schema)
         if self._plan is None:
@@ -133,9 +136,12 @@ class ParquetWriter:
         return any(choice == "infer" for choice in self.options.shredding.values())
 
     def _prepare(self, sample: pa.Table | None) -> None:
-        self._plan = storage.plan(self.arrow_schema, self.options, sample)
-        self._schema = storage.to_schema(self._plan)
-        self._shapes = tuple(shape.of(node) for node in self._schema.root.children)
+        try:
+            self._plan = storage.plan(self.arrow_schema, self.options, sample)
+            self._schema = storage.to_schema(self._plan)
+            self._shapes = tuple(shape.of(node) for node in self._schema.root.children)
+        except RecursionError:
+            raise LimitError("the schema nests deeper than Python's stack lets it be followed") from None
         self.options.check_leaves([leaf.dotted for leaf in self._schema.leaves])
 
     def _start(self) -> None:
@@ -207,7 +213,7 @@ class ParquetWriter:
 def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     missing = [name for name in schema.names if name not in table.column_names]
     extra = [name for name in table.column_names if name not in schema.names]
-    if missing or extra:
+    if missing or extra or len(table.column_names) != len(schema.names):
         raise ValueError(f"the table's columns differ from the writer's: missing {missing}, unexpected {extra}")
     table = table.select(schema.names)
     for field, column in zip(schema, table.columns, strict=True):

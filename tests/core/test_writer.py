@@ -191,6 +191,23 @@ def test_field_metadata_that_makes_no_sense_names_the_column(metadata: dict[str,
         pqext.write_table(schema.empty_table(), io.BytesIO())
 
 
+def test_what_arrow_cannot_convert_is_refused_by_column() -> None:
+    lists = pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[1]]))
+    with pytest.raises(TypeError, match="'c'"):
+        pqext.write_table(pa.table({"c": lists}), io.BytesIO())
+    far = pa.array([2**62], pa.int64()).cast(pa.timestamp("s"))
+    with pytest.raises(ValueError, match="'c'"):
+        pqext.write_table(pa.table({"c": far}), io.BytesIO())
+
+
+def test_a_schema_too_deep_to_follow_is_refused() -> None:
+    kind = pa.int32()
+    for _ in range(400):
+        kind = pa.struct([pa.field("x", kind)])
+    with pytest.raises(pqext.LimitError, match="nests deeper"):
+        pqext.ParquetWriter(io.BytesIO(), pa.schema([pa.field("deep", kind)]))
+
+
 def test_columns_of_one_file_are_read_by_many_threads_at_once(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(TABLE, path, row_group_rows=10)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import shapely
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import pqext
@@ -69,6 +69,8 @@ def test_a_row_intersects_a_box_as_shapely_says_of_its_parts(geometries: list[An
 
 @given(some_shapes(), shapes(NEAR, st.floats(-12, 12)), OPERATIONS)
 def test_a_row_stands_to_a_geometry_as_shapely_says(geometries: list[Any], query: Any, operation: Any) -> None:
+    # Of a line without length GEOS says both that it meets a shape and that it does not.
+    assume(all(g is None or shapely.is_valid(g) for g in [*geometries, query]))
     expected = [None if g is None else bool(EXACT[operation](g, query)) for g in geometries]
     assert SpatialPredicate(operation, query).evaluate(geo.from_shapely(geometries)).to_pylist() == expected
 
