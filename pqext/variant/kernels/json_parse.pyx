@@ -46,6 +46,7 @@ from pqext.variant.kernels.scan cimport copy_over, store64
 cdef enum:
     DOCUMENT = 1
     NULL_ROW = 2
+    FIRST_ROWS = 64     # after which the size of the output is foreseen
 
 
 # --- Emission ------------------------------------------------------------------------------------
@@ -281,6 +282,19 @@ cdef int note_fault(Parser *ps, Output *out, int code, int64_t number) noexcept 
     return bytes_append(&out.faults, &fault, sizeof(FaultyRow))
 
 
+cdef int reserve_rest(const Source *source, Output *out) noexcept nogil:
+    """Reserve what all rows will take if the rest is like the first: to grow is to copy."""
+    cdef double whole = <double> (source.lines_size if source.column == NULL else source.column.length)
+    cdef double times = 1.05 * whole / <double> (source.position + 1)
+    cdef double value = times * <double> out.value.size
+    cdef double metadata = times * <double> out.metadata.size
+    if value > 0x7FFFFFFF or metadata > 0x7FFFFFFF:
+        return 0
+    if bytes_reserve(&out.value, <size_t> value) != 0 or bytes_reserve(&out.metadata, <size_t> metadata) != 0:
+        return FAULT_MEMORY
+    return 0
+
+
 cdef int parse_all(Parser *ps, Source *source, Output *out, bint stop_at_fault) noexcept nogil:
     """Parse documents until the source ends, a fault stops, or 32-bit offsets are full; 0 or a negative `Fault`."""
     cdef const uint8_t *text
@@ -324,6 +338,8 @@ cdef int parse_all(Parser *ps, Source *source, Output *out, bint stop_at_fault) 
                 )
                 out.metadata.size += dictionary.size
                 end_row(out, True)
+                if out.rows == FIRST_ROWS and reserve_rest(source, out) != 0:
+                    return FAULT_MEMORY
             else:
                 if note_fault(ps, out, status, number) != 0:
                     return FAULT_MEMORY

@@ -10,10 +10,6 @@ from pqext.variant.kernels.binary cimport (
     TYPE_DECIMAL4,
     TYPE_DECIMAL8,
     TYPE_DOUBLE,
-    TYPE_INT16,
-    TYPE_INT32,
-    TYPE_INT64,
-    TYPE_INT8,
 )
 from pqext.variant.kernels.json_document cimport (
     JSON_CONTROL,
@@ -30,7 +26,7 @@ from pqext.variant.kernels.json_document cimport (
     Node,
     Parser,
 )
-from pqext.variant.kernels.scan cimport find_special, load64, lowest_bit
+from pqext.variant.kernels.scan cimport find_special, highest_bit, load64, lowest_bit
 
 
 cdef extern from * nogil:
@@ -101,24 +97,14 @@ cdef inline uint64_t digits_value(uint64_t word, int count) noexcept nogil:
 
 cdef inline void set_int(Node *node, uint64_t magnitude, bint negative) noexcept nogil:
     """`magnitude` is at most 2**63, and 2**63 only when negative."""
-    cdef uint64_t payload = 0 - magnitude if negative else magnitude
-    cdef uint64_t folded = magnitude - negative    # -2**(n-1) is as short as 2**(n-1) - 1
-    if negative and magnitude == 0:
-        folded = 0
+    # -2**(n-1) is as short as 2**(n-1) - 1. Which of 1, 2, 4 and 8 bytes suffice hangs on the topmost byte that
+    # holds a bit of the number or its sign; sizes and types by that byte stand in the digits of the constants.
+    cdef uint64_t folded = magnitude - (negative and magnitude != 0)
+    cdef int top = highest_bit(folded << 1 | 1) >> 3 << 2
     node.kind = NODE_FIXED
-    node.payload = payload
-    if folded <= 0x7F:
-        node.header = TYPE_INT8 << 2
-        node.size = 2
-    elif folded <= 0x7FFF:
-        node.header = TYPE_INT16 << 2
-        node.size = 3
-    elif folded <= 0x7FFFFFFF:
-        node.header = TYPE_INT32 << 2
-        node.size = 5
-    else:
-        node.header = TYPE_INT64 << 2
-        node.size = 9
+    node.payload = 0 - magnitude if negative else magnitude
+    node.header = <uint8_t> ((0x66665543U >> top & 0xF) << 2)
+    node.size = 0x99995532U >> top & 0xF
 
 
 cdef inline void set_double(Node *node, double value) noexcept nogil:

@@ -56,7 +56,7 @@ from pqext.variant.kernels.binary cimport (
     read_uint64,
     value_size,
 )
-from pqext.variant.kernels.scan cimport find_special_before, skip_ascii, utf8_fault
+from pqext.variant.kernels.scan cimport copy_plain, utf8_fault
 from pqext.variant.kernels.text_write cimport (
     fill_powers,
     write_base64,
@@ -140,32 +140,49 @@ cdef int write_escape(Bytes *out, uint8_t c) noexcept nogil:
     return bytes_append(out, text, size)
 
 
-cdef int write_text(Bytes *out, const uint8_t *text, size_t n, int fault) noexcept nogil:
-    """A string in quotes; `fault` when it is not UTF-8."""
-    cdef const uint8_t *end = text + n
-    cdef const uint8_t *stop
-    if skip_ascii(text, end) != end and utf8_fault(text, n) >= 0:
-        return fault
-    if bytes_reserve(out, n + 2) != 0:
+cdef inline int write_text(
+    Bytes *out, const uint8_t *text, size_t n, const uint8_t *readable, int fault
+) noexcept nogil:
+    """A string in quotes; `fault` when it is not UTF-8. `readable` is where its buffer ends."""
+    cdef size_t done
+    cdef int high = 0
+    if bytes_reserve(out, n + ROOM) != 0:
         return FAULT_MEMORY
     out.data[out.size] = c'"'
-    out.size += 1
-    while True:
-        stop = find_special_before(text, end)
-        if bytes_append(out, text, stop - text) != 0:
+    done = copy_plain(out.data + out.size + 1, text, text + n, readable, &high)
+    out.size += 1 + done
+    if done == n and not high:
+        out.data[out.size] = c'"'
+        out.size += 1
+        return 0
+    return write_rest(out, text, n, readable, fault, done)
+
+
+cdef int write_rest(
+    Bytes *out, const uint8_t *text, size_t n, const uint8_t *readable, int fault, size_t done
+) noexcept nogil:
+    """What follows the `done` bytes of text already written: something to escape, or the end of text to check."""
+    cdef size_t count
+    cdef int high = 0
+    if utf8_fault(text, n) >= 0:
+        return fault
+    while done < n:
+        if write_escape(out, text[done]) != 0:
             return FAULT_MEMORY
-        if stop == end:
-            return put(out, c'"')
-        if write_escape(out, stop[0]) != 0:
+        done += 1
+        if bytes_reserve(out, n - done + ROOM) != 0:
             return FAULT_MEMORY
-        text = stop + 1
+        count = copy_plain(out.data + out.size, text + done, text + n, readable, &high)
+        out.size += count
+        done += count
+    return put(out, c'"')
 
 
 cdef int write_word(Bytes *out, const char *word, size_t n) noexcept nogil:
     return bytes_append(out, word, n)
 
 
-cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n) noexcept nogil:
+cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n, const uint8_t *readable) noexcept nogil:
     """The primitive at p, which has n bytes as `value_size` says; 0 or a fault."""
     cdef int type_id = p[0] >> 2
     cdef uint8_t *start
@@ -179,7 +196,7 @@ cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n) noexcept nogil:
     if type_id == TYPE_FALSE:
         return write_word(out, b"false", 5)
     if type_id == TYPE_STRING:
-        return write_text(out, p + 5, n - 5, FAULT_STRING_UTF8)
+        return write_text(out, p + 5, n - 5, readable, FAULT_STRING_UTF8)
     if bytes_reserve(out, ROOM if type_id != TYPE_BINARY else (n - 5 + 2) // 3 * 4 + 2) != 0:
         return FAULT_MEMORY
     start = out.data + out.size
@@ -233,9 +250,13 @@ cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n) noexcept nogil:
 
 
 cdef int write_value(
-    Bytes *out, Stack *stack, const Metadata *metadata, const uint8_t *p, size_t n, const uint8_t **where
+    Bytes *out, Stack *stack, const Metadata *metadata, const uint8_t *p, size_t n, const uint8_t *readable,
+    const uint8_t *names_end, const uint8_t **where
 ) noexcept nogil:
-    """The JSON of the value that fills the n bytes at p; 0, or a fault at *where."""
+    """The JSON of the value that fills the n bytes at p; 0, or a fault at *where.
+
+    The buffers of the value and of the metadata end at `readable` and `names_end`.
+    """
     cdef Container container
     cdef Frame *frame
     cdef const uint8_t *name
@@ -266,9 +287,9 @@ cdef int write_value(
             if status == 0:
                 status = put(out, c'{' if basic == BASIC_OBJECT else c'[')
         elif basic == BASIC_SHORT_STRING:
-            status = write_text(out, p + 1, <size_t> size - 1, FAULT_STRING_UTF8)
+            status = write_text(out, p + 1, <size_t> size - 1, readable, FAULT_STRING_UTF8)
         else:
-            status = write_primitive(out, p, <size_t> size)
+            status = write_primitive(out, p, <size_t> size, readable)
         if status != 0:
             return status
         while stack.depth:
@@ -287,7 +308,7 @@ cdef int write_value(
         if frame.container.ids != NULL:
             status = metadata_name(metadata, container_id(&frame.container, frame.next), &name, &length)
             if status == 0:
-                status = write_text(out, name, length, FAULT_METADATA_UTF8)
+                status = write_text(out, name, length, names_end, FAULT_METADATA_UTF8)
             if status == 0:
                 status = put(out, c':')
             if status != 0:
@@ -319,7 +340,10 @@ cdef int write_row(
         return write_word(out, b"null", 4)
     status = binary_at(&variants.value, row, &p, &n)
     if status == 0:
-        status = write_value(out, stack, &metadata, p, n, &where)
+        status = write_value(
+            out, stack, &metadata, p, n, variants.value.data + variants.value.data_size,
+            variants.metadata.data + variants.metadata.data_size, &where,
+        )
         if status != 0:
             offset[0] = where - p
     return status

@@ -26,6 +26,16 @@ cdef extern from * nogil:
     #endif
     }
 
+    static inline int pqext_highest_bit(uint64_t v) {
+    #if defined(_MSC_VER)
+        unsigned long index;
+        _BitScanReverse64(&index, v);
+        return (int) index;
+    #else
+        return 63 - __builtin_clzll(v);
+    #endif
+    }
+
     static inline uint64_t pqext_load64(const uint8_t *p) {
         uint64_t v;
         memcpy(&v, p, 8);
@@ -74,22 +84,6 @@ cdef extern from * nogil:
     #endif
     }
 
-    /* The same within [p, end); end when there is none. */
-    static inline const uint8_t *pqext_find_special_before(const uint8_t *p, const uint8_t *end) {
-    #ifdef PQEXT_SSE2
-        for (; end - p >= 16; p += 16) {
-            int found = pqext_special128(_mm_loadu_si128((const __m128i *) p));
-            if (found) return p + pqext_lowest_bit((uint64_t) found);
-        }
-    #endif
-        for (; end - p >= 8; p += 8) {
-            uint64_t found = pqext_special64(pqext_load64(p));
-            if (found) return p + (pqext_lowest_bit(found) >> 3);
-        }
-        while (p < end && *p >= 0x20 && *p != '"' && *p != '\\\\') p++;
-        return p;
-    }
-
     /* The first byte of [p, end) above 0x7F, rounded down to a step of 8; end when there is none. */
     static inline const uint8_t *pqext_skip_ascii(const uint8_t *p, const uint8_t *end) {
     #ifdef PQEXT_SSE2
@@ -106,6 +100,55 @@ cdef extern from * nogil:
         return p;
     }
 
+    /* Are all n bytes below 0x80? The last load overlaps the one before it. */
+    static inline int pqext_is_ascii(const uint8_t *p, size_t n) {
+        uint64_t high = 0;
+        uint32_t a, b;
+        if (n >= 8) {
+            const uint8_t *last = p + n - 8;
+            if (n >= 64 && pqext_skip_ascii(p, p + n) != p + n) return 0;
+            if (n >= 64) return 1;
+            for (; p < last; p += 8) high |= pqext_load64(p);
+            high |= pqext_load64(last);
+        } else if (n >= 4) {
+            memcpy(&a, p, 4);
+            memcpy(&b, p + n - 4, 4);
+            high = ((uint64_t) a << 32) | b;
+        } else if (n) {
+            high = p[0] | p[n >> 1] | p[n - 1];
+        }
+        return !(high & 0x8080808080808080ULL);
+    }
+
+    /* Copy bytes from [p, end) up to the first that is special, in steps of 16: `to` must have room for 15
+       more. Bytes up to `readable` may be read. *high is set when a byte above 0x7F was among them. */
+    static inline size_t pqext_copy_plain(
+        uint8_t *to, const uint8_t *p, const uint8_t *end, const uint8_t *readable, int *high
+    ) {
+        const uint8_t *start = p;
+    #ifdef PQEXT_SSE2
+        while (p < end && readable - p >= 16) {
+            __m128i v = _mm_loadu_si128((const __m128i *) p);
+            int found = pqext_special128(v), above = _mm_movemask_epi8(v);
+            size_t count = end - p < 16 ? (size_t) (end - p) : 16;
+            _mm_storeu_si128((__m128i *) to, v);
+            if (found && (size_t) pqext_lowest_bit((uint64_t) found) < count) {
+                count = (size_t) pqext_lowest_bit((uint64_t) found);
+                *high |= above & ((1 << count) - 1);
+                return (size_t) (p - start) + count;
+            }
+            *high |= above & ((1 << count) - 1);
+            p += count;
+            to += count;
+        }
+    #endif
+        while (p < end && *p >= 0x20 && *p != '"' && *p != '\\\\') {
+            *high |= *p & 0x80;
+            *to++ = *p++;
+        }
+        return (size_t) (p - start);
+    }
+
     /* Copy n bytes in steps of 16: up to 15 bytes more are read and written. */
     static inline void pqext_copy_over(uint8_t *to, const uint8_t *from, size_t n) {
         size_t i = 0;
@@ -116,11 +159,15 @@ cdef extern from * nogil:
     }
     """
     int lowest_bit "pqext_lowest_bit"(uint64_t v)
+    int highest_bit "pqext_highest_bit"(uint64_t v)
     uint64_t load64 "pqext_load64"(const uint8_t *p)
     void store64 "pqext_store64"(uint8_t *p, uint64_t v)
     const uint8_t *find_special "pqext_find_special"(const uint8_t *p)
-    const uint8_t *find_special_before "pqext_find_special_before"(const uint8_t *p, const uint8_t *end)
     const uint8_t *skip_ascii "pqext_skip_ascii"(const uint8_t *p, const uint8_t *end)
+    bint is_ascii "pqext_is_ascii"(const uint8_t *p, size_t n)
+    size_t copy_plain "pqext_copy_plain"(
+        uint8_t *to, const uint8_t *p, const uint8_t *end, const uint8_t *readable, int *high
+    )
     void copy_over "pqext_copy_over"(uint8_t *to, const uint8_t *source, size_t n)
 
 

@@ -19,6 +19,12 @@ cdef extern from * nogil:
     #define PQEXT_LAST_POWER 324
     static uint64_t pqext_powers[PQEXT_LAST_POWER - PQEXT_FIRST_POWER + 1][2];
 
+    static const uint64_t pqext_tens[19] = {
+        1ULL, 10ULL, 100ULL, 1000ULL, 10000ULL, 100000ULL, 1000000ULL, 10000000ULL, 100000000ULL, 1000000000ULL,
+        10000000000ULL, 100000000000ULL, 1000000000000ULL, 10000000000000ULL, 100000000000000ULL,
+        1000000000000000ULL, 10000000000000000ULL, 100000000000000000ULL, 1000000000000000000ULL,
+    };
+
     static inline uint64_t pqext_multiply(uint64_t a, uint64_t b, uint64_t *high) {
     #if defined(_MSC_VER)
         return _umul128(a, b, high);
@@ -29,6 +35,7 @@ cdef extern from * nogil:
     #endif
     }
     """
+    const uint64_t *POWERS_OF_TEN "pqext_tens"
     const int FIRST_POWER "PQEXT_FIRST_POWER"
     const int LAST_POWER "PQEXT_LAST_POWER"
     uint64_t[617][2] POWERS "pqext_powers"
@@ -51,17 +58,29 @@ cdef inline void fill_powers():
 
 # --- Integers and decimals -----------------------------------------------------------------------
 
+cdef inline int digit_count(uint64_t v) noexcept nogil:
+    """Decimal digits of v, at least 1."""
+    cdef int count = 1
+    while v >= 10000:
+        v = v // 10000
+        count += 4
+    return count + (v >= 10) + (v >= 100) + (v >= 1000)
+
+
 cdef inline uint8_t *write_digits(uint8_t *p, uint64_t v) noexcept nogil:
-    cdef uint8_t[20] digits
-    cdef int i = 20
-    while True:
-        i -= 1
-        digits[i] = <uint8_t> (c'0' + v % 10)
-        v = v // 10
-        if v == 0:
-            break
-    memcpy(p, &digits[i], 20 - i)
-    return p + 20 - i
+    cdef int count = digit_count(v)
+    cdef uint8_t *at = p + count
+    cdef uint32_t pair
+    while v >= 100:
+        pair = <uint32_t> (v % 100)
+        v = v // 100
+        at -= 2
+        at[0] = <uint8_t> (c'0' + pair // 10)
+        at[1] = <uint8_t> (c'0' + pair % 10)
+    at[-1] = <uint8_t> (c'0' + v % 10)
+    if v >= 10:
+        at[-2] = <uint8_t> (c'0' + v // 10)
+    return p + count
 
 
 cdef inline uint8_t *write_padded(uint8_t *p, uint32_t v, int width) noexcept nogil:
@@ -95,6 +114,15 @@ cdef inline uint8_t *write_decimal(uint8_t *p, int64_t high, uint64_t low, int s
     limbs[1] = <uint32_t> high
     limbs[2] = <uint32_t> (low >> 32)
     limbs[3] = <uint32_t> low
+    if high == 0 and scale <= 18 and low >= POWERS_OF_TEN[scale]:
+        # With a digit before the point and of 64 bits: write it without the point, then make room for that.
+        count = digit_count(low)
+        write_digits(p, low)
+        if scale == 0:
+            return p + count
+        memmove(p + count - scale + 1, p + count - scale, scale)
+        p[count - scale] = c'.'
+        return p + count + 1
     # At most 39 digits, from the last.
     while count <= scale or limbs[0] | limbs[1] | limbs[2] | limbs[3]:
         if limbs[0] | limbs[1]:

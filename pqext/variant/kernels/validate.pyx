@@ -50,7 +50,7 @@ from pqext.variant.kernels.binary cimport (
     read_uint64,
     value_size,
 )
-from pqext.variant.kernels.scan cimport skip_ascii, utf8_fault
+from pqext.variant.kernels.scan cimport is_ascii, utf8_fault
 
 
 cdef struct Pending:
@@ -150,7 +150,7 @@ cdef int check_metadata(const uint8_t *p, size_t n, Metadata *metadata, Work *wo
         previous = offset
     if previous != metadata.strings_size:
         return FAULT_METADATA_OFFSETS
-    ascii = skip_ascii(metadata.strings, metadata.strings + metadata.strings_size) == metadata.strings + previous
+    ascii = is_ascii(metadata.strings, metadata.strings_size)
     if ascii and not metadata.sorted:
         return 0
     for i in range(metadata.count):
@@ -172,7 +172,7 @@ cdef int check_metadata(const uint8_t *p, size_t n, Metadata *metadata, Work *wo
 
 cdef inline int check_text(const uint8_t *p, size_t n, Work *work) noexcept nogil:
     cdef int64_t fault
-    if skip_ascii(p, p + n) == p + n:
+    if is_ascii(p, n):
         return 0
     fault = utf8_fault(p, n)
     if fault >= 0:
