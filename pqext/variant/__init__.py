@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pqext.variant.types import is_variant_type as is_variant_type
     from pqext.variant.types import variant_field as variant_field
     from pqext.variant.types import variant_type as variant_type
-    from pqext.variant.validate import VariantFault as VariantFault
-    from pqext.variant.validate import validate as validate
+    from pqext.variant.validation import VariantFault as VariantFault
+    from pqext.variant.validation import validate as validate
     from pqext.variant.value import Variant as Variant
 
 _MODULES = {
     "Variant": "value",
-    "VariantFault": "validate",
+    "VariantFault": "validation",
     "get": "cast",
     "infer_schema": "infer",
     "is_variant_type": "types",
@@ -33,7 +33,7 @@ _MODULES = {
     "shredding_schema": "schema",
     "to_json": "json",
     "unshred": "reconstruct",
-    "validate": "validate",
+    "validate": "validation",
     "variant_field": "types",
     "variant_type": "types",
 }
