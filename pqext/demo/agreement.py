@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol
@@ -29,62 +30,70 @@ class File(Protocol):
     def file(self) -> Path: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Another reader: how it gives all rows of a file, and how many it finds for a question.
+
+    ``tells_nulls`` is whether it tells a VARIANT that is JSON null from a null.
+    """
+
+    name: str
+    rows: Callable[[Path], Iterable[Row]]
+    count: Callable[[Path, Asked], int]
+    tells_nulls: bool = True
+
+
 def agreements(
     spark: SparkSession, files: Iterable[File], asked: list[tuple[Asked, Question]], columns: Columns, scratch: Path
 ) -> tuple[Agreement, ...]:
     """One line for each reader and file."""
-    version = compare.duckdb_version()
-    found = []
-    for file in files:
-        expected = None if _rows(file.file) > compare.MAX_ROWS else list(compare.by_pqext(file.file, columns))
-        found.append(
-            _agreement(
-                f"Spark {spark.version}, its own reader",
-                file,
-                expected,
-                lambda path: compare.by_spark(spark, path, columns),
-                lambda path, one: compare.spark_count(spark, path, columns, one.box, _at_least(one)),
-                asked,
-                scratch,
-            )
+    readers = [
+        Reader(
+            f"Spark {spark.version}, its own reader",
+            lambda path: compare.by_spark(spark, path, columns),
+            lambda path, one: compare.spark_count(spark, path, columns, one.box, _at_least(one)),
         )
-        if version is None:
-            found.append(Agreement("DuckDB", file.label, None, "not installed"))
-            continue
-        found.append(
-            _agreement(
+    ]
+    version = compare.duckdb_version()
+    if version is not None:
+        readers.append(
+            Reader(
                 f"DuckDB {version}",
-                file,
-                expected,
                 lambda path: compare.by_duckdb(path, columns),
                 lambda path, one: compare.duckdb_count(path, columns, one.box, _at_least(one)),
-                asked,
-                scratch,
+                tells_nulls=False,
             )
         )
+    found = []
+    for file in files:
+        small = _rows(file.file) <= compare.MAX_ROWS
+        expected = list(compare.by_pqext(file.file, columns)) if small else None
+        found += [_agreement(reader, file, expected, asked, scratch) for reader in readers]
+        if version is None:
+            found.append(Agreement("DuckDB", file.label, None, "not installed"))
     return tuple(found)
 
 
 def _agreement(
-    reader: str,
-    file: File,
-    expected: list[Row] | None,
-    read: Callable[[Path], Iterable[Row]],
-    count: Callable[[Path, Asked], int],
-    asked: list[tuple[Asked, Question]],
-    scratch: Path,
+    reader: Reader, file: File, expected: list[Row] | None, asked: list[tuple[Asked, Question]], scratch: Path
 ) -> Agreement:
     if expected is None:
-        return Agreement(reader, file.label, None, f"more than {compare.MAX_ROWS:,} rows")
-    differs = compare.difference(expected, read(file.file))
+        return Agreement(reader.name, file.label, None, f"more than {compare.MAX_ROWS:,} rows")
+    json_nulls = 0
+    if not reader.tells_nulls:
+        json_nulls = sum(text == "null" for text, _ in expected)
+        expected = [(None if text == "null" else text, wkb) for text, wkb in expected]
+    differs = compare.difference(expected, reader.rows(file.file))
     for one, question in asked:
-        if differs is None and (rows := count(file.file, one)) != question.num_rows:
+        if differs is None and (rows := reader.count(file.file, one)) != question.num_rows:
             differs = f"{question.title}: {rows} rows instead of {question.num_rows}"
-    note = f"{len(expected):,} rows and {len(asked)} answers the same" if differs is None else differs
-    return Agreement(reader, file.label, differs is None, note, _pruned(file, count, asked, scratch))
+    note = f"{len(expected):,} rows and {len(asked)} answers the same"
+    if json_nulls:
+        note += f"; it has no JSON null apart from null ({json_nulls} rows)"
+    return Agreement(reader.name, file.label, differs is None, differs or note, _pruned(reader, file, asked, scratch))
 
 
-def _pruned(file: File, count: Callable[[Path, Asked], int], asked: list[tuple[Asked, Question]], scratch: Path) -> str:
+def _pruned(reader: Reader, file: File, asked: list[tuple[Asked, Question]], scratch: Path) -> str:
     """For which questions the reader, too, answers right when the row groups that pqext skips are destroyed."""
     if file.file.stat().st_size > MAX_COPIED_BYTES:
         return "not tried on a file of this size"
@@ -93,7 +102,7 @@ def _pruned(file: File, count: Callable[[Path, Asked], int], asked: list[tuple[A
         for i, (one, question) in enumerate(asked):
             copy = Path(folder) / f"{i}.parquet"
             destroy_others(file.file, _reading(question, file.label).row_groups, copy)
-            if compare.survives(lambda copy=copy, one=one: count(copy, one), question.num_rows):  # type: ignore[misc]
+            if compare.survives(lambda copy=copy, one=one: reader.count(copy, one), question.num_rows):  # type: ignore[misc]
                 enough.append(question.title)
     if not enough:
         return "more than pqext for every question"

@@ -252,6 +252,7 @@ def test_a_line_that_is_not_json_stops_the_job_with_file_line_and_reason(spark: 
 
 
 def test_a_line_that_is_not_json_can_become_null_and_is_counted(spark: Any, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
     path = lines(tmp_path, [*stations(60), '{"at": oops}\n', "null\n", '{"at": 7}\n'])
     record = Record()
     source = own(path, "station", "at.x,at.y", "name STRING, height DOUBLE")
@@ -262,6 +263,8 @@ def test_a_line_that_is_not_json_can_become_null_and_is_counted(spark: Any, tmp_
     assert table.column("station").null_count == 1
     assert table.column("geom").null_count == 3
     assert all(agreement.agrees in (True, None) for agreement in record.agreements), record.agreements
+    for agreement in record.agreements:
+        assert agreement.reader.startswith("Spark") or "no JSON null apart from null (1 rows)" in agreement.note
 
 
 def test_the_command_runs_the_job_and_prints_answers_in_plain_text(spark: Any, tmp_path: Path) -> None:
