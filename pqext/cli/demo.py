@@ -120,7 +120,11 @@ class Narrator:
                 yield
         else:
             self._say(f"{line} ... ", end="")
-            yield
+            try:
+                yield
+            except BaseException:
+                self._say("failed")
+                raise
             line = "done"
         self._say(f"{line} ({time.perf_counter() - began:.1f} s)")
 

@@ -29,8 +29,8 @@ def inspect(
 
     ``source`` is a path or whatever :func:`pqext.open` takes. ``columns`` (names, or dotted paths of fields
     or leaves) and ``row_groups`` (indexes) narrow the column chunks that are described, ``max_chunks`` ends
-    them after so many; the schema is always whole. Raises ``CorruptFileError`` for a damaged footer and ``ValueError`` for a column or row
-    group that is not there.
+    them after so many; the schema is always whole. Raises ``CorruptFileError`` for a damaged footer and
+    ``ValueError`` for a column or row group that is not there.
     """
     with ParquetFile(source, limits=limits) as file:
         leaves = _chosen(file.schema, columns)
