@@ -14,28 +14,19 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from pqext.variant.kernels.binary cimport (
-    FAULT_MEMORY,
-    TYPE_FALSE,
-    TYPE_NULL,
-    TYPE_TRUE,
-    container_head_size,
-    string_value_size,
-    uint_size,
-)
+from pqext.variant.kernels.binary cimport FAULT_MEMORY, TYPE_FALSE, TYPE_NULL, TYPE_TRUE, uint_size
+from pqext.variant.kernels.binary_write cimport container_head_size, string_value_size
+from pqext.variant.kernels.json_dictionaries cimport choose_dictionary, merge_sort, order_shape
 from pqext.variant.kernels.json_names cimport (
     NOWHERE,
     Shape,
-    choose_dictionary,
     grow,
     intern,
-    merge_sort,
     names_close,
     names_next_row,
     names_open,
     note_key,
     note_shape,
-    order_shape,
     root_shape,
     shape_after,
     sorting_room,

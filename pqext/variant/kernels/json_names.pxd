@@ -10,6 +10,8 @@ cdef enum:
     NOWHERE = 0xFFFFFFFFU
     MAX_SHAPES = 1 << 16
     MAX_SHAPE_DEPTH = 256
+    MAX_ORDERS = 1 << 22
+    MARGIN = 16              # what may be read after a key's text, a shape's ids and a dictionary
 
 
 cdef struct Key:
@@ -98,16 +100,19 @@ cdef struct Names:
 
 
 cdef int grow(void **array, size_t item, uint32_t *capacity, size_t wanted) noexcept nogil
+cdef int table_add(Table *table, uint32_t hash, uint32_t index) noexcept nogil
 cdef int names_open(Names *names, uint64_t seed) noexcept nogil
 cdef void names_close(Names *names) noexcept nogil
 cdef void names_next_row(Names *names) noexcept nogil
 cdef int64_t intern(Names *names, const uint8_t *name, size_t length) noexcept nogil
 cdef int64_t shape_after(Names *names, uint32_t shape, uint32_t key) noexcept nogil
 cdef int64_t new_root(Names *names, uint32_t key) noexcept nogil
-cdef int order_shape(Names *names, uint32_t shape) noexcept nogil
-cdef int choose_dictionary(Names *names) noexcept nogil
 cdef int sorting_room(Names *names, size_t count) noexcept nogil
-cdef uint64_t *merge_sort(Names *names, size_t count, bint by_name) noexcept nogil
+
+
+cdef inline uint64_t mix(uint64_t h, uint64_t v) noexcept nogil:
+    h = (h ^ v) * 0x9E3779B97F4A7C15ULL
+    return h ^ h >> 32
 
 
 cdef inline const uint8_t *key_name(const Names *names, uint32_t key) noexcept nogil:

@@ -19,11 +19,9 @@ from pqext.variant.kernels.binary cimport (
     BinaryInput,
     binary_at,
     binary_valid,
-    write_array_head,
-    write_object_head,
-    write_string_head,
     write_uint,
 )
+from pqext.variant.kernels.binary_write cimport write_array_head, write_object_head, write_string_head
 from pqext.variant.kernels.json_document cimport (
     JSON_DUPLICATE,
     MARGIN,
@@ -38,7 +36,8 @@ from pqext.variant.kernels.json_document cimport (
     parser_close,
     parser_open,
 )
-from pqext.variant.kernels.json_names cimport Dictionary, key_name, merge_sort, sorting_room
+from pqext.variant.kernels.json_dictionaries cimport merge_sort
+from pqext.variant.kernels.json_names cimport Dictionary, key_name, sorting_room
 from pqext.variant.kernels.json_text cimport append_digit
 from pqext.variant.kernels.scan cimport copy_over, store64
 

@@ -6,6 +6,7 @@ from libc.string cimport memcpy
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append
 from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.binary_write cimport *
 from pqext.variant.kernels.exact cimport *
 from pqext.variant.kernels.scan cimport utf8_fault
 from pqext.variant.kernels.shredding cimport (

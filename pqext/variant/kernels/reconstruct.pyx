@@ -6,6 +6,7 @@ from libc.string cimport memcmp, memmove, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.binary_write cimport *
 from pqext.variant.kernels.leaves cimport append_leaf
 from pqext.variant.kernels.shredding cimport *
 

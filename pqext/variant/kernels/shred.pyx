@@ -7,6 +7,7 @@ from libc.string cimport memcpy
 
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.binary_write cimport *
 from pqext.variant.kernels.exact cimport *
 from pqext.variant.kernels.leaves cimport NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.shredding cimport *
