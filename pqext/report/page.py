@@ -6,11 +6,11 @@ that style sheets act upon.
 
 from __future__ import annotations
 
-from pqext.text import size
 from pqext.report import layout, map
 from pqext.report.markup import Markup, join, table, tag
 from pqext.report.model import Agreement, DemoReport, Question, Reading
 from pqext.report.style import SHEET
+from pqext.text import size
 
 _HEAD = Markup("""
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

@@ -53,6 +53,8 @@ class Sink(DataSourceArrowWriter):
         self.overwrite = overwrite
         self.job = uuid.uuid4().hex
         self.folder = self.target / f"_pqext_temporary-{self.job}"
+        # Made before any task runs, and by none: a task that starts after the job was aborted finds it gone.
+        self.folder.mkdir(parents=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's batches to one file; its remains are deleted when anything fails."""
@@ -62,7 +64,8 @@ class Sink(DataSourceArrowWriter):
         context = TaskContext.get()
         part, attempt = (context.partitionId(), context.taskAttemptId()) if context is not None else (0, 0)
         name = f"part-{part:05d}-{self.job}-{attempt}.parquet"
-        self.folder.mkdir(parents=True, exist_ok=True)
+        if not self.folder.is_dir():
+            raise RuntimeError(f"the job that writes {self.target} was aborted")
         path = self.folder / name
         writer = None
         try:
@@ -108,7 +111,6 @@ class Sink(DataSourceArrowWriter):
     def _write_empty(self) -> str:
         """A data frame without rows still has a schema, which needs a file to stand in."""
         name = f"part-00000-{self.job}-empty.parquet"
-        self.folder.mkdir(parents=True, exist_ok=True)
         with ParquetWriter(str(self.folder / name), self.schema, **self.options):
             pass
         return name
