@@ -131,7 +131,7 @@ class ColumnReader:
                 f"{total} values need up to {decoded} bytes, more than column_bytes={self._limits.column_bytes}; "
                 "read fewer rows at a time with iter_batches"
             )
-        sink = _Sink(self._shape, total)
+        sink = _Sink(self._shape, total, self._limits)
         repetition = np.empty(total, np.int16) if node.max_repetition_level else None
         definition = np.empty(total, np.int16) if node.max_definition_level else None
         flags = np.empty(max((raw.num_values for raw in run), default=0), np.uint8)
@@ -198,13 +198,13 @@ def _join(first: LeafColumn, second: LeafColumn) -> LeafColumn:
 class _Sink:
     """Gathers the slots of a run of pages into the buffers of one Arrow array."""
 
-    def __init__(self, shape: LeafShape, capacity: int) -> None:
+    def __init__(self, shape: LeafShape, capacity: int, limits: Limits) -> None:
         self._type = shape.node.leaf_type
         self._capacity = capacity
         self._slots = 0
         self._present: Bytes | None = None
         self._width = self._type.width
-        self._builder = ByteArrayBuilder() if self._width is None else None
+        self._builder = ByteArrayBuilder(min(limits.byte_array_bytes, 0x7FFFFFFF)) if self._width is None else None
         self._fixed = EMPTY if self._width is None else np.empty(capacity * self._width, np.uint8)
 
     def append(self, data: DataPage, slots: int, values: int, present: Bytes, dictionary: Dictionary | None) -> None:

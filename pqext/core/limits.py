@@ -27,6 +27,9 @@ class Limits:
     """Uncompressed size of one page."""
     page_values: int = 1 << 28
     """Values in one page: a run of a few bytes can stand for any number of them."""
+    byte_array_bytes: int = (1 << 31) - 1
+    """Bytes of the byte arrays of one column in one batch: a dictionary entry or a shared prefix of a few bytes in
+    the file can stand for any number of values. Larger numbers than the default mean the default."""
     column_bytes: int = 8 << 30
     """Decoded bytes of one column in one batch; reading fewer rows at a time needs less."""
 

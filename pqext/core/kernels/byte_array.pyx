@@ -13,6 +13,7 @@ cdef enum:
     OUT_OF_MEMORY = -2
     TOO_LARGE = -3
     OUT_OF_RANGE = -4
+    NEGATIVE = -5
 
 
 
@@ -25,19 +26,29 @@ cdef inline uint32_t load32(const uint8_t *p) noexcept nogil:
 cdef class ByteArrayBuilder:
     """Collects the slots of a BYTE_ARRAY leaf over many pages as 32-bit offsets and contiguous data.
 
-    `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values.
+    `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. More than `limit` bytes of
+    data raise ``LimitError``.
     """
     cdef Bytes offsets
     cdef Bytes data
+    cdef size_t limit
 
-    def __cinit__(self):
+    def __cinit__(self, int32_t limit=0x7FFFFFFF):
         cdef int32_t zero = 0
+        if limit < 0:
+            raise ValueError("a negative limit")
+        self.limit = limit
         if bytes_append(&self.offsets, &zero, 4) != 0:
             raise MemoryError("byte array offsets")
 
     def __dealloc__(self):
         bytes_free(&self.offsets)
         bytes_free(&self.data)
+
+    @property
+    def room(self):
+        """Bytes of data that may still be appended."""
+        return self.limit - self.data.size
 
     cdef int _append_plain(self, const uint8_t *p, size_t size, const uint8_t *present, Py_ssize_t slots) noexcept nogil:
         cdef size_t at = 0
@@ -59,7 +70,7 @@ cdef class ByteArrayBuilder:
                 memcpy(self.data.data + self.data.size, p + at, length)
                 self.data.size += length
                 at += length
-            if self.data.size > <size_t> 0x7FFFFFFF:
+            if self.data.size > self.limit:
                 return TOO_LARGE
             offset[i] = <int32_t> self.data.size
         self.offsets.size += <size_t> slots * 4
@@ -101,7 +112,7 @@ cdef class ByteArrayBuilder:
                     return OUT_OF_RANGE
                 start = ends[index]
                 length = ends[index + 1] - ends[index]
-                if self.data.size + length > <size_t> 0x7FFFFFFF:
+                if length > self.limit - self.data.size:
                     return TOO_LARGE
                 if bytes_append(&self.data, values + start, length) != 0:
                     return OUT_OF_MEMORY
@@ -140,6 +151,68 @@ cdef class ByteArrayBuilder:
             )
         self._check(status)
 
+    cdef int _append_run(
+        self, const uint8_t *values, size_t size, const int32_t *lengths, Py_ssize_t count,
+        const uint8_t *present, Py_ssize_t slots,
+    ) noexcept nogil:
+        cdef Py_ssize_t i, at = 0
+        cdef size_t total = 0
+        cdef int32_t end = <int32_t> self.data.size
+        cdef int32_t *offset
+        for i in range(count):
+            if lengths[i] < 0:
+                return NEGATIVE
+            total += <size_t> lengths[i]
+        if total > size:
+            return TRUNCATED
+        if total > self.limit - self.data.size:
+            return TOO_LARGE
+        if bytes_reserve(&self.offsets, <size_t> slots * 4) != 0:
+            return OUT_OF_MEMORY
+        offset = <int32_t *> (self.offsets.data + self.offsets.size)
+        if present == NULL:
+            if slots > count:
+                return TRUNCATED
+            for i in range(slots):
+                end += lengths[i]
+                offset[i] = end
+            at = slots
+        else:
+            for i in range(slots):
+                if present[i]:
+                    if at >= count:
+                        return TRUNCATED
+                    end += lengths[at]
+                    at += 1
+                offset[i] = end
+        if at != count:
+            return TRUNCATED
+        # All lengths have a slot, so the offsets end where the data does.
+        if bytes_append(&self.data, values, total) != 0:
+            return OUT_OF_MEMORY
+        self.offsets.size += <size_t> slots * 4
+        return OK
+
+    def append_run(
+        self, const uint8_t[::1] values, const int32_t[::1] lengths, const uint8_t[::1] present, Py_ssize_t slots,
+    ):
+        """Append `slots` slots whose values lie back to back in `values`, each of its length in `lengths`."""
+        cdef int status
+        cdef const uint8_t *flags = NULL
+        cdef const uint8_t *p = NULL
+        cdef const int32_t *sizes = NULL
+        if present.shape[0]:
+            if present.shape[0] < slots:
+                raise ValueError("fewer flags than slots")
+            flags = &present[0]
+        if values.shape[0]:
+            p = &values[0]
+        if lengths.shape[0]:
+            sizes = &lengths[0]
+        with nogil:
+            status = self._append_run(p, values.shape[0], sizes, lengths.shape[0], flags, slots)
+        self._check(status)
+
     def finish(self):
         """(offsets, data, slots); the builder is empty afterwards."""
         cdef Py_ssize_t slots = <Py_ssize_t> (self.offsets.size // 4) - 1
@@ -151,7 +224,12 @@ cdef class ByteArrayBuilder:
         if status == OUT_OF_RANGE:
             raise CorruptFileError("a dictionary index lies outside the dictionary")
         if status == TOO_LARGE:
-            raise LimitError("more than 2 GiB of byte array values in one batch; read fewer rows at a time with iter_batches")
+            raise LimitError(
+                f"more than {self.limit} bytes of byte array values in one batch (byte_array_bytes); "
+                "read fewer rows at a time with iter_batches"
+            )
+        if status == NEGATIVE:
+            raise CorruptFileError("a byte array of negative length")
         if status == OUT_OF_MEMORY:
             raise MemoryError("byte array values")
 
