@@ -321,10 +321,10 @@ class ColumnOrder(Union):
 
 
 class FileMetaData(Struct):
-    """The footer; ``row_groups`` and ``column_orders`` are lazy when read."""
+    """The footer; ``schema``, ``row_groups`` and ``column_orders`` are lazy when read."""
 
     version: int = field(1, "i32")
-    schema: Sequence[SchemaElement] = field(2, [SchemaElement])
+    schema: Sequence[SchemaElement] = field(2, [SchemaElement], lazy=True)
     num_rows: int = field(3, "i64")
     row_groups: Sequence[RowGroup] = field(4, [RowGroup], lazy=True)
     key_value_metadata: Sequence[KeyValue] | None = field(5, [KeyValue], default=None)

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core import metadata as structures
-from pqext.core import schema, shape, statistics
+from pqext.core import shape, statistics
 from pqext.core.assemble import assemble
 from pqext.core.column import ColumnReader
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
@@ -26,6 +26,7 @@ from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.predicate import Bounds
 from pqext.core.schema import Schema, SchemaNode
+from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.source import Source, open_source
 
@@ -133,7 +134,7 @@ class ParquetFile:
         try:
             with self._located():
                 self._footer: Footer = read_footer(self.source, limits)
-                self.schema: Schema = schema.from_elements(self._footer.metadata.schema, limits)
+                self.schema: Schema = from_elements(self._footer.metadata.schema, limits, self.path)
         except BaseException:
             self.source.close()
             raise
@@ -186,14 +187,18 @@ class ParquetFile:
         if columns is None:
             return self.shapes
         wanted: set[int] = set()
-        for column in columns:
-            node = self.schema.find(column)
-            if node is None:
-                names = ", ".join(child.name for child in self.schema.root.children)
-                raise KeyError(f"no column {column!r}; the file has {names}")
-            wanted.update(range(node.leaf_start, node.leaf_stop))
-        selected = (top.select(lambda node: node.leaf_start in wanted) for top in self.shapes)
-        return tuple(top for top in selected if top is not None)
+        tops: dict[int, SchemaNode] = {}  # only these are looked at: a file may have 100,000 columns
+        root = self.schema.root
+        with self._located():
+            for column in columns:
+                node = self.schema.find(column)
+                top = root.child(node.path[0]) if node is not None else None
+                if node is None or top is None:
+                    raise KeyError(f"no column {column!r}; the file has {', '.join(root.child_names)}")
+                wanted.update(range(node.leaf_start, node.leaf_stop))
+                tops[top.leaf_start] = top
+            selected = (shape.of(tops[at]).select(lambda node: node.leaf_start in wanted) for at in sorted(tops))
+            return tuple(top for top in selected if top is not None)
 
     def read(self, columns: Sequence[str] | None = None, row_groups: Iterable[int] | None = None) -> pa.Table:
         """The chosen columns of the chosen row groups as a table, one chunk a row group."""

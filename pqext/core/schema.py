@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pqext.core import logical
-from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.logical import LeafType
 from pqext.core.metadata import FieldRepetitionType, LogicalType, SchemaElement, Type
 
@@ -27,7 +25,7 @@ class SchemaNode:
 
     name: str
     repetition: FieldRepetitionType
-    children: tuple[SchemaNode, ...]
+    children: Sequence[SchemaNode]
     physical_type: Type | None
     type_length: int | None
     logical_type: LogicalType | None
@@ -61,16 +59,26 @@ class SchemaNode:
         return LeafType(self.physical_type, self.type_length, self.logical_type)
 
     @cached_property
-    def _by_name(self) -> dict[str, SchemaNode]:
-        return {child.name: child for child in reversed(self.children)}
+    def _by_name(self) -> dict[str, int]:
+        names = self.child_names
+        return {names[i]: i for i in reversed(range(len(names)))}
+
+    @property
+    def child_names(self) -> list[str]:
+        """The names of the children in order."""
+        if isinstance(self.children, tuple):
+            return [child.name for child in self.children]
+        names: list[str] = self.children.names()  # type: ignore[attr-defined]
+        return names
 
     def child(self, name: str) -> SchemaNode | None:
         """The child called ``name``, if there is one; the first of several."""
-        return self._by_name.get(name)
+        position = self._by_name.get(name)
+        return None if position is None else self.children[position]
 
     @cached_property
     def _repeated_names(self) -> frozenset[str]:
-        return frozenset(name for name, count in Counter(child.name for child in self.children).items() if count > 1)
+        return frozenset(name for name, count in Counter(self.child_names).items() if count > 1)
 
     def is_unique(self, name: str) -> bool:
         """Does no more than one child have this name? Files may repeat names; a path then means the first."""
@@ -86,14 +94,18 @@ class SchemaNode:
 
 @dataclass(frozen=True)
 class Schema:
-    """The schema of a file, from its root."""
+    """The schema of a file, from its root.
+
+    ``leaves`` are all leaves in column order: ``leaves[i]`` is column chunk ``i`` of each row group.
+    """
 
     root: SchemaNode
+    leaves: Sequence[SchemaNode]
 
-    @cached_property
-    def leaves(self) -> tuple[SchemaNode, ...]:
-        """All leaves in column order: ``leaves[i]`` is column chunk ``i`` of each row group."""
-        return tuple(self.root.leaves())
+    @classmethod
+    def of(cls, root: SchemaNode) -> Schema:
+        """The schema whose nodes are all there."""
+        return cls(root, tuple(root.leaves()))
 
     def find(self, path: str | Sequence[str]) -> SchemaNode | None:
         """The node at ``path``: a sequence of names, a top-level name, or names joined by dots."""
@@ -121,97 +133,6 @@ def _render(node: SchemaNode, depth: int) -> Iterator[str]:
     for child in node.children:
         yield from _render(child, depth + 1)
     yield pad + "}"
-
-
-def from_elements(elements: Sequence[SchemaElement], limits: Limits = DEFAULT_LIMITS) -> Schema:
-    """Build the tree from the footer's depth-first list of elements.
-
-    Raises ``CorruptFileError`` when the list is no tree and ``LimitError`` when it is too deep.
-    """
-    if not elements:
-        raise CorruptFileError("the schema has no root")
-    builder = _Builder(elements, limits)
-    root = builder.node(0, (), 0, 0, is_root=True)
-    if builder.at != len(elements):
-        raise CorruptFileError(f"the schema holds {len(elements) - builder.at} elements that belong to no group")
-    return Schema(root)
-
-
-class _Builder:
-    def __init__(self, elements: Sequence[SchemaElement], limits: Limits) -> None:
-        self.elements = elements
-        self.limits = limits
-        self.at = 0
-        self.leaf = 0
-
-    def node(
-        self, depth: int, parent: tuple[str, ...], definition: int, repetition: int, *, is_root: bool = False
-    ) -> SchemaNode:
-        if self.at >= len(self.elements):
-            raise CorruptFileError("a group of the schema has fewer children than it claims")
-        if depth > self.limits.schema_depth:
-            raise LimitError(f"the schema nests deeper than schema_depth={self.limits.schema_depth}")
-        element = self.elements[self.at]
-        self.at += 1
-        path = () if is_root else (*parent, element.name)
-        if not element.name.isascii() and any("\ud800" <= character <= "\udfff" for character in element.name):
-            raise CorruptFileError(f"the name of field {element.name!r} is not UTF-8")
-        kind = FieldRepetitionType.REQUIRED if is_root else _repetition(element, path)
-        definition += kind != FieldRepetitionType.REQUIRED
-        repetition += kind == FieldRepetitionType.REPEATED
-        start = self.leaf
-        children: tuple[SchemaNode, ...] = ()
-        count = element.num_children or 0
-        physical: Type | None = None
-        if element.type is not None and not count and not is_root:
-            physical = _physical(element, path)
-            self.leaf += 1
-        elif count < 0 or (not count and not is_root):
-            place = _place(path)
-            raise CorruptFileError(f"{place} has neither a type nor children", column=place)
-        else:
-            children = tuple(self.node(depth + 1, path, definition, repetition) for _ in range(count))
-        return SchemaNode(
-            name=element.name,
-            repetition=kind,
-            children=children,
-            physical_type=physical,
-            type_length=element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None,
-            logical_type=logical.from_element(element),
-            field_id=element.field_id,
-            path=path,
-            max_definition_level=definition,
-            max_repetition_level=repetition,
-            leaf_start=start,
-            leaf_stop=self.leaf,
-        )
-
-
-def _place(path: tuple[str, ...]) -> str:
-    # Joined for errors only: long names nested deeply make paths many times the size of the footer.
-    return ".".join(path) or "the root"
-
-
-def _repetition(element: SchemaElement, path: tuple[str, ...]) -> FieldRepetitionType:
-    try:
-        return FieldRepetitionType(-1 if element.repetition_type is None else element.repetition_type)
-    except ValueError:
-        place = _place(path)
-        raise CorruptFileError(f"{place} has no valid repetition type", column=place) from None
-
-
-def _physical(element: SchemaElement, path: tuple[str, ...]) -> Type:
-    try:
-        physical = Type(-1 if element.type is None else element.type)
-    except ValueError:
-        place = _place(path)
-        raise UnsupportedError(
-            f"{place} has physical type {element.type}, which is not known", feature="physical type", column=place
-        ) from None
-    if physical == Type.FIXED_LEN_BYTE_ARRAY and not 0 < (element.type_length or 0) <= 1 << 24:
-        place = _place(path)
-        raise CorruptFileError(f"{place} is FIXED_LEN_BYTE_ARRAY of length {element.type_length}", column=place)
-    return physical
 
 
 def to_elements(root: SchemaNode) -> list[SchemaElement]:

@@ -177,7 +177,7 @@ def to_schema(fields: Sequence[StoredField], name: str = "schema") -> Schema:
     for field in fields:
         children.append(_node(field, (), 0, 0, children[-1].leaf_stop if children else 0))
     stop = children[-1].leaf_stop if children else 0
-    return Schema(_group(name, FieldRepetitionType.REQUIRED, tuple(children), (), 0, 0, 0, stop))
+    return Schema.of(_group(name, FieldRepetitionType.REQUIRED, tuple(children), (), 0, 0, 0, stop))
 
 
 def _group(

@@ -169,6 +169,11 @@ class LazyStructs(Sequence[T]):
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
 
+    @property
+    def untouched(self) -> StructIndex | None:
+        """The places of the elements, so long as none was decoded: a decoded one may have been changed."""
+        return None if self._decoded else self._index
+
     def encoded(self) -> Iterator[bytes]:
         """The serialised elements in order, those not decoded in runs."""
         done = 0

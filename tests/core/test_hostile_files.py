@@ -97,6 +97,7 @@ def edited(edit: Callable[[FileMetaData], None]) -> bytes:
     data = written()
     with pqext.open(data) as file:
         metadata = file.metadata
+        metadata.schema = list(metadata.schema)
         metadata.row_groups = list(metadata.row_groups)
         for group in metadata.row_groups:
             group.columns = list(group.columns)

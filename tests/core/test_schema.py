@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 from core import tables
 
 import pqext
-from pqext.core import logical, schema, shape
+from pqext.core import logical, schema, schema_tree, shape
 from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
 from pqext.core.footer import serialise_footer
 from pqext.core.limits import Limits
@@ -25,6 +26,7 @@ from pqext.core.metadata import (
 )
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.storage import plan, to_schema
+from pqext.core.thrift import decode, encode
 
 REQUIRED, OPTIONAL, REPEATED = FieldRepetitionType
 
@@ -38,7 +40,13 @@ def leaf(name: str, repetition: FieldRepetitionType, kind: Type = Type.INT32, **
 
 
 def tree(*elements: SchemaElement, roots: int = 1) -> schema.Schema:
-    return schema.from_elements([SchemaElement(name="schema", num_children=roots), *elements])
+    return schema_tree.from_elements([SchemaElement(name="schema", num_children=roots), *elements])
+
+
+def stored(elements: list[SchemaElement]) -> Sequence[SchemaElement]:
+    """The elements as they are in an opened file."""
+    footer = FileMetaData(version=2, schema=elements, num_rows=0, row_groups=[])
+    return decode(FileMetaData, encode(footer))[0].schema
 
 
 def field(*elements: SchemaElement) -> pa.Field:
@@ -157,21 +165,30 @@ def test_lists_and_maps_of_every_age_are_understood(elements: list[SchemaElement
     ],
 )
 def test_a_list_of_elements_that_is_no_tree_is_refused(elements: list[SchemaElement], message: str) -> None:
-    with pytest.raises(CorruptFileError, match=message):
-        tree(*elements)
+    whole = [SchemaElement(name="schema", num_children=1), *elements]
+    for form in (whole, stored(whole)):
+        with pytest.raises(CorruptFileError, match=message):
+            _ = list(schema_tree.from_elements(form).leaves)
 
 
 def test_an_unknown_physical_type_is_unsupported() -> None:
     with pytest.raises(UnsupportedError, match="physical type 77"):
-        tree(SchemaElement(name="a", type=77, repetition_type=REQUIRED))
+        _ = tree(SchemaElement(name="a", type=77, repetition_type=REQUIRED)).leaves[0]
+
+
+def test_a_column_that_cannot_be_read_costs_only_itself() -> None:
+    found = tree(SchemaElement(name="a", type=77, repetition_type=REQUIRED), leaf("b", REQUIRED), roots=2)
+    assert found.find("b") is found.leaves[1]
+    with pytest.raises(UnsupportedError, match="physical type 77"):
+        found.find("a")
 
 
 def test_a_schema_deeper_than_the_limit_is_refused() -> None:
     elements = [SchemaElement(name="schema", num_children=1)]
     elements += [group("g", OPTIONAL, 1) for _ in range(300)] + [leaf("x", REQUIRED)]
     with pytest.raises(LimitError, match="schema_depth=256"):
-        schema.from_elements(elements)
-    assert schema.from_elements(elements, Limits(schema_depth=400)).leaves[0].max_definition_level == 300
+        schema_tree.from_elements(elements)
+    assert schema_tree.from_elements(elements, Limits(schema_depth=400)).leaves[0].max_definition_level == 300
 
 
 def test_pyarrow_sees_the_logical_and_converted_types_that_its_own_writer_leaves(tmp_path: Any) -> None:

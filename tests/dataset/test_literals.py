@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from pqext.core.metadata import SchemaElement, Type
-from pqext.core.schema import from_elements
+from pqext.core.schema_tree import from_elements
 from pqext.dataset.literals import Kind, canonical, key, kind_of_arrow, kind_of_node, to_value, value_text
 
 

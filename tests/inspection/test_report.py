@@ -16,7 +16,7 @@ import pytest
 from pqext.core.errors import ParquetError
 from pqext.core.extension import append_extension
 from pqext.core.metadata import SchemaElement, Type
-from pqext.core.schema import from_elements
+from pqext.core.schema_tree import from_elements
 from pqext.inspection import Column, inspect
 from pqext.inspection.values import logical_type, show
 

@@ -36,10 +36,6 @@ cdef dict MESSAGES = {
 
 cdef class Data:
     """Holds the buffer that a cursor moves in, and that lazy lists read from later."""
-    cdef Py_buffer view
-    cdef bint held
-    cdef object path
-
     def __cinit__(self, object source, object path):
         self.path = path
         PyObject_GetBuffer(source, &self.view, PyBUF_SIMPLE)
@@ -196,13 +192,6 @@ cdef object read_struct(Cursor *c, Plan plan, Data data, int depth):
 
 cdef class StructIndex:
     """Where the structures of a list begin in their buffer."""
-    cdef Data data
-    cdef Plan plan
-    cdef Cursor cursor        # behind the list
-    cdef Py_ssize_t count
-    cdef int depth
-    cdef int64_t *offsets
-
     def __dealloc__(self):
         free(self.offsets)
 

@@ -1,0 +1,22 @@
+# What other kernels need of the reader: the buffer that is held, and the places of a list's structures in it.
+from libc.stdint cimport int64_t
+
+from pqext.core.kernels.compact cimport Cursor
+from pqext.core.kernels.struct_plan cimport FieldPlan, Plan
+
+cdef class Data:
+    cdef Py_buffer view
+    cdef bint held
+    cdef object path
+
+
+cdef class StructIndex:
+    cdef Data data
+    cdef Plan plan
+    cdef Cursor cursor        # behind the list
+    cdef Py_ssize_t count
+    cdef int depth
+    cdef int64_t *offsets
+
+    cdef int build(self, Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t count, Data data, int depth) except -1
+    cdef int check(self, Py_ssize_t position) except -1

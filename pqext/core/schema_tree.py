@@ -1,0 +1,220 @@
+"""The schema of a file as a tree whose nodes are made when they are asked for.
+
+A kernel follows the footer's depth-first list and finds what is no tree; a wide file then costs an object for
+each column that is used, not for each that exists. Implements nested encoding (maximum levels from the schema).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import overload
+
+import numpy as np
+
+from pqext.core import logical
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.kernels import schema_tree as kernel
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.metadata import FieldRepetitionType, SchemaElement, Type
+from pqext.core.schema import Schema, SchemaNode
+from pqext.core.thrift import LazyStructs
+
+_REPETITIONS = tuple(FieldRepetitionType)
+
+
+def from_elements(
+    elements: Sequence[SchemaElement], limits: Limits = DEFAULT_LIMITS, path: str | None = None
+) -> Schema:
+    """Build the tree from the footer's depth-first list of elements; ``path`` names the file in later errors.
+
+    Raises ``CorruptFileError`` when the list is no tree and ``LimitError`` when it is too deep. What is wrong
+    with a single column, such as a physical type that is not known, is raised when that column is asked for.
+    """
+    if not elements:
+        raise CorruptFileError("the schema has no root")
+    tree = _Tree(elements, limits, path)
+    return Schema(tree.root, _Leaves(tree))
+
+
+class _Tree:
+    """Levels and places of all elements, as arrays, and the names."""
+
+    def __init__(self, elements: Sequence[SchemaElement], limits: Limits, path: str | None) -> None:
+        self.elements = elements
+        self._file = path
+        index = elements.untouched if isinstance(elements, LazyStructs) else None
+        names, children, repetition, typed = kernel.elements(index) if index is not None else _columns(elements)
+        if None in names:
+            name = elements[names.index(None)].name
+            raise CorruptFileError(f"the name of field {name!r} is not UTF-8")
+        self.names: list[str] = names  # type: ignore[assignment]
+        self.counts, self.repetitions = memoryview(children), memoryview(repetition)
+        fault, at, arrays = kernel.levels(children, repetition, typed, limits.schema_depth)
+        self.definition, self.repetition, self.first_leaf, self.last_leaf, self.end, self.leaf_elements = arrays
+        if fault:
+            self._refuse(fault, at, limits)
+        self.root = self.node(0, None)
+
+    def _refuse(self, fault: str, at: int, limits: Limits) -> None:
+        if fault == "missing":
+            raise CorruptFileError("a group of the schema has fewer children than it claims")
+        if fault == "deep":
+            raise LimitError(f"the schema nests deeper than schema_depth={limits.schema_depth}")
+        if fault == "left":
+            raise CorruptFileError(f"the schema holds {len(self.names) - at} elements that belong to no group")
+        # The groups around it are those that were not closed yet; element 0 is the root.
+        opened = [i for i in range(1, at) if not self.end[i]]
+        place = ".".join(self.names[i] for i in (*opened, at) if i) or "the root"
+        wrong = "no valid repetition type" if fault == "repetition" else "neither a type nor children"
+        raise CorruptFileError(f"{place} has {wrong}", column=place)
+
+    def node(self, at: int, parent: tuple[str, ...] | None) -> SchemaNode:
+        """The node of one element; ``parent`` is the path above, None for the root."""
+        element = self.elements[at]
+        path = () if parent is None else (*parent, element.name)
+        count = self.counts[at]
+        try:
+            physical = _physical(element, path) if parent is not None and not count else None
+        except ParquetError as error:
+            error.locate(path=self._file)
+            raise
+        return SchemaNode(
+            name=element.name,
+            repetition=FieldRepetitionType.REQUIRED if parent is None else _REPETITIONS[self.repetitions[at]],
+            children=_Children(self, at, path) if count else (),
+            physical_type=physical,
+            type_length=element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None,
+            logical_type=logical.from_element(element),
+            field_id=element.field_id,
+            path=path,
+            max_definition_level=self.definition[at],
+            max_repetition_level=self.repetition[at],
+            leaf_start=self.first_leaf[at],
+            leaf_stop=self.last_leaf[at],
+        )
+
+
+def _columns(
+    elements: Sequence[SchemaElement],
+) -> tuple[list[str | None], np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    """What the kernel reads from a serialised list, from structures."""
+    names: list[str | None] = []
+    for element in elements:
+        surrogates = not element.name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in element.name)
+        names.append(None if surrogates else element.name)
+    kinds = [element.repetition_type for element in elements]
+    return (
+        names,
+        np.array([element.num_children or 0 for element in elements], np.int32),
+        np.array([-1 if kind is None or not 0 <= kind <= 2 else kind for kind in kinds], np.int8),
+        np.array([element.type is not None for element in elements], np.uint8),
+    )
+
+
+class _Nodes(Sequence[SchemaNode]):
+    """A tuple of nodes, but that each is made when it is first asked for."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[int, SchemaNode] = {}
+
+    def _make(self, position: int) -> SchemaNode:
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, position: int) -> SchemaNode: ...
+    @overload
+    def __getitem__(self, position: slice) -> tuple[SchemaNode, ...]: ...
+    def __getitem__(self, position: int | slice) -> SchemaNode | tuple[SchemaNode, ...]:
+        if isinstance(position, slice):
+            return tuple(self[i] for i in range(*position.indices(len(self))))
+        found = self._made.get(position)
+        if found is not None:
+            return found
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"no node {position} among {len(self)}")
+        if position < 0:
+            return self[position + len(self)]
+        # Threads that make the same node at once all get the first.
+        return self._made.setdefault(position, self._make(position))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (tuple, _Nodes)):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} nodes>"
+
+
+class _Children(_Nodes):
+    """The children of the group that is element ``at``."""
+
+    __slots__ = ("_elements", "_path", "_tree")
+
+    def __init__(self, tree: _Tree, at: int, path: tuple[str, ...]) -> None:
+        super().__init__()
+        self._tree, self._path = tree, path
+        count, last = tree.counts[at], tree.end[at]
+        self._elements: Sequence[int] = range(at + 1, last)
+        if last - at - 1 != count:  # some children are groups
+            below = []
+            place = at + 1
+            while place < last:
+                below.append(place)
+                place = tree.end[place]
+            self._elements = below
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    def _make(self, position: int) -> SchemaNode:
+        return self._tree.node(self._elements[position], self._path)
+
+    def names(self) -> list[str]:
+        """The names of the children, none of which is made."""
+        return [self._tree.names[at] for at in self._elements]
+
+    def over_leaf(self, leaf: int) -> SchemaNode:
+        """The child at or above the leaf, which must lie below."""
+        return self[bisect_right(self._elements, leaf, key=self._tree.first_leaf.__getitem__) - 1]
+
+
+class _Leaves(_Nodes):
+    """All leaves of a tree in column order."""
+
+    __slots__ = ("_tree",)
+
+    def __init__(self, tree: _Tree) -> None:
+        super().__init__()
+        self._tree = tree
+
+    def __len__(self) -> int:
+        return len(self._tree.leaf_elements)
+
+    def _make(self, position: int) -> SchemaNode:
+        node = self._tree.root
+        while isinstance(node.children, _Children):
+            node = node.children.over_leaf(position)
+        return node
+
+
+def _physical(element: SchemaElement, path: tuple[str, ...]) -> Type:
+    place = ".".join  # Joined for errors only: long names nested deeply make paths many times the footer's size.
+    try:
+        physical = Type(-1 if element.type is None else element.type)
+    except ValueError:
+        raise UnsupportedError(
+            f"{place(path)} has physical type {element.type}, which is not known",
+            feature="physical type", column=place(path),
+        ) from None
+    if physical == Type.FIXED_LEN_BYTE_ARRAY and not 0 < (element.type_length or 0) <= 1 << 24:
+        raise CorruptFileError(
+            f"{place(path)} is FIXED_LEN_BYTE_ARRAY of length {element.type_length}", column=place(path)
+        )
+    return physical
