@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pqext import geo, spark, variant
+    from pqext.core.encryption.identity import verify_file_set
+    from pqext.core.encryption.properties import ColumnKey, FileDecryption, FileEncryption
     from pqext.core.errors import (
         CorruptFileError,
         EncryptionError,
@@ -29,8 +31,11 @@ if TYPE_CHECKING:
     from pqext.inspection import inspect
 
 _HOME = {
+    "ColumnKey": "pqext.core.encryption.properties",
     "CorruptFileError": "pqext.core.errors",
     "EncryptionError": "pqext.core.errors",
+    "FileDecryption": "pqext.core.encryption.properties",
+    "FileEncryption": "pqext.core.encryption.properties",
     "GeometryError": "pqext.core.errors",
     "LimitError": "pqext.core.errors",
     "Limits": "pqext.core.limits",
@@ -46,13 +51,17 @@ _HOME = {
     "open": "pqext.core.reader:ParquetFile",
     "read_table": "pqext.dataset.scan",
     "scan": "pqext.dataset.scan",
+    "verify_file_set": "pqext.core.encryption.identity",
     "write_table": "pqext.core.writer",
 }
 _PACKAGES = ("geo", "spark", "variant")
 
 __all__ = [
+    "ColumnKey",
     "CorruptFileError",
     "EncryptionError",
+    "FileDecryption",
+    "FileEncryption",
     "GeometryError",
     "LimitError",
     "Limits",
@@ -71,6 +80,7 @@ __all__ = [
     "scan",
     "spark",
     "variant",
+    "verify_file_set",
     "write_table",
 ]
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pqext.core.buffers import Bytes
-from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
+from pqext.core.encryption.footer import check_plaintext, open_encrypted
+from pqext.core.encryption.properties import FileDecryption
+from pqext.core.encryption.reading import FileDecryptor
+from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
 from pqext.core.source import Source
@@ -24,20 +27,24 @@ TRAILER_BYTES = 8
 class Footer:
     """A file's metadata, where it stands in the file, and its ``length`` bytes as they were read.
 
-    ``raw`` holds more than the structure when the footer is signed (28 bytes behind it).
+    ``raw`` holds more than the structure when the footer is signed (28 bytes behind it), and not the structure but
+    what it is encrypted in when the file ends in ``PARE``. ``decryptor`` is set for files with anything encrypted.
     """
 
     metadata: FileMetaData
     offset: int
     length: int
     raw: Bytes
+    decryptor: FileDecryptor | None = None
 
 
-def read_footer(source: Source, limits: Limits = DEFAULT_LIMITS) -> Footer:
+def read_footer(
+    source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None
+) -> Footer:
     """Read and index the footer of ``source``; row groups and columns are decoded when asked for.
 
-    Raises ``CorruptFileError`` for anything that is not a whole Parquet file, ``UnsupportedError`` for an
-    encrypted footer and ``LimitError`` beyond ``limits``.
+    Raises ``CorruptFileError`` for anything that is not a whole Parquet file, ``EncryptionError`` for an
+    encrypted footer that ``decryption`` does not open and ``LimitError`` beyond ``limits``.
     """
     size = source.size
     if size < len(MAGIC) + TRAILER_BYTES:
@@ -64,17 +71,17 @@ def read_footer(source: Source, limits: Limits = DEFAULT_LIMITS) -> Footer:
         raw = tail[-TRAILER_BYTES - length : -TRAILER_BYTES]
     else:
         raw = source.read(offset, length)
-    metadata, _ = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
-    return Footer(metadata, offset, length, raw)
+    if tail[-4:].tobytes() == ENCRYPTED_MAGIC:
+        plaintext, decryptor = open_encrypted(raw, decryption, limits, offset, source.path)
+        metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)
+        return Footer(metadata, offset, length, raw, decryptor)
+    metadata, end = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
+    return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, source.path))
 
 
 def _check_magic(head: bytes, tail: bytes, source: Source) -> None:
-    if tail == ENCRYPTED_MAGIC and head == ENCRYPTED_MAGIC:
-        raise UnsupportedError(
-            "the footer is encrypted, which this version cannot read yet",
-            feature="encrypted footer",
-            path=source.path,
-        )
+    if head == tail == ENCRYPTED_MAGIC:
+        return
     if tail != MAGIC:
         advice = "it is truncated or still being written" if head == MAGIC else "it is not a Parquet file"
         raise CorruptFileError(
@@ -88,9 +95,9 @@ def _check_magic(head: bytes, tail: bytes, source: Source) -> None:
         )
 
 
-def serialise_footer(metadata: FileMetaData | bytes) -> bytes:
-    """The bytes that end a file: ``metadata``, serialised already or not, its length and the magic number."""
+def serialise_footer(metadata: FileMetaData | bytes, magic: bytes = MAGIC) -> bytes:
+    """The bytes that end a file: ``metadata``, serialised already or not, its length and the ``magic`` number."""
     serialised = metadata if isinstance(metadata, bytes) else encode(metadata)
     if len(serialised) >= 1 << 32:
         raise ValueError(f"a footer of {len(serialised)} bytes does not fit its 32-bit length")
-    return serialised + len(serialised).to_bytes(4, "little") + MAGIC
+    return serialised + len(serialised).to_bytes(4, "little") + magic

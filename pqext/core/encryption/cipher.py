@@ -1,0 +1,125 @@
+"""AES as Parquet uses it: modules sealed and opened under one key.
+
+A sealed module is its length (4 bytes, little-endian), a nonce (12 bytes), the ciphertext and, under GCM, a tag
+(16 bytes). Spec: "Parquet Modular Encryption", sections 4.1, 4.2 and 5.1. The ``cryptography`` package does the AES;
+it is imported when a key is used, since readers of plaintext files need not wait for it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import itertools
+import os
+
+from pqext.core.buffers import Bytes, view
+from pqext.core.encryption.modules import LENGTH_BYTES, NONCE_BYTES, SIGNATURE_BYTES, TAG_BYTES
+from pqext.core.errors import EncryptionError
+
+INVOCATIONS_MAX = 1 << 32
+"""How often one key may encrypt before a random nonce is too likely to come twice."""
+_FIRST_COUNTER = (1).to_bytes(4, "big")
+_MODULE_BYTES_MAX = (1 << 31) - 1
+
+
+class AesKey:
+    """One key. Safe to use from several threads; never shows the key's bytes."""
+
+    __slots__ = ("_aes", "_gcm", "_invocations")
+
+    def __init__(self, key: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers import algorithms
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        self._gcm = AESGCM(key)
+        self._aes = algorithms.AES(key)
+        self._invocations = itertools.count(1)  # counts under the interpreter's lock
+
+    def seal(self, plaintext: Bytes | bytes, aad: bytes) -> bytes:
+        """A module encrypted and authenticated with GCM."""
+        nonce = self._nonce(len(plaintext) + SIGNATURE_BYTES)
+        ciphertext = self._gcm.encrypt(nonce, plaintext, aad)
+        return b"".join((_length(NONCE_BYTES + len(ciphertext)), nonce, ciphertext))
+
+    def open(self, module: Bytes, aad: bytes) -> Bytes:
+        """The plaintext of a module sealed with GCM. Raises ``EncryptionError`` when it is not authentic."""
+        from cryptography.exceptions import InvalidTag
+
+        body = _body(module, SIGNATURE_BYTES)
+        try:
+            return view(self._gcm.decrypt(body[:NONCE_BYTES].tobytes(), body[NONCE_BYTES:], aad))
+        except InvalidTag:
+            raise EncryptionError(
+                "the module is not authentic: the key or the AAD prefix is wrong, or the file was tampered with"
+            ) from None
+
+    def seal_unauthenticated(self, plaintext: Bytes | bytes) -> bytes:
+        """A module encrypted with CTR."""
+        nonce = self._nonce(len(plaintext) + NONCE_BYTES)
+        ciphertext = self._ctr(nonce, plaintext)
+        return b"".join((_length(NONCE_BYTES + len(ciphertext)), nonce, ciphertext))
+
+    def open_unauthenticated(self, module: Bytes) -> Bytes:
+        """The plaintext of a module encrypted with CTR, which shows nothing of tampering."""
+        body = _body(module, NONCE_BYTES)
+        return view(self._ctr(body[:NONCE_BYTES].tobytes(), body[NONCE_BYTES:]))
+
+    def sign(self, plaintext: Bytes | bytes, aad: bytes) -> bytes:
+        """The nonce and the tag that GCM gives ``plaintext``, 28 bytes."""
+        sealed = self.seal(plaintext, aad)
+        return sealed[LENGTH_BYTES : LENGTH_BYTES + NONCE_BYTES] + sealed[-TAG_BYTES:]
+
+    def verify(self, plaintext: Bytes, signature: bytes, aad: bytes) -> None:
+        """Raise ``EncryptionError`` unless ``signature`` was made by :meth:`sign` of the same text and AAD."""
+        tag = self._gcm.encrypt(signature[:NONCE_BYTES], plaintext, aad)[-TAG_BYTES:]
+        if not hmac.compare_digest(tag, signature[NONCE_BYTES:]):
+            raise EncryptionError(
+                "the footer does not match its signature: the key or the AAD prefix is wrong, "
+                "or the file was tampered with"
+            )
+
+    def _ctr(self, nonce: bytes, data: Bytes | bytes) -> bytes:
+        """``data`` XORed with the key stream of ``nonce``, which encrypts and decrypts."""
+        from cryptography.hazmat.primitives.ciphers import Cipher, modes
+
+        return Cipher(self._aes, modes.CTR(nonce + _FIRST_COUNTER)).encryptor().update(data)
+
+    def _nonce(self, module_bytes: int) -> bytes:
+        if module_bytes > _MODULE_BYTES_MAX:
+            raise EncryptionError("a module of more than 2 GiB cannot be encrypted; write smaller pages")
+        if next(self._invocations) > INVOCATIONS_MAX:
+            raise EncryptionError("a key has encrypted 2^32 modules, the most that are safe; go on with a new key")
+        return os.urandom(NONCE_BYTES)
+
+    def __repr__(self) -> str:
+        return f"<AesKey of {self._aes.key_size} bits>"
+
+    def __reduce__(self) -> str:
+        raise TypeError("keys in use are not pickled")
+
+
+def module_length(prefix: Bytes, left: int, most: int) -> int:
+    """Bytes of the module that ``prefix`` begins, with its length prefix, where ``left`` bytes remain.
+
+    Raises ``EncryptionError`` when there are fewer than that, or it has more than ``most``.
+    """
+    length = LENGTH_BYTES + int.from_bytes(prefix[:LENGTH_BYTES].tobytes(), "little")
+    if not LENGTH_BYTES + NONCE_BYTES <= length <= min(left, most):
+        raise EncryptionError(
+            f"an encrypted module announces {length - LENGTH_BYTES} bytes where {max(left - LENGTH_BYTES, 0)} "
+            "are left: the file is damaged, or the column is not encrypted as its metadata says"
+        )
+    return length
+
+
+def _length(length: int) -> bytes:
+    return length.to_bytes(LENGTH_BYTES, "little")
+
+
+def _body(module: Bytes, least: int) -> Bytes:
+    """A module without its length, which must be that of the bytes at hand."""
+    length = int.from_bytes(module[:LENGTH_BYTES].tobytes(), "little")
+    if length != len(module) - LENGTH_BYTES or length < least:
+        raise EncryptionError(
+            f"an encrypted module announces {length} bytes and has {len(module) - LENGTH_BYTES}: the file is damaged"
+        )
+    return module[LENGTH_BYTES:]

@@ -1,0 +1,62 @@
+"""The two footers of encrypted files: one that is encrypted, and one that is plaintext and signed.
+
+Spec: "Parquet Modular Encryption", sections 5.4 and 5.5.
+"""
+
+from __future__ import annotations
+
+from pqext.core.buffers import Bytes
+from pqext.core.encryption.cipher import module_length
+from pqext.core.encryption.properties import FileDecryption
+from pqext.core.encryption.reading import FileDecryptor, not_encrypted
+from pqext.core.errors import CorruptFileError, EncryptionError
+from pqext.core.limits import Limits
+from pqext.core.metadata import FileCryptoMetaData, FileMetaData
+from pqext.core.thrift import decode
+
+
+def open_encrypted(
+    raw: Bytes, decryption: FileDecryption | None, limits: Limits, offset: int, path: str | None
+) -> tuple[Bytes, FileDecryptor]:
+    """The serialised FileMetaData within ``raw``, the bytes before the length of a file that ends in ``PARE``.
+
+    ``offset`` is where they begin in the file. Raises ``EncryptionError`` when the key is missing or wrong, and
+    when anything was tampered with.
+    """
+    crypto, end = decode(FileCryptoMetaData, raw, limits=limits, base=offset, path=path)
+    decryptor = FileDecryptor(crypto.encryption_algorithm, crypto.key_metadata, decryption, path)
+    try:
+        left = len(raw) - end
+        if module_length(raw[end:], left, left) != left:
+            raise EncryptionError("the encrypted footer does not end where the file's last bytes say")
+        return decryptor.decrypt_footer(raw[end:]), decryptor
+    except EncryptionError as error:
+        error.locate(path=path, offset=offset + end)
+        raise
+
+
+def check_plaintext(
+    metadata: FileMetaData, raw: Bytes, length: int, decryption: FileDecryption | None, path: str | None
+) -> FileDecryptor | None:
+    """What decrypts the columns of a file whose footer is plaintext; ``None`` when nothing in it is encrypted.
+
+    ``length`` of the ``raw`` bytes are the FileMetaData, the rest its signature. Raises ``EncryptionError`` when
+    the signature does not fit, and for a file without encryption where ``decryption`` does not allow one.
+    """
+    try:
+        if metadata.encryption_algorithm is None:
+            not_encrypted(decryption)
+            return None
+        decryptor = FileDecryptor(
+            metadata.encryption_algorithm, metadata.footer_signing_key_metadata, decryption, path
+        )
+        decryptor.verify_footer(raw[:length], raw[length:])
+    except EncryptionError as error:
+        error.locate(path=path)
+        raise
+    return decryptor
+
+
+def no_decryptor(column: str) -> CorruptFileError:
+    """The error of a column that is said to be encrypted in a file that is not."""
+    return CorruptFileError("a column is encrypted in a file that names no encryption algorithm", column=column)

@@ -1,0 +1,214 @@
+"""Keys made and wrapped for the user: from master keys' names to what encrypts and decrypts files.
+
+The names are those of ``pyarrow.parquet.encryption``, and of parquet-java's key tools.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from pyarrow import fs
+
+from pqext.core.encryption.keytools.kms import KmsClientFactory, KmsConnectionConfig
+from pqext.core.encryption.keytools.material import FOOTER_KEY, KeyMaterial
+from pqext.core.encryption.keytools.store import KeyMaterialStore, stores_in
+from pqext.core.encryption.keytools.wrapping import FileKeyUnwrapper, FileKeyWrapper, KeyCaches
+from pqext.core.encryption.properties import KEY_BYTES, Algorithm, ColumnKey, FileDecryption, FileEncryption
+from pqext.core.errors import EncryptionError
+
+_LIFETIME = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionConfiguration:
+    """Which master keys encrypt what.
+
+    ``footer_key`` is the name of a master key; ``column_keys`` maps names of master keys to the dotted paths of the
+    columns they protect, or ``uniform_encryption`` encrypts all columns with the footer's key. Each footer and
+    column gets a random data key of ``data_key_length_bits``, wrapped with its master key, by way of a key
+    encryption key with ``double_wrapping``. The wrapped keys lie in the file with ``internal_key_material``, else
+    beside it, where master keys can be rotated. KEKs and KMS clients are kept for ``cache_lifetime``.
+    """
+
+    footer_key: str
+    column_keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    uniform_encryption: bool = False
+    encryption_algorithm: Algorithm = "AES_GCM_V1"
+    plaintext_footer: bool = False
+    double_wrapping: bool = True
+    cache_lifetime: timedelta = _LIFETIME
+    internal_key_material: bool = True
+    data_key_length_bits: int = 128
+
+    def __post_init__(self) -> None:
+        if bool(self.column_keys) == self.uniform_encryption:
+            raise ValueError("give either column_keys or uniform_encryption=True")
+        if self.data_key_length_bits not in [8 * length for length in KEY_BYTES]:
+            raise ValueError(f"data_key_length_bits must be 128, 192 or 256, not {self.data_key_length_bits!r}")
+        seen: set[str] = set()
+        for master, columns in self.column_keys.items():
+            if isinstance(columns, str) or not columns:
+                raise ValueError(f"column_keys must name the columns of master key {master!r} in a list")
+            for column in columns:
+                if column in seen:
+                    raise ValueError(f"column_keys names column {column!r} twice")
+                seen.add(column)
+
+
+@dataclass(frozen=True, slots=True)
+class DecryptionConfiguration:
+    """How long KEKs and KMS clients are kept, and whether the KMS's URL may be taken from files.
+
+    The access token goes to that URL: set ``read_kms_url`` only where the KMS client checks it.
+    """
+
+    cache_lifetime: timedelta = _LIFETIME
+    read_kms_url: bool = False
+
+
+class CryptoFactory:
+    """Makes :class:`FileEncryption` and :class:`FileDecryption` whose keys a KMS protects.
+
+    ``kms_client_factory`` makes the client of a :class:`KmsConnectionConfig`. KEKs and clients are kept for each
+    access token; a factory is best shared by all files of a process.
+    """
+
+    def __init__(self, kms_client_factory: KmsClientFactory) -> None:
+        self._caches = KeyCaches(kms_client_factory)
+
+    def file_encryption_properties(
+        self, kms_connection_config: KmsConnectionConfig, encryption_config: EncryptionConfiguration,
+        parquet_file_path: str | os.PathLike[str] | None = None, filesystem: fs.FileSystem | None = None,
+    ) -> FileEncryption:
+        """New keys for one file, as the ``encryption`` of its writer.
+
+        With external key material the file's path must be known: the material is written beside it here and now.
+        Raises ``FileExistsError`` when there is some already, since another file's keys would be lost.
+        """
+        config = encryption_config
+        store = None
+        if not config.internal_key_material:
+            if parquet_file_path is None:
+                raise ValueError("external key material lies beside the file: give parquet_file_path")
+            store = KeyMaterialStore(os.fspath(parquet_file_path), filesystem)
+            if store.exists():
+                raise FileExistsError(f"{store.path} holds the keys of another file; remove both first")
+        wrapper = FileKeyWrapper(
+            self._caches, kms_connection_config, config.cache_lifetime.total_seconds(),
+            double_wrapping=config.double_wrapping, store=store,
+        )
+        length = config.data_key_length_bits // 8
+        footer_key = os.urandom(length)
+        footer_metadata = wrapper.wrap(footer_key, config.footer_key, footer=True)
+        columns: dict[str, ColumnKey] = {}
+        for master, paths in config.column_keys.items():
+            for path in paths:
+                key = os.urandom(length)
+                columns[path] = ColumnKey(key, wrapper.wrap(key, master, footer=False))
+        encryption = FileEncryption(
+            footer_key, footer_metadata, columns,
+            plaintext_footer=config.plaintext_footer, algorithm=config.encryption_algorithm,
+        )
+        if store is not None:
+            store.save()
+        return encryption
+
+    def file_decryption_properties(
+        self, kms_connection_config: KmsConnectionConfig, decryption_config: DecryptionConfiguration | None = None,
+        parquet_file_path: str | os.PathLike[str] | None = None, filesystem: fs.FileSystem | None = None,
+    ) -> FileDecryption:
+        """What decrypts any number of files, as the ``decryption`` of their readers; plaintext files are allowed.
+
+        External key material is looked for beside each file that is read, or beside ``parquet_file_path``.
+        """
+        retriever = _FileKeys(
+            self._caches, kms_connection_config, decryption_config or DecryptionConfiguration(), filesystem,
+            os.fspath(parquet_file_path) if parquet_file_path is not None else None,
+        )
+        return FileDecryption(key_retriever=retriever, plaintext_files_allowed=True)
+
+    def rotate_master_keys(
+        self, kms_connection_config: KmsConnectionConfig, parquet_file_path: str | os.PathLike[str],
+        filesystem: fs.FileSystem | None = None, *, double_wrapping: bool = True,
+        cache_lifetime: timedelta = _LIFETIME, master_keys: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        """Wrap all keys of the files in a folder anew, with the present versions of their master keys.
+
+        ``master_keys`` maps names of master keys to those that take their place. Only external key material can be
+        rotated; each file of it is replaced whole. Returns the paths of the material. Raises ``EncryptionError``
+        when there is none in the folder, or when a key cannot be unwrapped: files before it are rotated already.
+        """
+        self._caches.written_keks.clear()
+        lifetime = cache_lifetime.total_seconds()
+        stores = stores_in(os.fspath(parquet_file_path), filesystem)
+        if not stores:
+            raise EncryptionError(
+                "no key material is stored in the folder; keys whose material is in the files are rotated by "
+                "writing the files anew",
+                path=os.fspath(parquet_file_path),
+            )
+        for store in stores:
+            store.load()
+            unwrapper = FileKeyUnwrapper(
+                self._caches, kms_connection_config, lifetime, read_kms_url=False, store=store.load
+            )
+            wrapper = FileKeyWrapper(
+                self._caches, kms_connection_config, lifetime, double_wrapping=double_wrapping, store=store
+            )
+            # The footer's material knows the KMS instance.
+            for reference in sorted(store.references(), key=lambda name: name != FOOTER_KEY):
+                material = KeyMaterial.parse(store.get(reference))
+                key = unwrapper.unwrap(material)
+                master = (master_keys or {}).get(material.master_key_id, material.master_key_id)
+                wrapper.wrap(key, master, footer=material.is_footer_key, reference=reference)
+            store.save()
+        return [store.path for store in stores]
+
+    def remove_cache_entries_for_token(self, access_token: str) -> None:
+        """Forget the KMS clients and KEKs of an access token, as when it is compromised."""
+        for cache in self._all():
+            cache.remove(access_token)
+
+    def remove_cache_entries_for_all_tokens(self) -> None:
+        """Forget all KMS clients and KEKs."""
+        for cache in self._all():
+            cache.clear()
+
+    def _all(self) -> tuple[Any, ...]:
+        return self._caches.clients, self._caches.written_keks, self._caches.read_keks
+
+
+class _FileKeys:
+    """A key retriever for any file; each gets one of its own, which knows where its key material lies."""
+
+    def __init__(
+        self, caches: KeyCaches, connection: KmsConnectionConfig, config: DecryptionConfiguration,
+        filesystem: fs.FileSystem | None, path: str | None,
+    ) -> None:
+        self._caches = caches
+        self._connection = connection
+        self._config = config
+        self._filesystem = filesystem
+        self._path = path
+
+    def for_file(self, path: str | None) -> FileKeyUnwrapper:
+        """The retriever of the file at ``path``."""
+        place = self._path if self._path is not None else path
+
+        def store() -> KeyMaterialStore:
+            if place is None:
+                raise EncryptionError("the keys' material is stored beside a file that has no path: give "
+                                      "parquet_file_path to file_decryption_properties")
+            return KeyMaterialStore(place, self._filesystem).load()
+
+        return FileKeyUnwrapper(
+            self._caches, self._connection, self._config.cache_lifetime.total_seconds(),
+            read_kms_url=self._config.read_kms_url, store=store,
+        )
+
+    def __call__(self, key_metadata: bytes) -> bytes:
+        return self.for_file(None)(key_metadata)

@@ -1,0 +1,223 @@
+"""Data keys wrapped when a file is written and unwrapped when it is read.
+
+Double wrapping asks the KMS for one wrapping a master key and access token instead of one a data key: data keys are
+wrapped here, with a key encryption key (KEK) that is kept for a while, and only the KEK is wrapped by the KMS.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pqext.core.buffers import view
+from pqext.core.encryption.cipher import AesKey
+from pqext.core.encryption.keytools.kms import DEFAULT_INSTANCE, KmsClient, KmsClientFactory, KmsConnectionConfig
+from pqext.core.encryption.keytools.material import (
+    COLUMN_KEY_PREFIX,
+    FOOTER_KEY,
+    KeyMaterial,
+    parse_metadata,
+    serialise_reference,
+)
+from pqext.core.encryption.keytools.store import KeyMaterialStore
+from pqext.core.encryption.modules import LENGTH_BYTES
+from pqext.core.encryption.properties import check_key
+from pqext.core.errors import EncryptionError
+
+KEK_BYTES = 16
+KEK_ID_BYTES = 16
+
+T = TypeVar("T")
+
+
+def wrap_locally(key: bytes, wrapping_key: bytes, aad: bytes) -> str:
+    """``key`` encrypted with ``wrapping_key`` by AES GCM: nonce, ciphertext and tag in base 64."""
+    sealed = AesKey(check_key(wrapping_key, "a wrapping key")).seal(key, aad)
+    return base64.b64encode(sealed[LENGTH_BYTES:]).decode()
+
+
+def unwrap_locally(wrapped: str, wrapping_key: bytes, aad: bytes) -> bytes:
+    """The key that :func:`wrap_locally` wrapped. Raises ``EncryptionError`` when key or AAD are not the same."""
+    try:
+        sealed = base64.b64decode(wrapped, validate=True)
+    except (binascii.Error, ValueError):
+        raise EncryptionError("a wrapped key is not in base 64") from None
+    module = view(len(sealed).to_bytes(LENGTH_BYTES, "little") + sealed)
+    try:
+        return AesKey(check_key(wrapping_key, "a wrapping key")).open(module, aad).tobytes()
+    except EncryptionError:
+        raise EncryptionError("a wrapped key does not open: it was wrapped with another key") from None
+
+
+class TokenCache(Generic[T]):
+    """Things kept for a while for each access token, so that none outlives the permission to use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: dict[str, tuple[float, dict[str, T]]] = {}
+
+    def get(self, token: str, name: str, lifetime: float, make: Callable[[], T]) -> T:
+        """The entry ``name`` of ``token``, made anew when it is missing or ``lifetime`` seconds have passed."""
+        now = time.monotonic()
+        with self._lock:
+            self._entries = {known: entry for known, entry in self._entries.items() if entry[0] > now}
+            kept = self._entries.setdefault(token, (now + lifetime, {}))[1]
+            if name in kept:
+                return kept[name]
+        made = make()  # asks the KMS: not under the lock
+        with self._lock:
+            return kept.setdefault(name, made)
+
+    def remove(self, token: str) -> None:
+        """Forget all of ``token``."""
+        with self._lock:
+            self._entries.pop(token, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._entries.clear()
+
+    def __repr__(self) -> str:
+        return f"<cache for {len(self._entries)} tokens>"
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyEncryptionKey:
+    key: bytes = field(repr=False)
+    id: bytes
+    wrapped: str = field(repr=False)
+
+
+class KeyCaches:
+    """The KMS clients and KEKs of one crypto factory."""
+
+    def __init__(self, client_factory: KmsClientFactory) -> None:
+        self._client_factory = client_factory
+        self.clients: TokenCache[KmsClient] = TokenCache()
+        self.written_keks: TokenCache[_KeyEncryptionKey] = TokenCache()
+        self.read_keks: TokenCache[bytes] = TokenCache()
+
+    def client(self, config: KmsConnectionConfig, lifetime: float) -> KmsClient:
+        """The client of a KMS instance."""
+        return self.clients.get(
+            config.key_access_token, config.kms_instance_id, lifetime, lambda: self._client_factory(config)
+        )
+
+
+class FileKeyWrapper:
+    """Wraps the data keys of one file into key metadata, and into ``store`` when the material is external."""
+
+    def __init__(
+        self, caches: KeyCaches, config: KmsConnectionConfig, lifetime: float, *,
+        double_wrapping: bool, store: KeyMaterialStore | None,
+    ) -> None:
+        self._caches = caches
+        self._config = config
+        self._lifetime = lifetime
+        self._double_wrapping = double_wrapping
+        self._store = store
+        self._columns = 0
+
+    def wrap(self, key: bytes, master_key_id: str, *, footer: bool, reference: str | None = None) -> str:
+        """The key metadata of ``key``; ``reference`` names its external material, numbered when it is ``None``."""
+        client = self._caches.client(self._config, self._lifetime)
+        kek_id = wrapped_kek = None
+        if self._double_wrapping:
+            kek = self._caches.written_keks.get(
+                self._config.key_access_token, master_key_id, self._lifetime, lambda: _new_kek(client, master_key_id)
+            )
+            wrapped = wrap_locally(key, kek.key, kek.id)
+            kek_id, wrapped_kek = base64.b64encode(kek.id).decode(), kek.wrapped
+        else:
+            wrapped = _text(client.wrap_key(key, master_key_id))
+        material = KeyMaterial(
+            is_footer_key=footer, master_key_id=master_key_id, wrapped_dek=wrapped,
+            kms_instance_id=(self._config.kms_instance_id or DEFAULT_INSTANCE) if footer else None,
+            kms_instance_url=(self._config.kms_instance_url or DEFAULT_INSTANCE) if footer else None,
+            kek_id=kek_id, wrapped_kek=wrapped_kek,
+        )
+        if self._store is None:
+            return material.serialise(internal=True)
+        if reference is None:
+            reference = FOOTER_KEY if footer else f"{COLUMN_KEY_PREFIX}{self._columns}"
+            self._columns += not footer
+        self._store.add(reference, material.serialise(internal=False))
+        return serialise_reference(reference)
+
+
+class FileKeyUnwrapper:
+    """Gives the data keys of one file: a key retriever. ``store`` holds external material, loaded when needed."""
+
+    def __init__(
+        self, caches: KeyCaches, config: KmsConnectionConfig, lifetime: float, *,
+        read_kms_url: bool, store: Callable[[], KeyMaterialStore],
+    ) -> None:
+        self._caches = caches
+        self._config = config
+        self._lifetime = lifetime
+        self._read_kms_url = read_kms_url
+        self._open_store = store
+        self._store: KeyMaterialStore | None = None
+
+    def __call__(self, key_metadata: bytes) -> bytes:
+        """The data key that ``key_metadata`` stands for. Raises ``EncryptionError``, or what the KMS client raises."""
+        material = parse_metadata(key_metadata)
+        if isinstance(material, str):
+            if self._store is None:
+                self._store = self._open_store()
+            material = KeyMaterial.parse(self._store.get(material))
+        return self.unwrap(material)
+
+    def unwrap(self, material: KeyMaterial) -> bytes:
+        """The data key of ``material``."""
+        config = self._connection(material)
+        client = self._caches.client(config, self._lifetime)
+        if material.kek_id is None:
+            return check_key(client.unwrap_key(material.wrapped_dek, material.master_key_id), "an unwrapped key")
+        wrapped_kek = material.wrapped_kek or ""
+        # Kept by all that it depends on: the id alone comes from a file that may lie.
+        name = "\0".join((material.kek_id, material.master_key_id, wrapped_kek))
+        kek = self._caches.read_keks.get(
+            config.key_access_token, name, self._lifetime,
+            lambda: check_key(client.unwrap_key(wrapped_kek, material.master_key_id), "an unwrapped key"),
+        )
+        try:
+            aad = base64.b64decode(material.kek_id, validate=True)
+        except (binascii.Error, ValueError):
+            raise EncryptionError("a key encryption key's id is not in base 64") from None
+        return check_key(unwrap_locally(material.wrapped_dek, kek, aad), "an unwrapped key")
+
+    def _connection(self, material: KeyMaterial) -> KmsConnectionConfig:
+        """Where the keys are: as configured, else as the file's footer key says."""
+        known = self._config
+        if material.is_footer_key:
+            # The token goes to that address, so a file may name it only where the user allows it.
+            url = (material.kms_instance_url or "") if self._read_kms_url else ""
+            self._config = KmsConnectionConfig(
+                known.kms_instance_id or material.kms_instance_id or "",
+                known.kms_instance_url or url, known.key_access_token, known.custom_kms_conf,
+            )
+        return KmsConnectionConfig(
+            self._config.kms_instance_id or DEFAULT_INSTANCE, self._config.kms_instance_url or DEFAULT_INSTANCE,
+            known.key_access_token, known.custom_kms_conf,
+        )
+
+
+def _new_kek(client: KmsClient, master_key_id: str) -> _KeyEncryptionKey:
+    key = os.urandom(KEK_BYTES)
+    return _KeyEncryptionKey(key, os.urandom(KEK_ID_BYTES), _text(client.wrap_key(key, master_key_id)))
+
+
+def _text(wrapped: Any) -> str:
+    if isinstance(wrapped, bytes):
+        return wrapped.decode("ascii")
+    if isinstance(wrapped, str):
+        return wrapped
+    raise TypeError(f"wrap_key of the KMS client must give text, not {type(wrapped).__name__}")

@@ -1,0 +1,254 @@
+"""Decrypting a file: which keys it needs, which the reader has, and the modules of its column chunks.
+
+Spec: "Parquet Modular Encryption", sections 4.3, 4.4 and 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from pqext.core.buffers import Bytes, view
+from pqext.core.encryption.cipher import AesKey
+from pqext.core.encryption.modules import SIGNATURE_BYTES, FileAad, Module
+from pqext.core.encryption.properties import FileDecryption, KeyRetriever, check_key, key_for
+from pqext.core.errors import EncryptionError, ParquetError, UnsupportedError
+from pqext.core.limits import Limits
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, EncryptionAlgorithm, RowGroup
+from pqext.core.thrift import decode
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkDecryptor:
+    """Decrypts the modules of one column chunk. Safe to use from several threads."""
+
+    key: AesKey
+    aad: FileAad
+    row_group: int
+    column: int
+    authenticate_pages: bool
+
+    def decrypt(self, module: Module, data: Bytes, page: int | None = None) -> Bytes:
+        """The plaintext of one module, given with its length prefix; ``page`` counts data pages and their headers.
+
+        Raises ``EncryptionError`` when the module is damaged, or does not belong here.
+        """
+        try:
+            aad = self.aad.chunk(module, self.row_group, self.column, page)
+            if module.is_page and not self.authenticate_pages:
+                return self.key.open_unauthenticated(data)
+            return self.key.open(data, aad)
+        except EncryptionError as error:
+            error.message = f"{module.text}: {error.message}"
+            raise
+
+
+class MissingKeyError(EncryptionError):
+    """The reader was not given a key that it needs."""
+
+
+class MissingPrefixError(EncryptionError):
+    """The file needs an AAD prefix that it does not store and that was not supplied."""
+
+
+class Algorithm(NamedTuple):
+    """What ``EncryptionAlgorithm`` says of a file."""
+
+    authenticates_pages: bool
+    aad_prefix: bytes | None
+    file_unique: bytes
+    prefix_is_supplied: bool
+
+    @classmethod
+    def of(cls, stored: EncryptionAlgorithm) -> Algorithm:
+        """Raises ``UnsupportedError`` for an algorithm that is not known."""
+        if stored.member is None:
+            raise UnsupportedError("the file is encrypted by an algorithm that is not known", feature="encryption")
+        fields = stored.AES_GCM_V1 or stored.AES_GCM_CTR_V1
+        assert fields is not None
+        return cls(
+            stored.AES_GCM_V1 is not None, fields.aad_prefix, fields.aad_file_unique or b"",
+            bool(fields.supply_aad_prefix),
+        )
+
+
+class FileDecryptor:
+    """Decrypts one file, with what ``decryption`` knows of its keys.
+
+    ``key_metadata`` is that of the footer key. ``authentic`` tells whether the footer's content was proved:
+    decrypted, or its signature verified.
+    """
+
+    def __init__(
+        self, algorithm: EncryptionAlgorithm, key_metadata: bytes | None, decryption: FileDecryption | None,
+        path: str | None,
+    ) -> None:
+        self.algorithm = Algorithm.of(algorithm)
+        self.authentic = False
+        self._key_metadata = key_metadata
+        self._decryption = decryption
+        self._path = path
+        self._retriever = _bound(decryption, path)
+        self._given: dict[bytes, AesKey] = {}
+        self._retrieved: dict[bytes, AesKey] = {}
+
+    @cached_property
+    def aad(self) -> FileAad:
+        """The AAD's part for the whole file. Raises ``EncryptionError`` when the prefix is not the one expected."""
+        expected = self._decryption.aad_prefix_of(self._path) if self._decryption is not None else None
+        stored = self.algorithm.aad_prefix or None
+        if stored is None and expected is None and self.algorithm.prefix_is_supplied:
+            raise MissingPrefixError(
+                "the file's AAD prefix is not stored in it; supply it as FileDecryption.aad_prefix"
+            )
+        if expected and stored is None and not self.algorithm.prefix_is_supplied:
+            raise EncryptionError(f"the file was written without an AAD prefix, and {expected!r} is expected: "
+                                  "it may be another file")
+        if expected is not None and stored is not None and expected != stored:
+            raise EncryptionError(f"the file's AAD prefix is {stored!r}, and {expected!r} is expected: "
+                                  "it is another file")
+        return FileAad(expected or stored or b"", self.algorithm.file_unique)
+
+    def decrypt_footer(self, module: Bytes) -> Bytes:
+        """The serialised footer of a file whose footer is encrypted."""
+        key = self.footer_key
+        if key is None:
+            raise MissingKeyError(
+                "the footer is encrypted and its key was not given: pass "
+                "decryption=FileDecryption(footer_key=...) or one with a key_retriever"
+            )
+        try:
+            footer = key.open(module, self.aad.footer())
+        except EncryptionError as error:
+            error.message = f"footer: {error.message}"
+            raise
+        self.authentic = True
+        return footer
+
+    def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
+        """Check the signature of a plaintext footer when its key is known and the check is wanted."""
+        if len(signature) != SIGNATURE_BYTES:
+            raise EncryptionError(
+                f"the footer is followed by {len(signature)} bytes instead of the {SIGNATURE_BYTES} of its signature"
+            )
+        if self._decryption is None or not self._decryption.check_footer_signature:
+            return
+        key = self.footer_key
+        if key is not None:
+            key.verify(footer, signature.tobytes(), self.aad.footer())
+            self.authentic = True
+
+    @cached_property
+    def footer_key(self) -> AesKey | None:
+        """The footer key, ``None`` when the reader does not have it."""
+        if self._decryption is None:
+            return None
+        if self._decryption.footer_key is not None:
+            return AesKey(self._decryption.footer_key)
+        return self._retrieve(self._key_metadata, "the footer key")
+
+    def column_key(self, chunk: ColumnChunk, path: str) -> AesKey | None:
+        """The key of an encrypted column chunk, ``None`` when the reader does not have it."""
+        crypto = chunk.crypto_metadata
+        if crypto is None or crypto.member is None:
+            raise UnsupportedError("the column's key is kept in a way that is not known", feature="encryption")
+        own = crypto.ENCRYPTION_WITH_COLUMN_KEY
+        if own is None:
+            return self.footer_key
+        if self._decryption is None:
+            return None
+        given = key_for(path, self._decryption.column_keys)
+        if given is not None:
+            return self._given.setdefault(given, AesKey(given))
+        return self._retrieve(own.key_metadata, f"the key of column {path!r}")
+
+    def chunk(self, chunk: ColumnChunk, path: str, row_group: int, column: int) -> ChunkDecryptor | None:
+        """What decrypts a column chunk; ``None`` for a plaintext column.
+
+        ``row_group`` and ``column`` are ordinals. Raises ``EncryptionError`` when the key is missing.
+        """
+        if chunk.crypto_metadata is None:
+            keys = self._decryption.column_keys if self._decryption is not None else {}
+            if not self.authentic and key_for(path, keys) is not None:
+                raise EncryptionError(
+                    "the column is plaintext although a key was given for it, and the footer that says so is not "
+                    "verified: give the footer key too, or no key for this column",
+                    column=path,
+                )
+            return None
+        key = self.column_key(chunk, path)
+        if key is None:
+            uses_footer_key = chunk.crypto_metadata.ENCRYPTION_WITH_FOOTER_KEY is not None
+            missing = "footer_key=..." if uses_footer_key else f"column_keys={{{path!r}: ...}}"
+            raise MissingKeyError(
+                "the column is encrypted and its key was not given: pass "
+                f"decryption=FileDecryption({missing}) or one with a key_retriever, or leave the column out",
+                column=path,
+            )
+        return ChunkDecryptor(key, self.aad, row_group, column, self.algorithm.authenticates_pages)
+
+    def ordinal(self, group: RowGroup, index: int) -> int:
+        """The ordinal of a row group that stands at ``index`` of the footer.
+
+        What the footer says is believed only if it is authentic.
+        """
+        return group.ordinal if self.authentic and group.ordinal is not None else index
+
+    def column_metadata(
+        self, chunk: ColumnChunk, path: str, row_group: int, column: int, limits: Limits
+    ) -> ColumnMetaData | None:
+        """The metadata that a column chunk hides from those without its key; ``None`` when it hides none.
+
+        Raises ``EncryptionError`` when the key is missing.
+        """
+        sealed = chunk.encrypted_column_metadata
+        decryptor = self.chunk(chunk, path, row_group, column)
+        if decryptor is None:
+            return None
+        if sealed is None:
+            if self.authentic:
+                return None
+            raise EncryptionError(
+                "the metadata of an encrypted column is not encrypted, and the footer that holds it is not verified",
+                column=path,
+            )
+        try:
+            plaintext = decryptor.decrypt(Module.COLUMN_METADATA, view(sealed))
+            return decode(ColumnMetaData, plaintext, limits=limits)[0]
+        except ParquetError as error:
+            error.locate(column=path, row_group=row_group)
+            raise
+
+    def _retrieve(self, key_metadata: bytes | None, what: str) -> AesKey | None:
+        assert self._decryption is not None
+        if self._retriever is None or key_metadata is None:
+            return None
+        known = self._retrieved.get(key_metadata)
+        if known is None:
+            try:
+                key = self._retriever(key_metadata)
+            except ParquetError:
+                raise
+            except Exception as error:
+                raise EncryptionError(f"the key retriever has not given {what}: {type(error).__name__}") from error
+            if key is None:
+                return None
+            known = self._retrieved[key_metadata] = AesKey(check_key(key, what))
+        return known
+
+
+def _bound(decryption: FileDecryption | None, path: str | None) -> KeyRetriever | None:
+    """The key retriever, that of the file at ``path`` where it makes one for each file."""
+    retriever = decryption.key_retriever if decryption is not None else None
+    for_file = getattr(retriever, "for_file", None)
+    return for_file(path) if for_file is not None else retriever
+
+
+def not_encrypted(decryption: FileDecryption | None) -> None:
+    """Raise ``EncryptionError`` when the reader expects encrypted files and this one is not."""
+    if decryption is not None and not decryption.plaintext_files_allowed:
+        raise EncryptionError(
+            "the file is not encrypted, and keys were given: it may be another file than the one expected; "
+            "FileDecryption(plaintext_files_allowed=True) reads it all the same"
+        )

@@ -1,0 +1,183 @@
+"""Encrypting a file: its column chunks, the metadata of the encrypted ones, and the footer.
+
+Spec: "Parquet Modular Encryption", sections 5.2 to 5.5.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pqext.core.buffers import Bytes
+from pqext.core.encryption.cipher import AesKey
+from pqext.core.encryption.modules import ORDINAL_MAX, FileAad, Module
+from pqext.core.encryption.properties import ColumnKey, FileEncryption, key_for
+from pqext.core.errors import EncryptionError
+from pqext.core.metadata import (
+    AesGcmCtrV1,
+    AesGcmV1,
+    ColumnChunk,
+    ColumnCryptoMetaData,
+    ColumnMetaData,
+    EncryptionAlgorithm,
+    EncryptionWithColumnKey,
+    EncryptionWithFooterKey,
+    FileCryptoMetaData,
+    FileMetaData,
+)
+from pqext.core.schema import Schema
+from pqext.core.thrift import encode
+
+FILE_UNIQUE_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkEncryptor:
+    """Encrypts the modules of one column chunk. Safe to use from several threads."""
+
+    key: AesKey
+    aad: FileAad
+    row_group: int
+    column: int
+    authenticate_pages: bool
+
+    def encrypt(self, module: Module, data: Bytes | bytes, page: int | None = None) -> bytes:
+        """The stored form of one module, its length prefix included; ``page`` counts data pages and their headers."""
+        aad = self.aad.chunk(module, self.row_group, self.column, page)
+        if module.is_page and not self.authenticate_pages:
+            return self.key.seal_unauthenticated(data)
+        return self.key.seal(data, aad)
+
+
+class FileEncryptor:
+    """Encrypts one file of ``schema`` as ``encryption`` says.
+
+    Raises ``ValueError`` for a key that names no column of the schema, and ``EncryptionError`` for more columns
+    than ordinals can count.
+    """
+
+    def __init__(self, encryption: FileEncryption, schema: Schema) -> None:
+        self._encryption = encryption
+        self._aad = FileAad(_bytes(encryption.aad_prefix), os.urandom(FILE_UNIQUE_BYTES))
+        self._footer_key = self._cipher(encryption.footer_key)
+        self._columns = [self._key_of(leaf.dotted) for leaf in schema.leaves]
+        if len(self._columns) > ORDINAL_MAX:
+            raise EncryptionError(f"an encrypted file can have {ORDINAL_MAX} columns, not {len(self._columns)}")
+        self._paths = [leaf.path for leaf in schema.leaves]
+        prefixes = {".".join(path[:end]) for path in self._paths for end in range(1, len(path) + 1)}
+        for path in encryption.column_keys:
+            if path not in prefixes:
+                columns = ", ".join(leaf.dotted for leaf in schema.leaves)
+                raise ValueError(f"encryption names column {path!r}; the columns are {columns}")
+
+    @property
+    def footer_is_encrypted(self) -> bool:
+        """Does the file begin and end in ``PARE``?"""
+        return not self._encryption.plaintext_footer
+
+    def chunk(self, row_group: int, column: int) -> ChunkEncryptor | None:
+        """What encrypts one column chunk; ``None`` for a plaintext column.
+
+        Raises ``EncryptionError`` for a row group beyond the ordinals.
+        """
+        if row_group >= ORDINAL_MAX:
+            raise EncryptionError(
+                f"an encrypted file can have {ORDINAL_MAX} row groups; write larger ones (row_group_rows, "
+                "row_group_bytes) or several files"
+            )
+        choice = self._columns[column]
+        if choice is None:
+            return None
+        key = self._footer_key if choice.key is None else self._cipher(choice.key)
+        return ChunkEncryptor(key, self._aad, row_group, column, self._encryption.algorithm == "AES_GCM_V1")
+
+    def seal_column(self, chunk: ColumnChunk, row_group: int, column: int) -> None:
+        """Hide what ``chunk`` tells of an encrypted column, once all of it is known.
+
+        Its metadata becomes a module of its own wherever the footer is not encrypted with the same key; a plaintext
+        footer keeps of it what is needed to find the data.
+        """
+        choice, encryptor = self._columns[column], self.chunk(row_group, column)
+        if choice is None or encryptor is None:
+            return
+        if choice.key is None:
+            chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey())
+        else:
+            own = EncryptionWithColumnKey(path_in_schema=self._paths[column], key_metadata=choice.metadata)
+            chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=own)
+        if choice.key is None and self.footer_is_encrypted:
+            return
+        if chunk.meta_data is None:
+            raise ValueError("a column chunk without metadata")
+        if chunk.unknown and not self.footer_is_encrypted:
+            raise EncryptionError(
+                "the chunk of an encrypted column has an extension, which a plaintext footer would show: "
+                "put it on the column's metadata instead",
+                column=".".join(self._paths[column]),
+            )
+        chunk.encrypted_column_metadata = encryptor.encrypt(Module.COLUMN_METADATA, encode(chunk.meta_data))
+        chunk.meta_data = None if self.footer_is_encrypted else redacted(chunk.meta_data)
+
+    def footer(self, metadata: FileMetaData) -> bytes:
+        """The end of the file up to the length: the encrypted footer behind its crypto metadata, or the signed one."""
+        own = self._encryption
+        if self.footer_is_encrypted:
+            crypto = FileCryptoMetaData(encryption_algorithm=self._algorithm(), key_metadata=own.footer_key_metadata)
+            return encode(crypto) + self._footer_key.seal(encode(metadata), self._aad.footer())
+        metadata.encryption_algorithm = self._algorithm()
+        metadata.footer_signing_key_metadata = own.footer_key_metadata  # type: ignore[assignment]
+        serialised = encode(metadata)
+        return serialised + self._footer_key.sign(serialised, self._aad.footer())
+
+    def _algorithm(self) -> EncryptionAlgorithm:
+        own, prefix = self._encryption, self._aad.prefix
+        fields = {
+            "aad_prefix": prefix if prefix and own.store_aad_prefix else None,
+            "aad_file_unique": self._aad.file_unique,
+            "supply_aad_prefix": True if prefix and not own.store_aad_prefix else None,
+        }
+        if own.algorithm == "AES_GCM_V1":
+            return EncryptionAlgorithm(AES_GCM_V1=AesGcmV1(**fields))
+        return EncryptionAlgorithm(AES_GCM_CTR_V1=AesGcmCtrV1(**fields))
+
+    def _key_of(self, path: str) -> ColumnKey | None:
+        found = key_for(path, self._encryption.column_keys)
+        if found is None and self._encryption.encrypt_columns == "all":
+            return ColumnKey()
+        return found  # type: ignore[no-any-return]
+
+    def _cipher(self, key: bytes) -> AesKey:
+        # One a key, for as long as the user's object lives, so that its encryptions are counted together.
+        return self._encryption._ciphers.setdefault(key, AesKey(key))  # type: ignore[no-any-return]
+
+
+def redacted(metadata: ColumnMetaData) -> ColumnMetaData:
+    """What a plaintext footer tells of an encrypted column: where its data lies, and nothing of its values."""
+    return ColumnMetaData(
+        type=metadata.type,
+        encodings=metadata.encodings,
+        path_in_schema=metadata.path_in_schema,
+        codec=metadata.codec,
+        num_values=metadata.num_values,
+        total_uncompressed_size=metadata.total_uncompressed_size,
+        total_compressed_size=metadata.total_compressed_size,
+        data_page_offset=metadata.data_page_offset,
+        dictionary_page_offset=metadata.dictionary_page_offset,
+    )
+
+
+def page_rows_for(rows: int, page_rows: int) -> int:
+    """Rows a page so that ``rows`` rows fill no more pages than ordinals can count, ``page_rows`` at least."""
+    return max(page_rows, -(-rows // ORDINAL_MAX))
+
+
+def seal_columns(encryptor: FileEncryptor, row_groups: Sequence[Sequence[ColumnChunk]]) -> None:
+    """Seal all column chunks of a file."""
+    for group, chunks in enumerate(row_groups):
+        for column, chunk in enumerate(chunks):
+            encryptor.seal_column(chunk, group, column)
+
+
+def _bytes(value: bytes | str | None) -> bytes:
+    return value if isinstance(value, bytes) else b""
