@@ -1,0 +1,166 @@
+# cython: language_level=3
+"""Front compression of byte arrays: prefixes shared with the value before, and the suffixes (encodings.delta_byte_array)."""
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcmp, memcpy
+
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
+
+from pqext.core.errors import CorruptFileError, LimitError
+
+cdef enum:
+    OK = 0
+    TRUNCATED = -1
+    NEGATIVE = -2
+    BAD_PREFIX = -3
+    TOO_LARGE = -4
+    BAD_LENGTH = -5
+    OUT_OF_MEMORY = -6
+
+MESSAGES = {
+    TRUNCATED: "suffixes of byte arrays end before all were read",
+    NEGATIVE: "a prefix or suffix of negative length",
+    BAD_PREFIX: "a prefix longer than the value before it",
+    BAD_LENGTH: "a value of another length than its type",
+}
+
+
+cdef int measure(
+    const int32_t *prefixes, const int32_t *suffixes, Py_ssize_t count, size_t size, int64_t width, int64_t limit,
+    int32_t *lengths, int64_t *total
+) noexcept nogil:
+    """Check all lengths before a byte is copied; `width` is -1 where values may have any length."""
+    cdef Py_ssize_t i
+    cdef int64_t before = 0, length, taken = 0, sum = 0
+    for i in range(count):
+        if prefixes[i] < 0 or suffixes[i] < 0:
+            return NEGATIVE
+        if prefixes[i] > before:
+            return BAD_PREFIX
+        length = <int64_t> prefixes[i] + suffixes[i]
+        if width >= 0 and length != width:
+            return BAD_LENGTH
+        # Both sums stay below 2**62: each step adds less than 2**32, and the limits end the loop early.
+        taken += suffixes[i]
+        if taken > <int64_t> size:
+            return TRUNCATED
+        sum += length
+        if sum > limit:
+            return TOO_LARGE
+        lengths[i] = <int32_t> length
+        before = length
+    total[0] = sum
+    return OK
+
+
+cdef void join(
+    const int32_t *prefixes, const int32_t *suffixes, Py_ssize_t count, const uint8_t *p, uint8_t *out
+) noexcept nogil:
+    """Write the values, whose lengths `measure` has checked, one behind the other."""
+    cdef uint8_t *before = out
+    cdef Py_ssize_t i
+    for i in range(count):
+        # The value before ends where this one begins, so the two never overlap.
+        if prefixes[i]:
+            memcpy(out, before, prefixes[i])
+        before = out
+        out += prefixes[i]
+        if suffixes[i]:
+            memcpy(out, p, suffixes[i])
+            p += suffixes[i]
+            out += suffixes[i]
+
+
+def join_prefixes(
+    const int32_t[::1] prefixes, const int32_t[::1] suffixes, const uint8_t[::1] data, int32_t[::1] lengths,
+    int64_t limit, int64_t width=-1,
+):
+    """The values, back to back, whose prefix and suffix lengths are given and whose suffixes lie in `data`.
+
+    Fills `lengths`. `width` is the length that each value must have, -1 for any. Raises ``LimitError`` when the
+    values have more than `limit` bytes together.
+    """
+    cdef Bytes out
+    cdef Py_ssize_t count = prefixes.shape[0]
+    cdef const uint8_t *p = NULL
+    cdef int64_t total = 0
+    cdef int status = OK
+    if suffixes.shape[0] != count or lengths.shape[0] != count:
+        raise ValueError("prefixes, suffixes and lengths differ in number")
+    out.data = NULL
+    out.size = out.capacity = 0
+    if count:
+        if data.shape[0]:
+            p = &data[0]
+        with nogil:
+            status = measure(&prefixes[0], &suffixes[0], count, data.shape[0], width, limit, &lengths[0], &total)
+            if status == OK and bytes_reserve(&out, total) != 0:
+                status = OUT_OF_MEMORY
+            if status == OK and total:
+                join(&prefixes[0], &suffixes[0], count, p, out.data)
+                out.size = total
+    if status == TOO_LARGE:
+        raise LimitError(
+            f"shared prefixes stand for more than the {limit} bytes of byte array values left for this batch "
+            "(byte_array_bytes); read fewer rows at a time with iter_batches"
+        )
+    if status == OUT_OF_MEMORY:
+        raise MemoryError("byte array values")
+    if status != OK:
+        raise CorruptFileError(MESSAGES[status])
+    return take(&out)
+
+
+cdef inline Py_ssize_t common(const uint8_t *a, const uint8_t *b, Py_ssize_t size) noexcept nogil:
+    """How many of `size` bytes are the same from the start on."""
+    cdef Py_ssize_t at = 0
+    while at + 16 <= size and memcmp(a + at, b + at, 16) == 0:
+        at += 16
+    while at < size and a[at] == b[at]:
+        at += 1
+    return at
+
+
+cdef int split(
+    const uint8_t *p, const int32_t *ends, Py_ssize_t count, int32_t *prefixes, int32_t *suffixes, Bytes *out
+) noexcept nogil:
+    cdef Py_ssize_t i, length, before = 0, shared
+    for i in range(count):
+        length = ends[i + 1] - ends[i]
+        shared = 0
+        if i:
+            shared = common(p + ends[i - 1], p + ends[i], before if before < length else length)
+        prefixes[i] = <int32_t> shared
+        suffixes[i] = <int32_t> (length - shared)
+        if length > shared and bytes_append(out, p + ends[i] + shared, length - shared) != 0:
+            return OUT_OF_MEMORY
+        before = length
+    return OK
+
+
+def split_prefixes(const uint8_t[::1] data, const int32_t[::1] offsets, int32_t[::1] prefixes, int32_t[::1] suffixes):
+    """The suffixes, back to back, of the values between consecutive `offsets`; fills the lengths of both parts."""
+    cdef Bytes out
+    cdef Py_ssize_t i, count = offsets.shape[0] - 1
+    cdef const uint8_t *p = NULL
+    cdef int status = OK
+    if count < 0 or prefixes.shape[0] != count or suffixes.shape[0] != count:
+        raise ValueError("offsets hold one entry more than values")
+    out.data = NULL
+    out.size = out.capacity = 0
+    if data.shape[0]:
+        p = &data[0]
+    if count:
+        if offsets[0] < 0:
+            raise ValueError("offsets must not be negative")
+        for i in range(count):
+            if offsets[i] > offsets[i + 1]:
+                raise ValueError("offsets must ascend")
+        if offsets[count] > data.shape[0]:
+            raise ValueError("offsets leave the data")
+        with nogil:
+            status = split(p, &offsets[0], count, &prefixes[0], &suffixes[0], &out)
+    if status != OK:
+        bytes_free(&out)
+        raise MemoryError("byte array values")
+    return take(&out)
