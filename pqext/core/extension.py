@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pqext.core.kernels.thrift import scan_fields
+from pqext.core.leb128 import uleb
 from pqext.core.thrift import EXTENSION_IDS, LazyStructs, Struct, UnknownField
 
 HeaderForm = Literal["spec", "thrift"]
@@ -41,11 +42,28 @@ def append_extension(
             follows_gap = True
         elif follows_gap:
             # A short header counts from the field before, which is gone: write the id in full.
-            parts += [bytes([wire]), _uleb((id << 1 ^ id >> 15) & 0xFFFF), serialised[value:stop]]
+            parts += [bytes([wire]), uleb((id << 1 ^ id >> 15) & 0xFFFF), serialised[value:stop]]
             follows_gap = False
         else:
             parts.append(serialised[start:stop])
-    return b"".join([*parts, HEADERS[header], _uleb(len(payload)), payload, b"\x00"])
+    return b"".join([*parts, HEADERS[header], uleb(len(payload)), payload, b"\x00"])
+
+
+def set_extension(
+    struct: Struct, payload: bytes | None, *, header: HeaderForm = "spec", replace: bool = False
+) -> None:
+    """Make ``payload`` the extension of ``struct``, or take its extension away when ``payload`` is None.
+
+    Raises ``ValueError`` when there is one already and ``replace`` is not set.
+    """
+    if payload is not None and len(payload) > _MAX_BYTES:
+        raise ValueError(f"an extension of {len(payload)} bytes exceeds the {_MAX_BYTES} that Thrift allows")
+    others = tuple(field for field in struct.unknown if not _is_extension(field[0], field[1]))
+    if len(others) < len(struct.unknown) and not replace:
+        raise ValueError("the structure has an extension already; pass replace=True to overwrite it")
+    if payload is not None:
+        others += ((EXTENSION_IDS[header == "spec"], _BINARY, uleb(len(payload)) + payload),)
+    struct.unknown = others
 
 
 def extensions(struct: Struct) -> bytes | None:
@@ -54,10 +72,15 @@ def extensions(struct: Struct) -> bytes | None:
     return payloads[-1] if payloads else None
 
 
+def holds_header(data: bytes) -> bool:
+    """Could there be an extension in these serialised structures? False is certain, true is not."""
+    return any(header[1:] in data for header in HEADERS.values())
+
+
 def walk_extensions(struct: Struct, place: str = "") -> Iterator[tuple[str, bytes]]:
     """Every extension in ``struct`` and below it, with its place: ``row_groups[0].columns[2].meta_data``.
 
-    The place of ``struct`` itself is ``place``. Decodes all lazy lists.
+    The place of ``struct`` itself is ``place``. Elements of lazy lists that hold none are not decoded.
     """
     payload = extensions(struct)
     if payload is not None:
@@ -68,7 +91,9 @@ def walk_extensions(struct: Struct, place: str = "") -> Iterator[tuple[str, byte
         if isinstance(value, Struct):
             yield from walk_extensions(value, f"{prefix}{field.name}")
         elif isinstance(value, (list, tuple, LazyStructs)):
-            for position, element in enumerate(value):
+            positions = value.where(holds_header) if isinstance(value, LazyStructs) else range(len(value))
+            for position in positions:
+                element = value[position]
                 if isinstance(element, Struct):
                     yield from walk_extensions(element, f"{prefix}{field.name}[{position}]")
 
@@ -84,12 +109,3 @@ def _payload(field: UnknownField) -> bytes:
     while raw[start] & 0x80:
         start += 1
     return raw[start + 1 :]
-
-
-def _uleb(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

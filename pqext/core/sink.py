@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import secrets
+import shutil
 import weakref
 from typing import IO, Any
 
@@ -43,6 +44,11 @@ class Sink:
         """Append ``data``."""
         self._stream.write(data)
         self.offset += len(data)
+
+    def keep_mode(self) -> None:
+        """Give the file to be the permissions of the one whose place it takes."""
+        if self._path is not None and self._temporary is not None:
+            shutil.copymode(self._path, self._temporary)
 
     def commit(self) -> None:
         """Finish: the file is whole."""

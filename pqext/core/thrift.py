@@ -13,7 +13,7 @@ Spec: "Metadata" (all structures are serialised with the compact protocol).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, dataclass_transform, overload
 
@@ -174,6 +174,15 @@ class LazyStructs(Sequence[T]):
         """The places of the elements, so long as none was decoded: a decoded one may have been changed."""
         return None if self._decoded else self._index
 
+    def where(self, test: Callable[[bytes], bool]) -> Iterator[int]:
+        """The positions of the elements of which the serialised bytes pass, and of all that were decoded."""
+        if not test(self._index.raw(0, len(self))):
+            yield from sorted(self._decoded)
+            return
+        for position in range(len(self)):
+            if position in self._decoded or test(self._index.raw(position, position + 1)):
+                yield position
+
     def encoded(self) -> Iterator[bytes]:
         """The serialised elements in order, those not decoded in runs."""
         done = 0
@@ -303,6 +312,14 @@ def _write_value(protocol: TCompactProtocol, type: Any, value: Any) -> None:
     elif type == "double":
         protocol.writeDouble(value)
     elif type == "string" or type == "binary":
-        protocol.writeBinary(value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value)
+        protocol.writeBinary(_text(value) if isinstance(value, str) else value)
     else:
         protocol.writeI64(int(value))  # integers of 16 to 64 bits are written alike
+
+
+def _text(value: str) -> bytes:
+    """UTF-8; bytes that were none when they were read become what they were."""
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{value[error.start]!r} in {value[:100]!r} is not Unicode text") from None

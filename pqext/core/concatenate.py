@@ -1,0 +1,223 @@
+"""Files joined into one, their row groups byte for byte: no page is decoded.
+
+Each file's bytes between the magic number and its page index are copied in one piece, so that every offset in its
+metadata moves by the same distance. Page indexes are gathered before the footer; offset indexes hold offsets
+themselves and are written anew. Spec: "File format" (layout), "Page Index" (layout).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.extension import extensions as extensions_of
+from pqext.core.extension import set_extension
+from pqext.core.footer import MAGIC, Footer, serialise_footer
+from pqext.core.footer_merge import FooterMerge, Merge, forget_bounds
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, OffsetIndex, RowGroup
+from pqext.core.rewrite import copy_bytes, plain_footer
+from pqext.core.sink import Sink
+from pqext.core.source import Source, open_source
+from pqext.core.thrift import Struct, decode, encode
+
+Unknown = Literal["refuse", "drop", "keep"]
+
+
+def concatenate(
+    sources: Iterable[Any],
+    dest: Any,
+    *,
+    key_value_metadata: Merge | Mapping[str, str] = "merge",
+    extensions: Unknown = "refuse",
+    limits: Limits = DEFAULT_LIMITS,
+) -> int:
+    """Join Parquet files of one schema into ``dest``, a path or a binary file object; returns its rows.
+
+    The schemas must be equal but for the name of the root. Pages, statistics, page indexes, Bloom filters and
+    sorting columns are kept. Where a file understands a column's bounds by another order than the first file does,
+    its bounds of that column are left out. Of ``key_value_metadata``, ``"merge"`` keeps all pairs, under the value
+    of the first file that has the key, ``"first"`` the first file's, ``"equal"`` requires all to be the same, and a
+    mapping replaces them. ``extensions`` says what becomes of extensions and of fields that this version does not
+    know, which might hold offsets that no longer fit: ``"refuse"`` raises, ``"drop"`` leaves them out, ``"keep"``
+    writes those of the row groups, and the first file's in the footer, as they are.
+
+    Raises ``ValueError`` when the files do not fit together, ``UnsupportedError`` for files with encrypted parts or
+    with chunks in other files, and ``CorruptFileError`` for damaged footers; nothing is left at a path then.
+    """
+    if extensions not in get_args(Unknown):
+        raise ValueError(f"extensions must be one of {', '.join(get_args(Unknown))}, not {extensions!r}")
+    job = _Concatenation(key_value_metadata, extensions, limits)
+    given = list(sources)
+    if not given:
+        raise ValueError("there is nothing to concatenate")
+    sink = Sink(dest)
+    try:
+        sink.write(MAGIC)
+        for source in given:
+            opened = open_source(source)
+            try:
+                job.append(opened, sink)
+            except ParquetError as error:
+                error.locate(path=opened.path)
+                raise
+            finally:
+                if opened is not source:
+                    opened.close()
+        metadata = job.finish(sink)
+        sink.write(serialise_footer(metadata))
+        sink.commit()
+    except BaseException:
+        sink.abort()
+        raise
+    return metadata.num_rows
+
+
+@dataclass
+class _Indexes:
+    """A chunk's page index to be written before the footer."""
+
+    chunk: ColumnChunk
+    column: bytes | None
+    offset: bytes | None
+
+
+class _Concatenation:
+    def __init__(self, pairs: Merge | Mapping[str, str], unknown: Unknown, limits: Limits) -> None:
+        self._merge = FooterMerge(pairs)
+        self._unknown = unknown
+        self._limits = limits
+        self._groups: list[RowGroup] = []
+        self._indexes: list[list[_Indexes]] = []
+
+    def append(self, source: Source, sink: Sink) -> None:
+        footer = plain_footer(source, self._limits)
+        metadata = footer.metadata
+        if self._unknown != "keep" and any(_unknown(struct) for struct in _all(metadata)):
+            if self._unknown == "refuse":
+                raise UnsupportedError(
+                    "the metadata has an extension or a field that is not known, which might hold offsets: "
+                    'pass extensions="drop" or extensions="keep"',
+                    feature="concatenating extensions", path=source.path,
+                )
+            for struct in _all(metadata):
+                _forget(struct)
+        self._merge.add(metadata, source.path)
+        groups = list(metadata.row_groups)
+        for group in groups:
+            group.columns = list(group.columns)
+        end = _data_end([chunk for group in groups for chunk in group.columns], footer)
+        shift = sink.offset - len(MAGIC)
+        orders = self._merge.foreign_orders(metadata)
+        for group in groups:
+            for index, chunk in enumerate(group.columns):
+                if index in orders:
+                    forget_bounds(chunk)
+            found = [self._take_indexes(chunk, source, shift) for chunk in group.columns]
+            for chunk in group.columns:
+                _move(chunk, shift)
+            if group.file_offset:
+                group.file_offset += shift
+            group.ordinal = len(self._groups) if len(self._groups) < 1 << 15 else None
+            self._groups.append(group)
+            self._indexes.append(found)
+        copy_bytes(source, len(MAGIC), end, sink)
+
+    def finish(self, sink: Sink) -> FileMetaData:
+        """Write the page indexes; returns the footer."""
+        for group in self._indexes:
+            for one in group:
+                one.chunk.column_index_offset, one.chunk.column_index_length = _write(sink, one.column)
+        for group in self._indexes:
+            for one in group:
+                one.chunk.offset_index_offset, one.chunk.offset_index_length = _write(sink, one.offset)
+        return self._merge.finish(self._groups)
+
+    def _take_indexes(self, chunk: ColumnChunk, source: Source, shift: int) -> _Indexes:
+        column = _read(source, chunk.column_index_offset, chunk.column_index_length)
+        raw = _read(source, chunk.offset_index_offset, chunk.offset_index_length)
+        if raw is not None:
+            index, _ = decode(OffsetIndex, raw, limits=self._limits, base=chunk.offset_index_offset or 0)
+            for location in index.page_locations:
+                location.offset += shift
+            raw = encode(index)
+        return _Indexes(chunk, column, raw)
+
+
+def _read(source: Source, offset: int | None, length: int | None) -> bytes | None:
+    return source.read(offset, length).tobytes() if offset is not None and length else None
+
+
+def _write(sink: Sink, data: bytes | None) -> tuple[int, int] | tuple[None, None]:
+    if data is None:
+        return None, None
+    offset = sink.offset
+    sink.write(data)
+    return offset, len(data)
+
+
+def _metadata(chunk: ColumnChunk) -> ColumnMetaData:
+    if chunk.file_path is not None:
+        raise UnsupportedError(
+            f"a column chunk lies in another file, {chunk.file_path!r}", feature="concatenating summary files"
+        )
+    if chunk.meta_data is None:
+        raise CorruptFileError("a column chunk without metadata")
+    return chunk.meta_data
+
+
+def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
+    """Where the bytes to be copied end: before the page index, when nothing else comes behind its begin."""
+    indexes, data = [footer.offset], [len(MAGIC)]
+    for chunk in chunks:
+        about = _metadata(chunk)
+        starts = [about.data_page_offset]
+        if about.dictionary_page_offset:
+            starts.append(about.dictionary_page_offset)
+        begin, length = min(starts), about.total_compressed_size
+        if begin < len(MAGIC) or length < 0 or begin + length > footer.offset:
+            raise CorruptFileError(f"a column chunk of {length} bytes at {begin} leaves the data of its file")
+        data.append(begin + length)
+        if about.bloom_filter_offset is not None:
+            data.append(about.bloom_filter_offset + (about.bloom_filter_length or 1))
+        indexes += [at for at in (chunk.column_index_offset, chunk.offset_index_offset) if at is not None]
+    start = min(indexes)
+    return start if start >= max(data) else footer.offset
+
+
+def _move(chunk: ColumnChunk, shift: int) -> None:
+    about = _metadata(chunk)
+    about.data_page_offset += shift
+    # Some writers put 0 where there is nothing.
+    for name in ("index_page_offset", "dictionary_page_offset", "bloom_filter_offset"):
+        if getattr(about, name):
+            setattr(about, name, getattr(about, name) + shift)
+    if chunk.file_offset > 0:
+        chunk.file_offset += shift
+
+
+def _unknown(struct: Struct) -> bool:
+    """Does the structure hold what might be an offset? A union's member that is not known is its only value."""
+    return extensions_of(struct) is not None if type(struct).is_union else bool(struct.unknown)
+
+
+def _forget(struct: Struct) -> None:
+    if type(struct).is_union:
+        set_extension(struct, None, replace=True)
+    else:
+        struct.unknown = ()
+
+
+def _all(struct: Struct) -> Iterable[Struct]:
+    """The structure and all below it."""
+    yield struct
+    for field in struct.fields:
+        value = getattr(struct, field.name)
+        if isinstance(value, Struct):
+            yield from _all(value)
+        elif field.is_list and not isinstance(field.type, str) and value is not None:
+            for element in value:
+                if isinstance(element, Struct):
+                    yield from _all(element)

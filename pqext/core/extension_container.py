@@ -1,0 +1,99 @@
+"""Several extensions in the one that a structure may have.
+
+The container is a framed extension (:mod:`pqext.core.framed_extension`) under a UUID of its own, with the payload
+
+    1 byte     version, 1
+    ULEB128    number of entries
+    then each  16 bytes UUID, ULEB128 length, that many bytes
+
+Entries keep their order, and those whose UUID nobody here knows are kept as they are. The rules are in
+``specs/binary-protocol-extensions.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from uuid import UUID
+
+from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.framed_extension import frame, unframe
+from pqext.core.leb128 import read_uleb, uleb
+
+CONTAINER = UUID("10db0b02-31cc-4724-b76c-0d7a0d14c508")
+"""Marks a container."""
+VERSION = 1
+
+
+class ExtensionContainer(Mapping[UUID, bytes]):
+    """An immutable mapping from the UUIDs of extensions to their bytes, in the order of the file."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[UUID, bytes] | None = None) -> None:
+        self._entries = dict(entries or {})
+        for uuid, payload in self._entries.items():
+            if not isinstance(uuid, UUID) or not isinstance(payload, bytes):
+                raise TypeError("a container maps uuid.UUID to bytes")
+
+    def __getitem__(self, uuid: UUID) -> bytes:
+        return self._entries[uuid]
+
+    def __iter__(self) -> Iterator[UUID]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{uuid}: {len(payload)} bytes" for uuid, payload in self._entries.items())
+        return f"ExtensionContainer({inside})"
+
+    def replacing(self, uuid: UUID, payload: bytes | None) -> ExtensionContainer:
+        """A container in which ``uuid`` has ``payload``, or is gone when that is None."""
+        entries = dict(self._entries)
+        if payload is None:
+            entries.pop(uuid, None)
+        else:
+            entries[uuid] = payload
+        return ExtensionContainer(entries)
+
+    def encode(self) -> bytes:
+        """The bytes to be a structure's extension."""
+        parts = [bytes([VERSION]), uleb(len(self._entries))]
+        for uuid, payload in self._entries.items():
+            parts += (uuid.bytes, uleb(len(payload)), payload)
+        return frame(b"".join(parts), CONTAINER)
+
+    @classmethod
+    def decode(cls, extension: bytes) -> ExtensionContainer | None:
+        """The container that a structure's extension is; None when it is something else.
+
+        Raises ``CorruptFileError`` for a damaged one and ``UnsupportedError`` for one of a later version.
+        """
+        payload = unframe(extension, CONTAINER)
+        return None if payload is None else cls.parse(payload)
+
+    @classmethod
+    def parse(cls, payload: bytes) -> ExtensionContainer:
+        """The container in the payload of its frame."""
+        if payload[:1] != bytes([VERSION]):
+            if not payload:
+                raise CorruptFileError("an extension container without a version")
+            message = f"an extension container of version {payload[0]}, where {VERSION} is known"
+            raise UnsupportedError(message, feature="extension container")
+        entries: dict[UUID, bytes] = {}
+        count, at = read_uleb(payload, 1)
+        for _ in range(count):  # each takes 17 bytes at least, so that the bytes end before a wrong count does
+            uuid = payload[at : at + 16]
+            if len(uuid) < 16:
+                raise CorruptFileError("an extension container ends within an entry")
+            size, at = read_uleb(payload, at + 16)
+            if size > len(payload) - at:
+                raise CorruptFileError(f"an entry of {size} bytes leaves its extension container")
+            if UUID(bytes=uuid) in entries:
+                raise CorruptFileError(f"an extension container has {UUID(bytes=uuid)} twice")
+            entries[UUID(bytes=uuid)] = payload[at : at + size]
+            at += size
+        if at != len(payload):
+            raise CorruptFileError(f"{len(payload) - at} bytes follow the entries of an extension container")
+        return cls(entries)

@@ -1,0 +1,101 @@
+"""The footers of several files made one: schemas that agree, key-value metadata and column orders merged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from pqext.core.created_by import created_by
+from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, KeyValue, RowGroup
+
+Merge = Literal["merge", "first", "equal"]
+"""How key-value metadata becomes one: all pairs, under the value of the first file that has the key; the first
+file's; or the same in all files."""
+
+
+class FooterMerge:
+    """Gathers the footers of files one after another; ``pairs`` says what becomes of key-value metadata."""
+
+    def __init__(self, pairs: Merge | Mapping[str, str]) -> None:
+        if not isinstance(pairs, Mapping) and pairs not in get_args(Merge):
+            raise ValueError(f"key_value_metadata must be a mapping or one of {', '.join(get_args(Merge))}")
+        self._policy = pairs
+        self._first: FileMetaData | None = None
+        self._pairs: dict[str, KeyValue] = {}
+        self._writers: list[str | None] = []
+        self._version = 1
+
+    def add(self, metadata: FileMetaData, name: str | None) -> None:
+        """Take in the footer of one file, called ``name``; ``ValueError`` when it does not fit the first."""
+        metadata.schema = list(metadata.schema)
+        metadata.column_orders = None if metadata.column_orders is None else list(metadata.column_orders)
+        pairs = {pair.key: pair for pair in metadata.key_value_metadata or ()}
+        named = name or "a file"
+        if self._first is None:
+            self._first = metadata
+            self._pairs = pairs
+            if isinstance(self._policy, Mapping):
+                self._pairs = {key: KeyValue(key=key, value=value) for key, value in self._policy.items()}
+        else:
+            difference = _difference(self._first, metadata)
+            if difference is not None:
+                raise ValueError(f"the schema of {named} differs from the first one: {difference}")
+            if self._policy == "equal" and pairs != self._pairs:
+                raise ValueError(f"the key-value metadata of {named} differs from the first one")
+            if self._policy == "merge":
+                self._pairs = {**pairs, **self._pairs}
+        self._writers.append(metadata.created_by)
+        self._version = max(self._version, metadata.version)
+
+    def foreign_orders(self, metadata: FileMetaData) -> set[int]:
+        """The columns whose bounds in this file do not mean what the merged footer will say."""
+        target: list[ColumnOrder | None] = list(self._footer.column_orders or ())
+        own: list[ColumnOrder | None] = list(metadata.column_orders or ())
+        count = max(len(target), len(own))
+        target += [None] * (count - len(target))
+        own += [None] * (count - len(own))
+        return {i for i in range(count) if target[i] != own[i]}
+
+    def finish(self, row_groups: list[RowGroup]) -> FileMetaData:
+        """The merged footer with these row groups.
+
+        It names the files' writer when all have the same, pqext otherwise.
+        """
+        first = self._footer
+        return FileMetaData(
+            version=self._version,
+            schema=first.schema,
+            num_rows=sum(group.num_rows for group in row_groups),
+            row_groups=row_groups,
+            key_value_metadata=list(self._pairs.values()) or None,
+            created_by=self._writers[0] if len(set(self._writers)) == 1 else created_by(),
+            column_orders=first.column_orders,
+            unknown=first.unknown,
+        )
+
+    @property
+    def _footer(self) -> FileMetaData:
+        if self._first is None:
+            raise ValueError("there are no files")
+        return self._first
+
+
+def forget_bounds(chunk: ColumnChunk) -> None:
+    """Leave out what depends on the column's order: minimum, maximum and column index."""
+    chunk.column_index_offset = chunk.column_index_length = None
+    statistics = chunk.meta_data.statistics if chunk.meta_data is not None else None
+    if statistics is not None:
+        statistics.max_value = statistics.min_value = None
+        statistics.is_max_value_exact = statistics.is_min_value_exact = None
+
+
+def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
+    """What the second file's schema has otherwise; None when both are the same but for the root's name."""
+    if len(first.schema) != len(other.schema):
+        return f"{len(other.schema)} elements instead of {len(first.schema)}"
+    if len(first.schema) and first.schema[0].num_children != other.schema[0].num_children:
+        return "another number of top-level fields"
+    for mine, theirs in zip(first.schema[1:], other.schema[1:], strict=True):
+        if mine != theirs:
+            return f"{theirs!r} instead of {mine!r}"
+    return None

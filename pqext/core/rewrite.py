@@ -1,0 +1,101 @@
+"""Footers rewritten without touching a page.
+
+Spec: "File format" (the metadata is apart from the data) and "Extensibility".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.footer import Footer, read_footer, serialise_footer
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.metadata import FileMetaData
+from pqext.core.schema_tree import from_elements
+from pqext.core.sink import Sink
+from pqext.core.source import Source, open_source
+from pqext.core.thrift import decode, encode
+
+COPIED_BYTES = 8 << 20
+"""Bytes of a file that are in memory at a time while it is copied."""
+
+
+def rewrite_footer(
+    source: Any, change: Callable[[FileMetaData], FileMetaData | None], dest: Any = None, *,
+    limits: Limits = DEFAULT_LIMITS,
+) -> None:
+    """Give a file another footer; all bytes before the footer stay as they are.
+
+    ``change`` gets the metadata and alters it, or returns another. The result goes to ``dest``, a path or a binary
+    file object, or takes the place of ``source``, a path then, at one stroke. Fields that this version does not
+    know are kept, extensions too (:func:`pqext.core.extension.set_extension` adds one).
+
+    Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
+    schema, and ``UnsupportedError`` for files with anything encrypted: the signature or the key would be needed.
+    """
+    if dest is None and not isinstance(source, (str, os.PathLike)):
+        raise TypeError("give dest: only a file named by its path can be rewritten in place")
+    opened = open_source(source)
+    try:
+        footer = plain_footer(opened, limits)
+        changed = change(footer.metadata)
+        serialised = _checked(footer.metadata if changed is None else changed, limits)
+        # The file that a link leads to is replaced, not the link.
+        sink = Sink(os.path.realpath(source) if dest is None else dest)
+        try:
+            copy_bytes(opened, 0, footer.offset, sink)
+            sink.write(serialise_footer(serialised))
+            if dest is None:
+                sink.keep_mode()
+            sink.commit()
+        except BaseException:
+            sink.abort()
+            raise
+    except ParquetError as error:
+        error.locate(path=opened.path)
+        raise
+    finally:
+        if opened is not source:
+            opened.close()
+
+
+def plain_footer(source: Source, limits: Limits) -> Footer:
+    """The footer of a file in which nothing is encrypted; ``UnsupportedError`` for others."""
+    ending = source.read(max(0, source.size - 4), min(4, source.size)).tobytes()
+    # A signed footer is refused before its signature would ask for a key.
+    footer = read_footer(source, limits) if ending != b"PARE" else None
+    if footer is None or footer.metadata.encryption_algorithm is not None:
+        raise UnsupportedError(
+            "files with encrypted parts cannot be joined or get another footer; read and write them instead",
+            feature="rewriting encrypted files", path=source.path,
+        )
+    return footer
+
+
+def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:
+    """Append the bytes of ``source`` from ``start`` up to ``stop``."""
+    while start < stop:
+        length = min(COPIED_BYTES, stop - start)
+        sink.write(source.read(start, length).data)
+        start += length
+
+
+def _checked(metadata: FileMetaData, limits: Limits) -> bytes:
+    """The serialised metadata, which a reader will take."""
+    if not isinstance(metadata, FileMetaData):
+        raise TypeError(f"change must return FileMetaData or None, not {type(metadata).__name__}")
+    serialised = encode(metadata)
+    again, _ = decode(FileMetaData, serialised, limits=limits)
+    try:
+        leaves = len(from_elements(again.schema, limits).leaves)
+    except CorruptFileError as error:
+        raise ValueError(f"the changed schema cannot be read: {error}") from None
+    for index, group in enumerate(again.row_groups):
+        if len(group.columns) != leaves:
+            raise ValueError(f"row group {index} has {len(group.columns)} column chunks for {leaves} columns")
+    rows = sum(group.num_rows for group in again.row_groups)
+    if rows != again.num_rows:
+        raise ValueError(f"the row groups have {rows} rows, num_rows says {again.num_rows}")
+    return serialised

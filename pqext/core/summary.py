@@ -1,0 +1,86 @@
+"""Summary files: one footer for the row groups of many files, whose chunks name their file by ``file_path``.
+
+``_metadata`` holds the row groups of all files, ``_common_metadata`` the schema alone. Spec: "File format"
+(columns in several files, one metadata file for several) and the format's definition of ``file_path``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from pqext.core.errors import ParquetError, UnsupportedError
+from pqext.core.footer import MAGIC, serialise_footer
+from pqext.core.footer_merge import FooterMerge, Merge, forget_bounds
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.metadata import FileMetaData, RowGroup
+from pqext.core.rewrite import plain_footer
+from pqext.core.sink import Sink
+from pqext.core.source import PathSource
+
+METADATA = "_metadata"
+COMMON_METADATA = "_common_metadata"
+
+
+def write_summary(
+    paths: Iterable[str | os.PathLike[str]], folder: str | os.PathLike[str], *,
+    key_value_metadata: Merge = "merge", limits: Limits = DEFAULT_LIMITS,
+) -> tuple[str, str]:
+    """Write ``_metadata`` and ``_common_metadata`` of the files at ``paths`` into ``folder``; returns their paths.
+
+    The files must lie in ``folder`` or below it and have one schema; their row groups are listed in the order given,
+    and not read. ``key_value_metadata`` is as for :func:`pqext.core.concatenate.concatenate`. Extensions and unknown
+    fields of row groups are kept, since the offsets in them stay true of their files; those of the footers are not.
+
+    Raises ``ValueError`` when a file lies elsewhere or the schemas differ, and ``UnsupportedError`` for files with
+    encrypted parts or with chunks in other files.
+    """
+    root = os.path.realpath(os.fsdecode(folder))
+    merge = FooterMerge(key_value_metadata)
+    groups: list[RowGroup] = []
+    for given in paths:
+        path = os.fsdecode(given)
+        relative = os.path.relpath(os.path.realpath(path), root)
+        if relative.startswith(os.pardir) or os.path.isabs(relative):
+            raise ValueError(f"{path} does not lie in {os.fsdecode(folder)}, from where the summary would name it")
+        name = str(PurePosixPath(*relative.split(os.sep)))
+        with PathSource(path) as source:
+            try:
+                metadata = plain_footer(source, limits).metadata
+                merge.add(metadata, path)
+                groups += _named(metadata, name, merge.foreign_orders(metadata))
+            except ParquetError as error:
+                error.locate(path=path)
+                raise
+    written = []
+    for name, listed in ((METADATA, groups), (COMMON_METADATA, [])):
+        whole = merge.finish(listed)
+        whole.unknown = ()
+        sink = Sink(os.path.join(root, name))
+        try:
+            sink.write(MAGIC)
+            sink.write(serialise_footer(whole))
+            sink.commit()
+        except BaseException:
+            sink.abort()
+            raise
+        written.append(os.path.join(os.fsdecode(folder), name))
+    return written[0], written[1]
+
+
+def _named(metadata: FileMetaData, name: str, foreign: set[int]) -> list[RowGroup]:
+    """The row groups of one file, each chunk with the file's name."""
+    groups = list(metadata.row_groups)
+    for group in groups:
+        group.columns = list(group.columns)
+        group.ordinal = None  # it counts within a file
+        for index, chunk in enumerate(group.columns):
+            if chunk.file_path is not None:
+                raise UnsupportedError(
+                    f"a column chunk lies in another file, {chunk.file_path!r}", feature="summaries of summaries"
+                )
+            chunk.file_path = name
+            if index in foreign:
+                forget_bounds(chunk)
+    return groups
