@@ -1,0 +1,44 @@
+"""ALP: numbers that are decimal at heart as bit-packed integers, exact to the bit (AlpEncoding).
+
+The encoding is in preview: readers that know it are few, so it is written only where it is asked for by name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.buffers import Bytes, view
+from pqext.core.encodings import Dictionary
+from pqext.core.errors import CorruptFileError
+from pqext.core.kernels import alp
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.metadata import Type
+
+_OUTPUT = {Type.FLOAT: np.float32, Type.DOUBLE: np.float64}
+
+
+def fixed(
+    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
+    """FLOAT and DOUBLE values."""
+    kind = _OUTPUT.get(physical)
+    if kind is None:
+        raise CorruptFileError(f"ALP values in a column of {physical.name}")
+    alp.decode_into(page, out.view(kind))
+
+
+def byte_arrays(
+    page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+) -> None:
+    """No byte array is encoded so."""
+    raise CorruptFileError("ALP values in a column of BYTE_ARRAY")
+
+
+def encode(values: pa.Array) -> Bytes:
+    """The encoded bytes of a dense float or double array."""
+    kind = np.float32 if values.type == pa.float32() else np.float64
+    if not len(values):
+        return view(alp.encode(np.empty(0, kind)))
+    held = np.frombuffer(values.buffers()[1], kind)
+    return view(alp.encode(held[values.offset : values.offset + len(values)]))

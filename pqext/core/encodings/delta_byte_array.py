@@ -1,0 +1,50 @@
+"""DELTA_BYTE_ARRAY: of each value, the length of the prefix it shares with the one before, and the rest
+(Encodings, Delta Strings)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.buffers import EMPTY, Bytes, view
+from pqext.core.encodings import Dictionary
+from pqext.core.encodings.delta_binary_packed import decode_lengths, encode_lengths
+from pqext.core.encodings.delta_length_byte_array import spans
+from pqext.core.errors import CorruptFileError
+from pqext.core.kernels import prefix
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.metadata import Type
+
+
+def fixed(
+    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
+    """FIXED_LEN_BYTE_ARRAY values, whose lengths are stored all the same."""
+    if physical != Type.FIXED_LEN_BYTE_ARRAY:
+        raise CorruptFileError(f"DELTA_BYTE_ARRAY values in a column of {physical.name}")
+    out[:] = _join(page, count, count * width, width)[0]
+
+
+def byte_arrays(
+    page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+) -> None:
+    """Byte arrays. A long prefix may be repeated any number of times: the builder's limit bounds the sum."""
+    data, lengths = _join(page, count, builder.room, -1)
+    builder.append_run(data, lengths, present, slots)
+
+
+def _join(page: Bytes, count: int, limit: int, width: int) -> tuple[Bytes, Bytes]:
+    if count == 0:
+        return EMPTY, EMPTY.view(np.int32)
+    prefixes, rest = decode_lengths(page, count)
+    suffixes, rest = decode_lengths(rest, count)
+    lengths = np.empty(count, np.int32)
+    return view(prefix.join_prefixes(prefixes, suffixes, rest, lengths, limit, width)), lengths
+
+
+def encode(values: pa.Array) -> Bytes:
+    """The encoded bytes of a dense binary or fixed-size binary array."""
+    data, offsets = spans(values)
+    prefixes, suffixes = np.empty(len(values), np.int32), np.empty(len(values), np.int32)
+    rest = prefix.split_prefixes(data, offsets, prefixes, suffixes)
+    return np.concatenate([encode_lengths(prefixes), encode_lengths(suffixes), view(rest)])
