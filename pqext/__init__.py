@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pqext import geo, spark, variant
+    from pqext.core.concatenate import concatenate
     from pqext.core.encryption.identity import verify_file_set
+    from pqext.core.encryption.keytools.factory import (
+        CryptoFactory,
+        DecryptionConfiguration,
+        EncryptionConfiguration,
+    )
+    from pqext.core.encryption.keytools.kms import KmsClient, KmsConnectionConfig
     from pqext.core.encryption.properties import ColumnKey, FileDecryption, FileEncryption
     from pqext.core.errors import (
         CorruptFileError,
@@ -21,10 +28,15 @@ if TYPE_CHECKING:
         UnsupportedError,
         VariantError,
     )
+    from pqext.core.extension import append_extension, set_extension
+    from pqext.core.extension_container import ExtensionContainer
+    from pqext.core.framed_extension import find_framed
     from pqext.core.limits import Limits
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import ParquetFile
     from pqext.core.reader import ParquetFile as open
+    from pqext.core.rewrite import rewrite_footer
+    from pqext.core.summary import write_summary
     from pqext.core.writer import ParquetWriter, write_table
     from pqext.dataset.expressions import col
     from pqext.dataset.scan import read_table, scan
@@ -33,10 +45,16 @@ if TYPE_CHECKING:
 _HOME = {
     "ColumnKey": "pqext.core.encryption.properties",
     "CorruptFileError": "pqext.core.errors",
+    "CryptoFactory": "pqext.core.encryption.keytools.factory",
+    "DecryptionConfiguration": "pqext.core.encryption.keytools.factory",
+    "EncryptionConfiguration": "pqext.core.encryption.keytools.factory",
     "EncryptionError": "pqext.core.errors",
+    "ExtensionContainer": "pqext.core.extension_container",
     "FileDecryption": "pqext.core.encryption.properties",
     "FileEncryption": "pqext.core.encryption.properties",
     "GeometryError": "pqext.core.errors",
+    "KmsClient": "pqext.core.encryption.keytools.kms",
+    "KmsConnectionConfig": "pqext.core.encryption.keytools.kms",
     "LimitError": "pqext.core.errors",
     "Limits": "pqext.core.limits",
     "ParquetError": "pqext.core.errors",
@@ -46,12 +64,18 @@ _HOME = {
     "UnsupportedError": "pqext.core.errors",
     "VariantError": "pqext.core.errors",
     "WriteOptions": "pqext.core.options",
+    "append_extension": "pqext.core.extension",
     "col": "pqext.dataset.expressions",
+    "concatenate": "pqext.core.concatenate",
+    "find_framed": "pqext.core.framed_extension",
     "inspect": "pqext.inspection",
     "open": "pqext.core.reader:ParquetFile",
     "read_table": "pqext.dataset.scan",
+    "rewrite_footer": "pqext.core.rewrite",
     "scan": "pqext.dataset.scan",
+    "set_extension": "pqext.core.extension",
     "verify_file_set": "pqext.core.encryption.identity",
+    "write_summary": "pqext.core.summary",
     "write_table": "pqext.core.writer",
 }
 _PACKAGES = ("geo", "spark", "variant")
@@ -59,10 +83,16 @@ _PACKAGES = ("geo", "spark", "variant")
 __all__ = [
     "ColumnKey",
     "CorruptFileError",
+    "CryptoFactory",
+    "DecryptionConfiguration",
+    "EncryptionConfiguration",
     "EncryptionError",
+    "ExtensionContainer",
     "FileDecryption",
     "FileEncryption",
     "GeometryError",
+    "KmsClient",
+    "KmsConnectionConfig",
     "LimitError",
     "Limits",
     "ParquetError",
@@ -72,15 +102,21 @@ __all__ = [
     "UnsupportedError",
     "VariantError",
     "WriteOptions",
+    "append_extension",
     "col",
+    "concatenate",
+    "find_framed",
     "geo",
     "inspect",
     "open",
     "read_table",
+    "rewrite_footer",
     "scan",
+    "set_extension",
     "spark",
     "variant",
     "verify_file_set",
+    "write_summary",
     "write_table",
 ]
 
