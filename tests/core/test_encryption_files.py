@@ -1,0 +1,436 @@
+"""Encrypted files: what is hidden, from whom, and that those with the keys read all of it."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+import pytest
+from core import tables
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import modular_encryption as reference
+
+import pqext
+from pqext.core.encryption.reading import MissingKeyError
+from pqext.core.errors import CorruptFileError, EncryptionError
+from pqext.core.metadata import PageHeader
+from pqext.core.thrift import decode
+
+FOOTER_KEY = b"0123456789012345"
+KEYS = {"a": b"1234567890123450", "c.list.element": b"123456789012345678901234"}
+DECRYPTION = pqext.FileDecryption(FOOTER_KEY, KEYS)
+
+TABLE = pa.table(
+    {
+        "a": pa.array([5, None, 7, 5] * 25, pa.int64()),
+        "b": pa.array(["x", "secret text", None, "x"] * 25),
+        "c": pa.array([[1.5], [], None, [2.5, None]] * 25, pa.list_(pa.float64())),
+    }
+)
+MODES: dict[str, dict[str, Any]] = {
+    "uniform": {},
+    "columns": {"column_keys": KEYS},
+    "columns and footer key": {"column_keys": {**KEYS, "b": None}},
+    "all": {"column_keys": KEYS, "encrypt_columns": "all"},
+    "group": {"column_keys": {"a": KEYS["a"], "c": KEYS["c.list.element"]}},
+    "prefix": {"column_keys": KEYS, "aad_prefix": "table.part0"},
+    "hidden prefix": {"aad_prefix": b"table.part0", "store_aad_prefix": False},
+}
+
+
+def written(table: pa.Table = TABLE, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def encrypted(**choices: Any) -> bytes:
+    encryption = pqext.FileEncryption(FOOTER_KEY, **choices)
+    return written(encryption=encryption, row_group_rows=60, page_rows=20)
+
+
+def read(data: Any, decryption: pqext.FileDecryption | None = DECRYPTION, **selection: Any) -> pa.Table:
+    with pqext.open(data, pqext.ReadOptions(decryption=decryption)) as file:
+        return file.read(**selection)
+
+
+@pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.spec(
+    "encryption.algorithm.gcm", "encryption.algorithm.gcm-ctr", "encryption.footer.encrypted",
+    "encryption.footer.signed", "encryption.modules.all", "encryption.aad.module-types",
+)
+def test_a_file_in_any_mode_comes_back_and_its_modules_are_those_of_the_format(
+    mode: str, plaintext_footer: bool, algorithm: str
+) -> None:
+    data = encrypted(**MODES[mode], plaintext_footer=plaintext_footer, algorithm=algorithm)
+    assert data[:4] == data[-4:] == (b"PAR1" if plaintext_footer else b"PARE")
+    prefix = "table.part0" if "prefix" in mode else None
+    assert read(data, pqext.FileDecryption(FOOTER_KEY, KEYS, aad_prefix=prefix)).equals(TABLE)
+    stored = list(reference.modules(data, FOOTER_KEY, KEYS, (prefix or "").encode()))
+    columns = {module.column for module in stored}
+    assert columns == ({0, 2} if mode in ("columns", "group", "prefix") else {0, 1, 2})
+    kinds = {module.kind for module in stored}
+    assert {reference.DATA_PAGE, reference.DATA_PAGE_HEADER} <= kinds
+    pages = [module for module in stored if module.kind == reference.DATA_PAGE]
+    assert {(page.row_group, page.page) for page in pages} == {(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)}
+
+
+@pytest.mark.parametrize("page_version", [1, 2])
+@settings(max_examples=15, deadline=None)
+@given(table=tables.tables(), choices=st.fixed_dictionaries({
+    "plaintext_footer": st.booleans(), "algorithm": st.sampled_from(["AES_GCM_V1", "AES_GCM_CTR_V1"]),
+    "aad_prefix": st.sampled_from([None, "p"]),
+}), dictionary=st.booleans())
+def test_any_table_comes_back_encrypted(
+    page_version: int, table: pa.Table, choices: dict[str, Any], dictionary: bool
+) -> None:
+    data = written(
+        table, encryption=pqext.FileEncryption(FOOTER_KEY, **choices), page_version=page_version,
+        dictionary=dictionary, row_group_rows=7, page_rows=3,
+    )
+    assert read(data, pqext.FileDecryption(FOOTER_KEY)).equals(read(written(table), None))
+
+
+@pytest.mark.spec("encryption.crc")
+@pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
+def test_a_pages_checksum_is_that_of_its_encrypted_bytes(algorithm: str) -> None:
+    import zlib
+
+    data = encrypted(algorithm=algorithm)
+    stored = list(reference.modules(data, FOOTER_KEY, KEYS))
+    checked = 0
+    for header, page in itertools.pairwise(stored):
+        if header.kind in (reference.DATA_PAGE_HEADER, reference.DICTIONARY_PAGE_HEADER):
+            crc = decode(PageHeader, header.plaintext)[0].crc
+            assert crc is not None
+            assert zlib.crc32(data[page.offset : page.offset + page.length]) == crc & 0xFFFFFFFF
+            checked += 1
+    assert checked > 10
+
+
+@pytest.mark.spec("encryption.ctr.unauthenticated")
+def test_a_ctr_page_is_still_covered_by_its_checksum() -> None:
+    data = bytearray(encrypted(algorithm="AES_GCM_CTR_V1"))
+    page = next(one for one in reference.modules(data, FOOTER_KEY, KEYS) if one.kind == reference.DATA_PAGE)
+    data[page.offset + page.length - 1] ^= 1
+    with pytest.raises(CorruptFileError, match="checksum"):
+        read(bytes(data))
+
+
+# --- who sees what ---
+
+
+@pytest.mark.spec("encryption.keys.missing", "encryption.columns.plaintext")
+def test_without_a_column_key_the_other_columns_are_read() -> None:
+    for plaintext_footer in (False, True):
+        data = encrypted(column_keys=KEYS, plaintext_footer=plaintext_footer)
+        some = pqext.FileDecryption(FOOTER_KEY, {"a": KEYS["a"]})
+        assert read(data, some, columns=["a", "b"]).equals(TABLE.select(["a", "b"]))
+        with pytest.raises(EncryptionError, match=r"column_keys=\{'c.list.element': ...\}") as caught:
+            read(data, some)
+        assert caught.value.column == "c.list.element"
+        assert read(data, columns=["c"]).equals(TABLE.select(["c"]))
+        with pytest.raises(EncryptionError, match="not authentic"):
+            read(data, pqext.FileDecryption(FOOTER_KEY, {"a": KEYS["a"][::-1]}), columns=["a"])
+
+
+@pytest.mark.spec("encryption.footer.plaintext-readable")
+def test_with_a_plaintext_footer_plaintext_columns_are_read_without_any_key() -> None:
+    data = encrypted(column_keys=KEYS, plaintext_footer=True)
+    assert read(data, None, columns=["b"]).equals(TABLE.select(["b"]))
+    assert pq.read_table(io.BytesIO(data), columns=["b"]).equals(TABLE.select(["b"]))
+    with pqext.open(data) as file:
+        assert file.num_rows == 100
+        chunk = file.row_groups[0].chunk(0)
+        assert chunk.metadata.statistics is None
+        assert chunk.bounds().minimum is None
+        with pytest.raises(EncryptionError, match="key was not given"):
+            file.read(columns=["a"])
+    # A reader of the time before encryption stumbles over the encrypted page header.
+    with pytest.raises((OSError, pa.ArrowException)):
+        pq.read_table(io.BytesIO(data), columns=["a"])
+
+
+@pytest.mark.spec("encryption.footer.encrypted")
+def test_an_encrypted_footer_needs_its_key() -> None:
+    data = encrypted(column_keys=KEYS)
+    with pytest.raises(MissingKeyError, match="footer_key") as caught:
+        read(data, None)
+    assert "[" not in str(caught.value).split("pass")[0]
+    with pytest.raises(MissingKeyError):
+        read(data, pqext.FileDecryption(column_keys=KEYS))
+    with pytest.raises(EncryptionError, match="not authentic"):
+        read(data, pqext.FileDecryption(FOOTER_KEY[::-1]))
+    uniform = encrypted()
+    for hidden in (b"secret text", b"list", b"element"):
+        assert hidden in written(compression="uncompressed")
+        assert hidden not in uniform
+
+
+@pytest.mark.spec("encryption.metadata.column-key", "encryption.metadata.footer-key", "encryption.metadata.redacted")
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_column_metadata_is_where_the_format_wants_it(plaintext_footer: bool) -> None:
+    data = encrypted(column_keys={**KEYS, "b": None}, plaintext_footer=plaintext_footer)
+    metadata, _, _ = reference.footer_of(data, FOOTER_KEY)
+    for group in metadata.row_groups:
+        for chunk, own_key in zip(group.columns, (True, False, True), strict=True):
+            assert chunk.crypto_metadata is not None
+            assert (chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY is not None) == own_key
+            if own_key or plaintext_footer:
+                assert chunk.encrypted_column_metadata is not None
+                assert (chunk.meta_data is not None) == plaintext_footer
+            else:
+                assert chunk.encrypted_column_metadata is None
+                assert chunk.meta_data is not None
+                assert chunk.meta_data.statistics is not None
+            if plaintext_footer:
+                seen = chunk.meta_data
+                hidden = (
+                    "statistics", "size_statistics", "geospatial_statistics", "key_value_metadata", "encoding_stats",
+                    "bloom_filter_offset", "bloom_filter_length", "index_page_offset",
+                )
+                assert [getattr(seen, name) for name in hidden] == [None] * len(hidden)
+                assert seen.unknown == ()
+                assert seen.data_page_offset > 0
+                assert seen.total_compressed_size > 0
+    with pqext.open(data, pqext.ReadOptions(decryption=DECRYPTION)) as file:
+        for index in (0, 1):
+            statistics = file.row_groups[0].chunk(index).metadata.statistics
+            assert statistics is not None
+            assert statistics.null_count == 15
+
+
+@pytest.mark.spec("encryption.metadata.key-metadata", "encryption.key-metadata")
+def test_key_metadata_lets_a_reader_find_the_keys() -> None:
+    keys = {b"kf": FOOTER_KEY, b"ka": KEYS["a"], b"kc": KEYS["c.list.element"]}
+    asked: list[bytes] = []
+
+    def retrieve(metadata: bytes) -> bytes:
+        asked.append(metadata)
+        return keys[metadata]
+
+    column_keys = {"a": pqext.ColumnKey(KEYS["a"], b"ka"), "c": pqext.ColumnKey(KEYS["c.list.element"], "kc")}
+    for plaintext_footer in (False, True):
+        data = encrypted(footer_key_metadata="kf", column_keys=column_keys, plaintext_footer=plaintext_footer)
+        asked.clear()
+        assert read(data, pqext.FileDecryption(key_retriever=retrieve)).equals(TABLE)
+        assert sorted(asked) == [b"ka", b"kc", b"kf"]
+        # A key that is given is not asked for, and one that is not found costs only its column.
+        explicit = pqext.FileDecryption(FOOTER_KEY, {"a": KEYS["a"]}, key_retriever=lambda _: None)
+        assert read(data, explicit, columns=["a", "b"]).equals(TABLE.select(["a", "b"]))
+        with pytest.raises(MissingKeyError):
+            read(data, explicit)
+        denied = pqext.FileDecryption(FOOTER_KEY, key_retriever={}.__getitem__)
+        assert read(data, denied, columns=["b"]).equals(TABLE.select(["b"]))
+        with pytest.raises(EncryptionError, match=r"has not given the key of column 'a': KeyError"):
+            read(data, denied)
+
+
+@pytest.mark.spec("encryption.footer.verified")
+def test_a_plaintext_footer_is_verified_when_its_key_is_known() -> None:
+    data = bytearray(encrypted(column_keys=KEYS, plaintext_footer=True))
+    at = data.rindex(b"pqext")
+    data[at] ^= 1
+    for decryption in (DECRYPTION, pqext.FileDecryption(FOOTER_KEY)):
+        with pytest.raises(EncryptionError, match="does not match its signature"):
+            read(bytes(data), decryption)
+    unchecked = pqext.FileDecryption(FOOTER_KEY, KEYS, check_footer_signature=False)
+    assert read(bytes(data), unchecked).equals(TABLE)
+    assert read(bytes(data), pqext.FileDecryption(column_keys=KEYS)).equals(TABLE)
+
+
+# --- identity ---
+
+
+@pytest.mark.spec("encryption.aad.stored", "encryption.aad.supplied", "encryption.aad.verify")
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_the_expected_aad_prefix_is_checked(plaintext_footer: bool) -> None:
+    def reading(prefix: Any) -> pqext.FileDecryption:
+        return pqext.FileDecryption(FOOTER_KEY, KEYS, aad_prefix=prefix)
+
+    stored = encrypted(aad_prefix="employees.part0", plaintext_footer=plaintext_footer)
+    assert b"employees.part0" in stored
+    for right in (None, "employees.part0", b"employees.part0", lambda path: "employees.part0"):
+        assert read(stored, reading(right)).equals(TABLE)
+    with pytest.raises(EncryptionError, match=r"'employees.part0', and b'contractors.part0' is expected"):
+        read(stored, reading("contractors.part0"))
+    hidden = encrypted(aad_prefix="employees.part0", store_aad_prefix=False, plaintext_footer=plaintext_footer)
+    assert b"employees" not in hidden
+    assert read(hidden, reading("employees.part0")).equals(TABLE)
+    with pytest.raises(EncryptionError, match="supply it"):
+        read(hidden, reading(None))
+    with pytest.raises(EncryptionError, match="AAD prefix is wrong"):
+        read(hidden, reading("employees.part1"))
+    with pytest.raises(EncryptionError, match="without an AAD prefix"):
+        read(encrypted(plaintext_footer=plaintext_footer), reading("employees.part0"))
+
+
+@pytest.mark.spec("encryption.aad.file-set")
+def test_a_set_of_files_is_verified_by_its_prefixes(tmp_path: Path) -> None:
+    def part(prefix: str, name: str, **choices: Any) -> str:
+        path = tmp_path / name
+        path.write_bytes(encrypted(aad_prefix=prefix, **choices))
+        return str(path)
+
+    prefixes = [f"employees_23May2018.part{n}" for n in range(4)]
+    files = [
+        part(prefixes[2], "x"), part(prefixes[0], "y", store_aad_prefix=False),
+        part(prefixes[3], "z", plaintext_footer=True), part(prefixes[1], "w", store_aad_prefix=False),
+    ]
+    keys = pqext.FileDecryption(FOOTER_KEY)
+    found = pqext.verify_file_set(files, prefixes, keys)
+    assert found == dict(zip([one.encode() for one in prefixes], [files[1], files[3], files[0], files[2]], strict=True))
+    with pytest.raises(EncryptionError, match=r"no file has the AAD prefix b'employees_23May2018.part1'"):
+        pqext.verify_file_set(files[:3], prefixes, keys)
+    old = part("employees_23May2016.part0", "old")
+    with pytest.raises(EncryptionError, match=r"old: its AAD prefix b'employees_23May2016.part0' is not one"):
+        pqext.verify_file_set([*files, old], prefixes, keys)
+    with pytest.raises(EncryptionError, match="another file has its AAD prefix"):
+        pqext.verify_file_set([*files, files[0]], prefixes, keys)
+    with pytest.raises(EncryptionError, match="none of the AAD prefixes"):
+        pqext.verify_file_set([*files, part("else", "e", store_aad_prefix=False)], prefixes, keys)
+    (tmp_path / "plain").write_bytes(written())
+    with pytest.raises(EncryptionError, match="plain: it is not encrypted"):
+        pqext.verify_file_set([*files, str(tmp_path / "plain")], prefixes, keys)
+    with pytest.raises(EncryptionError, match="nothing proves"):
+        pqext.verify_file_set(files[2:3], prefixes[3:], pqext.FileDecryption())
+    with pytest.raises(ValueError, match="differ"):
+        pqext.verify_file_set(files, [prefixes[0]] * 2, keys)
+
+
+def test_a_plaintext_file_in_the_place_of_an_encrypted_one_is_refused() -> None:
+    with pytest.raises(EncryptionError, match="not encrypted"):
+        read(written())
+    assert read(written(), pqext.FileDecryption(FOOTER_KEY, plaintext_files_allowed=True)).equals(TABLE)
+
+
+def test_a_plaintext_column_in_the_place_of_an_encrypted_one_needs_a_verified_footer() -> None:
+    data = encrypted(column_keys={"a": KEYS["a"]}, plaintext_footer=True)
+    expecting = {"a": KEYS["a"], "b": KEYS["a"]}
+    with pytest.raises(EncryptionError, match="plaintext although a key was given"):
+        read(data, pqext.FileDecryption(column_keys=expecting))
+    assert read(data, pqext.FileDecryption(FOOTER_KEY, expecting)).equals(TABLE)
+
+
+# --- limits ---
+
+
+@pytest.mark.spec("encryption.page-limit")
+def test_a_chunk_of_many_pages_is_paged_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pqext.core.encryption.writing.ORDINAL_MAX", 30)
+    data = written(encryption=pqext.FileEncryption(FOOTER_KEY), page_rows=1)
+    pages = [one.page for one in reference.modules(data, FOOTER_KEY, KEYS) if one.kind == reference.DATA_PAGE]
+    assert pages == list(range(25)) * 3
+    assert read(data).equals(TABLE)
+
+
+@pytest.mark.spec("encryption.ordinal-limit")
+def test_more_row_groups_or_columns_than_ordinals_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pqext.core.encryption.writing.ORDINAL_MAX", 2)
+    encryption = pqext.FileEncryption(FOOTER_KEY)
+    with pytest.raises(EncryptionError, match="2 row groups; write larger ones"):
+        written(TABLE.select(["a"]), encryption=encryption, row_group_rows=30)
+    with pytest.raises(EncryptionError, match="2 columns, not 3"):
+        written(encryption=encryption)
+
+
+def test_keys_for_columns_that_are_not_there_are_refused() -> None:
+    with pytest.raises(ValueError, match="encryption names column 'nothing'"):
+        encrypted(column_keys={"nothing": KEYS["a"]})
+    with pytest.raises(TypeError, match="encryption"):
+        written(encryption=FOOTER_KEY)
+    with pytest.raises(TypeError, match="decryption"):
+        pqext.ReadOptions(decryption=FOOTER_KEY)  # type: ignore[arg-type]
+
+
+# --- other implementations ---
+
+
+@pytest.mark.spec("encryption.footer.encrypted", "encryption.footer.signed", "encryption.aad.supplied")
+@pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize(("prefix", "stored", "length"), [(None, True, 16), (b"p", True, 24), (b"p", False, 32)])
+def test_pyarrow_reads_ours_and_we_read_pyarrows(
+    algorithm: str, plaintext_footer: bool, prefix: bytes | None, stored: bool, length: int
+) -> None:
+    key = bytes(range(length))
+    supplied = None if stored else prefix
+    for version in (1, 2):
+        ours = written(
+            encryption=pqext.FileEncryption(
+                key, algorithm=algorithm, plaintext_footer=plaintext_footer, aad_prefix=prefix, store_aad_prefix=stored,
+            ),
+            row_group_rows=30, page_rows=7, page_version=version,
+        )
+        theirs_reading = pe.create_decryption_properties(key, aad_prefix=supplied)
+        assert pq.read_table(
+            io.BytesIO(ours), decryption_properties=theirs_reading, page_checksum_verification=True
+        ).equals(TABLE)
+        out = io.BytesIO()
+        properties = pe.create_encryption_properties(
+            key, aad_prefix=prefix, store_aad_prefix=stored, encryption_algorithm=algorithm,
+            plaintext_footer=plaintext_footer,
+        )
+        pq.write_table(
+            TABLE, out, encryption_properties=properties, row_group_size=30, data_page_version=f"{version}.0",
+            write_page_index=True, write_page_checksum=True, data_page_size=1, write_batch_size=5,
+        )
+        assert read(out.getvalue(), pqext.FileDecryption(key, aad_prefix=supplied)).equals(TABLE)
+        kinds = {one.kind for one in reference.modules(out.getvalue(), key, {}, prefix or b"")}
+        assert {reference.COLUMN_INDEX, reference.OFFSET_INDEX, reference.DICTIONARY_PAGE} <= kinds
+
+
+PUBLIC = {
+    "encrypt_columns_and_footer": {"column_keys": True},
+    "encrypt_columns_and_footer_aad": {"column_keys": True, "aad_prefix": "tester"},
+    "encrypt_columns_and_footer_ctr": {"column_keys": True},
+    "encrypt_columns_plaintext_footer": {"column_keys": True},
+    "uniform_encryption": {},
+}
+PUBLIC_KEYS = {"double_field": b"1234567890123450", "float_field": b"1234567890123451"}
+
+
+def check_public_values(table: pa.Table) -> None:
+    """The values that the writer of the public files gave them."""
+    rows = range(len(table))
+    assert len(table) in (50, 100)
+    assert table["boolean_field"].to_pylist() == [row % 2 == 0 for row in rows]
+    assert pc.cast(table["int32_field"], pa.int32()).to_pylist() == list(rows)
+    assert table["int64_field"].to_pylist() == [[2 * row * 10**12, (2 * row + 1) * 10**12] for row in rows]
+    assert table["float_field"].to_pylist() == pytest.approx([row * 1.1 for row in rows])
+    assert table["double_field"].to_pylist() == pytest.approx([row * 1.1111111 for row in rows])
+    assert table["ba_field"].to_pylist() == [None if row % 2 else b"parquet%03d" % row for row in rows]
+    assert table["flba_field"].to_pylist() == [bytes([row]) * 10 for row in rows]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_files_have_the_values_they_were_made_of(parquet_testing: Path, name: str) -> None:
+    path = parquet_testing / "data" / f"{name}.parquet.encrypted"
+    choices: dict[str, Any] = dict(PUBLIC[name])
+    if choices.pop("column_keys", False):
+        choices["column_keys"] = PUBLIC_KEYS
+    columns = [f"{kind}_field" for kind in ("boolean", "int32", "int64", "float", "double", "ba", "flba")]
+    check_public_values(read(path, pqext.FileDecryption(FOOTER_KEY, **choices), columns=columns))
+    by_id = {b"kf": FOOTER_KEY, b"kc1": PUBLIC_KEYS["double_field"], b"kc2": PUBLIC_KEYS["float_field"]}
+    check_public_values(read(path, pqext.FileDecryption(key_retriever=by_id.__getitem__), columns=columns))
+    with pytest.raises(EncryptionError):
+        read(path, pqext.FileDecryption(FOOTER_KEY[::-1], **choices), columns=columns)
+    with pytest.raises(EncryptionError):
+        read(path, pqext.FileDecryption(FOOTER_KEY, **{**choices, "aad_prefix": "other"}), columns=columns)
+
+
+def test_public_files_give_up_their_other_columns_without_column_keys(parquet_testing: Path) -> None:
+    for name in PUBLIC:
+        path = parquet_testing / "data" / f"{name}.parquet.encrypted"
+        decryption = pqext.FileDecryption(FOOTER_KEY) if name != "encrypt_columns_plaintext_footer" else None
+        table = read(path, decryption, columns=["boolean_field", "int32_field"])
+        assert pc.cast(table["int32_field"], pa.int32()).to_pylist() == list(range(50))

@@ -1,0 +1,234 @@
+"""Whatever is changed in an encrypted file, reading it says so: every module flipped, and every one put elsewhere."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+import pytest
+from reference import modular_encryption as reference
+
+import pqext
+from pqext.core.buffers import view
+from pqext.core.encryption.modules import Module
+from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
+from pqext.core.source import open_source
+
+KEY = b"0123456789012345"
+COLUMN_KEY = b"1234567890123450"
+KEYS = {"a": COLUMN_KEY}
+DECRYPTION = pqext.FileDecryption(KEY, KEYS)
+TABLE = pa.table({"a": pa.array([1, 2, 2, None] * 6, pa.int32()), "b": ["x", "y", "x", "z"] * 6})
+
+
+def ours(**choices: Any) -> bytes:
+    out = io.BytesIO()
+    encryption = pqext.FileEncryption(KEY, column_keys={"a": COLUMN_KEY, "b": None}, **choices)
+    pqext.write_table(TABLE, out, encryption=encryption, row_group_rows=12, page_rows=4, checksums=False)
+    return out.getvalue()
+
+
+def with_indexes() -> bytes:
+    """pyarrow's file with page indexes, and Bloom filters where it writes them; one key for all."""
+    out = io.BytesIO()
+    pq.write_table(
+        TABLE, out, encryption_properties=pe.create_encryption_properties(KEY), row_group_size=12,
+        write_page_index=True, data_page_size=1, write_batch_size=4,
+    )
+    return out.getvalue()
+
+
+def read_everything(data: bytes) -> pa.Table:
+    """All values, and all structures of the encrypted columns that values do not need."""
+    with pqext.open(data, pqext.ReadOptions(decryption=DECRYPTION)) as file:
+        table = file.read()
+        source = open_source(data)
+        for group in file.row_groups:
+            for chunk in group.chunks():
+                decryptor, stored = chunk.decryptor, chunk.chunk
+                assert decryptor is not None
+                for module, offset, length in (
+                    (Module.COLUMN_INDEX, stored.column_index_offset, stored.column_index_length),
+                    (Module.OFFSET_INDEX, stored.offset_index_offset, stored.offset_index_length),
+                ):
+                    if offset is not None:
+                        assert length is not None
+                        decryptor.decrypt(module, source.read(offset, length))
+        return table
+
+
+FILES = {
+    "encrypted footer": ours(),
+    "signed footer": ours(plaintext_footer=True),
+    "prefix": ours(aad_prefix="part0"),
+    "pyarrow": with_indexes(),
+}
+
+
+def stored(name: str) -> list[reference.Stored]:
+    prefix = b"part0" if name == "prefix" else b""
+    return [one for one in reference.modules(FILES[name], KEY, KEYS, prefix) if one.offset >= 0]
+
+
+@pytest.mark.spec("encryption.gcm.detects")
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_byte_in_any_module_is_detected(name: str) -> None:
+    data = FILES[name]
+    assert read_everything(data).equals(TABLE)
+    seen = set()
+    for module in stored(name):
+        # A byte of the length, the nonce, the ciphertext and the tag.
+        for place in {0, 3, 4, 15, 16, module.length // 2, module.length - 16, module.length - 1}:
+            broken = bytearray(data)
+            broken[module.offset + place] ^= 0x40
+            with pytest.raises(EncryptionError):
+                read_everything(bytes(broken))
+        seen.add(module.kind)
+    assert {2, 3, 4, 5} <= seen
+    assert name != "pyarrow" or {6, 7} <= seen
+
+
+def swaps(name: str) -> Iterator[tuple[reference.Stored, reference.Stored]]:
+    """Pairs of modules of one kind, key and length: between pages, columns and row groups."""
+    for one, other in itertools.combinations(stored(name), 2):
+        if one.kind == other.kind and one.length == other.length:
+            yield one, other
+
+
+@pytest.mark.spec("encryption.gcm.swaps")
+@pytest.mark.parametrize("name", FILES)
+def test_modules_that_change_places_are_detected(name: str) -> None:
+    data = FILES[name]
+    moves = set()
+    for one, other in swaps(name):
+        broken = bytearray(data)
+        broken[one.offset : one.offset + one.length] = data[other.offset : other.offset + other.length]
+        broken[other.offset : other.offset + other.length] = data[one.offset : one.offset + one.length]
+        with pytest.raises(EncryptionError):
+            read_everything(bytes(broken))
+        moves.add((one.row_group != other.row_group, one.column != other.column, one.page != other.page))
+    assert {(False, False, True), (True, False, False)} <= moves
+
+
+@pytest.mark.spec("encryption.gcm.swaps")
+def test_a_module_of_another_file_with_the_same_keys_is_detected() -> None:
+    data, other = FILES["encrypted footer"], ours()
+    mine, theirs = stored("encrypted footer"), list(reference.modules(other, KEY, KEYS))
+    for one, two in zip(mine, [one for one in theirs if one.offset >= 0], strict=True):
+        assert (one.kind, one.length, one.offset) == (two.kind, two.length, two.offset)
+        assert one.plaintext == two.plaintext
+        broken = bytearray(data)
+        broken[one.offset : one.offset + one.length] = other[two.offset : two.offset + two.length]
+        with pytest.raises(EncryptionError):
+            read_everything(bytes(broken))
+
+
+@pytest.mark.spec("encryption.gcm.swaps")
+def test_whole_column_chunks_and_row_groups_that_change_places_are_detected() -> None:
+    data = FILES["encrypted footer"]
+    chunks: dict[tuple[int, int], list[reference.Stored]] = {}
+    for one in stored("encrypted footer"):
+        if one.kind > reference.DICTIONARY_PAGE_HEADER:
+            continue
+        chunks.setdefault((one.row_group, one.column), []).append(one)
+    spans = {place: (parts[0].offset, parts[-1].offset + parts[-1].length) for place, parts in chunks.items()}
+    first, second = spans[0, 0], spans[1, 0]
+    assert first[1] - first[0] == second[1] - second[0]
+    broken = bytearray(data)
+    broken[slice(*first)], broken[slice(*second)] = data[slice(*second)], data[slice(*first)]
+    with pytest.raises(EncryptionError):
+        read_everything(bytes(broken))
+
+
+@pytest.mark.spec("encryption.row-group.ordinal")
+def test_row_groups_that_change_places_in_an_unverified_footer_are_detected() -> None:
+    from pqext.core.footer import read_footer, serialise_footer
+    from pqext.core.thrift import encode
+
+    data = FILES["signed footer"]
+    footer = read_footer(open_source(data))
+    footer.metadata.row_groups = list(footer.metadata.row_groups)[::-1]
+    tampered = data[: footer.offset] + serialise_footer(encode(footer.metadata) + bytes(28))
+    with pytest.raises(EncryptionError, match="signature"):
+        pqext.open(tampered, pqext.ReadOptions(decryption=DECRYPTION))
+    unsigned = pqext.FileDecryption(column_keys=KEYS)
+    with pqext.open(tampered, pqext.ReadOptions(decryption=unsigned)) as file, pytest.raises(EncryptionError):
+        file.read(columns=["a"])
+    # Without a footer key, hidden metadata that is gone is not replaced by what the footer shows.
+    for group in footer.metadata.row_groups:
+        group.columns[0].encrypted_column_metadata = None
+    bare = data[: footer.offset] + serialise_footer(encode(footer.metadata) + bytes(28))
+    with pqext.open(bare, pqext.ReadOptions(decryption=unsigned)) as file, pytest.raises(EncryptionError):
+        file.read(columns=["a"])
+
+
+@pytest.mark.spec("encryption.footer.tampered")
+@pytest.mark.parametrize("name", FILES)
+def test_a_flipped_byte_anywhere_in_the_footer_is_a_typed_error(name: str) -> None:
+    data = FILES[name]
+    length = int.from_bytes(data[-8:-4], "little")
+    for at in range(len(data) - 8 - length, len(data)):
+        broken = bytearray(data)
+        broken[at] ^= 0x10
+        with pytest.raises((EncryptionError, CorruptFileError, LimitError, ParquetError)):
+            read_everything(bytes(broken))
+
+
+@pytest.mark.spec("encryption.footer.tampered")
+def test_a_truncated_encrypted_file_is_a_typed_error() -> None:
+    data = FILES["encrypted footer"]
+    for size in range(0, len(data), 7):
+        with pytest.raises(ParquetError):
+            read_everything(data[:size])
+
+
+def test_an_encrypted_column_in_a_file_without_an_algorithm_is_corrupt() -> None:
+    from pqext.core.footer import read_footer, serialise_footer
+
+    data = FILES["signed footer"]
+    footer = read_footer(open_source(data))
+    footer.metadata.encryption_algorithm = None
+    stripped = data[: footer.offset] + serialise_footer(footer.metadata)
+    with pqext.open(stripped) as file, pytest.raises(CorruptFileError, match="names no encryption algorithm"):
+        file.read()
+    with pytest.raises(EncryptionError, match="not encrypted"):
+        pqext.open(stripped, pqext.ReadOptions(decryption=DECRYPTION))
+
+
+@pytest.mark.spec("encryption.v2.plaintext-levels")
+def test_version_2_pages_whose_levels_are_plaintext_are_read() -> None:
+    """parquet-java encrypts only the values of such a page; here one of its pages is made from one of ours."""
+    from pqext.core.encryption.cipher import AesKey
+    from pqext.core.encryption.modules import FileAad
+    from pqext.core.encryption.reading import ChunkDecryptor
+    from pqext.core.encryption.writing import ChunkEncryptor
+    from pqext.core.metadata import CompressionCodec, DataPageHeaderV2, Encoding, PageHeader, PageType
+    from pqext.core.page import RawPage, open_data
+
+    aad = FileAad(b"", b"unique")
+    encryptor, decryptor = (make(AesKey(KEY), aad, 0, 0, True) for make in (ChunkEncryptor, ChunkDecryptor))
+    values = (7).to_bytes(4, "little") + (9).to_bytes(4, "little")
+    levels = b"\x06\x01"  # three times level 1
+    body = view(levels + encryptor.encrypt(Module.DATA_PAGE, values, 3))
+    header = PageHeader(
+        type=PageType.DATA_PAGE_V2, uncompressed_page_size=len(levels) + 8, compressed_page_size=len(body),
+        data_page_header_v2=DataPageHeaderV2(
+            num_values=3, num_nulls=0, num_rows=3, encoding=Encoding.PLAIN, is_compressed=False,
+            definition_levels_byte_length=2, repetition_levels_byte_length=0,
+        ),
+    )
+    opened = open_data(
+        RawPage(header, body, 0, decryptor, 3), CompressionCodec.UNCOMPRESSED, max_repetition=0, max_definition=1
+    )
+    assert opened.values.tobytes() == values
+    assert opened.definition is not None
+    assert opened.definition.tobytes() == levels
+    body = body.copy()
+    body[-1] ^= 1
+    with pytest.raises(EncryptionError):
+        RawPage(header, body, 0, decryptor, 3).plaintext()
