@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core import leaf, map_keys
 from pqext.core.column import LeafColumn
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import levels
@@ -27,7 +28,7 @@ def assemble(shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptio
 
 def _storage(shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
     if isinstance(shape, LeafShape):
-        return columns[shape.node.leaf_start].array
+        return leaf.show(shape.node.leaf_type, columns[shape.node.leaf_start].array, options.int96_unit)
     if isinstance(shape, GroupShape):
         return _group(shape, columns, options)
     assert isinstance(shape, ListShape)
@@ -76,7 +77,12 @@ def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOpti
         entries_type = pa.struct([arrow.key_field, arrow.item_field])
         if element.null_count or element.field(0).null_count:
             raise CorruptFileError("a map has a null key", column=shape.node.dotted)
-        pairs = pa.Array.from_buffers(entries_type, elements, [None], children=[element.field(0), element.field(1)])
+        keys, items = element.field(0), element.field(1)
+        kept = map_keys.last_of_each(keys, offsets[: slots + 1])
+        if kept is not None:
+            keys, items, ends = kept.apply(keys), kept.apply(items), kept.offsets
+            buffers, elements = [validity, pa.py_buffer(ends)], len(keys)
+        pairs = pa.Array.from_buffers(entries_type, elements, [None], children=[keys, items])
         return pa.Array.from_buffers(arrow, slots, buffers, children=[pairs])
     return pa.Array.from_buffers(arrow, slots, buffers, children=[element])
 

@@ -1,54 +1,209 @@
-"""Codecs of the pages, by their number in the format. Each call makes its own codec: they are not thread-safe."""
+"""Codecs of the pages, by their number in the format. Each call makes its own codec: they are not thread-safe.
+
+Implements the Compression document. What a page unpacks to is known from its header, which damage or malice may
+have written: before anything is allocated the claim is held against the most that the codec can make of the bytes
+that exist, and afterwards against what they did make.
+"""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.kernels import lz4
 from pqext.core.metadata import CompressionCodec
-
-_ARROW_NAME = {CompressionCodec.SNAPPY: "snappy", CompressionCodec.ZSTD: "zstd"}
 
 WRITABLE = {
     "uncompressed": CompressionCodec.UNCOMPRESSED,
     "snappy": CompressionCodec.SNAPPY,
+    "gzip": CompressionCodec.GZIP,
+    "brotli": CompressionCodec.BROTLI,
+    "lz4_raw": CompressionCodec.LZ4_RAW,
     "zstd": CompressionCodec.ZSTD,
 }
+"""The codecs that pages are written in. LZO and the deprecated LZ4, whose framing is ill-defined, are read only."""
+
+_GZIP_LEVEL = 6
+_GZIP_WINDOW = 1 << 14
+"""Input given to a further member at once: zlib copies what it leaves, which for tiny members would be all the rest."""
+_MAGIC_OF_FRAME = b"\x04\x22\x4d\x18"
+
+
+def levels(codec: str) -> tuple[int, int] | None:
+    """The lowest and highest compression level of a codec of :data:`WRITABLE`, ``None`` when it has no levels."""
+    if codec in ("uncompressed", "snappy"):
+        return None
+    return pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
 
 
 def decompress(codec: int, data: Any, size: int) -> Bytes:
     """``data`` decompressed to exactly ``size`` bytes, without a copy when it is not compressed.
 
-    Raises ``UnsupportedError`` for a codec that is not known and ``CorruptFileError`` for damaged data.
+    Raises ``UnsupportedError`` for a codec that is not known or whose library is missing and ``CorruptFileError``
+    for damaged data or data that makes more or fewer bytes.
     """
     if codec == CompressionCodec.UNCOMPRESSED:
         if len(data) != size:
             raise CorruptFileError(f"an uncompressed page holds {len(data)} bytes, its header says {size}")
         return view(data)
+    data = view(data)
+    if codec not in _DECOMPRESSORS:
+        raise UnsupportedError(f"compression codec {codec} cannot be read", feature=f"codec {codec}")
     if size == 0:
         return EMPTY
+    function, most = _DECOMPRESSORS[CompressionCodec(codec)]
+    if size > len(data) * most + 64:
+        raise CorruptFileError(
+            f"a page of {len(data)} bytes cannot hold the {size} bytes that its header claims for "
+            f"{CompressionCodec(codec).name}"
+        )
     try:
-        return view(_codec(codec).decompress(data, decompressed_size=size))
-    except (OSError, ValueError, MemoryError) as error:
-        if isinstance(error, UnsupportedError):
-            raise
+        result = function(data, size)
+    except (OSError, MemoryError, zlib.error, pa.ArrowInvalid) as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
+    if len(result) != size:
+        raise CorruptFileError(f"a page decompresses to {len(result)} bytes, its header says {size}")
+    return view(result)
 
 
-def compress(codec: int, data: Any) -> Bytes:
-    """``data`` compressed."""
+def compress(codec: int, data: Any, level: int | None = None) -> Bytes:
+    """``data`` compressed, at ``level`` where the codec has levels; ``None`` is the codec's default."""
     if codec == CompressionCodec.UNCOMPRESSED:
         return view(data)
-    return view(_codec(codec).compress(data))
+    if codec == CompressionCodec.GZIP and level is None:
+        level = _GZIP_LEVEL
+    return view(pa.Codec(CompressionCodec(codec).name.lower(), compression_level=level).compress(data))
 
 
-def _codec(codec: int) -> pa.Codec:
-    name = _ARROW_NAME.get(codec)  # type: ignore[call-overload]
-    if name is None:
-        known = codec in CompressionCodec.__members__.values()
-        label = CompressionCodec(codec).name if known else str(codec)
-        raise UnsupportedError(f"compression codec {label} cannot be read", feature=f"codec {label}")
-    return pa.Codec(name)
+def _snappy(data: Any, size: int) -> Any:
+    # Arrow trusts the size it is given, so the size that the block itself states must be the same.
+    stated = shift = 0
+    for byte in data[:5].tobytes():
+        stated |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if stated != size:
+        raise CorruptFileError(f"a snappy block says that it holds {stated} bytes, the page header {size}")
+    return pa.Codec("snappy").decompress(data, decompressed_size=size)
+
+
+def _zstd(data: Any, size: int) -> Any:
+    return pa.Codec("zstd").decompress(data, decompressed_size=size)
+
+
+def _gzip(data: Any, size: int) -> Any:
+    """All members of the stream, one after another; zeros may pad the end."""
+    parts: list[bytes] = []
+    at = made = 0
+    window = len(data)
+    while at < len(data) and (data[at] or data[at:].any()):
+        member = zlib.decompressobj(wbits=31)
+        while not member.eof:
+            piece = data[at : at + window]
+            if not len(piece):
+                raise CorruptFileError("a gzip member is cut short")
+            parts.append(member.decompress(piece, size - made + 1))
+            made += len(parts[-1])
+            if made > size:
+                raise CorruptFileError(f"a gzip page makes more than the {size} bytes of its header")
+            at += len(piece) - len(member.unused_data)
+        window = _GZIP_WINDOW
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _stream(name: str) -> Callable[[Any, int], Any]:
+    # A stream tells how much it made, which the codec called at once does not.
+    def read(data: Any, size: int) -> Any:
+        with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), name) as stream:
+            return stream.read(size + 1)
+
+    return read
+
+
+def _lz4_raw(data: Any, size: int) -> Any:
+    found = lz4.decompressed_size(data)
+    if found != size:
+        raise CorruptFileError(f"an LZ4 block makes {found} bytes, its page header says {size}")
+    return pa.Codec("lz4_raw").decompress(data, decompressed_size=size)
+
+
+def _lz4(data: Any, size: int) -> Any:
+    """The deprecated LZ4: blocks in Hadoop's framing, one bare block, or the LZ4 frame of some old writers."""
+    if bytes(data[:4]) == _MAGIC_OF_FRAME:
+        return _stream("lz4")(data, size)
+
+    def block(part: Any, room: int) -> Any:
+        found = lz4.decompressed_size(part)
+        if not 0 <= found <= room:
+            raise CorruptFileError(f"an LZ4 block makes {found} bytes where {room} are left")
+        return pa.Codec("lz4_raw").decompress(part, decompressed_size=found)
+
+    framed = _hadoop(data, size, block)
+    return framed if framed is not None else _lz4_raw(data, size)
+
+
+def _lzo(data: Any, size: int) -> Any:
+    """LZO1X: blocks in Hadoop's framing as parquet-mr writes them, or one bare block."""
+    try:
+        from lzallright import LZOCompressor, LZOError
+    except ImportError:
+        raise UnsupportedError(
+            "the page is compressed with LZO, which needs the package lzallright: pip install 'pqext[lzo]'",
+            feature="codec LZO",
+        ) from None
+
+    def block(part: Any, room: int) -> Any:
+        try:
+            return LZOCompressor.decompress(part.tobytes(), room)
+        except LZOError as error:
+            raise CorruptFileError(f"an LZO block is damaged: {error}") from None
+
+    framed = _hadoop(data, size, block)
+    return framed if framed is not None else block(data, size)
+
+
+def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | None:
+    """Hadoop's framing taken off: the size of what follows, then blocks behind their lengths, all big-endian.
+
+    ``None`` when the bytes are not framed so.
+    """
+    parts: list[Any] = []
+    at = made = 0
+    while at < len(data):
+        goal = made + int.from_bytes(data[at : at + 4], "big")
+        at += 4
+        if goal > size:
+            return None
+        while made < goal:
+            length = int.from_bytes(data[at : at + 4], "big")
+            at += 4
+            if not 0 < length <= len(data) - at:
+                return None
+            try:
+                parts.append(block(data[at : at + length], goal - made))
+            except (CorruptFileError, OSError):
+                return None
+            made += len(parts[-1])
+            at += length
+        if made != goal:
+            return None
+    return b"".join(parts) if made == size else None
+
+
+_DECOMPRESSORS: dict[CompressionCodec, tuple[Callable[[Any, int], Any], int]] = {
+    # The number is the most that one byte can stand for: a copy of 64 in 3 bytes, a 258-byte match in 2 bits,
+    # runs of 255 an extra byte, blocks of 128 KiB in 4 bytes, copies of 16 MiB in few more.
+    CompressionCodec.SNAPPY: (_snappy, 22),
+    CompressionCodec.GZIP: (_gzip, 1032),
+    CompressionCodec.LZO: (_lzo, 255),
+    CompressionCodec.BROTLI: (_stream("brotli"), 1 << 22),
+    CompressionCodec.LZ4: (_lz4, 255),
+    CompressionCodec.ZSTD: (_zstd, 1 << 15),
+    CompressionCodec.LZ4_RAW: (_lz4_raw, 255),
+}

@@ -7,6 +7,10 @@ feature asked for derives from :class:`ParquetError`. No message ever holds key 
 from __future__ import annotations
 
 
+class AnnotationWarning(UserWarning):
+    """A column is read as less than its annotation says: the logical type is unknown or does not suit the column."""
+
+
 class ParquetError(ValueError):
     """Base of all pqext errors.
 
@@ -104,3 +108,7 @@ class GeometryError(ParquetError):
         super().__init__(where + message + (f" ({rule})" if rule else ""), offset=offset)
         self.rule = rule
         self.row = row
+
+
+class CorruptDataWarning(UserWarning):
+    """Rows were left out because their bytes are damaged and ``on_corrupt="skip"`` asked for that."""

@@ -1,4 +1,8 @@
-"""Leaf values between their stored and their Arrow form: same buffers where the layouts agree, else one pass."""
+"""Leaf values between their stored and their Arrow form: same buffers where the layouts agree, else one pass.
+
+What a column's type promises is checked on the way in: an integer, decimal or time outside its type's range is an
+error that names the column, not a value that wraps around or that Arrow takes for invalid later.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +13,38 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from pqext.core import int96, interval
+from pqext.core.buffers import view
 from pqext.core.errors import CorruptFileError
-from pqext.core.kernels.byte_array import widen_decimals
+from pqext.core.kernels.byte_array import is_ascii
+from pqext.core.kernels.decimals import widen
 from pqext.core.logical import LeafType
 from pqext.core.metadata import Type
 
+_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
 
 def from_fixed(leaf: LeafType, slots: int, validity: pa.Buffer | None, values: NDArray[np.uint8]) -> pa.Array:
-    """An Arrow array of ``slots`` slots from stored values of a fixed width; booleans one byte each."""
-    arrow = leaf.arrow_type()
+    """An Arrow array of ``slots`` slots from stored values of a fixed width; booleans one byte each.
+
+    INT96 keeps its 12 bytes: in which unit it is shown is the reader's choice, see :func:`show`. Slots without a
+    value are zero.
+    """
+    arrow = leaf.arrow_type() if leaf.physical != Type.INT96 else leaf.physical_arrow()
     data: Any = values
     if pa.types.is_boolean(arrow):
         data = np.packbits(values, bitorder="little")
     elif pa.types.is_decimal(arrow):
-        data = _decimals(leaf, slots, values)
+        data = _decimals(leaf, arrow, slots, values)
     elif pa.types.is_integer(arrow) and arrow.bit_width < 32:
-        data = values.view(np.int32).astype(arrow.to_pandas_dtype())
+        data = _narrow(arrow, values.view(np.int32))
+    elif pa.types.is_time(arrow):
+        counts = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
+        _check_range(counts, 0, _DAY[arrow.unit] - 1, "a TIME lies outside the day")
+    elif pa.types.is_interval(arrow):
+        data = interval.to_arrow(values)
+    elif pa.types.is_null(arrow):
+        return _nulls(slots, validity)
     return pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(data)])
 
 
@@ -32,46 +52,87 @@ def from_byte_arrays(leaf: LeafType, slots: int, validity: pa.Buffer | None, off
     """An Arrow array of ``slots`` slots from byte arrays; strings are checked to be UTF-8."""
     arrow = leaf.arrow_type()
     if pa.types.is_decimal(arrow):
-        out = np.empty(slots * 16, np.uint8)
-        widen_decimals(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), out)
+        out = np.empty(slots * arrow.byte_width, np.uint8)
+        widen(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), 0, slots, arrow.precision, out)
         return pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(out)])
+    if pa.types.is_null(arrow):
+        return _nulls(slots, validity)
     array = pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(offsets), pa.py_buffer(data)])
-    if pa.types.is_string(arrow):
+    if pa.types.is_string(arrow) and not is_ascii(data):
         try:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise CorruptFileError(f"a STRING column holds bytes that are not UTF-8: {error}") from None
+            raise CorruptFileError(f"a {leaf.member} column holds bytes that are not UTF-8: {error}") from None
     return array
 
 
-def _decimals(leaf: LeafType, slots: int, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    if leaf.physical in (Type.INT32, Type.INT64):
-        out = np.empty((slots, 2), np.int64)
-        out[:, 0] = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
-        np.right_shift(out[:, 0], 63, out=out[:, 1])
-        return out.reshape(-1).view(np.uint8)
-    assert leaf.length is not None
-    wide = np.empty(slots * 16, np.uint8)
-    step = 1 << 24  # the kernel's offsets have 32 bits
-    offsets = np.arange(min(slots, step) + 1, dtype=np.int32) * np.int32(leaf.length)
-    for start in range(0, slots, step):
-        stop = min(start + step, slots)
-        part = values[start * leaf.length : stop * leaf.length]
-        widen_decimals(part, offsets[: stop - start + 1], wide[start * 16 : stop * 16])
-    return wide
+def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:
+    """``array`` as readers see it: INT96 timestamps in ``unit``, everything else as it is."""
+    if leaf.physical == Type.INT96 and leaf.logical is None:
+        return int96.to_timestamps(array, unit)
+    return array
+
+
+def _nulls(slots: int, validity: pa.Buffer | None) -> pa.Array:
+    # Any array tells how many bits of its validity are set.
+    held = pa.Array.from_buffers(pa.bool_(), slots, [validity, pa.py_buffer(np.zeros((slots + 7) // 8, np.uint8))])
+    if held.null_count < slots:
+        raise CorruptFileError("an UNKNOWN column, which is always null, holds a value")
+    return pa.nulls(slots)
+
+
+def _narrow(arrow: pa.DataType, stored: NDArray[np.int32]) -> NDArray[Any]:
+    kind = np.dtype(arrow.to_pandas_dtype())
+    limits = np.iinfo(kind)
+    _check_range(stored, int(limits.min), int(limits.max), f"an integer exceeds the column's {arrow.bit_width} bits")
+    return stored.astype(kind)
+
+
+def _check_range(values: NDArray[Any], low: int, high: int, message: str) -> None:
+    if not len(values):
+        return
+    least, most = int(values.min()), int(values.max())
+    if least < low or most > high:
+        raise CorruptFileError(f"{message}: {least if least < low else most}")
+
+
+def _decimals(leaf: LeafType, arrow: pa.DataType, slots: int, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
+        assert leaf.length is not None
+        out = np.empty(slots * arrow.byte_width, np.uint8)
+        widen(values, None, leaf.length, slots, arrow.precision, out)
+        return out
+    stored = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
+    most = 10**arrow.precision - 1
+    _check_range(stored, -most, most, f"a decimal has more than the {arrow.precision} digits of its type")
+    words = np.empty((slots, 2), np.int64)
+    words[:, 0] = stored
+    np.right_shift(words[:, 0], 63, out=words[:, 1])
+    return words.reshape(-1).view(np.uint8)
 
 
 def to_physical(array: pa.Array, leaf: LeafType) -> pa.Array:
-    """The stored form of an Arrow array without nulls: bool, int32, int64, float, double, binary or fixed binary."""
+    """The stored form of an Arrow array without nulls: bool, int32, int64, float, double, binary or fixed binary.
+
+    Raises ``ValueError`` for a value that the stored form does not hold.
+    """
     arrow = array.type
     if pa.types.is_decimal(arrow):
-        return _physical_decimals(array.cast(pa.decimal128(arrow.precision, arrow.scale)), leaf)
+        return _physical_decimals(array, leaf)
+    if leaf.member == "FLOAT16":
+        return pc.cast(array, pa.float16()).view(pa.binary(2))
+    if leaf.member == "INTERVAL":
+        return interval.from_arrow(array)
+    if leaf.physical == Type.INT96:
+        return int96.from_timestamps(array)
     if pa.types.is_unsigned_integer(arrow) and arrow.bit_width >= 32:
         return array.view(pa.int64() if arrow.bit_width == 64 else pa.int32())
     if pa.types.is_temporal(arrow):
         shown = leaf.arrow_type()
         if pa.types.is_timestamp(shown):
             shown = pa.timestamp(shown.unit, arrow.tz)
+        if pa.types.is_time(shown):
+            _check_day(array)
         return pc.cast(array, shown).view(_STORED[leaf.physical])
     if leaf.physical == Type.BYTE_ARRAY:
         if pa.types.is_string(arrow):
@@ -92,17 +153,20 @@ _STORED = {
 
 
 def _physical_decimals(array: pa.Array, leaf: LeafType) -> pa.Array:
-    count = len(array)
-    words = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * 16 : (array.offset + count) * 16]
+    array = array if array.type.bit_width >= 128 else array.cast(pa.decimal128(array.type.precision, array.type.scale))
+    count, width = len(array), array.type.byte_width
+    words = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + count) * width]
     _check_precision(array)
-    if leaf.physical == Type.INT64:
-        return pa.array(words.view(np.int64)[::2].copy())
-    if leaf.physical == Type.INT32:
-        return pa.array(words.view(np.int64)[::2].astype(np.int32))
-    big_endian = words.reshape(-1, 16)[:, ::-1]
+    if leaf.physical in (Type.INT64, Type.INT32):
+        low = words.view(np.int64)[:: width // 8]
+        return pa.array(low.copy() if leaf.physical == Type.INT64 else low.astype(np.int32))
+    big_endian = words.reshape(-1, width)[:, ::-1]
     if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
         assert leaf.length is not None
-        fixed = np.ascontiguousarray(big_endian[:, 16 - leaf.length :])
+        if leaf.length > width:
+            sign = np.where(big_endian[:, :1] >= 128, np.uint8(255), np.uint8(0))
+            big_endian = np.hstack([np.repeat(sign, leaf.length - width, axis=1), big_endian])
+        fixed = np.ascontiguousarray(big_endian[:, big_endian.shape[1] - leaf.length :])
         return pa.Array.from_buffers(pa.binary(leaf.length), count, [None, pa.py_buffer(fixed)])
     # BYTE_ARRAY takes the fewest bytes that keep the sign: drop leading bytes that only repeat it.
     if not count:
@@ -110,9 +174,9 @@ def _physical_decimals(array: pa.Array, leaf: LeafType) -> pa.Array:
     repeats = (big_endian[:, :-1] == np.where(big_endian[:, :1] >= 128, 255, 0)) & (
         (big_endian[:, 1:] >= 128) == (big_endian[:, :1] >= 128)
     )
-    dropped = np.where(repeats.all(axis=1), 15, np.argmin(repeats, axis=1))
-    kept = np.arange(16) >= dropped[:, None]
-    offsets = np.concatenate([[0], np.cumsum(16 - dropped)]).astype(np.int32)
+    dropped = np.where(repeats.all(axis=1), width - 1, np.argmin(repeats, axis=1))
+    kept = np.arange(width) >= dropped[:, None]
+    offsets = np.concatenate([[0], np.cumsum(width - dropped)]).astype(np.int32)
     return pa.Array.from_buffers(
         pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(big_endian[kept]))]
     )
@@ -120,6 +184,9 @@ def _physical_decimals(array: pa.Array, leaf: LeafType) -> pa.Array:
 
 def _check_text(array: pa.Array) -> None:
     """Arrow does not look into strings that are made from buffers; a file with others could not be read."""
+    data = array.buffers()[-1]
+    if data is None or (pa.types.is_string(array.type) and is_ascii(view(data))):
+        return
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -132,3 +199,11 @@ def _check_precision(array: pa.Array) -> None:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
         raise ValueError(f"a decimal has more digits than its type: {error}") from None
+
+
+def _check_day(array: pa.Array) -> None:
+    """Nor does Arrow hold times to the day."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"a time lies outside the day: {error}") from None

@@ -1,7 +1,8 @@
 """Logical types: how a leaf's stored values are meant, what Arrow type shows them, and how they compare.
 
 Implements the LogicalTypes document: the translation between LogicalType and the older ConvertedType in both
-directions, the Arrow type of each leaf, and the order of its values.
+directions, the Arrow type of each leaf, and the order of its values. How an Arrow type is stored is the affair of
+``core.stored_types``.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from typing import Literal
 import pyarrow as pa
 
 from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.int96 import nanoseconds
 from pqext.core.metadata import (
+    BsonType,
     ConvertedType,
     DateType,
     DecimalType,
+    EnumType,
     IntType,
+    JsonType,
     ListType,
     LogicalType,
     MapType,
@@ -31,32 +36,49 @@ from pqext.core.metadata import (
     TimeType,
     TimeUnit,
     Type,
-    UUIDType,
 )
 from pqext.core.predicate import Value
 
-Order = Literal["signed", "unsigned", "undefined"]
+Order = Literal["signed", "unsigned", "chronological", "undefined"]
+"""How values compare: ``chronological`` is that of INT96 timestamps, which only a ColumnOrder of its own vouches for."""
 
-UUID_MARK = {b"ARROW:extension:name": b"arrow.uuid", b"ARROW:extension:metadata": b""}
+Unit = Literal["s", "ms", "us", "ns"]
 
 _NANOSECONDS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
 _ARROW_UNIT = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
-_TIME_UNIT = {
+TIME_UNITS = {
     "ms": TimeUnit(MILLIS=MilliSeconds()),
     "us": TimeUnit(MICROS=MicroSeconds()),
     "ns": TimeUnit(NANOS=NanoSeconds()),
 }
 
+
+class IntervalAnnotation(LogicalType):
+    """INTERVAL, which only a ConvertedType can say: LogicalType has kept a number free for it, but no member."""
+
+    __slots__ = ()
+
+    @property
+    def member(self) -> str | None:
+        return "INTERVAL"
+
+
+IntervalAnnotation.fields = LogicalType.fields
+
 _CONVERTED: dict[int, LogicalType] = {
     ConvertedType.UTF8: LogicalType(STRING=StringType()),
+    ConvertedType.ENUM: LogicalType(ENUM=EnumType()),
+    ConvertedType.JSON: LogicalType(JSON=JsonType()),
+    ConvertedType.BSON: LogicalType(BSON=BsonType()),
+    ConvertedType.INTERVAL: IntervalAnnotation(),
     ConvertedType.MAP: LogicalType(MAP=MapType()),
     ConvertedType.MAP_KEY_VALUE: LogicalType(MAP=MapType()),
     ConvertedType.LIST: LogicalType(LIST=ListType()),
     ConvertedType.DATE: LogicalType(DATE=DateType()),
-    ConvertedType.TIME_MILLIS: LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=_TIME_UNIT["ms"])),
-    ConvertedType.TIME_MICROS: LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=_TIME_UNIT["us"])),
-    ConvertedType.TIMESTAMP_MILLIS: LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=_TIME_UNIT["ms"])),
-    ConvertedType.TIMESTAMP_MICROS: LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=_TIME_UNIT["us"])),
+    ConvertedType.TIME_MILLIS: LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS["ms"])),
+    ConvertedType.TIME_MICROS: LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS["us"])),
+    ConvertedType.TIMESTAMP_MILLIS: LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=TIME_UNITS["ms"])),
+    ConvertedType.TIMESTAMP_MICROS: LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=TIME_UNITS["us"])),
     **{
         ConvertedType[f"{sign}_{width}"]: LogicalType(INTEGER=IntType(bitWidth=width, isSigned=sign == "INT"))
         for sign in ("INT", "UINT")
@@ -65,10 +87,7 @@ _CONVERTED: dict[int, LogicalType] = {
 }
 _CONVERTED_BY_MEMBER = {
     "STRING": ConvertedType.UTF8,
-    "MAP": ConvertedType.MAP,
-    "LIST": ConvertedType.LIST,
-    "DECIMAL": ConvertedType.DECIMAL,
-    "DATE": ConvertedType.DATE,
+    **{name: ConvertedType[name] for name in ("MAP", "LIST", "ENUM", "DECIMAL", "DATE", "JSON", "BSON", "INTERVAL")},
 }
 
 
@@ -83,12 +102,19 @@ def from_element(element: SchemaElement) -> LogicalType | None:
     return _CONVERTED.get(element.converted_type)
 
 
+def to_logical(logical: LogicalType | None) -> LogicalType | None:
+    """The LogicalType to write for ``logical``, if there is one."""
+    return None if isinstance(logical, IntervalAnnotation) else logical
+
+
 def converted_type(logical: LogicalType | None) -> ConvertedType | None:
     """The ConvertedType that old readers need beside ``logical``, if there is one."""
     if logical is None or logical.member is None:
         return None
     if logical.INTEGER is not None:
-        return ConvertedType[f"{'INT' if logical.INTEGER.isSigned else 'UINT'}_{logical.INTEGER.bitWidth}"]
+        return ConvertedType.__members__.get(
+            f"{'INT' if logical.INTEGER.isSigned else 'UINT'}_{logical.INTEGER.bitWidth}"
+        )
     timed = logical.TIME or logical.TIMESTAMP
     if timed is not None:
         # Local times take the legacy annotation too, so that old readers keep the unit.
@@ -106,8 +132,10 @@ class LeafType:
 
     @property
     def member(self) -> str:
-        """The name of the logical type, empty when there is none."""
-        return (self.logical.member or "") if self.logical is not None else ""
+        """The name of the logical type, empty when there is none or its annotation does not suit the physical type."""
+        if self.logical is None or self.logical.member is None or not _suits(self, self.logical):
+            return ""
+        return self.logical.member
 
     @property
     def width(self) -> int | None:
@@ -119,47 +147,80 @@ class LeafType:
     @property
     def order(self) -> Order:
         """How values compare in statistics (LogicalTypes, the sort order of each type)."""
-        if self.member in _UNDEFINED_ORDER or self.physical == Type.INT96:
+        member = self.member
+        if not member:
+            if self.logical is not None:
+                return "undefined"
+            if self.physical == Type.INT96:
+                return "chronological"
+        if member in _UNDEFINED_ORDER:
             return "undefined"
-        if self.logical is not None and self.logical.INTEGER is not None:
+        if member == "INTEGER":
+            assert self.logical is not None
+            assert self.logical.INTEGER is not None
             return "signed" if self.logical.INTEGER.isSigned else "unsigned"
-        if self.member == "DECIMAL":
+        if member in ("DECIMAL", "FLOAT16"):
             return "signed"
-        if self.logical is not None and (self.member == "" or self.member not in _KNOWN):
-            return "undefined"
         return "unsigned" if self.physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY) else "signed"
 
-    def arrow_type(self) -> pa.DataType:
-        """The Arrow type that shows the values; unknown logical types show the physical type."""
-        if self.logical is not None:
-            shown = _arrow_logical(self)
-            if shown is not None:
-                return shown
+    @property
+    def passed_over(self) -> str | None:
+        """Why the leaf is shown as its physical type although it is annotated; ``None`` when it is not."""
+        if self.logical is None:
+            return None
+        physical = self.physical.name
+        if self.logical.member is None:
+            return f"its logical type is not known to this version; its {physical} values are read as they are"
+        if not self.member:
+            return f"{self.logical.member} cannot annotate {_physical_name(self)}; its values are read as they are"
+        decimal = self.logical.DECIMAL
+        if decimal is not None and decimal.precision > MAX_DIGITS:
+            return f"DECIMAL({decimal.precision}, {decimal.scale}) has more digits than Arrow holds; read as binary"
+        return None
+
+    def arrow_type(self, int96: Unit = "ns") -> pa.DataType:
+        """The Arrow type that shows the values; what is not known or does not suit shows the physical type.
+
+        ``int96`` is the unit of INT96 timestamps. Raises ``UnsupportedError`` for a time unit that is not known and
+        ``CorruptFileError`` for a DECIMAL that contradicts itself.
+        """
+        member = self.member
+        if not member and self.logical is None and self.physical == Type.INT96:
+            return pa.timestamp(int96)
+        shown = _arrow_logical(self, member) if member else None
+        return shown if shown is not None else self.physical_arrow()
+
+    def physical_arrow(self) -> pa.DataType:
+        """The Arrow type of the stored values, whatever they mean."""
         if self.physical == Type.FIXED_LEN_BYTE_ARRAY:
             return pa.binary(self.length)
-        if self.physical not in _ARROW_PHYSICAL:
-            raise UnsupportedError(f"physical type {self.physical!r} cannot be read", feature=str(self.physical))
         return _ARROW_PHYSICAL[self.physical]
 
     def comparison_value(self, raw: bytes) -> Value | None:
         """A PLAIN-encoded statistics value in the form of :data:`pqext.core.predicate.Value`.
 
-        ``None`` when the bytes have the wrong length for the type.
+        FLOAT16 compares as float, INT96 as nanoseconds since the Unix epoch. ``None`` when the bytes have the wrong
+        length for the type.
         """
+        member = self.member
         if self.physical == Type.BYTE_ARRAY or self.physical == Type.FIXED_LEN_BYTE_ARRAY:
-            if self.member == "DECIMAL":
+            if member == "DECIMAL":
                 return self._scaled(int.from_bytes(raw, "big", signed=True)) if raw else None
+            if member == "FLOAT16":
+                return float(struct.unpack("<e", raw)[0]) if len(raw) == 2 else None
             return raw
-        if len(raw) != _STATISTICS_WIDTHS.get(self.physical):
+        if len(raw) != _WIDTHS[self.physical]:
             return None
         if self.physical == Type.BOOLEAN:
             return raw != b"\0"
+        if self.physical == Type.INT96:
+            return nanoseconds(raw)
         if self.physical in (Type.FLOAT, Type.DOUBLE):
             return float(struct.unpack("<f" if self.physical == Type.FLOAT else "<d", raw)[0])
         number = int.from_bytes(raw, "little", signed=self.order != "unsigned")
-        if self.logical is None:
+        if not member or self.logical is None:
             return number
-        if self.member == "DECIMAL":
+        if member == "DECIMAL":
             return self._scaled(number)
         timed = self.logical.TIME or self.logical.TIMESTAMP
         return number * _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else number
@@ -180,128 +241,93 @@ _WIDTHS: dict[int, int | None] = {
     Type.DOUBLE: 8,
     Type.BYTE_ARRAY: None,
 }
-_STATISTICS_WIDTHS: dict[int, int] = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8, Type.FLOAT: 4, Type.DOUBLE: 8}
 _ARROW_PHYSICAL: dict[int, pa.DataType] = {
     Type.BOOLEAN: pa.bool_(),
     Type.INT32: pa.int32(),
     Type.INT64: pa.int64(),
+    Type.INT96: pa.binary(12),
     Type.FLOAT: pa.float32(),
     Type.DOUBLE: pa.float64(),
     Type.BYTE_ARRAY: pa.binary(),
 }
-_KNOWN = frozenset({"STRING", "ENUM", "DECIMAL", "DATE", "TIME", "TIMESTAMP", "INTEGER", "JSON", "BSON", "UUID"})
 _UNDEFINED_ORDER = frozenset({"GEOMETRY", "GEOGRAPHY", "INTERVAL", "UNKNOWN"})
+GROUP_MEMBERS = frozenset({"LIST", "MAP", "VARIANT", "FILE"})
+"""The logical types of groups; all others are of leaves."""
+_FIXED_LENGTHS = {"UUID": 16, "FLOAT16": 2, "INTERVAL": 12}
+
+MAX_DIGITS = 76
+"""Digits of the widest decimal that Arrow has."""
 
 
 def max_precision(width: int) -> int:
     """Decimal digits that ``width`` bytes of two's complement hold whatever the digits are."""
-    return len(str((1 << (8 * width - 1)) - 1)) - 1
+    return len(str((1 << (8 * min(width, 1 << 10) - 1)) - 1)) - 1
 
 
-def _arrow_logical(leaf: LeafType) -> pa.DataType | None:
-    logical, physical = leaf.logical, leaf.physical
+def _physical_name(leaf: LeafType) -> str:
+    return leaf.physical.name + (f"({leaf.length})" if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY else "")
+
+
+def _suits(leaf: LeafType, logical: LogicalType) -> bool:
+    """May the annotation stand on the leaf's physical type?"""
+    member, physical = logical.member, leaf.physical
+    if member in _FIXED_LENGTHS:
+        return physical == Type.FIXED_LEN_BYTE_ARRAY and leaf.length == _FIXED_LENGTHS[member]
+    if logical.INTEGER is not None:
+        widths = {Type.INT32: (8, 16, 32), Type.INT64: (64,)}
+        return logical.INTEGER.bitWidth in widths.get(physical, ())
+    if logical.TIME is not None:
+        unit = logical.TIME.unit.member
+        return physical == (Type.INT32 if unit == "MILLIS" else Type.INT64) or unit is None
+    if logical.DECIMAL is not None:
+        return physical in (Type.INT32, Type.INT64, Type.FIXED_LEN_BYTE_ARRAY, Type.BYTE_ARRAY)
+    if member in ("STRING", "ENUM", "JSON", "BSON", "GEOMETRY", "GEOGRAPHY"):
+        return physical == Type.BYTE_ARRAY
+    if member == "TIMESTAMP":
+        return physical == Type.INT64
+    return member == "UNKNOWN" or (member == "DATE" and physical == Type.INT32)
+
+
+def _arrow_logical(leaf: LeafType, member: str) -> pa.DataType | None:
+    logical = leaf.logical
     assert logical is not None
-    if (logical.STRING or logical.ENUM or logical.JSON) is not None and physical == Type.BYTE_ARRAY:
+    if member in ("STRING", "ENUM", "JSON"):
         return pa.string()
     if logical.DECIMAL is not None:
         return _arrow_decimal(leaf, logical.DECIMAL)
-    if logical.DATE is not None and physical == Type.INT32:
-        return pa.date32()
     if logical.INTEGER is not None:
-        width, base = logical.INTEGER.bitWidth, 32 if physical == Type.INT32 else 64 if physical == Type.INT64 else 0
-        if width not in (8, 16, 32, 64) or (width == 64) != (base == 64) or not base:
-            raise CorruptFileError(f"INTEGER({width}) does not fit physical type {Type(physical).name}")
-        return pa.type_for_alias(f"{'' if logical.INTEGER.isSigned else 'u'}int{width}")
-    if logical.TIME is not None or logical.TIMESTAMP is not None:
-        return _arrow_time(leaf)
-    if logical.UUID is not None and physical == Type.FIXED_LEN_BYTE_ARRAY and leaf.length == 16:
-        return pa.binary(16)
-    return None
+        return pa.type_for_alias(f"{'' if logical.INTEGER.isSigned else 'u'}int{logical.INTEGER.bitWidth}")
+    timed = logical.TIME or logical.TIMESTAMP
+    if timed is not None:
+        return _arrow_time(member, timed)
+    return _ARROW_LOGICAL.get(member)
 
 
-def _arrow_decimal(leaf: LeafType, decimal: DecimalType) -> pa.DataType:
+_ARROW_LOGICAL: dict[str, pa.DataType] = {
+    "DATE": pa.date32(),
+    "FLOAT16": pa.float16(),
+    "INTERVAL": pa.month_day_nano_interval(),
+    "UNKNOWN": pa.null(),
+}
+
+
+def _arrow_decimal(leaf: LeafType, decimal: DecimalType) -> pa.DataType | None:
     precision, scale = decimal.precision, decimal.scale
     if precision < 1 or not 0 <= scale <= precision:
         raise CorruptFileError(f"DECIMAL({precision}, {scale}) is not a decimal type")
     if leaf.width is not None and precision > max_precision(leaf.width):
-        raise CorruptFileError(f"DECIMAL({precision}, {scale}) does not fit {leaf.width} bytes")
-    if precision > 38:
-        raise UnsupportedError(f"DECIMAL({precision}, {scale}) has more than 38 digits", feature="decimal256")
-    return pa.decimal128(precision, scale)
+        raise CorruptFileError(f"DECIMAL({precision}, {scale}) does not fit {_physical_name(leaf)}")
+    if precision > MAX_DIGITS:
+        return None
+    return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
 
 
-def _arrow_time(leaf: LeafType) -> pa.DataType:
-    assert leaf.logical is not None
-    timed = leaf.logical.TIME or leaf.logical.TIMESTAMP
-    assert timed is not None
+def _arrow_time(member: str, timed: TimeType | TimestampType) -> pa.DataType:
     unit = _ARROW_UNIT.get(timed.unit.member or "")
     if unit is None:
-        raise UnsupportedError("a time unit that is not known", feature="time unit")
-    if leaf.logical.TIMESTAMP is not None and leaf.physical == Type.INT64:
+        raise UnsupportedError(
+            f"{member} in a time unit that is not known; a later version of pqext may know it", feature="time unit"
+        )
+    if member == "TIMESTAMP":
         return pa.timestamp(unit, "UTC" if timed.isAdjustedToUTC else None)
-    if leaf.logical.TIME is not None and leaf.physical == (Type.INT32 if unit == "ms" else Type.INT64):
-        return pa.time32("ms") if unit == "ms" else pa.time64(unit)
-    raise CorruptFileError(f"{leaf.member} in {unit} does not fit physical type {Type(leaf.physical).name}")
-
-
-def from_arrow(arrow: pa.DataType, metadata: dict[bytes, bytes] | None = None) -> LeafType | None:
-    """How values of a non-nested Arrow type are stored; ``None`` when they cannot be.
-
-    A field's ``PARQUET:physical_type`` metadata chooses among the four stored forms of a decimal.
-    """
-    types = pa.types
-    if types.is_decimal(arrow):
-        return _decimal_leaf(arrow, (metadata or {}).get(b"PARQUET:physical_type"))
-    if types.is_integer(arrow):
-        signed = types.is_signed_integer(arrow)
-        physical = Type.INT64 if arrow.bit_width == 64 else Type.INT32
-        plain = signed and arrow.bit_width >= 32
-        return LeafType(
-            physical,
-            logical=None if plain else LogicalType(INTEGER=IntType(bitWidth=arrow.bit_width, isSigned=signed)),
-        )
-    if types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow):
-        return LeafType(Type.BYTE_ARRAY, logical=LogicalType(STRING=StringType()))
-    if types.is_binary(arrow) or types.is_large_binary(arrow) or types.is_binary_view(arrow):
-        return LeafType(Type.BYTE_ARRAY)
-    if types.is_fixed_size_binary(arrow) and arrow.byte_width:  # the format has no length 0
-        uuid = arrow.byte_width == 16 and (metadata or {}).get(b"ARROW:extension:name") == b"arrow.uuid"
-        return LeafType(
-            Type.FIXED_LEN_BYTE_ARRAY, arrow.byte_width, LogicalType(UUID=UUIDType()) if uuid else None
-        )
-    if types.is_boolean(arrow):
-        return LeafType(Type.BOOLEAN)
-    if types.is_float32(arrow):
-        return LeafType(Type.FLOAT)
-    if types.is_float64(arrow):
-        return LeafType(Type.DOUBLE)
-    if types.is_date(arrow):
-        return LeafType(Type.INT32, logical=LogicalType(DATE=DateType()))
-    if types.is_timestamp(arrow):
-        unit = _TIME_UNIT["ms" if arrow.unit == "s" else arrow.unit]
-        return LeafType(
-            Type.INT64, logical=LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=arrow.tz is not None, unit=unit))
-        )
-    if types.is_time(arrow):
-        unit = _TIME_UNIT["ms" if arrow.unit == "s" else arrow.unit]
-        physical = Type.INT32 if types.is_time32(arrow) else Type.INT64
-        return LeafType(physical, logical=LogicalType(TIME=TimeType(isAdjustedToUTC=False, unit=unit)))
-    return None
-
-
-def _decimal_leaf(arrow: pa.DataType, wanted: bytes | None) -> LeafType | None:
-    precision, scale = arrow.precision, arrow.scale
-    if precision > 38 or scale < 0 or scale > precision:
-        return None
-    logical = LogicalType(DECIMAL=DecimalType(scale=scale, precision=precision))
-    if wanted is None:
-        physical = Type.INT32 if precision <= 9 else Type.INT64 if precision <= 18 else Type.FIXED_LEN_BYTE_ARRAY
-    else:
-        physical = Type.__members__.get(wanted.decode("utf-8", "replace"), Type.BOOLEAN)
-    if physical == Type.BYTE_ARRAY:
-        return LeafType(physical, logical=logical)
-    if physical == Type.FIXED_LEN_BYTE_ARRAY:
-        width = next(n for n in range(1, 17) if max_precision(n) >= precision)
-        return LeafType(physical, width, logical)
-    leaf = LeafType(physical, logical=logical)
-    return leaf if leaf.width is not None and precision <= max_precision(leaf.width) else None
+    return pa.time32("ms") if unit == "ms" else pa.time64(unit)

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-Compression = Literal["uncompressed", "snappy", "zstd"]
+from pqext.core import extension_places
+from pqext.core.compression import levels
+from pqext.core.encryption.properties import FileDecryption, FileEncryption
+from pqext.core.index_options import (
+    BloomFilterChoice,
+    SortKey,
+    bloom_filter_choice,
+    check_index_options,
+    sort_keys,
+)
+
+Compression = Literal["uncompressed", "snappy", "gzip", "brotli", "lz4_raw", "zstd"]
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
+EncodingName = Literal[
+    "plain", "rle", "delta_binary_packed", "delta_length_byte_array", "delta_byte_array", "byte_stream_split", "alp",
+    "auto",
+]
+ENCODINGS: tuple[EncodingName, ...] = get_args(EncodingName)
+TimestampUnit = Literal["s", "ms", "us", "ns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,20 +33,53 @@ class ReadOptions:
 
     ``shredded``: give shredded VARIANT columns as their storage structs instead of whole values.
     ``checksums``: verify a page's CRC where it has one. ``threads``: columns decoded at once, 0 for one
-    a processor.
+    a processor. ``on_corrupt``: what damage in row groups and pages does: ``"raise"``, or ``"skip"`` to leave out the
+    rows it costs, warn with ``CorruptDataWarning`` and note them in ``ParquetFile.damage``; what fails to decrypt is
+    no such damage. ``decryption``: the keys of encrypted files (:class:`pqext.FileDecryption`).
+    ``int96``: the unit in which INT96 timestamps are read. ``"auto"`` takes ``"us"`` for files that Spark wrote, whose
+    timestamps are whole microseconds and may lie in any year, and ``"ns"`` for others; a value that the unit cannot
+    hold is an error that names a coarser one.
+    ``second_copies``: read columns from their second copy, where the writer stored one (``second_encodings``).
+    ``external_files``: which other files the column chunks of a summary file may lie in: those in its own folder and
+    below, ``"any"``, or none (``"refuse"``); see :mod:`pqext.core.external`.
     """
 
     shredded: bool = False
     checksums: bool = True
     threads: int = 0
+    on_corrupt: Literal["raise", "skip"] = "raise"
+    decryption: FileDecryption | None = None
+    int96: Literal["auto", "s", "ms", "us", "ns"] = "auto"
+    second_copies: bool = False
+    external_files: Literal["folder", "any", "refuse"] = "folder"
+
+    @property
+    def int96_unit(self) -> TimestampUnit:
+        """The unit of INT96 timestamps; that of ``"auto"`` is known to the open file."""
+        return "ns" if self.int96 == "auto" else self.int96
+
+    def __post_init__(self) -> None:
+        if self.on_corrupt not in ("raise", "skip"):
+            raise ValueError(f'on_corrupt must be "raise" or "skip", not {self.on_corrupt!r}')
+        if self.decryption is not None and not isinstance(self.decryption, FileDecryption):
+            raise TypeError(f"decryption must be a pqext.FileDecryption, not a {type(self.decryption).__name__}")
+        if self.external_files not in ("folder", "any", "refuse"):
+            raise ValueError(f'external_files must be "folder", "any" or "refuse", not {self.external_files!r}')
+        if self.int96 not in ("auto", *get_args(TimestampUnit)):
+            raise ValueError(f'int96 must be "auto", "s", "ms", "us" or "ns", not {self.int96!r}')
 
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "compression": (str, Mapping),
     "dictionary": (bool, Mapping),
+    "encodings": (str, Mapping),
     "shredding": (Mapping,),
     "geometry": (Mapping,),
     "key_value_metadata": (Mapping,),
+    "extensions": (Mapping,),
+    "second_encodings": (Mapping,),
+    "encryption": (FileEncryption, type(None)),
+    "compression_level": (int, Mapping, type(None)),
 }
 
 
@@ -37,24 +87,63 @@ _KINDS: dict[str, tuple[type, ...]] = {
 class WriteOptions:
     """How a file is written.
 
-    ``compression`` and ``dictionary`` take one value or a mapping from a leaf's dotted path.
+    ``compression``, ``compression_level``, ``dictionary`` and ``encodings`` take one value or a mapping from a leaf's
+    dotted path. ``encodings`` says how values are encoded where there is no dictionary or where it has grown too big:
+    ``"plain"``, ``"rle"`` (booleans), ``"delta_binary_packed"`` (INT32, INT64), ``"delta_length_byte_array"``
+    (BYTE_ARRAY), ``"delta_byte_array"`` (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY), ``"byte_stream_split"`` (numbers and
+    FIXED_LEN_BYTE_ARRAY), ``"alp"`` (FLOAT, DOUBLE; in preview, few readers know it), or ``"auto"``, which tries
+    those that suit on a sample of each chunk, never ``"alp"``. A column that a mapping gives an encoding has no
+    dictionary unless ``dictionary`` names it too; columns left out are ``"plain"``.
+    Levels are those of the codec: gzip 1 to 9, brotli 0 to 11, lz4_raw 1 to 12, zstd up to 22; ``None`` is its
+    default, and one level for all columns passes over those whose codec has none.
     ``shredding`` maps a VARIANT column to its shredding schema (DDL, Arrow type or ``"infer"``),
     ``geometry`` maps a WKB column to its CRS. A row group or page ends at whichever of its rows and bytes is
-    reached first; bytes are those of Arrow before encoding. ``page_version`` is 1 or 2.
+    reached first; bytes are those of Arrow before encoding. ``page_version`` is 1 or 2. ``threads``: columns
+    encoded at once, 0 for one a processor.
+    ``statistics``, ``page_index`` and ``bloom_filters`` take one value or such a mapping too; columns that it leaves
+    out have statistics and a page index, but no Bloom filter. Without statistics a page index tells only where pages
+    are. A Bloom filter is ``True`` or ``{"fpp": 0.01, "ndv": None}``, its size at most ``bloom_filter_bytes``;
+    ``bloom_filter_place`` is ``"file"`` (behind all row groups, kept in memory till then) or ``"row_group"`` (behind
+    each). Bounds of byte arrays are cut to ``bound_bytes``. ``float_order`` is the order of floating-point bounds:
+    ``"type"``, which every reader knows, or ``"ieee754"``, the total order. ``sorting`` names the columns by which
+    rows are sorted, like ``["a", "b.c desc nulls first"]``: it is noted in the file, and rows that are not sorted so
+    are refused.
+    ``extensions`` maps places in the metadata to extension bytes, or to a mapping from UUIDs to bytes that becomes a
+    container: ``"file"`` is the footer, a leaf's dotted path the metadata of its chunks, and other places are written
+    as ``ParquetFile.extensions`` lists them (:mod:`pqext.core.extension_places`).
+    ``second_encodings`` maps leaves to an encoding in which they are stored once more, at the start of the row group,
+    for readers that know of it (:mod:`pqext.core.second_copy`); all others read the ordinary pages.
+    ``encryption`` says what is encrypted, with which keys (:class:`pqext.FileEncryption`); a column chunk then has
+    32,767 pages at most, and pages grow beyond ``page_rows`` and ``page_bytes`` where there would be more.
+    ``profile="spark"`` writes only what Spark's own reader takes: see :mod:`pqext.core.profile`.
     """
 
     compression: Compression | Mapping[str, Compression] = "snappy"
+    compression_level: int | Mapping[str, int] | None = None
     dictionary: bool | Mapping[str, bool] = True
+    encodings: EncodingName | Mapping[str, EncodingName] = "plain"
     row_group_rows: int = 1 << 20
     row_group_bytes: int = 512 << 20
     page_rows: int = 20_000
     page_bytes: int = 1 << 20
     page_version: Literal[1, 2] = 1
-    statistics: bool = True
+    statistics: bool | Mapping[str, bool] = True
+    page_index: bool | Mapping[str, bool] = True
+    bloom_filters: bool | Mapping[str, Any] = False
+    bloom_filter_bytes: int = 128 << 20
+    bloom_filter_place: Literal["file", "row_group"] = "file"
+    bound_bytes: int = 64
+    float_order: Literal["type", "ieee754"] = "type"
+    sorting: Sequence[str | SortKey] = ()
     checksums: bool = True
+    threads: int = 0
     shredding: Mapping[str, Any] = field(default_factory=dict)
     geometry: Mapping[str, Any] = field(default_factory=dict)
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
+    second_encodings: Mapping[str, EncodingName] = field(default_factory=dict)
+    extensions: Mapping[str, extension_places.Payload] = field(default_factory=dict)
+    encryption: FileEncryption | None = None
+    profile: Literal["spark"] | None = None
 
     def __post_init__(self) -> None:
         for name in ("row_group_rows", "row_group_bytes", "page_rows", "page_bytes"):
@@ -66,23 +155,126 @@ class WriteOptions:
                 raise TypeError(f"{name} cannot be a {type(getattr(self, name)).__name__}")
         if self.page_version not in (1, 2):
             raise ValueError(f"page_version must be 1 or 2, not {self.page_version!r}")
+        check_index_options(self)
         chosen = self.compression
         for codec in [chosen] if isinstance(chosen, str) else chosen.values():
             if codec not in COMPRESSIONS:
-                raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, not {codec!r}")
+                advice = "; use lz4_raw" if str(codec) == "lz4" else ""
+                raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, not {codec!r}{advice}")
+        extension_places.check(self.extensions)
+        for encoding in self.second_encodings.values():
+            if encoding not in ENCODINGS:
+                raise ValueError(f"second_encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
+        if self.second_encodings and self.encryption is not None:
+            raise ValueError("second_encodings cannot be encrypted: leave out encryption or second_encodings")
+        _check_pairs(self.key_value_metadata)
+        for encoding in [self.encodings] if isinstance(self.encodings, str) else self.encodings.values():
+            if encoding not in ENCODINGS:
+                raise ValueError(f"encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
+        if self.profile not in (None, "spark"):
+            raise ValueError(f'profile must be None or "spark", not {self.profile!r}')
+        if self.profile == "spark" and "brotli" in ([chosen] if isinstance(chosen, str) else chosen.values()):
+            raise ValueError('compression "brotli" needs a codec that Spark does not bring; profile="spark" forbids it')
+        if self.compression_level is not None and isinstance(chosen, str):
+            level = self.compression_level
+            for one in level.values() if isinstance(level, Mapping) else [level]:
+                _check_level(chosen, one, strict=True)
 
     def check_leaves(self, paths: Collection[str]) -> None:
         """Raise ``ValueError`` when a choice for one leaf names none of the dotted ``paths``."""
-        for name in ("compression", "dictionary"):
+        for name in (
+            "compression", "compression_level", "dictionary", "encodings", "second_encodings", "statistics", "page_index", "bloom_filters",
+        ):
             chosen = getattr(self, name)
             for path in chosen if isinstance(chosen, Mapping) else ():
                 if path not in paths:
                     raise ValueError(f"{name} names column {path!r}; the columns are {', '.join(paths)}")
+        for place in self.extensions:
+            if place not in paths and not extension_places.is_place(place):
+                raise ValueError(f"extensions names {place!r}, which is neither a place nor one of {', '.join(paths)}")
+        for key in self.sort_keys:
+            if key.path not in paths:
+                raise ValueError(f"sorting names column {key.path!r}; the columns are {', '.join(paths)}")
+        if self.compression_level is not None:
+            for path in paths:
+                level = self.compression_level
+                if not isinstance(level, Mapping):
+                    _check_level(self.compression_of(path), level, strict=False)
+                elif path in level:
+                    _check_level(self.compression_of(path), level[path], strict=True)
 
     def compression_of(self, path: str) -> Compression:
         """The codec of the leaf at dotted ``path``."""
         return self.compression if isinstance(self.compression, str) else self.compression.get(path, "snappy")
 
+    def level_of(self, path: str) -> int | None:
+        """The compression level of the leaf at dotted ``path``, ``None`` for the codec's default."""
+        chosen = self.compression_level
+        level = chosen.get(path) if isinstance(chosen, Mapping) else chosen
+        return None if level is None or levels(self.compression_of(path)) is None else level
+
+    def statistics_of(self, path: str) -> bool:
+        """Does the leaf at dotted ``path`` get statistics?"""
+        return self.statistics if isinstance(self.statistics, bool) else self.statistics.get(path, True)
+
+    def page_index_of(self, path: str) -> bool:
+        """Does the leaf at dotted ``path`` get a page index?"""
+        return self.page_index if isinstance(self.page_index, bool) else self.page_index.get(path, True)
+
+    def bloom_filter_of(self, path: str) -> BloomFilterChoice | None:
+        """The Bloom filter that the leaf at dotted ``path`` gets, if any."""
+        chosen = self.bloom_filters
+        return bloom_filter_choice(chosen.get(path, False) if isinstance(chosen, Mapping) else chosen)
+
+    @property
+    def sort_keys(self) -> tuple[SortKey, ...]:
+        """The columns by which rows are sorted."""
+        return sort_keys(self.sorting)
+
+    def extension_of(self, path: str) -> bytes | None:
+        """The extension of the chunks of the leaf at dotted ``path``, if it gets one."""
+        payload = self.extensions.get(path) if path != extension_places.FILE else None
+        return None if payload is None else extension_places.serialised(payload)
+
+    def for_second_copy(self, path: str) -> WriteOptions | None:
+        """How the second copy of the leaf at dotted ``path`` is written, if it gets one."""
+        encoding = self.second_encodings.get(path)
+        if encoding is None:
+            return None
+        return replace(
+            self, encodings={path: encoding}, dictionary=False, statistics=False, page_index=False,
+            bloom_filters=False, second_encodings={}, extensions={},
+        )
+
     def dictionary_of(self, path: str) -> bool:
         """May the leaf at dotted ``path`` be dictionary-encoded?"""
-        return self.dictionary if isinstance(self.dictionary, bool) else self.dictionary.get(path, True)
+        named = not isinstance(self.encodings, str) and self.encodings.get(path, "auto") != "auto"
+        if isinstance(self.dictionary, bool):
+            return self.dictionary and not named
+        return self.dictionary.get(path, not named)
+
+    def encoding_of(self, path: str) -> EncodingName:
+        """How values of the leaf at dotted ``path`` are encoded without a dictionary."""
+        return self.encodings if isinstance(self.encodings, str) else self.encodings.get(path, "plain")
+
+
+def _check_pairs(pairs: Mapping[Any, Any]) -> None:
+    """Raise for key-value metadata that is no text."""
+    for text in (part for pair in pairs.items() for part in pair):
+        if not isinstance(text, str):
+            raise TypeError(f"key_value_metadata maps text to text, not {text!r}")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"key_value_metadata holds {text!r}, which is not Unicode text") from None
+
+
+def _check_level(codec: str, level: Any, *, strict: bool) -> None:
+    """Raise for a level that the codec does not have; ``strict``: for a codec without levels too."""
+    if not isinstance(level, int) or isinstance(level, bool):
+        raise TypeError(f"compression_level must be a number, not {level!r}")
+    allowed = levels(codec)
+    if allowed is None and strict:
+        raise ValueError(f"compression {codec!r} has no levels, so compression_level must be None")
+    if allowed is not None and not allowed[0] <= level <= allowed[1]:
+        raise ValueError(f"compression {codec!r} has levels {allowed[0]} to {allowed[1]}, not {level}")

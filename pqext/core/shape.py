@@ -6,14 +6,16 @@ is shown by that annotation's handler; below it lies its storage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from pqext.core import marks
 from pqext.core.annotations import Annotation, for_logical
-from pqext.core.errors import ParquetError
-from pqext.core.logical import UUID_MARK
+from pqext.core.errors import AnnotationWarning, ParquetError
+from pqext.core.logical import GROUP_MEMBERS
 from pqext.core.metadata import FieldRepetitionType
 from pqext.core.options import ReadOptions
 from pqext.core.schema import SchemaNode
@@ -52,11 +54,23 @@ class Shape:
         raise NotImplementedError
 
     def field(self, options: ReadOptions) -> pa.Field:
-        """The Arrow field that readers see."""
-        storage = self.storage_field(options)
-        if self.annotation is None:
-            return storage
-        return self.annotation.load().arrow_field(self.node, storage, options)
+        """The Arrow field that readers see, marked with its field id where the file has one."""
+        field = self.storage_field(options)
+        if self.annotation is not None:
+            field = self.annotation.load().arrow_field(self.node, field, options)
+        if self.node.field_id is None:
+            return field
+        return field.with_metadata({**(field.metadata or {}), marks.FIELD_ID: str(self.node.field_id).encode()})
+
+    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
+        """The nodes at or below whose annotation readers do not see, and why."""
+        logical = self.node.logical_type
+        if logical is not None and not self.node.is_leaf and not self._heeds(logical.member):
+            what = f"{logical.member} does not suit the group" if logical.member else "its logical type is not known"
+            yield self.node, f"{what}; it is read as a struct"
+
+    def _heeds(self, member: str | None) -> bool:
+        return self.annotation is not None
 
     def select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
         """The shape with only the leaves that ``wanted`` keeps; ``None`` when none is left.
@@ -80,13 +94,19 @@ class LeafShape(Shape):
         yield self
 
     def storage_field(self, options: ReadOptions) -> pa.Field:
+        leaf = self.node.leaf_type
         try:
-            arrow = self.node.leaf_type.arrow_type()
+            arrow = leaf.arrow_type(options.int96_unit)
+            found = marks.of_logical(leaf.logical, leaf.member)
         except ParquetError as error:
-            error.locate(column=self.node.dotted)
-            raise
-        uuid = self.node.logical_name == "UUID" and pa.types.is_fixed_size_binary(arrow)
-        return pa.field(self.node.name, arrow, self.nullable, metadata=UUID_MARK if uuid else None)
+            # The rest of the file can be read all the same; ``check`` refuses the column when it is asked for.
+            arrow, found = leaf.physical_arrow(), {marks.UNREADABLE: error.message.encode()}
+        return pa.field(self.node.name, arrow, self.nullable, metadata=found or None)
+
+    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
+        reason = self.node.leaf_type.passed_over
+        if reason is not None:
+            yield self.node, reason
 
     def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
         return self if wanted(self.node) else None
@@ -103,7 +123,18 @@ class GroupShape(Shape):
             yield from child.leaves()
 
     def storage_field(self, options: ReadOptions) -> pa.Field:
-        return pa.field(self.node.name, pa.struct([child.field(options) for child in self.children]), self.nullable)
+        kind = pa.struct([child.field(options) for child in self.children])
+        found = marks.of_logical(None, self.node.logical_name) if self.node.logical_name == "FILE" else None
+        return pa.field(self.node.name, kind, self.nullable, metadata=found)
+
+    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
+        yield from super().passed_over()
+        for child in self.children:
+            yield from child.passed_over()
+
+    def _heeds(self, member: str | None) -> bool:
+        # parquet-mr annotates the entries of a map too.
+        return member == "FILE" or super()._heeds(member) or self.node.repetition == FieldRepetitionType.REPEATED
 
     def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
         children = tuple(kept for child in self.children if (kept := child.select(wanted)) is not None)
@@ -133,9 +164,25 @@ class ListShape(Shape):
             return pa.field(self.node.name, pa.map_(key.with_nullable(False), value), self.nullable)
         return pa.field(self.node.name, pa.list_(element), self.nullable)
 
+    def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
+        yield from self.element.passed_over()
+
     def _select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
         element = self.element.select(wanted)
         return None if element is None else replace(self, element=element)
+
+
+def check(shapes: Iterable[Shape]) -> None:
+    """Refuse a column that cannot be read, by name, and warn of each whose annotation is passed over."""
+    for top in shapes:
+        for leaf in top.leaves():
+            try:
+                leaf.node.leaf_type.arrow_type()
+            except ParquetError as error:
+                error.locate(column=leaf.node.dotted)
+                raise
+        for node, reason in top.passed_over():
+            warnings.warn(f"column {node.dotted}: {reason}", AnnotationWarning, stacklevel=4)
 
 
 def of(node: SchemaNode, slot_level: int = 0) -> Shape:
@@ -143,19 +190,25 @@ def of(node: SchemaNode, slot_level: int = 0) -> Shape:
     if node.repetition == FieldRepetitionType.REPEATED:
         # A repeated field outside LIST and MAP is a required list of required elements.
         return _list(node, node, slot_level, _element(node), is_map=False)
-    annotation = for_logical(node.logical_name)
     level, repetition = node.max_definition_level, node.max_repetition_level
     if node.is_leaf:
-        return LeafShape(node, slot_level, level, repetition, annotation)
+        return LeafShape(node, slot_level, level, repetition, for_logical(node.leaf_type.member))
     if node.logical_name in ("LIST", "MAP") and len(node.children) == 1:
         repeated = node.children[0]
         if repeated.repetition == FieldRepetitionType.REPEATED:
-            is_map = node.logical_name == "MAP" and len(repeated.children) == 2
-            if is_map or node.logical_name == "MAP" or _is_element(node, repeated):
-                return _list(node, repeated, slot_level, _element(repeated), is_map=is_map)
+            if node.logical_name == "MAP" and len(repeated.children) == 2:
+                return _list(node, repeated, slot_level, _entries(repeated), is_map=True)
+            # A map without values is the list of its keys, by the same rules.
+            if _is_element(node, repeated):
+                return _list(node, repeated, slot_level, _element(repeated))
             return _list(node, repeated, slot_level, of(repeated.children[0], repeated.max_definition_level))
+    annotation = _of_group(node)
     children = tuple(of(child, slot_level) for child in node.children)
     return GroupShape(node, slot_level, level, repetition, annotation, children)
+
+
+def _of_group(node: SchemaNode) -> Annotation | None:
+    return for_logical(node.logical_name) if node.logical_name in GROUP_MEMBERS else None
 
 
 def _list(
@@ -189,10 +242,15 @@ def _is_element(outer: SchemaNode, repeated: SchemaNode) -> bool:
 def _element(repeated: SchemaNode) -> Shape:
     """A repeated field taken as a required element of its list."""
     level, repetition = repeated.max_definition_level, repeated.max_repetition_level
-    annotation = for_logical(repeated.logical_name)
     if repeated.is_leaf:
-        return LeafShape(repeated, level, level, repetition, annotation)
+        return LeafShape(repeated, level, level, repetition, for_logical(repeated.leaf_type.member))
     if repeated.logical_name in ("LIST", "MAP"):
         return of(replace(repeated, repetition=FieldRepetitionType.REQUIRED), level)
+    return _entries(repeated)
+
+
+def _entries(repeated: SchemaNode) -> GroupShape:
+    """A repeated group as a struct, whatever its annotation means elsewhere."""
+    level, repetition = repeated.max_definition_level, repeated.max_repetition_level
     children = tuple(of(child, level) for child in repeated.children)
-    return GroupShape(repeated, level, level, repetition, annotation, children)
+    return GroupShape(repeated, level, level, repetition, _of_group(repeated), children)

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 
-from pqext.core import logical
+from pqext.core import marks, profile
 from pqext.core.annotations import Annotation, Storage, for_field
+from pqext.core.file_reference import check_file
 from pqext.core.logical import LeafType
-from pqext.core.metadata import FieldRepetitionType, ListType, LogicalType, MapType
+from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema, SchemaNode
-
-FIELD_ID = b"PARQUET:field_id"
+from pqext.core.stored_types import from_arrow, normal
 
 
 @dataclass(frozen=True)
@@ -53,16 +55,23 @@ class StoredField:
     def _store(self, array: pa.Array, options: WriteOptions) -> pa.Array:
         if self.annotation is not None and self.storage is not None:
             array = self.annotation.load().to_storage(self.field, self.storage, array, options)
-        elif isinstance(array, pa.ExtensionArray):
-            array = array.storage
-        if any(child.is_annotated for child in self.children):
+        array = _decoded(array)
+        if self.children and self.is_rebuilt:
             return self._rebuild(array, options)
         return array if array.type == self.plain.type else array.cast(self.plain.type)
 
-    @property
-    def is_annotated(self) -> bool:
-        """Does a handler store this field or one below it?"""
-        return self.annotation is not None or any(child.is_annotated for child in self.children)
+    @cached_property
+    def is_rebuilt(self) -> bool:
+        """Is this field, or one below it, more than a cast away from its stored form?"""
+        if self.annotation is not None or any(child.is_rebuilt for child in self.children):
+            return True
+        arrow = self.field.type
+        types = pa.types
+        return (
+            isinstance(arrow, pa.BaseExtensionType) or types.is_run_end_encoded(arrow)
+            or types.is_list_view(arrow) or types.is_large_list_view(arrow)
+            or bool(types.is_dictionary(arrow) and self.children)
+        )
 
     def _rebuild(self, array: pa.Array, options: WriteOptions) -> pa.Array:
         validity = array.is_valid() if array.null_count else None
@@ -73,10 +82,43 @@ class StoredField:
         if pa.types.is_map(array.type):
             key, item = self.children
             keys, items = key.store(array.keys, options), item.store(array.items, options)
-            return pa.MapArray.from_arrays(array.offsets, keys, items, self.plain.type, mask=mask)
-        array = array.cast(pa.list_(array.type.value_field))
+            return pa.MapArray.from_arrays(_offsets(array), keys, items, self.plain.type, mask=mask)
+        array = _as_list(array)
         (element,) = self.children
-        return pa.ListArray.from_arrays(array.offsets, element.store(array.values, options), self.plain.type, mask=mask)
+        values = element.store(array.values, options)
+        return pa.ListArray.from_arrays(_offsets(array), values, self.plain.type, mask=mask)
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Offsets of a list or map; copied from a slice, for which Arrow takes no mask."""
+    offsets = array.offsets
+    return pa.array(offsets.to_numpy()) if offsets.offset else offsets
+
+
+def _as_list(array: pa.Array) -> pa.ListArray:
+    """A list of any layout as one with 32-bit offsets."""
+    kind = pa.list_(array.type.value_field)
+    if not (pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type)):
+        return array.cast(kind)
+    # Arrow's own cast of views makes arrays that are not valid.
+    lengths = pa.compute.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
+    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    if offsets[-1] >= 1 << 31:
+        raise pa.ArrowInvalid("more than 2^31 list elements in one row group")
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), array.flatten(), kind)
+
+
+def _decoded(array: pa.Array) -> pa.Array:
+    """The array without the extension, dictionary or run ends around its values."""
+    while True:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        elif pa.types.is_run_end_encoded(array.type):
+            array = pa.compute.run_end_decode(array)
+        elif pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        else:
+            return array
 
 
 def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = None) -> tuple[StoredField, ...]:
@@ -100,33 +142,40 @@ def _first_chunk(column: pa.ChunkedArray) -> pa.Array | None:
     return column.chunk(0) if column.num_chunks else None
 
 
-def _stored(field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> StoredField:
+def _stored(
+    field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, *, exact: bool = False
+) -> StoredField:
     annotation = for_field(field, path, options)
     if annotation is None:
-        return _plain(field, path, sample, options, None)
+        return _plain(field, path, sample, options, None, exact)
     storage = annotation.load().storage(field, path, sample, options)
-    inner = _plain(storage.field, path, None, options, storage.logical_type)
+    inner = _plain(storage.field, path, None, options, storage.logical_type, exact=True)
     return StoredField(
         field, inner.plain, inner.children, inner.leaf, storage.logical_type, annotation, storage
     )
 
 
 def _plain(
-    field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotated: LogicalType | None
+    field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions, annotated: LogicalType | None,
+    exact: bool,
 ) -> StoredField:
+    """A field stored by the tables; ``exact``: below an annotation, whose types a profile must not exchange."""
     arrow, types = field.type, pa.types
-    metadata = field.metadata
-    if isinstance(arrow, pa.BaseExtensionType):
-        metadata = {**(metadata or {}), b"ARROW:extension:name": arrow.extension_name.encode()}
-        arrow = arrow.storage_type
-        sample = sample.storage if sample is not None else None
-    if types.is_dictionary(arrow):
-        arrow, sample = arrow.value_type, None
+    metadata = dict(field.metadata or {})
+    while True:
+        if isinstance(arrow, pa.BaseExtensionType):
+            metadata[b"ARROW:extension:name"] = arrow.extension_name.encode()
+            arrow = arrow.storage_type
+        elif types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
+            arrow = arrow.value_type
+        else:
+            break
+    sample = _decoded(sample) if sample is not None else None
 
     def below(child: pa.Field, array: pa.Array | None) -> StoredField:
         if annotated is not None:
-            return _plain(child, f"{path}.{child.name}", array, options, None)
-        return _stored(child, f"{path}.{child.name}", array, options)
+            return _plain(child, f"{path}.{child.name}", array, options, None, exact)
+        return _stored(child, f"{path}.{child.name}", array, options, exact=exact)
 
     def made(kind: pa.DataType, children: tuple[StoredField, ...], logical_type: LogicalType | None) -> StoredField:
         plain = pa.field(field.name, kind, field.nullable, metadata)
@@ -138,37 +187,45 @@ def _plain(
         fields = tuple(
             below(child, sample.field(i) if sample is not None else None) for i, child in enumerate(arrow)
         )
+        if annotated is None and _marked(metadata, path) == "FILE":
+            check_file(path, arrow)
+            annotated = LogicalType(FILE=FileType()) if options.profile is None else None
         return made(pa.struct([child.plain for child in fields]), fields, annotated)
     if types.is_map(arrow):
         key = below(arrow.key_field, sample.keys if sample is not None else None)
         item = below(arrow.item_field, sample.items if sample is not None else None)
         return made(pa.map_(key.plain, item.plain), (key, item), LogicalType(MAP=MapType()))
-    if types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow):
+    if _is_list(arrow):
         element = below(arrow.value_field, sample.flatten() if sample is not None else None)
         return made(pa.list_(element.plain), (element,), LogicalType(LIST=ListType()))
-    leaf = logical.from_arrow(arrow, metadata)
+    if options.profile is not None:
+        arrow, metadata = profile.adapt(arrow, metadata, path, exact=exact)
+    try:
+        leaf = from_arrow(arrow, metadata)
+    except ValueError as error:
+        raise ValueError(f"column {path!r} {error}") from None
     if leaf is None:
-        raise TypeError(f"column {path!r} has type {arrow}, which pqext cannot write")
-    plain = pa.field(field.name, _normal(arrow), field.nullable, metadata)
+        raise TypeError(f"column {path!r} has type {arrow}, which pqext cannot write{_ADVICE.get(arrow.id, '')}")
+    plain = pa.field(field.name, normal(arrow), field.nullable, metadata)
     return StoredField(field, plain, (), leaf, annotated or leaf.logical, None, None)
 
 
-def _normal(arrow: pa.DataType) -> pa.DataType:
-    """The one Arrow type among those that differ only in memory."""
+_ADVICE = {pa.duration("s").id: ", for Parquet has none like it; cast it to int64 or to an interval"}
+
+
+def _is_list(arrow: pa.DataType) -> bool:
     types = pa.types
-    if types.is_large_string(arrow) or types.is_string_view(arrow):
-        return pa.string()
-    if types.is_large_binary(arrow) or types.is_binary_view(arrow):
-        return pa.binary()
-    if types.is_decimal(arrow):
-        return pa.decimal128(arrow.precision, arrow.scale)
-    if types.is_date64(arrow):
-        return pa.date32()
-    if types.is_timestamp(arrow) and arrow.unit == "s":
-        return pa.timestamp("ms", arrow.tz)
-    if types.is_time32(arrow) and arrow.unit == "s":
-        return pa.time32("ms")
-    return arrow
+    return bool(
+        types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow)
+        or types.is_list_view(arrow) or types.is_large_list_view(arrow)
+    )
+
+
+def _marked(metadata: dict[bytes, bytes], path: str) -> str:
+    try:
+        return marks.logical_name(metadata)
+    except ValueError as error:
+        raise ValueError(f"column {path!r}: {error}") from None
 
 
 def to_schema(fields: Sequence[StoredField], name: str = "schema") -> Schema:
@@ -197,7 +254,7 @@ def _node(
     path = (*parent, name)
     repetition = FieldRepetitionType.OPTIONAL if field.plain.nullable else FieldRepetitionType.REQUIRED
     definition += field.plain.nullable
-    raw_id = (field.field.metadata or {}).get(FIELD_ID)
+    raw_id = (field.field.metadata or {}).get(marks.FIELD_ID)
     try:
         field_id = int(raw_id) if raw_id is not None else None
     except ValueError:

@@ -15,7 +15,7 @@ from typing import Any, Union
 import pyarrow as pa
 
 from pqext.core.errors import VariantError
-from pqext.core.logical import UUID_MARK
+from pqext.core.marks import UUID_MARK
 from pqext.variant.ddl import DdlType, parse_ddl
 from pqext.variant.types import is_shredded_type, is_variant_type, metadata_field, storage_type, variant_type
 

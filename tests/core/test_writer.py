@@ -182,19 +182,14 @@ def test_pages_of_many_entries_and_few_values_are_cut_too() -> None:
         assert stats[-1].count > 10
 
 
-@pytest.mark.parametrize(
-    ("metadata", "error"), [({"PARQUET:physical_type": "INT33"}, TypeError), ({"PARQUET:field_id": "x"}, ValueError)]
-)
-def test_field_metadata_that_makes_no_sense_names_the_column(metadata: dict[str, str], error: type[Exception]) -> None:
+@pytest.mark.parametrize("metadata", [{"PARQUET:physical_type": "INT33"}, {"PARQUET:field_id": "x"}])
+def test_field_metadata_that_makes_no_sense_names_the_column(metadata: dict[str, str]) -> None:
     schema = pa.schema([pa.field("d", pa.decimal128(9, 2), metadata=metadata)])
-    with pytest.raises(error, match="'d'"):
+    with pytest.raises(ValueError, match="'d'"):
         pqext.write_table(schema.empty_table(), io.BytesIO())
 
 
 def test_what_arrow_cannot_convert_is_refused_by_column() -> None:
-    lists = pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[1]]))
-    with pytest.raises(TypeError, match="'c'"):
-        pqext.write_table(pa.table({"c": lists}), io.BytesIO())
     far = pa.array([2**62], pa.int64()).cast(pa.timestamp("s"))
     with pytest.raises(ValueError, match="'c'"):
         pqext.write_table(pa.table({"c": far}), io.BytesIO())

@@ -1,0 +1,31 @@
+"""FILE: a group that names bytes in this or another file, or holds them itself.
+
+Such a column is read and written as the struct that it is. What it names is never fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+FIELDS: dict[str, Callable[[pa.DataType], bool]] = {
+    "uri": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind),
+    "offset": pa.types.is_int64,
+    "size": pa.types.is_int64,
+    "content_type": lambda kind: FIELDS["uri"](kind),
+    "checksum": lambda kind: FIELDS["uri"](kind),
+    "inline": lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind),
+}
+"""The fields of a FILE by name, all optional, and what types may store them."""
+
+
+def check_file(path: str, struct: pa.StructType) -> None:
+    """Raise ``ValueError`` when the struct at dotted ``path`` cannot be annotated as FILE."""
+    for field in struct:
+        if field.name not in FIELDS:
+            raise ValueError(f"column {path!r} is marked FILE, which has no field {field.name!r}")
+        if not FIELDS[field.name](field.type):
+            raise ValueError(f"column {path!r} is marked FILE, whose field {field.name!r} cannot be {field.type}")
+        if not field.nullable:
+            raise ValueError(f"column {path!r} is marked FILE, whose field {field.name!r} must be nullable")

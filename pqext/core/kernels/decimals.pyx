@@ -1,0 +1,95 @@
+# cython: language_level=3
+"""Decimals: big-endian two's complement numbers as Arrow's little-endian words, held to their precision."""
+from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from pqext.core.errors import CorruptFileError
+
+cdef enum:
+    OK = 0
+    LEAVES = -1
+    TOO_LONG = -2
+    TOO_LARGE = -3
+
+
+cdef int widen_one(const uint8_t *p, Py_ssize_t length, uint8_t *out, int width, const uint64_t *bound) noexcept nogil:
+    cdef uint8_t fill = 0xFF if length and p[0] & 0x80 else 0
+    cdef Py_ssize_t j
+    cdef uint64_t words[4]
+    cdef uint64_t carry = 1
+    cdef int i, count = width // 8
+    # Leading bytes beyond the width may only repeat the sign.
+    while length > width:
+        if p[0] != fill or (p[1] & 0x80) != (fill & 0x80):
+            return TOO_LONG
+        p += 1
+        length -= 1
+    memset(out, fill, width)
+    for j in range(length):
+        out[j] = p[length - 1 - j]
+    memcpy(words, out, width)
+    if fill:  # the magnitude of a negative number
+        for i in range(count):
+            words[i] = ~words[i] + carry
+            carry = carry and words[i] == 0
+    for i in range(count - 1, -1, -1):
+        if words[i] != bound[i]:
+            return OK if words[i] < bound[i] else TOO_LARGE
+    return TOO_LARGE
+
+
+cdef int widen_all(
+    const uint8_t *data, size_t size, const int32_t *offsets, Py_ssize_t length, Py_ssize_t count,
+    uint8_t *out, int width, const uint64_t *bound,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef size_t start, stop
+    cdef int status
+    for i in range(count):
+        if offsets != NULL:
+            if offsets[i] < 0 or offsets[i] > offsets[i + 1]:
+                return LEAVES
+            start, stop = offsets[i], offsets[i + 1]
+        else:
+            start, stop = i * length, (i + 1) * length
+        if stop > size:
+            return LEAVES
+        status = widen_one(data + start, stop - start, out + i * width, width, bound)
+        if status != OK:
+            return status
+    return OK
+
+
+def widen(const uint8_t[::1] data, offsets, Py_ssize_t length, Py_ssize_t count, precision, uint8_t[::1] out):
+    """`count` big-endian numbers as little-endian ones of 16 or 32 bytes each, which `out` holds.
+
+    They lie between consecutive `offsets` (int32) of `data`, or take `length` bytes each when `offsets` is None.
+    An empty one is zero. Raises ``CorruptFileError`` for one of more than `precision` digits.
+    """
+    cdef const int32_t[::1] ends
+    cdef const int32_t *ends_pointer = NULL
+    cdef const uint8_t *p = NULL
+    cdef uint64_t bound[4]
+    cdef int status, digits = precision, width = 32 if digits > 38 else 16
+    cdef bytes limit
+    if not 1 <= digits <= 76 or count < 0 or length < 0:
+        raise ValueError("a decimal has 1 to 76 digits")
+    if out.shape[0] // width != count or out.shape[0] % width:
+        raise ValueError("the output does not hold one number a slot")
+    if not count:
+        return
+    limit = (10**precision).to_bytes(32, "little")
+    memcpy(bound, <const uint8_t *> limit, 32)
+    if offsets is not None:
+        ends = offsets
+        if ends.shape[0] <= count:
+            raise ValueError("offsets hold one entry more than values")
+        ends_pointer = &ends[0]
+    if data.shape[0]:
+        p = &data[0]
+    with nogil:
+        status = widen_all(p, data.shape[0], ends_pointer, length, count, &out[0], width, bound)
+    if status == LEAVES:
+        raise ValueError("a number leaves the data")
+    if status != OK:
+        raise CorruptFileError(f"a decimal has more than the {digits} digits of its type")

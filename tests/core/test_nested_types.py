@@ -1,0 +1,313 @@
+"""LIST and MAP: the three levels that are written, and all that files of every age are understood by."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from core.raw_files import OPTIONAL, REPEATED, REQUIRED, Column, byte_arrays, group, int32, leaf, write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext.core.errors import AnnotationWarning, CorruptFileError
+from pqext.core.metadata import ConvertedType, ListType, LogicalType, MapType, StringType, Type
+
+LIST = {"logicalType": LogicalType(LIST=ListType()), "converted_type": ConvertedType.LIST}
+OLD_LIST = {"converted_type": ConvertedType.LIST}
+MAP = {"logicalType": LogicalType(MAP=MapType()), "converted_type": ConvertedType.MAP}
+STRING = {"logicalType": LogicalType(STRING=StringType()), "converted_type": ConvertedType.UTF8}
+
+
+def rows(data: bytes) -> list[Any]:
+    """The only column of a file, maps as lists of pairs; strictly valid."""
+    with pqext.open(data) as file:
+        table = file.read()
+    table.validate(full=True)
+    return table.column(0).to_pylist()
+
+
+def text(name: str, repetition: Any) -> Any:
+    return leaf(name, repetition, Type.BYTE_ARRAY, **STRING)
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **options)
+    return out.getvalue()
+
+
+@pytest.mark.spec("nested.repeated.no-annotation")
+def test_repeated_fields_without_annotation_are_required_lists_of_required_elements() -> None:
+    data = write([leaf("num", REPEATED)], [Column(int32(1, 2, 3), 4, [1, 1, 0, 1], [0, 1, 0, 0])], 3)
+    assert rows(data) == [[1, 2], [], [3]]
+    field = pqext.open(data).arrow_schema.field(0)
+    assert (field.nullable, field.type.value_field.nullable) == (False, False)
+    data = write(
+        [group("my_list", REPEATED, 2), leaf("num", REQUIRED), text("str", OPTIONAL)],
+        [
+            Column(int32(1, 2), 3, [1, 1, 0], [0, 1, 0]),
+            Column(byte_arrays(b"a"), 3, [2, 1, 0], [0, 1, 0]),
+        ],
+        2,
+    )
+    assert rows(data) == [[{"num": 1, "str": "a"}, {"num": 2, "str": None}], []]
+    assert pq.read_table(io.BytesIO(data))["my_list"].to_pylist() == rows(data)
+
+
+STRINGS = byte_arrays(b"a", b"b", b"c")
+RULES: dict[str, tuple[list[Any], list[Column], list[Any]]] = {
+    "a list of three levels, elements nullable": (
+        [group("l", REQUIRED, 1, **LIST), group("list", REPEATED, 1), text("element", OPTIONAL)],
+        [Column(byte_arrays(b"a"), 3, [2, 1, 0], [0, 1, 0])],
+        [["a", None], []],
+    ),
+    "a list of three levels, list nullable": (
+        [group("l", OPTIONAL, 1, **LIST), group("list", REPEATED, 1), text("element", REQUIRED)],
+        [Column(byte_arrays(b"a"), 3, [2, 1, 0], [0, 0, 0])],
+        [["a"], [], None],
+    ),
+    "a list of lists": (
+        [
+            group("l", OPTIONAL, 1, **LIST), group("list", REPEATED, 1), group("element", REQUIRED, 1, **LIST),
+            group("list", REPEATED, 1), leaf("element", REQUIRED),
+        ],
+        [Column(int32(1, 2, 3), 6, [3, 3, 3, 2, 1, 0], [0, 2, 1, 0, 0, 0])],
+        [[[1, 2], [3]], [[]], [], None],
+    ),
+    "rule 1": (
+        [group("l", OPTIONAL, 1, **OLD_LIST), leaf("element", REPEATED)],
+        [Column(int32(1, 2), 4, [2, 2, 1, 0], [0, 1, 0, 0])],
+        [[1, 2], [], None],
+    ),
+    "rule 2": (
+        [group("l", OPTIONAL, 1, **LIST), group("element", REPEATED, 2), text("str", REQUIRED), leaf("num", REQUIRED)],
+        [Column(byte_arrays(b"a", b"b"), 2, [2, 2], [0, 1]), Column(int32(1, 2), 2, [2, 2], [0, 1])],
+        [[{"str": "a", "num": 1}, {"str": "b", "num": 2}]],
+    ),
+    "rule 3": (
+        [group("l", OPTIONAL, 1, **LIST), group("array", REPEATED, 1, **LIST), leaf("array", REPEATED)],
+        [Column(int32(1, 2, 3), 5, [3, 3, 3, 2, 0], [0, 2, 1, 0, 0])],
+        [[[1, 2], [3]], [[]], None],
+    ),
+    "rule 4, array": (
+        [group("l", OPTIONAL, 1, **LIST), group("array", REPEATED, 1), text("str", REQUIRED)],
+        [Column(STRINGS, 3, [2, 2, 2], [0, 1, 0])],
+        [[{"str": "a"}, {"str": "b"}], [{"str": "c"}]],
+    ),
+    "rule 4, tuple": (
+        [group("my_list", OPTIONAL, 1, **LIST), group("my_list_tuple", REPEATED, 1), text("str", REQUIRED)],
+        [Column(STRINGS, 3, [2, 2, 2], [0, 1, 0])],
+        [[{"str": "a"}, {"str": "b"}], [{"str": "c"}]],
+    ),
+    "rule 5": (
+        [group("l", OPTIONAL, 1, **LIST), group("element", REPEATED, 1), text("str", OPTIONAL)],
+        [Column(byte_arrays(b"a"), 3, [3, 2, 1], [0, 1, 0])],
+        [["a", None], []],
+    ),
+    "rule 5, another list's tuple": (
+        [group("l", OPTIONAL, 1, **LIST), group("m_tuple", REPEATED, 1), text("str", REQUIRED)],
+        [Column(STRINGS, 3, [2, 2, 2], [0, 1, 0])],
+        [["a", "b"], ["c"]],
+    ),
+    "a map": (
+        [group("m", REQUIRED, 1, **MAP), group("key_value", REPEATED, 2), text("key", REQUIRED), leaf("value", OPTIONAL)],
+        [Column(byte_arrays(b"a", b"b"), 3, [1, 1, 0], [0, 1, 0]), Column(int32(7), 3, [2, 1, 0], [0, 1, 0])],
+        [[("a", 7), ("b", None)], []],
+    ),
+    "a map whose names are others": (
+        [group("m", OPTIONAL, 1, **MAP), group("map", REPEATED, 2), text("str", REQUIRED), leaf("num", REQUIRED)],
+        [Column(byte_arrays(b"a"), 2, [2, 0], [0, 0]), Column(int32(7), 2, [2, 0], [0, 0])],
+        [[("a", 7)], None],
+    ),
+    "a map whose value comes first by name": (
+        [group("m", OPTIONAL, 1, **MAP), group("map", REPEATED, 2), text("value", REQUIRED), leaf("key", REQUIRED)],
+        [Column(byte_arrays(b"a"), 2, [2, 0], [0, 0]), Column(int32(7), 2, [2, 0], [0, 0])],
+        [[("a", 7)], None],
+    ),
+    "MAP_KEY_VALUE": (
+        [
+            group("m", OPTIONAL, 1, converted_type=ConvertedType.MAP_KEY_VALUE), group("map", REPEATED, 2),
+            text("key", REQUIRED), leaf("value", OPTIONAL),
+        ],
+        [Column(byte_arrays(b"a"), 2, [2, 0], [0, 0]), Column(b"", 2, [2, 0], [0, 0])],
+        [[("a", None)], None],
+    ),
+    "MAP around MAP_KEY_VALUE": (
+        [
+            group("m", OPTIONAL, 1, converted_type=ConvertedType.MAP),
+            group("map", REPEATED, 2, converted_type=ConvertedType.MAP_KEY_VALUE),
+            text("key", REQUIRED), leaf("value", REQUIRED),
+        ],
+        [Column(byte_arrays(b"a"), 2, [2, 0], [0, 0]), Column(int32(7), 2, [2, 0], [0, 0])],
+        [[("a", 7)], None],
+    ),
+    "a map with optional keys": (
+        [group("m", REQUIRED, 1, **MAP), group("key_value", REPEATED, 2), text("key", OPTIONAL), leaf("value", OPTIONAL)],
+        [Column(byte_arrays(b"a"), 2, [2, 0], [0, 0]), Column(int32(7), 2, [2, 0], [0, 0])],
+        [[("a", 7)], []],
+    ),
+    "a map without values": (
+        [group("m", REQUIRED, 1, **MAP), group("key_value", REPEATED, 1), leaf("key", REQUIRED)],
+        [Column(int32(1, 2, 3), 3, [1, 1, 1], [0, 1, 0])],
+        [[1, 2], [3]],
+    ),
+    "a map without values around MAP_KEY_VALUE": (
+        [
+            group("m", REQUIRED, 1, **MAP),
+            group("map", REPEATED, 1, converted_type=ConvertedType.MAP_KEY_VALUE), leaf("key", REQUIRED),
+        ],
+        [Column(int32(1, 2, 3), 3, [1, 1, 1], [0, 1, 0])],
+        [[1, 2], [3]],
+    ),
+    "duplicate keys": (
+        [group("m", REQUIRED, 1, **MAP), group("key_value", REPEATED, 2), text("key", REQUIRED), leaf("value", OPTIONAL)],
+        [
+            Column(byte_arrays(b"a", b"b", b"a", b"a", b"a", b"c"), 6, [1] * 6, [0, 1, 1, 0, 1, 0]),
+            Column(int32(1, 2, 3, 4, 6), 6, [2, 2, 2, 2, 1, 2], [0, 1, 1, 0, 1, 0]),
+        ],
+        [[("b", 2), ("a", 3)], [("a", None)], [("c", 6)]],
+    ),
+}
+
+
+PYARROW_DIFFERS = {
+    "duplicate keys",  # it keeps every entry
+    "a map with optional keys", "a map without values around MAP_KEY_VALUE",  # it refuses the file
+}
+
+
+@pytest.mark.spec(
+    "nested.list.levels", "nested.list.names", "nested.list.rule-1", "nested.list.rule-2", "nested.list.rule-3",
+    "nested.list.rule-4", "nested.list.rule-5", "nested.list.two-levels", "nested.map.levels", "nested.map.names",
+    "nested.map.key-value-annotation", "nested.map.no-value", "nested.map.duplicate-keys", "nested.map.key",
+)
+@pytest.mark.parametrize("name", RULES)
+def test_each_shape_of_list_and_map_gives_the_values_that_were_meant(name: str) -> None:
+    elements, columns, expected = RULES[name]
+    count = sum(level == 0 for level in columns[0].repetition or ())
+    data = write(elements, columns, count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rows(data) == expected
+    if name not in PYARROW_DIFFERS:
+        assert pq.read_table(io.BytesIO(data)).column(0).to_pylist() == expected
+
+
+@pytest.mark.spec("nested.map.key")
+def test_a_null_key_is_refused() -> None:
+    elements = [
+        group("m", REQUIRED, 1, **MAP), group("key_value", REPEATED, 2), text("key", OPTIONAL), leaf("value", OPTIONAL)
+    ]
+    columns = [Column(b"", 1, [1], [0]), Column(int32(7), 1, [2], [0])]
+    with pytest.raises(CorruptFileError, match=r"null key.*column m"):
+        rows(write(elements, columns, 1))
+
+
+@pytest.mark.spec("nested.annotation.unsuitable")
+@pytest.mark.parametrize(
+    ("elements", "columns", "expected"),
+    [
+        (
+            [group("l", REQUIRED, 2, **LIST), leaf("a", REQUIRED), leaf("b", REQUIRED)],
+            [Column(int32(1), 1), Column(int32(2), 1)],
+            [{"a": 1, "b": 2}],
+        ),
+        ([group("m", REQUIRED, 1, **MAP), leaf("a", REQUIRED)], [Column(int32(1), 1)], [{"a": 1}]),
+        ([leaf("l", REQUIRED, **LIST)], [Column(int32(1), 1)], [1]),
+    ],
+)
+def test_a_list_or_map_that_is_none_is_read_as_it_is_stored_with_a_warning(
+    elements: list[Any], columns: list[Column], expected: list[Any]
+) -> None:
+    data = write(elements, columns, 1)
+    with pytest.warns(AnnotationWarning, match=rf"column {elements[0].name}: "):
+        assert rows(data) == expected
+
+
+@pytest.mark.spec("nested.writer.lists", "nested.writer.maps")
+def test_lists_and_maps_are_written_in_three_levels_under_their_standard_names() -> None:
+    table = pa.table(
+        {
+            "l": pa.array([[1], None], pa.large_list(pa.field("x", pa.int32(), False))),
+            "m": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int32())),
+        },
+    )
+    assert str(pqext.open(written(table)).schema).splitlines()[1:-1] == [
+        "  optional group l (LIST) {",
+        "    repeated group list {",
+        "      required INT32 element",
+        "    }",
+        "  }",
+        "  optional group m (MAP) {",
+        "    repeated group key_value {",
+        "      required BYTE_ARRAY key (STRING)",
+        "      optional INT32 value",
+        "    }",
+        "  }",
+    ]
+
+
+KEYS = {
+    "int": (pa.int64(), st.integers(0, 3)),
+    "string": (pa.string(), st.sampled_from(["", "a", "b", "ab"])),
+    "bool": (pa.bool_(), st.booleans()),
+    "fixed": (pa.binary(3), st.sampled_from([b"abc", b"abd"])),
+    "struct": (pa.struct([("x", pa.int32())]), st.builds(lambda n: {"x": n}, st.integers(0, 2))),
+    "null-ish": (pa.list_(pa.int8()), st.lists(st.integers(0, 1), max_size=1)),
+}
+
+
+@pytest.mark.spec("nested.map.duplicate-keys")
+@given(st.sampled_from(sorted(KEYS)), st.data())
+@settings(max_examples=60)
+def test_the_last_of_several_entries_with_one_key_counts_whatever_the_key(name: str, data: st.DataObject) -> None:
+    kind, keys = KEYS[name]
+    maps = data.draw(
+        st.lists(st.none() | st.lists(st.tuples(keys, st.integers(0, 100)), max_size=25), min_size=1, max_size=8)
+    )
+    table = pa.table({"m": pa.array(maps, pa.map_(kind, pa.int32()))})
+    expected = [
+        None if entries is None else sorted({repr(key): value for key, value in entries}.items())
+        for entries in maps
+    ]
+    found = [
+        None if entries is None else sorted((repr(key), value) for key, value in entries)
+        for entries in rows(written(table))
+    ]
+    assert found == expected
+
+
+TESTING = Path(os.environ.get("PARQUET_TEST_DATA", "")) / "data"
+needs_files = pytest.mark.skipif(not os.environ.get("PARQUET_TEST_DATA"), reason="PARQUET_TEST_DATA is not set")
+
+
+@needs_files
+@pytest.mark.parametrize(
+    "name",
+    [
+        "repeated_no_annotation", "null_list", "list_columns", "nested_lists.snappy", "nested_structs.rust",
+        "nonnullable.impala", "nullable.impala",
+    ],
+)
+def test_nested_files_of_other_writers_are_read_as_pyarrow_reads_them(name: str) -> None:
+    path = TESTING / f"{name}.parquet"
+    found = pqext.read_table(path)
+    found.validate(full=True)
+    expected = pq.read_table(path, coerce_int96_timestamp_unit="ns")
+    assert found.column_names == expected.column_names
+    for column in expected.column_names:
+        kind = expected[column].type
+        assert (found[column] if found[column].type == kind else found[column].cast(kind)).equals(expected[column]), column
+
+
+@needs_files
+@pytest.mark.spec("nested.list.rule-3")
+def test_the_old_list_of_lists_of_parquet_java_is_read() -> None:
+    assert rows((TESTING / "old_list_structure.parquet").read_bytes()) == [[[1, 2], [3, 4]]]
