@@ -23,6 +23,10 @@ class Limits:
     """Nesting of groups in the schema."""
     page_header_bytes: int = 16 << 20
     """Length of one page header."""
+    page_index_bytes: int = 128 << 20
+    """Length of one column index or offset index."""
+    bloom_filter_bytes: int = 128 << 20
+    """Bytes of one Bloom filter's bits."""
     page_bytes: int = (1 << 31) - 1
     """Uncompressed size of one page."""
     page_values: int = 1 << 28

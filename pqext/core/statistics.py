@@ -1,78 +1,254 @@
-"""Statistics of column chunks: written from Arrow values, read as bounds for pruning.
+"""Statistics of pages and column chunks: extremes found once a page, merged for the chunk; read as bounds.
 
-Implements ``Statistics`` and the orders of ``ColumnOrder``: minimum and maximum leave out nulls and NaN, a zero
-bound of a float has the sign that widens it, and types whose order is undefined have neither.
+Implements ``Statistics``: minimum and maximum leave out nulls and NaN, a zero bound of a float has the sign that
+widens it, long bounds of byte arrays are shortened, and types whose order is undefined have none.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from pqext.core import leaf
-from pqext.core.encodings import plain
+from pqext.core.buffers import EMPTY, Bytes, view
+from pqext.core.kernels import page_statistics
 from pqext.core.logical import LeafType
 from pqext.core.metadata import ColumnOrder, Statistics, Type
+from pqext.core.orders import BoundOrder, is_float, of_column
 from pqext.core.predicate import Bounds
 
-MAX_BINARY_BOUND = 64
-"""Longer minima and maxima of byte arrays are cut to this many bytes, the maximum then rounded up."""
+BOUND_BYTES = 64
+"""Longer minima and maxima of byte arrays are cut to this many bytes by default, the maximum then rounded up."""
+FIXED_BOUND_BYTES = 1024
+"""Fixed-length values longer than this get no bounds: they cannot be cut, since readers expect the length."""
+
+Starts = NDArray[np.int64]
+_Bound = bytes | None
+_TEXT = frozenset({"STRING", "ENUM", "JSON"})
 
 
-def of_values(leaf_type: LeafType, values: pa.Array, null_count: int) -> Statistics:
-    """The statistics of a chunk's dense ``values``, beside ``null_count`` nulls."""
-    statistics = Statistics(null_count=null_count)
-    if pa.types.is_floating(values.type):
-        statistics.nan_count = pc.sum(pc.is_nan(values), min_count=0).as_py()
-        values = values.filter(pc.invert(pc.is_nan(values))) if statistics.nan_count else values
-    if leaf_type.order == "undefined" or not len(values):
+@dataclass(frozen=True, slots=True)
+class PageExtremes:
+    """PLAIN bytes of each page's least and greatest value, ``None`` for a page that has none, and its NaN.
+
+    Under the total order a page of nothing but NaN has NaN for bounds, in any other order none. ``nan_counts`` is
+    ``None`` where values cannot be NaN.
+    """
+
+    minima: Sequence[_Bound]
+    maxima: Sequence[_Bound]
+    nan_counts: Sequence[int] | None
+
+
+def of_pages(order: BoundOrder, physical: pa.Array, starts: Starts) -> PageExtremes:
+    """The extremes of each page of a chunk's dense stored values; page ``i`` begins at value ``starts[i]``."""
+    leaf, pages = order.leaf, len(starts) - 1
+    unknown: list[_Bound] = [None] * pages
+    if not order.is_defined or (leaf.length or 0) > FIXED_BOUND_BYTES:
+        return PageExtremes(unknown, unknown, None)
+    if order.is_float:
+        return _float_extremes(order, _fixed(physical, leaf.width or 0), starts)
+    if leaf.physical == Type.INT96:
+        return _chronological(_fixed(physical, 12), starts)
+    if leaf.physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY):
+        return _byte_extremes(leaf, physical, starts)
+    if leaf.physical == Type.BOOLEAN:
+        values: NDArray[Any] = _booleans(physical)
+    else:
+        kind = {("signed", 4): "<i4", ("unsigned", 4): "<u4", ("signed", 8): "<i8", ("unsigned", 8): "<u8"}
+        values = _fixed(physical, leaf.width or 0).view(kind[leaf.order, leaf.width or 0])
+    low, high, _ = _extremes(values, starts)
+    present = starts[1:] > starts[:-1]
+    return PageExtremes(_plain(low, present), _plain(high, present), None)
+
+
+def _fixed(physical: pa.Array, width: int) -> Bytes:
+    held = physical.buffers()[1]
+    if not len(physical) or held is None:
+        return EMPTY
+    return view(held)[physical.offset * width : (physical.offset + len(physical)) * width]
+
+
+def _booleans(physical: pa.Array) -> Bytes:
+    held = physical.buffers()[1]
+    if not len(physical) or held is None:
+        return EMPTY
+    start, stop = physical.offset, physical.offset + len(physical)
+    return np.unpackbits(view(held)[start // 8 : (stop + 7) // 8], bitorder="little")[start % 8 :][: stop - start]
+
+
+def _extremes(values: NDArray[Any], starts: Starts) -> tuple[NDArray[Any], NDArray[Any], Starts]:
+    pages = len(starts) - 1
+    if not values.flags.aligned:
+        values = values.copy()
+    low, high = np.zeros(pages, values.dtype), np.zeros(pages, values.dtype)
+    nans = np.zeros(pages, np.int64)
+    page_statistics.extremes(values, starts, low, high, nans)
+    return low, high, nans
+
+
+def _plain(values: NDArray[Any], present: NDArray[np.bool_]) -> list[_Bound]:
+    raw, width = values.tobytes(), values.dtype.itemsize
+    return [raw[i * width : (i + 1) * width] if here else None for i, here in enumerate(present.tolist())]
+
+
+def _float_extremes(order: BoundOrder, raw: Bytes, starts: Starts) -> PageExtremes:
+    kind = {2: "<f2", 4: "<f4", 8: "<f8"}[order.leaf.width or 8]
+    values = raw.view(kind)
+    # The kernel knows no half floats; wider ones hold them exactly.
+    wide = values.astype(np.float32) if kind == "<f2" else values
+    low, high, nans = _extremes(wide, starts)
+    present = np.diff(starts) > nans
+    if order.kind == "type":
+        low, high = low.astype(kind), high.astype(kind)
+        # Some readers tell -0 from +0: a zero bound covers both.
+        low[low == 0], high[high == 0] = -0.0, 0.0
+        return PageExtremes(_plain(low, present), _plain(high, present), nans.tolist())
+    integer = np.dtype(f"<i{values.itemsize}")
+    keys = _total_order(values.view(integer))
+    keys = keys.astype(np.int32) if kind == "<f2" else keys
+    if not nans.any():
+        low, high, _ = _extremes(keys, starts)
+    else:
+        is_nan = np.isnan(values)
+        low, high = _among(keys, ~is_nan, starts)
+        nan_low, nan_high = _among(keys, is_nan, starts)
+        low, high = np.where(present, low, nan_low), np.where(present, high, nan_high)
+
+    def back(found: NDArray[Any]) -> NDArray[Any]:
+        return _total_order(found.astype(integer))
+
+    filled = starts[1:] > starts[:-1]
+    return PageExtremes(_plain(back(low), filled), _plain(back(high), filled), nans.tolist())
+
+
+def _total_order(bits: NDArray[Any]) -> NDArray[Any]:
+    """Bits of floats as integers that sort as the total order does, and the other way round."""
+    flipped: NDArray[Any] = bits ^ ((bits >> (8 * bits.itemsize - 1)) & np.array(np.iinfo(bits.dtype).max, bits.dtype))
+    return flipped
+
+
+def _among(keys: NDArray[Any], chosen: NDArray[np.bool_], starts: Starts) -> tuple[NDArray[Any], NDArray[Any]]:
+    before = np.concatenate([[0], np.cumsum(chosen, dtype=np.int64)])
+    low, high, _ = _extremes(keys[chosen], before[starts])
+    return low, high
+
+
+def _chronological(raw: Bytes, starts: Starts) -> PageExtremes:
+    values = raw.view([("nanoseconds", "<i8"), ("day", "<i4")])
+    bounds: tuple[list[_Bound], list[_Bound]] = ([], [])
+    for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+        page = values[start:stop]
+        for found, day, extreme in zip(bounds, (np.min, np.max), (np.argmin, np.argmax), strict=True):
+            if start == stop:
+                found.append(None)
+                continue
+            same = page[page["day"] == day(page["day"])]
+            found.append(same[extreme(same["nanoseconds"])].tobytes())
+    return PageExtremes(*bounds, None)
+
+
+def _byte_extremes(leaf: LeafType, physical: pa.Array, starts: Starts) -> PageExtremes:
+    pages = len(starts) - 1
+    low, high = np.empty(pages, np.int64), np.empty(pages, np.int64)
+    width = leaf.length or 0
+    if leaf.physical == Type.BYTE_ARRAY:
+        held = physical.buffers()
+        offsets = np.zeros(1, np.int32)
+        if len(physical):
+            offsets = np.frombuffer(held[1], np.int32)[physical.offset : physical.offset + len(physical) + 1]
+        data = view(held[2]) if held[2] is not None else EMPTY
+        width = 0
+    else:
+        offsets, data = np.zeros(1, np.int32), _fixed(physical, width)
+    page_statistics.byte_extremes(data, offsets, width, leaf.order == "signed", starts, low, high)
+
+    def plain(positions: Starts) -> list[_Bound]:
+        found: list[_Bound] = []
+        for i in positions.tolist():
+            at, end = (i * width, i * width + width) if width else (int(offsets[i]), int(offsets[i + 1]))
+            found.append(data[at:end].tobytes() if i >= 0 else None)
+        return found
+
+    return PageExtremes(plain(low), plain(high), None)
+
+
+def of_chunk(
+    order: BoundOrder, pages: PageExtremes, null_count: int, *,
+    bound_bytes: int = BOUND_BYTES, distinct_count: int | None = None,
+) -> Statistics:
+    """The statistics of a chunk from the extremes of its pages.
+
+    ``bound_bytes`` is where bounds of byte arrays are cut; ``distinct_count`` is left out when it is not known.
+    """
+    statistics = Statistics(null_count=null_count, distinct_count=distinct_count)
+    if pages.nan_counts is not None:
+        statistics.nan_count = sum(pages.nan_counts)
+    low = _extreme(order, pages, pages.minima, min)
+    high = _extreme(order, pages, pages.maxima, max)
+    if low is None or high is None:
         return statistics
-    bounds = pc.min_max(values.cast(pa.binary()) if pa.types.is_string(values.type) else values)
-    low, high = bounds["min"], bounds["max"]
-    if pa.types.is_floating(values.type):
-        low = pa.scalar(-0.0, values.type) if low.as_py() == 0 else low
-        high = pa.scalar(0.0, values.type) if high.as_py() == 0 else high
-    low_bytes, high_bytes = _plain(leaf_type, low), _plain(leaf_type, high)
-    exact_low = exact_high = True
-    if leaf_type.physical == Type.BYTE_ARRAY and leaf_type.member != "DECIMAL":
-        text = leaf_type.member == "STRING"
-        if len(low_bytes) > MAX_BINARY_BOUND:
-            low_bytes, exact_low = _cut(low_bytes, text), False
-        if len(high_bytes) > MAX_BINARY_BOUND:
-            raised = _raise(_cut(high_bytes, text), text)
-            if raised is not None:
-                high_bytes, exact_high = raised, False
-    statistics.min_value, statistics.is_min_value_exact = low_bytes, exact_low
-    statistics.max_value, statistics.is_max_value_exact = high_bytes, exact_high
+    statistics.min_value, statistics.is_min_value_exact = cut(order.leaf, low, bound_bytes)
+    statistics.max_value, statistics.is_max_value_exact = raise_cut(order.leaf, high, bound_bytes)
     return statistics
 
 
-def _plain(leaf_type: LeafType, value: pa.Scalar) -> bytes:
-    encoded = bytes(plain.encode(leaf.to_physical(pa.array([value], value.type), leaf_type)))
-    return encoded[4:] if leaf_type.physical == Type.BYTE_ARRAY else encoded
+def _extreme(
+    order: BoundOrder, pages: PageExtremes, bounds: Sequence[_Bound], choose: Callable[..., bytes]
+) -> _Bound:
+    known = [bound for bound in bounds if bound is not None]
+    if order.kind == "total":
+        # NaN bounds stand for pages of nothing else; they count only when all pages are so.
+        numbers = [bound for bound in known if (value := order.value(bound)) == value]
+        known = numbers or known
+    return choose(known, key=order.key) if known else None
 
 
-def _cut(value: bytes, text: bool) -> bytes:
-    cut = MAX_BINARY_BOUND
-    while text and cut and value[cut] & 0xC0 == 0x80:
-        cut -= 1
-    return value[:cut]
+def cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
+    """A lower bound of at most ``size`` bytes, where the type allows, and whether it is ``bound`` itself."""
+    if not _is_cuttable(leaf) or len(bound) <= size:
+        return bound, True
+    end = size
+    while leaf.member in _TEXT and end and bound[end] & 0xC0 == 0x80:
+        end -= 1
+    return bound[:end], False
 
 
-def _raise(value: bytes, text: bool) -> bytes | None:
-    """The shortest value above everything that starts with ``value``; ``None`` when there is none."""
-    if text:
-        characters = value.decode()
-        for end in range(len(characters), 0, -1):
-            code = ord(characters[end - 1]) + 1
-            code = 0xE000 if 0xD800 <= code <= 0xDFFF else code
-            if code <= 0x10FFFF:
-                return (characters[: end - 1] + chr(code)).encode()
-        return None
-    stripped = value.rstrip(b"\xff")
+def raise_cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
+    """An upper bound of at most ``size`` bytes, where there is one, and whether it is ``bound`` itself."""
+    head, exact = cut(leaf, bound, size)
+    if exact:
+        return bound, True
+    raised = _raise_text(head) if leaf.member in _TEXT else _raise_bytes(head)
+    return (bound, True) if raised is None else (raised, False)
+
+
+def _is_cuttable(leaf: LeafType) -> bool:
+    return leaf.physical == Type.BYTE_ARRAY and leaf.order == "unsigned"
+
+
+def _raise_bytes(head: bytes) -> bytes | None:
+    """The shortest bytes above all that start with ``head``; ``None`` when there are none."""
+    stripped = head.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+
+
+def _raise_text(head: bytes) -> bytes | None:
+    """The same for UTF-8, and UTF-8 itself; a character only gives way to one that takes no more bytes."""
+    try:
+        characters = head.decode()
+    except UnicodeDecodeError:
+        return _raise_bytes(head)  # nobody checks the text of ENUM and JSON
+    for end in range(len(characters), 0, -1):
+        code = ord(characters[end - 1]) + 1
+        code = 0xE000 if 0xD800 <= code <= 0xDFFF else code
+        if code <= 0x10FFFF and len(chr(code).encode()) == len(characters[end - 1].encode()):
+            return (characters[: end - 1] + chr(code)).encode()
+    return None
 
 
 def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: int, order: ColumnOrder | None) -> Bounds:
@@ -80,34 +256,38 @@ def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: in
 
     Without a ``ColumnOrder`` that is known, ``min_value`` and ``max_value`` have no meaning.
     """
-    is_float = leaf_type.physical in (Type.FLOAT, Type.DOUBLE) or leaf_type.member == "FLOAT16"
     if statistics is None:
-        return Bounds(num_values=num_values, has_nan=None if is_float else False)
-    null_count = statistics.null_count
-    if null_count is not None and not 0 <= null_count <= num_values:
-        null_count = None
-    has_nan = False
-    if is_float:
-        # Without nan_count it is not known whether NaN occurs beside the bounds.
-        unknown: Any = None
-        has_nan = statistics.nan_count > 0 if statistics.nan_count is not None else unknown
+        return Bounds(num_values=num_values, has_nan=None if is_float(leaf_type) else False)
+    bound_order = of_column(leaf_type, order)
     low = high = None
-    if leaf_type.order != "undefined":
-        ordered = order is not None and (order.TYPE_ORDER or order.IEEE_754_TOTAL_ORDER) is not None
-        low, high = _ordered(leaf_type, statistics, ordered)
-    return Bounds(minimum=low, maximum=high, null_count=null_count, num_values=num_values, has_nan=has_nan)
-
-
-def _ordered(leaf_type: LeafType, statistics: Statistics, ordered: bool) -> tuple[Any, Any]:
-    low_raw, high_raw = (statistics.min_value, statistics.max_value) if ordered else (None, None)
-    fixed = leaf_type.physical not in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)
-    if low_raw is None and high_raw is None and fixed and leaf_type.order == "signed":
+    if bound_order.is_defined:
+        low, high = statistics.min_value, statistics.max_value
+    if low is None and high is None and leaf_type.physical in _DEPRECATED and leaf_type.order == "signed":
         # The deprecated fields were compared as signed numbers, whatever the type.
-        low_raw, high_raw = statistics.min, statistics.max
-    low = leaf_type.comparison_value(low_raw) if low_raw is not None else None
-    high = leaf_type.comparison_value(high_raw) if high_raw is not None else None
-    if any(isinstance(bound, float) and bound != bound for bound in (low, high)):
-        return None, None
-    if low is not None and high is not None and low > high:  # type: ignore[operator]
-        return None, None
-    return low, high
+        low, high = statistics.min, statistics.max
+    null_count = statistics.null_count
+    return bounds_of(bound_order, low, high, null_count, statistics.nan_count, num_values)
+
+
+_DEPRECATED = frozenset({Type.BOOLEAN, Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE})
+
+
+def bounds_of(
+    order: BoundOrder, low: _Bound, high: _Bound, null_count: int | None, nan_count: int | None,
+    num_values: int | None,
+) -> Bounds:
+    """What stored bounds and counts prove; what makes no sense is unknown. ``num_values`` counts nulls too."""
+    if null_count is not None and (null_count < 0 or (num_values is not None and null_count > num_values)):
+        null_count = None
+    has_nan: bool | None = False
+    if order.is_float:
+        room = None if num_values is None else num_values - (null_count or 0)
+        known = nan_count is not None and nan_count >= 0 and (room is None or nan_count <= room)
+        has_nan = nan_count > 0 if known and nan_count is not None else None
+    minimum = order.value(low) if low is not None else None
+    maximum = order.value(high) if high is not None else None
+    if minimum != minimum or maximum != maximum or (
+        minimum is not None and maximum is not None and minimum > maximum  # type: ignore[operator]
+    ):
+        minimum = maximum = None
+    return Bounds(minimum, maximum, null_count, num_values, has_nan)

@@ -6,6 +6,7 @@ import io
 import math
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import statistics
+from pqext.core import orders, statistics
 from pqext.core.logical import LeafType
 from pqext.core.metadata import ColumnOrder, GeometryType, LogicalType, Statistics, Type, TypeDefinedOrder
 from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, may_match
@@ -91,7 +92,9 @@ def test_shortened_bounds_say_that_they_are_not_exact() -> None:
 
 def test_types_without_an_order_are_written_and_read_without_bounds() -> None:
     leaf = LeafType(Type.BYTE_ARRAY, logical=LogicalType(GEOMETRY=GeometryType()))
-    assert statistics.of_values(leaf, pa.array([b"a", b"b"]), 0) == Statistics(null_count=0)
+    order = orders.to_write(leaf)
+    pages = statistics.of_pages(order, pa.array([b"a", b"b"]), np.array([0, 2]))
+    assert statistics.of_chunk(order, pages, 0) == Statistics(null_count=0)
     found = statistics.to_bounds(leaf, Statistics(min_value=b"a", max_value=b"b", null_count=0), 2, ORDERED)
     assert (found.minimum, found.maximum) == (None, None)
 

@@ -1,0 +1,312 @@
+"""Split-block Bloom filters: made from a column's values, stored, read and asked.
+
+Implements "Parquet Bloom Filter": XXH64 with seed 0 of a value's PLAIN bytes (BYTE_ARRAY without its length) chooses
+a block of 256 bits and one bit in each of its eight words. A filter answers "not there" or "perhaps".
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+from numpy.typing import NDArray
+
+from pqext.core.buffers import EMPTY, Bytes, view
+from pqext.core.encryption.modules import Module
+from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.kernels import xxh64
+from pqext.core.limits import Limits
+from pqext.core.logical import LeafType
+from pqext.core.metadata import (
+    BloomFilterAlgorithm,
+    BloomFilterCompression,
+    BloomFilterHash,
+    BloomFilterHeader,
+    SplitBlockAlgorithm,
+    Type,
+    Uncompressed,
+    XxHash,
+)
+from pqext.core.predicate import Value
+from pqext.core.source import Source
+from pqext.core.thrift import decode, encode
+
+if TYPE_CHECKING:
+    from pqext.core.encryption.reading import ChunkDecryptor
+    from pqext.core.encryption.writing import ChunkEncryptor
+
+BLOCK_BYTES = 32
+HEADER_BYTES = 64
+"""Enough for a header in any encoding of its small integers, unknown fields aside."""
+
+Hashes = NDArray[np.uint64]
+
+
+class SplitBlockFilter:
+    """A filter over the values of one column chunk; ``words`` are its blocks, eight 32-bit words each."""
+
+    def __init__(self, leaf: LeafType, words: NDArray[np.uint32]) -> None:
+        if len(words) < 8 or len(words) % 8:
+            raise ValueError(f"a filter has eight words a block, which {len(words)} are not")
+        self.leaf = leaf
+        self._words = np.ascontiguousarray(words)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the bitset."""
+        return self._words.nbytes
+
+    @property
+    def bitset(self) -> bytes:
+        """The bits as they are stored."""
+        return self._words.astype("<u4", copy=False).tobytes()
+
+    def contains_hash(self, hashed: int) -> bool:
+        """Was a value with this XXH64 inserted? ``False`` is a proof, ``True`` is not."""
+        found = np.empty(1, np.uint8)
+        xxh64.contains_hashes(np.array([hashed], np.uint64), self._words, found)
+        return bool(found[0])
+
+    def might_contain(self, value: Value) -> bool:
+        """Can the chunk hold ``value``, given in comparison form? ``False`` is a proof, ``True`` is not.
+
+        What cannot be put into the one form in which the column would store it is answered ``True``.
+        """
+        stored = plain_forms(self.leaf, value)
+        return stored is None or any(self.contains_hash(xxhash.xxh64_intdigest(raw)) for raw in stored)
+
+    def __repr__(self) -> str:
+        return f"<split-block Bloom filter of {self.num_bytes} bytes>"
+
+
+class _UnclearError(Exception):
+    """The forms in which a value may be stored are not known."""
+
+
+def plain_forms(leaf: LeafType, value: Value) -> list[bytes] | None:
+    """Every PLAIN form in which a column of ``leaf`` may store a value equal to ``value``.
+
+    Empty when the column cannot hold it, ``None`` when the forms are not known: several byte strings are the same
+    BYTE_ARRAY decimal, INT96 timestamp, interval or geometry.
+    """
+    if value != value or isinstance(value, bool) or leaf.physical in (Type.BOOLEAN, Type.INT96):
+        return None
+    if leaf.logical is not None and leaf.member not in _ONE_FORM:
+        return None
+    try:
+        if leaf.physical in (Type.FLOAT, Type.DOUBLE) or leaf.member == "FLOAT16":
+            return _float_forms(leaf, value)
+        if leaf.physical in (Type.INT32, Type.INT64) or leaf.member == "DECIMAL":
+            return _integer_forms(leaf, value)
+    except _UnclearError:
+        return None
+    return [value] if isinstance(value, bytes) else None
+
+
+_ONE_FORM = frozenset(
+    {"STRING", "ENUM", "JSON", "BSON", "UUID", "INTEGER", "DECIMAL", "DATE", "TIME", "TIMESTAMP", "FLOAT16"}
+)
+_FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+_NANOSECONDS = {"MILLIS": 1_000_000, "MICROS": 1_000, "NANOS": 1}
+
+
+def _float_forms(leaf: LeafType, value: Value) -> list[bytes]:
+    """The nearest float, since comparing may round the value first; both zeros for one."""
+    if isinstance(value, bytes) or (not isinstance(value, float) and float(value) != value):
+        raise _UnclearError
+    code = _FLOATS[leaf.width or 8]
+    try:
+        stored = struct.pack(code, float(value))
+    except OverflowError:
+        stored = struct.pack(code, math.copysign(math.inf, value))
+    return [struct.pack(code, zero) for zero in (0.0, -0.0)] if struct.unpack(code, stored)[0] == 0 else [stored]
+
+
+def _integer_forms(leaf: LeafType, value: Value) -> list[bytes]:
+    """The one integer that stands for the value, none when it is finer than the column's unit or too large."""
+    if leaf.physical == Type.BYTE_ARRAY:
+        raise _UnclearError  # zeros may be put in front
+    number, exponent = _exact(value)
+    divisor = 1
+    if leaf.logical is not None and leaf.logical.DECIMAL is not None:
+        exponent += leaf.logical.DECIMAL.scale
+    timed = (leaf.logical.TIME or leaf.logical.TIMESTAMP) if leaf.logical is not None else None
+    if timed is not None:
+        if timed.unit.member not in _NANOSECONDS:
+            raise _UnclearError
+        divisor = _NANOSECONDS[timed.unit.member]
+    if abs(exponent) > 4096:
+        raise _UnclearError
+    number, divisor = number * 10 ** max(exponent, 0), divisor * 10 ** max(-exponent, 0)
+    if number % divisor:
+        return []
+    width, decimal = leaf.width or 8, leaf.physical == Type.FIXED_LEN_BYTE_ARRAY
+    try:
+        return [(number // divisor).to_bytes(width, "big" if decimal else "little", signed=leaf.order == "signed")]
+    except OverflowError:
+        return []
+
+
+def _exact(value: Value) -> tuple[int, int]:
+    """The value as ``number * 10 ** exponent``."""
+    if isinstance(value, int):
+        return value, 0
+    if isinstance(value, Decimal) and value.is_finite():
+        sign, digits, exponent = value.as_tuple()
+        number = int("".join(map(str, digits)) or "0") if len(digits) < 4096 else None
+        if number is not None and isinstance(exponent, int):
+            return (-number if sign else number), exponent
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 53:
+        return int(value), 0
+    raise _UnclearError  # beyond, many integers may compare equal to one float
+
+
+def hash_values(physical: pa.Array) -> Hashes:
+    """XXH64 of each of a chunk's dense stored values (see ``core.leaf``)."""
+    count, start = len(physical), physical.offset
+    hashes = np.empty(count, np.uint64)
+    held = physical.buffers()
+    if not count:
+        return hashes
+    if pa.types.is_binary(physical.type):
+        offsets = np.frombuffer(held[1], np.int32)[start : start + count + 1]
+        xxh64.hash_byte_arrays(view(held[2]) if held[2] is not None else EMPTY, offsets, hashes)
+    else:
+        width = physical.type.byte_width
+        xxh64.hash_fixed(view(held[1])[start * width : (start + count) * width], width, hashes)
+    return hashes
+
+
+def size_for(ndv: int, fpp: float, max_bytes: int) -> int:
+    """Bytes of a filter for ``ndv`` distinct values, a fraction ``fpp`` of absent ones found all the same.
+
+    A power of two, since filters of such sizes can be folded, between one block and ``max_bytes``.
+    """
+    bits = -8 * max(ndv, 1) / math.log(1 - fpp**0.125)
+    largest = 1 << (max_bytes.bit_length() - 1)
+    return max(BLOCK_BYTES, min(largest, 1 << max(0, math.ceil(bits / 8) - 1).bit_length()))
+
+
+def build(leaf: LeafType, physical: pa.Array, *, fpp: float, ndv: int | None, max_bytes: int) -> SplitBlockFilter:
+    """The filter of a chunk's dense stored values, which may be its dictionary's instead.
+
+    Without ``ndv`` the values are inserted as if all were distinct; how full that filter is tells how many there
+    are, and it is folded to the size that these need.
+    """
+    words = np.zeros(size_for(len(physical) if ndv is None else ndv, fpp, max_bytes) // 4, np.uint32)
+    xxh64.insert_hashes(hash_values(physical), words)
+    if ndv is None:
+        target = size_for(_distinct(words), fpp, max_bytes)
+        while words.nbytes > target:
+            words = fold(words)
+    return SplitBlockFilter(leaf, words)
+
+
+def fold(words: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """A filter of half the blocks, equal to the one into which all the same values were inserted."""
+    pairs = words.reshape(-1, 2, 8)
+    return (pairs[:, 0] | pairs[:, 1]).reshape(-1)
+
+
+def _distinct(words: NDArray[np.uint32]) -> int:
+    """About how many different hashes were inserted: each sets one bit of a block's word, in each of its eight."""
+    places = len(words) * 4  # the bits that one of the eight words has over all blocks
+    filled = xxh64.count_bits(words) / (len(words) * 32)
+    return places * 64 if filled >= 1 else math.ceil(-places * math.log1p(-filled))
+
+
+def serialise(bloom: SplitBlockFilter, encryptor: ChunkEncryptor | None = None) -> bytes:
+    """Header and bitset as they stand in a file, each encrypted by itself when there is an ``encryptor``."""
+    header = encode(
+        BloomFilterHeader(
+            numBytes=bloom.num_bytes,
+            algorithm=BloomFilterAlgorithm(BLOCK=SplitBlockAlgorithm()),
+            hash=BloomFilterHash(XXHASH=XxHash()),
+            compression=BloomFilterCompression(UNCOMPRESSED=Uncompressed()),
+        )
+    )
+    if encryptor is None:
+        return header + bloom.bitset
+    return bytes(encryptor.encrypt(Module.BLOOM_FILTER_HEADER, header)) + bytes(
+        encryptor.encrypt(Module.BLOOM_FILTER_BITSET, bloom.bitset)
+    )
+
+
+def read(
+    source: Source, offset: int, length: int | None, leaf: LeafType, limits: Limits,
+    decryptor: ChunkDecryptor | None = None,
+) -> SplitBlockFilter | None:
+    """The filter at ``offset``, ``length`` bytes with its header where the file says so.
+
+    ``None`` for a filter of an algorithm, hash or compression that is not known. Raises ``CorruptFileError`` and
+    ``LimitError``.
+    """
+    if offset < 0 or (length is not None and (length <= 0 or offset > source.size - length)):
+        raise CorruptFileError(f"a Bloom filter of {length} bytes at {offset} leaves the file", offset=offset)
+    if length is not None and length > limits.bloom_filter_bytes + limits.page_header_bytes:
+        raise LimitError(f"a Bloom filter of {length} bytes exceeds bloom_filter_bytes={limits.bloom_filter_bytes}")
+    if decryptor is not None:
+        return _read_encrypted(source, offset, leaf, limits, decryptor)
+    room = source.size - offset
+    window = source.read(offset, min(room, HEADER_BYTES if length is None else length))
+    try:
+        header, start = decode(BloomFilterHeader, window, limits=limits, base=offset)
+    except CorruptFileError:
+        if length is not None or room <= HEADER_BYTES:
+            raise
+        window = source.read(offset, min(room, limits.page_header_bytes))
+        header, start = decode(BloomFilterHeader, window, limits=limits, base=offset)
+    if not _is_known(header):
+        return None
+    size = _checked_size(header, limits, offset)
+    if length is not None and start + size != length:
+        raise CorruptFileError(f"a Bloom filter of {start + size} bytes is said to have {length}", offset=offset)
+    whole = start + size <= len(window)
+    bitset = window[start : start + size] if whole else source.read(offset + start, size)
+    return SplitBlockFilter(leaf, _words(bitset))
+
+
+def _words(bitset: Bytes) -> NDArray[np.uint32]:
+    return np.frombuffer(bitset.tobytes(), "<u4").astype(np.uint32, copy=False)  # a copy, since it may lie unevenly
+
+
+def _read_encrypted(
+    source: Source, offset: int, leaf: LeafType, limits: Limits, decryptor: ChunkDecryptor
+) -> SplitBlockFilter | None:
+    stored, after = _module(source, offset, limits.page_header_bytes)
+    header, _ = decode(BloomFilterHeader, decryptor.decrypt(Module.BLOOM_FILTER_HEADER, stored), limits=limits)
+    if not _is_known(header):
+        return None
+    size = _checked_size(header, limits, offset)
+    stored, _ = _module(source, after, limits.bloom_filter_bytes + 64)
+    bitset = decryptor.decrypt(Module.BLOOM_FILTER_BITSET, stored)
+    if len(bitset) != size:
+        raise CorruptFileError(f"a Bloom filter of {len(bitset)} bytes is said to have {size}", offset=offset)
+    return SplitBlockFilter(leaf, _words(bitset))
+
+
+def _module(source: Source, offset: int, most: int) -> tuple[Bytes, int]:
+    """An encrypted module with its length prefix, and where it ends."""
+    length = int.from_bytes(source.read(offset, 4).tobytes(), "little")
+    if length > most:
+        raise LimitError(f"an encrypted part of a Bloom filter has {length} bytes", offset=offset)
+    return source.read(offset, 4 + length), offset + 4 + length
+
+
+def _is_known(header: BloomFilterHeader) -> bool:
+    parts = (header.algorithm.BLOCK, header.hash.XXHASH, header.compression.UNCOMPRESSED)
+    return all(part is not None for part in parts)
+
+
+def _checked_size(header: BloomFilterHeader, limits: Limits, offset: int) -> int:
+    size = header.numBytes
+    if size <= 0 or size % BLOCK_BYTES:
+        raise CorruptFileError(f"a Bloom filter of {size} bytes is not made of blocks of {BLOCK_BYTES}", offset=offset)
+    if size > limits.bloom_filter_bytes:
+        raise LimitError(f"a Bloom filter of {size} bytes exceeds bloom_filter_bytes={limits.bloom_filter_bytes}")
+    return size

@@ -1,0 +1,98 @@
+"""Choices about statistics, indexes and sorting, checked and in one form: the parts of ``WriteOptions`` they need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class BloomFilterChoice:
+    """A Bloom filter to write: ``fpp`` is the fraction of absent values it finds all the same, at most.
+
+    ``ndv`` is the number of distinct values a row group has, counted when it is not given.
+    """
+
+    fpp: float = 0.01
+    ndv: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fpp, bool) or not isinstance(self.fpp, (int, float)) or not 0 < self.fpp < 1:
+            raise ValueError(f"a Bloom filter's fpp lies between 0 and 1, which {self.fpp!r} does not")
+        if self.ndv is not None and (isinstance(self.ndv, bool) or not isinstance(self.ndv, int) or self.ndv < 1):
+            raise ValueError(f"a Bloom filter's ndv must be a positive number, not {self.ndv!r}")
+
+
+def bloom_filter_choice(value: Any) -> BloomFilterChoice | None:
+    """One column's choice: ``True``, ``False``, or a mapping with ``fpp`` and ``ndv``."""
+    if isinstance(value, bool):
+        return BloomFilterChoice() if value else None
+    if isinstance(value, BloomFilterChoice):
+        return value
+    if not isinstance(value, Mapping):
+        raise TypeError(f"a column's bloom_filters must be a bool or a mapping, not a {type(value).__name__}")
+    unknown = value.keys() - {"fpp", "ndv"}
+    if unknown:
+        raise ValueError(f"bloom_filters knows fpp and ndv, not {', '.join(sorted(map(str, unknown)))}")
+    return BloomFilterChoice(**value)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """A leaf, by its dotted path, that rows are sorted by, and how."""
+
+    path: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+_SORT = re.compile(r"(?P<path>.*?)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?", re.I | re.S)
+
+
+def sort_keys(chosen: Iterable[Any]) -> tuple[SortKey, ...]:
+    """Sort keys from :class:`SortKey` or text like ``"a.b"``, ``"a.b desc"`` and ``"a.b desc nulls first"``."""
+    if isinstance(chosen, (str, SortKey)) or not isinstance(chosen, Iterable):
+        raise TypeError("sorting must be a list of columns, as text or SortKey")
+    keys = []
+    for one in chosen:
+        if isinstance(one, str):
+            parts = _SORT.fullmatch(one.strip())
+            assert parts is not None
+            one = SortKey(
+                parts["path"],
+                descending=(parts["way"] or "").lower() == "desc",
+                nulls_first=(parts["nulls"] or "").lower() == "first",
+            )
+        if not isinstance(one, SortKey):
+            raise TypeError(f"sorting takes columns as text or SortKey, not {one!r}")
+        keys.append(one)
+    if len({key.path for key in keys}) < len(keys):
+        raise ValueError("sorting names a column twice")
+    return tuple(keys)
+
+
+def check_index_options(options: Any) -> None:
+    """Raise ``ValueError`` or ``TypeError`` for what ``WriteOptions`` says wrongly about indexes and sorting."""
+    for name in ("statistics", "page_index"):
+        value = getattr(options, name)
+        choices = value.values() if isinstance(value, Mapping) else [value]
+        if not all(isinstance(choice, bool) for choice in choices):
+            raise TypeError(f"{name} must be a bool or a mapping from columns to bools, not {value!r}")
+    filters = options.bloom_filters
+    if isinstance(filters, Mapping):
+        for value in filters.values():
+            bloom_filter_choice(value)
+    elif not isinstance(filters, bool):
+        raise TypeError(f"bloom_filters must be a bool or a mapping from columns, not a {type(filters).__name__}")
+    if options.bloom_filter_place not in ("file", "row_group"):
+        raise ValueError(f'bloom_filter_place must be "file" or "row_group", not {options.bloom_filter_place!r}')
+    size = options.bloom_filter_bytes
+    if isinstance(size, bool) or not isinstance(size, int) or not 32 <= size <= 1 << 30:
+        raise ValueError(f"bloom_filter_bytes must be a number from 32 to 2**30, not {size!r}")
+    if options.float_order not in ("type", "ieee754"):
+        raise ValueError(f'float_order must be "type" or "ieee754", not {options.float_order!r}')
+    if isinstance(options.bound_bytes, bool) or not isinstance(options.bound_bytes, int) or options.bound_bytes < 1:
+        raise ValueError(f"bound_bytes must be a positive number, not {options.bound_bytes!r}")
+    sort_keys(options.sorting)

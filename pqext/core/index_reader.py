@@ -1,0 +1,178 @@
+"""Page indexes and Bloom filters of a row group fetched: lazily, by byte range, near ones in one read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pqext.core import bloom
+from pqext.core.bloom import SplitBlockFilter
+from pqext.core.encryption.modules import Module
+from pqext.core.encryption.reading import MissingKeyError
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.external import read_many
+from pqext.core.limits import Limits
+from pqext.core.metadata import ColumnIndex, OffsetIndex
+from pqext.core.orders import of_column
+from pqext.core.page_index import ChunkPages, check_column_index, check_offset_index
+from pqext.core.source import Source
+from pqext.core.thrift import Struct, decode
+
+if TYPE_CHECKING:
+    from pqext.core.reader import ColumnChunk, RowGroup
+
+T = TypeVar("T", bound=Struct)
+
+_Kind = type[ColumnIndex] | type[OffsetIndex]
+_MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: Module.OFFSET_INDEX}
+
+
+class DamagedIndexWarning(UserWarning):
+    """An index or a filter is damaged and was passed over: pruning goes on without it."""
+
+
+class IndexReader:
+    """The indexes of one row group's chunks. What was read is kept; threads may ask at the same time."""
+
+    def __init__(self, source: Source, limits: Limits, num_rows: int) -> None:
+        self._source = source
+        self._limits = limits
+        self._num_rows = num_rows
+        self._indexes: dict[tuple[int, _Kind], Any] = {}
+        self._pages: dict[int, ChunkPages | None] = {}
+
+    def column_index(self, chunk: ColumnChunk) -> ColumnIndex | None:
+        """The chunk's column index, ``None`` when it has none. Raises ``CorruptFileError`` for a damaged one."""
+        index: ColumnIndex | None = self._index(chunk, ColumnIndex)
+        if index is not None:
+            offsets = self.offset_index(chunk)
+            with _located(chunk):
+                check_column_index(index, None if offsets is None else len(offsets.page_locations), chunk.node)
+        return index
+
+    def offset_index(self, chunk: ColumnChunk) -> OffsetIndex | None:
+        """The chunk's offset index, ``None`` when it has none. Raises ``CorruptFileError`` for a damaged one."""
+        index: OffsetIndex | None = self._index(chunk, OffsetIndex)
+        if index is not None:
+            with _located(chunk):
+                check_offset_index(index, chunk.byte_range, self._num_rows)
+        return index
+
+    def load(self, chunks: Iterable[ColumnChunk]) -> None:
+        """Fetch the indexes of ``chunks`` that were not read yet, near ones in one read.
+
+        Damaged ones are left for those who ask for them.
+        """
+        wanted: list[tuple[ColumnChunk, _Kind, tuple[int, int]]] = []
+        for chunk in chunks:
+            for kind in (ColumnIndex, OffsetIndex):
+                if (chunk.node.leaf_start, kind) not in self._indexes:
+                    with suppress(CorruptFileError, LimitError):
+                        place = self._place(chunk, kind)
+                        if place is not None:
+                            wanted.append((chunk, kind, place))
+        data = read_many([(chunk.source(self._source), place) for chunk, _, place in wanted])
+        for (chunk, kind, place), raw in zip(wanted, data, strict=True):
+            with suppress(CorruptFileError, LimitError):
+                self._indexes[chunk.node.leaf_start, kind] = self._decode(chunk, kind, raw, place[0])
+
+    def pages(self, chunk: ColumnChunk) -> ChunkPages | None:
+        """The chunk's pages for pruning: ``None`` without an offset index, and, with a warning, with a damaged one."""
+        leaf = chunk.node.leaf_start
+        if leaf not in self._pages:
+            try:
+                self.load([chunk])
+                offsets, columns = self.offset_index(chunk), self.column_index(chunk)
+            except MissingKeyError:
+                offsets = columns = None
+            except (CorruptFileError, LimitError) as error:
+                warnings.warn(f"a page index is passed over: {error}", DamagedIndexWarning, stacklevel=3)
+                offsets = columns = None
+            order = of_column(chunk.node.leaf_type, chunk.order)
+            found = None if offsets is None else ChunkPages(chunk.node, order, offsets, columns, self._num_rows)
+            self._pages[leaf] = found
+        return self._pages[leaf]
+
+    def bloom_filter(self, chunk: ColumnChunk) -> SplitBlockFilter | None:
+        """The chunk's Bloom filter, ``None`` when it has none or one of a kind that is not known."""
+        about = chunk.metadata
+        if about.bloom_filter_offset is None:
+            return None
+        with _located(chunk):
+            return bloom.read(
+                chunk.source(self._source), about.bloom_filter_offset, about.bloom_filter_length, chunk.node.leaf_type,
+                self._limits, chunk.decryptor,
+            )
+
+    def _index(self, chunk: ColumnChunk, kind: _Kind) -> Any:
+        key = chunk.node.leaf_start, kind
+        if key not in self._indexes:
+            place = self._place(chunk, kind)
+            raw = chunk.source(self._source).read(*place) if place is not None else None
+            self._indexes[key] = None if place is None else self._decode(chunk, kind, raw, place[0])
+        return self._indexes[key]
+
+    def _place(self, chunk: ColumnChunk, kind: _Kind) -> tuple[int, int] | None:
+        """(offset, length) of an index. A chunk that cannot be read has none."""
+        stored = chunk.chunk
+        if kind is ColumnIndex:
+            offset, length = stored.column_index_offset, stored.column_index_length
+        else:
+            offset, length = stored.offset_index_offset, stored.offset_index_length
+        if offset is None or length is None:
+            return None
+        with _located(chunk):
+            if length <= 0 or offset < 0 or offset > chunk.source(self._source).size - length:
+                raise CorruptFileError(f"an index of {length} bytes at {offset} leaves the file", offset=offset)
+            if length > self._limits.page_index_bytes:
+                raise LimitError(
+                    f"an index of {length} bytes exceeds page_index_bytes={self._limits.page_index_bytes}"
+                )
+        return offset, length
+
+    def _decode(self, chunk: ColumnChunk, kind: _Kind, raw: Any, offset: int) -> Any:
+        with _located(chunk):
+            if chunk.decryptor is not None:
+                raw = chunk.decryptor.decrypt(_MODULES[kind], raw)
+                offset = 0
+            index, _ = decode(kind, raw, limits=self._limits, base=offset)
+            return index
+
+
+class _located:
+    """Adds the column to errors that pass through."""
+
+    def __init__(self, chunk: ColumnChunk) -> None:
+        self._chunk = chunk
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ParquetError):
+            error.locate(column=self._chunk.node.dotted, row_group=self._chunk.row_group)
+
+
+class PageIndex(Mapping[str, ChunkPages]):
+    """The pages of a row group's columns, by dotted path; those without an offset index are left out.
+
+    Columns are read when they are asked for; to have several at once, call ``RowGroup.load_page_indexes`` before.
+    """
+
+    def __init__(self, group: RowGroup) -> None:
+        self._group = group
+
+    def __getitem__(self, path: str) -> ChunkPages:
+        node = self._group.schema.find(path)
+        pages = self._group.chunk(node).pages if node is not None and node.is_leaf else None
+        if pages is None:
+            raise KeyError(path)
+        return pages
+
+    def __iter__(self) -> Iterator[str]:
+        return (chunk.node.dotted for chunk in self._group.chunks() if chunk.chunk.offset_index_offset is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,110 @@
+"""The order of a column's values: how its minima and maxima are compared, written and understood.
+
+Implements ``ColumnOrder``: the order of the type, IEEE 754's total order of floating-point columns and the
+chronological order of INT96 timestamps. A column whose order is undefined or not known has no bounds.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pqext.core.logical import LeafType
+from pqext.core.metadata import ColumnOrder, IEEE754TotalOrder, Int96TimestampOrder, Type, TypeDefinedOrder
+from pqext.core.predicate import Value
+
+Kind = Literal["undefined", "type", "total", "chronological"]
+FloatOrder = Literal["type", "ieee754"]
+
+DECIMAL_BYTES = 64
+"""Bounds of decimals with more bytes than this are not looked at: no decimal needs them."""
+
+_BITS: dict[int, tuple[str, int]] = {2: ("<h", 0x7FFF), 4: ("<i", 0x7FFFFFFF), 8: ("<q", 0x7FFFFFFFFFFFFFFF)}
+_NUMBERS = {Type.INT32: ("i", "I"), Type.INT64: ("q", "Q"), Type.FLOAT: ("f", "f"), Type.DOUBLE: ("d", "d")}
+
+
+def is_float(leaf: LeafType) -> bool:
+    """Can values of the leaf be NaN?"""
+    return leaf.physical in (Type.FLOAT, Type.DOUBLE) or leaf.member == "FLOAT16"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOrder:
+    """The order of one column's bounds; ``kind`` is ``undefined`` where they have no meaning."""
+
+    leaf: LeafType
+    kind: Kind
+
+    @property
+    def is_defined(self) -> bool:
+        """Do minima and maxima mean anything?"""
+        return self.kind != "undefined"
+
+    @property
+    def is_float(self) -> bool:
+        """Can values be NaN?"""
+        return is_float(self.leaf)
+
+    def value(self, raw: bytes) -> Value | None:
+        """A bound in the form in which values compare; ``None`` when the bytes are none of this type's."""
+        leaf = self.leaf
+        if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY and len(raw) != leaf.length:
+            return None
+        if leaf.member == "DECIMAL" and len(raw) > DECIMAL_BYTES:
+            return None
+        if leaf.physical == Type.BOOLEAN and raw not in (b"\0", b"\1"):
+            return None
+        return leaf.comparison_value(raw)
+
+    def values(self, raws: Sequence[bytes]) -> list[Value | None]:
+        """The same for many bounds."""
+        leaf = self.leaf
+        codes = _NUMBERS.get(leaf.physical)
+        if codes is not None and leaf.member in ("", "INTEGER", "DATE"):
+            joined = b"".join(raws)
+            width = 4 if leaf.physical in (Type.INT32, Type.FLOAT) else 8
+            if len(joined) == width * len(raws) and all(len(raw) == width for raw in raws):
+                return list(struct.unpack(f"<{len(raws)}{codes[leaf.order == 'unsigned']}", joined))
+        return [self.value(raw) for raw in raws]
+
+    def key(self, raw: bytes) -> Any:
+        """What sorts bounds in this order; ``None`` when the bytes are none of this type's."""
+        if self.kind != "total":
+            return self.value(raw)
+        if len(raw) != (self.leaf.length or self.leaf.width):
+            return None
+        code, mask = _BITS[len(raw)]
+        bits = struct.unpack(code, raw)[0]
+        return bits ^ mask if bits < 0 else bits
+
+    def column_order(self) -> ColumnOrder:
+        """How the footer says so. A column without an order has the type's order, which is then undefined."""
+        if self.kind == "total":
+            return ColumnOrder(IEEE_754_TOTAL_ORDER=IEEE754TotalOrder())
+        if self.kind == "chronological":
+            return ColumnOrder(INT96_TIMESTAMP_ORDER=Int96TimestampOrder())
+        return ColumnOrder(TYPE_ORDER=TypeDefinedOrder())
+
+
+def to_write(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:
+    """The order in which bounds of ``leaf`` are written; ``float_order`` is that of floating-point columns."""
+    if is_float(leaf):
+        return BoundOrder(leaf, "total" if float_order == "ieee754" else "type")
+    if leaf.order == "undefined":
+        return BoundOrder(leaf, "undefined")
+    return BoundOrder(leaf, "chronological" if leaf.physical == Type.INT96 else "type")
+
+
+def of_column(leaf: LeafType, order: ColumnOrder | None) -> BoundOrder:
+    """The order that a file's ``ColumnOrder`` gives to ``leaf``; undefined when it does not suit the type."""
+    kind: Kind = "undefined"
+    if order is not None:
+        if order.IEEE_754_TOTAL_ORDER is not None:
+            kind = "total" if is_float(leaf) else "undefined"
+        elif order.INT96_TIMESTAMP_ORDER is not None:
+            kind = "chronological" if leaf.physical == Type.INT96 and leaf.order != "undefined" else "undefined"
+        elif order.TYPE_ORDER is not None and leaf.physical != Type.INT96:
+            kind = "type" if is_float(leaf) or leaf.order != "undefined" else "undefined"
+    return BoundOrder(leaf, kind)

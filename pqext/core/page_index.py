@@ -1,0 +1,244 @@
+"""The page index: where each page of a chunk lies, which rows it holds and between which bounds its values are.
+
+Implements "Parquet page index: Layout to Support Page Skipping". ColumnIndex and OffsetIndex lie near the footer,
+away from the pages; an index that contradicts itself or its chunk is refused whole.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+from operator import ge, le
+from typing import TYPE_CHECKING, Any
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex, PageLocation
+from pqext.core.orders import BoundOrder
+from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, may_match
+from pqext.core.row_ranges import RowRanges, merged
+from pqext.core.statistics import PageExtremes, bounds_of, cut, raise_cut
+
+if TYPE_CHECKING:
+    from pqext.core.schema import SchemaNode
+
+
+def column_index(
+    order: BoundOrder, pages: PageExtremes, values: Sequence[int], null_counts: Sequence[int], bound_bytes: int
+) -> ColumnIndex | None:
+    """The index of pages that hold ``values`` values that are not null each, and ``null_counts`` nulls.
+
+    ``None`` where the bounds that the structure demands do not exist: the order is undefined, or a page holds
+    nothing but NaN and its order leaves that without bounds.
+    """
+    if not order.is_defined:
+        return None
+    minima, maxima = [], []
+    for low, high, count in zip(pages.minima, pages.maxima, values, strict=True):
+        if low is None or high is None:
+            if count:
+                return None
+            minima.append(b"")
+            maxima.append(b"")
+        else:
+            minima.append(cut(order.leaf, low, bound_bytes)[0])
+            maxima.append(raise_cut(order.leaf, high, bound_bytes)[0])
+    return ColumnIndex(
+        null_pages=[not count for count in values],
+        min_values=minima,
+        max_values=maxima,
+        boundary_order=_boundary_order(order, minima, maxima, values),
+        null_counts=list(null_counts),
+        nan_counts=list(pages.nan_counts) if pages.nan_counts is not None else None,
+    )
+
+
+def _boundary_order(
+    order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], values: Sequence[int]
+) -> BoundaryOrder:
+    """How the bounds of the pages that are not null follow one another."""
+    keys = [[order.key(bound) for bound, count in zip(side, values, strict=True) if count] for side in (minima, maxima)]
+    for direction, follows in ((BoundaryOrder.ASCENDING, le), (BoundaryOrder.DESCENDING, ge)):
+        if all(all(map(follows, side, side[1:])) for side in keys):
+            return direction
+    return BoundaryOrder.UNORDERED
+
+
+def offset_index(locations: Sequence[PageLocation], byte_array_bytes: Sequence[int] | None) -> OffsetIndex:
+    """The index of pages at ``locations``; ``byte_array_bytes`` counts the bytes of their BYTE_ARRAY values."""
+    return OffsetIndex(page_locations=list(locations), unencoded_byte_array_data_bytes=byte_array_bytes)
+
+
+def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int) -> None:
+    """Raise ``CorruptFileError`` unless pages follow one another within ``chunk`` (offset, length) and its rows."""
+    locations = index.page_locations
+    start, stop = chunk[0], chunk[0] + chunk[1]
+    at, row = start, 0
+    for number, page in enumerate(locations):
+        if page.offset < at or page.compressed_page_size <= 0 or page.offset > stop - page.compressed_page_size:
+            raise CorruptFileError(f"the offset index places page {number} outside its column chunk")
+        if page.first_row_index < row or page.first_row_index >= num_rows or (not number and page.first_row_index):
+            raise CorruptFileError(
+                f"the offset index lets page {number} start at row {page.first_row_index} of {num_rows}"
+            )
+        at, row = page.offset + page.compressed_page_size, page.first_row_index
+    if num_rows > 0 and not locations:
+        raise CorruptFileError(f"the offset index lists no pages for {num_rows} rows")
+    sizes = index.unencoded_byte_array_data_bytes
+    if sizes is not None and len(sizes) != len(locations):
+        raise CorruptFileError("the lists of the offset index differ in length")
+
+
+def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) -> None:
+    """Raise ``CorruptFileError`` unless all lists tell of the same pages, ``pages`` of them when that is known."""
+    count = len(index.null_pages)
+    if pages is not None and count != pages:
+        raise CorruptFileError(f"the column index tells of {count} pages, the offset index of {pages}")
+    lists = (index.min_values, index.max_values, index.null_counts, index.nan_counts)
+    histograms = (
+        (index.repetition_level_histograms, node.max_repetition_level),
+        (index.definition_level_histograms, node.max_definition_level),
+    )
+    # Histograms of levels that are always 0 may be left empty.
+    if any(values is not None and len(values) != count for values in lists) or any(
+        values and len(values) != count * (highest + 1) for values, highest in histograms
+    ):
+        raise CorruptFileError("the lists of the column index differ in length")
+
+
+class ChunkPages(Sequence[Bounds]):
+    """The pages of one column chunk as its checked indexes tell of them: a sequence of what bounds each.
+
+    ``num_rows`` is that of the row group. Without a column index nothing is known of the values.
+    """
+
+    def __init__(
+        self, node: SchemaNode, order: BoundOrder, offsets: OffsetIndex, columns: ColumnIndex | None, num_rows: int
+    ) -> None:
+        self._node = node
+        self._order = order
+        self._columns = columns
+        self._locations = offsets.page_locations
+        self._starts = [page.first_row_index for page in self._locations]
+        self.num_rows = num_rows
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, page: Any) -> Any:
+        return self.bounds[page]
+
+    def rows(self, page: int) -> range:
+        """The rows of the row group that ``page`` holds."""
+        stop = self._starts[page + 1] if page + 1 < len(self._starts) else self.num_rows
+        return range(self._starts[page], stop)
+
+    def byte_range(self, page: int) -> tuple[int, int]:
+        """(offset, length) of ``page`` in the file, its header first."""
+        location = self._locations[page]
+        return location.offset, location.compressed_page_size
+
+    @cached_property
+    def bounds(self) -> list[Bounds]:
+        """What is known of the values of each page."""
+        index = self._columns
+        if index is None:
+            has_nan = None if self._order.is_float else False
+            return [Bounds(num_values=self._entries(page), has_nan=has_nan) for page in range(len(self))]
+        return [self._bounds(index, page) for page in range(len(self))]
+
+    def _entries(self, page: int) -> int | None:
+        """Values of a page, nulls included, where they can be known."""
+        if not self._node.max_repetition_level:
+            return len(self.rows(page))
+        counts = self._columns.definition_level_histograms if self._columns is not None else None
+        if not counts:
+            return None
+        levels = self._node.max_definition_level + 1
+        histogram = counts[page * levels : (page + 1) * levels]
+        return sum(histogram) if min(histogram) >= 0 else None
+
+    def _bounds(self, index: ColumnIndex, page: int) -> Bounds:
+        entries = self._entries(page)
+        nulls = index.null_counts[page] if index.null_counts else None
+        nans = index.nan_counts[page] if index.nan_counts else None
+        if index.null_pages[page]:
+            if nulls is not None and (nulls <= 0 or (entries is not None and nulls != entries)):
+                # It contradicts itself: some writers of parquet-java call pages null that they know nothing of.
+                return bounds_of(self._order, None, None, None, nans, entries)
+            known = nulls if nulls is not None else entries if entries is not None else len(self.rows(page))
+            return Bounds(null_count=known, num_values=known)
+        low, high = (index.min_values[page], index.max_values[page]) if self._order.is_defined else (None, None)
+        return bounds_of(self._order, low, high, nulls, nans, entries)
+
+    @cached_property
+    def _search(self) -> _Search | None:
+        """The bounds in ascending order, where the index says that they are ordered and they are."""
+        claimed = self._columns.boundary_order if self._columns is not None else BoundaryOrder.UNORDERED
+        if claimed not in (BoundaryOrder.ASCENDING, BoundaryOrder.DESCENDING):
+            return None
+        pages = [page for page, bounds in enumerate(self.bounds) if not bounds.all_null]
+        if claimed == BoundaryOrder.DESCENDING:
+            pages.reverse()
+        lows: list[Any] = [self.bounds[page].minimum for page in pages]
+        highs: list[Any] = [self.bounds[page].maximum for page in pages]
+        known = all(bound is not None for side in (lows, highs) for bound in side)
+        if not known or not all(all(map(le, side, side[1:])) for side in (lows, highs)):
+            return None
+        return _Search(pages, lows, highs, any(self.bounds[page].has_nan is not False for page in pages))
+
+    def matching(self, predicate: Predicate) -> list[int]:
+        """The pages, in order, that may hold a value satisfying ``predicate``; those left out hold none."""
+        if isinstance(predicate, IsIn) and self._search is not None:
+            found = [self._matching(Comparison("==", value)) for value in predicate.values]
+            return sorted(set().union(*found))
+        return self._matching(predicate)
+
+    def _matching(self, predicate: Predicate) -> list[int]:
+        if isinstance(predicate, Comparison) and self._search is not None:
+            found = self._search.matching(predicate)
+            if found is not None:
+                return sorted(found)
+        return [page for page, bounds in enumerate(self.bounds) if may_match(predicate, bounds)]
+
+
+class _Search:
+    """Pages whose minima and maxima both ascend, searched by halving."""
+
+    def __init__(self, pages: list[int], lows: list[Any], highs: list[Any], may_be_nan: bool) -> None:
+        self._pages = pages
+        self._lows = lows
+        self._highs = highs
+        self._may_be_nan = may_be_nan
+
+    def matching(self, predicate: Comparison) -> list[int] | None:
+        """The pages that may match; ``None`` when halving cannot tell."""
+        value, start, stop = predicate.value, 0, len(self._pages)
+        if value != value or (self._may_be_nan and predicate.operator not in ("==", "<", "<=")):
+            return None
+        try:
+            match predicate.operator:
+                case "==":
+                    start, stop = bisect_left(self._highs, value), bisect_right(self._lows, value)
+                case "<":
+                    stop = bisect_left(self._lows, value)
+                case "<=":
+                    stop = bisect_right(self._lows, value)
+                case ">":
+                    start = bisect_right(self._highs, value)
+                case ">=":
+                    start = bisect_left(self._highs, value)
+                case _:
+                    return None
+        except TypeError:
+            return None
+        return self._pages[start:stop]
+
+
+def matching_rows(pages: ChunkPages, predicate: Predicate) -> RowRanges:
+    """The rows of the row group whose values may satisfy ``predicate``; no row outside them does.
+
+    Where the pages' bounds are ordered they are searched by halving, else one by one. Answers on several columns
+    combine with :func:`pqext.core.row_ranges.intersection` and ``union``.
+    """
+    return merged(pages.rows(page) for page in pages.matching(predicate))
