@@ -1,0 +1,223 @@
+"""Framed extensions are found from the end of the footer, and containers carry several in one."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pqext
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.extension_container import CONTAINER, ExtensionContainer
+from pqext.core.framed_extension import find_framed, frame, owner, unframe
+from pqext.core.leb128 import read_uleb, uleb
+from pqext.core.limits import Limits
+from pqext.core.source import MemorySource
+
+MINE, OTHER = UUID(int=7), UUID(int=1 << 100)
+TABLE = pa.table({"a": [1, 2, 3]})
+
+
+def framed_by_the_text(payload: bytes, uuid: UUID) -> bytes:
+    """The layout of the format's first example, line by line."""
+    size = struct.pack("<I", len(payload))
+    return payload + struct.pack("<I", zlib.crc32(payload)) + size + struct.pack("<I", zlib.crc32(size)) + uuid.bytes
+
+
+def written(**extensions: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(TABLE, out, extensions=extensions)
+    return out.getvalue()
+
+
+@pytest.mark.spec("extension.framed")
+@given(st.binary(max_size=300), st.uuids())
+def test_a_frame_has_the_layout_of_the_text(payload: bytes, uuid: UUID) -> None:
+    framed = frame(payload, uuid)
+    assert framed == framed_by_the_text(payload, uuid)
+    assert unframe(framed, uuid) == payload
+    assert owner(framed) == uuid
+
+
+@pytest.mark.spec("extension.disambiguation")
+def test_the_extension_of_another_owner_is_not_taken_for_ones_own() -> None:
+    assert unframe(frame(b"x", OTHER), MINE) is None
+    assert unframe(b"short", MINE) is None
+    assert owner(b"no frame at all, but forty bytes or so...") is None
+
+
+@pytest.mark.spec("extension.framed")
+def test_every_flipped_byte_of_a_frame_is_noticed() -> None:
+    framed = frame(b"some payload", MINE)
+    for at in range(len(framed)):
+        damaged = bytearray(framed)
+        damaged[at] ^= 0x10
+        if at >= len(framed) - 16:
+            assert unframe(bytes(damaged), MINE) is None
+        else:
+            with pytest.raises(CorruptFileError, match="checksum"):
+                unframe(bytes(damaged), MINE)
+        assert owner(bytes(damaged)) != MINE
+
+
+@pytest.mark.spec("extension.reverse")
+@pytest.mark.parametrize("size", [0, 1, 10_000])
+def test_a_framed_extension_is_found_by_the_tail_alone(size: int) -> None:
+    payload = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    data = written(file=frame(payload, MINE))
+    # Whatever comes before it need not even be Thrift.
+    end = len(data) - 9 - 28 - len(payload)
+    ruined = b"\xff" * end + data[end:]
+    source = MemorySource(ruined)
+    assert find_framed(source, MINE) == payload
+    assert source.bytes_read == 37 + len(payload)
+    assert find_framed(data, OTHER) is None
+    assert pq.read_table(io.BytesIO(data)) == TABLE
+
+
+@pytest.mark.spec("extension.reverse")
+def test_a_file_without_one_costs_one_small_read(tmp_path: Path) -> None:
+    pq.write_table(TABLE, tmp_path / "plain.parquet")
+    assert find_framed(tmp_path / "plain.parquet", MINE) is None
+    source = MemorySource((tmp_path / "plain.parquet").read_bytes())
+    assert find_framed(source, MINE) is None
+    assert source.bytes_read == 37
+
+
+@pytest.mark.spec("extension.reverse")
+def test_sizes_that_leave_the_footer_are_refused_before_anything_is_read() -> None:
+    data = written(file=frame(b"payload", MINE))
+    at = len(data) - 9 - 24
+    for size in (8, 1000, 1 << 31, (1 << 32) - 1):
+        stored = struct.pack("<I", size)
+        lie = data[:at] + stored + struct.pack("<I", zlib.crc32(stored)) + data[at + 8 :]
+        source = MemorySource(lie)
+        with pytest.raises(CorruptFileError, match="checksum" if size == 8 else "bytes of payload where"):
+            find_framed(source, MINE)
+        assert source.bytes_read <= 37 + 8
+    wrong = data[:at] + b"\x08" + data[at + 1 :]
+    with pytest.raises(CorruptFileError, match="length of extension .* does not match its checksum"):
+        find_framed(wrong, MINE)
+    with pytest.raises(LimitError, match="footer_bytes=3"):
+        find_framed(data, MINE, Limits(footer_bytes=3))
+
+
+@pytest.mark.spec("extension.reverse")
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" * 9, b"x" * 100, b"x" * 60 + b"\0PAR1"])
+def test_what_is_no_parquet_file_is_refused_or_has_none(data: bytes) -> None:
+    try:
+        assert find_framed(data, MINE) is None
+    except ParquetError as error:
+        assert "PAR1" in str(error)
+
+
+CONTAINERS = st.dictionaries(st.uuids(), st.binary(max_size=50), max_size=5).map(ExtensionContainer)
+
+
+def parsed_slowly(extension: bytes) -> list[tuple[UUID, bytes]]:
+    """The entries, from the documented layout."""
+    assert extension[-16:] == CONTAINER.bytes
+    payload = extension[:-28]
+    assert payload[0] == 1
+    at = 1
+
+    def integer() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            value |= (payload[at] & 0x7F) << shift
+            shift += 7
+            at += 1
+            if payload[at - 1] < 0x80:
+                return value
+
+    found = []
+    for _ in range(integer()):
+        uuid = UUID(bytes=payload[at : at + 16])
+        at += 16
+        size = integer()
+        found.append((uuid, payload[at : at + size]))
+        at += size
+    assert at == len(payload)
+    return found
+
+
+@pytest.mark.spec("extension.container")
+@given(CONTAINERS)
+def test_a_container_keeps_all_its_entries_in_order(container: ExtensionContainer) -> None:
+    stored = container.encode()
+    assert parsed_slowly(stored) == list(container.items())
+    again = ExtensionContainer.decode(stored)
+    assert again == container
+    assert list(again or ()) == list(container)
+    assert ExtensionContainer.decode(stored[:-1] + b"\x00") is None
+
+
+@pytest.mark.spec("extension.container")
+@given(CONTAINERS, st.data())
+def test_no_damage_to_a_container_goes_unnoticed(container: ExtensionContainer, data: st.DataObject) -> None:
+    stored = bytearray(container.encode())
+    at = data.draw(st.integers(0, len(stored) - 17))
+    stored[at] ^= data.draw(st.integers(1, 255))
+    with pytest.raises(ParquetError):
+        ExtensionContainer.decode(bytes(stored))
+
+
+@pytest.mark.spec("extension.container")
+@given(st.binary(max_size=80))
+def test_any_payload_is_a_container_or_a_typed_error(payload: bytes) -> None:
+    try:
+        container = ExtensionContainer.parse(b"\x01" + payload)
+    except CorruptFileError:
+        return
+    assert container.encode() == frame(b"\x01" + payload, CONTAINER)
+
+
+@pytest.mark.spec("extension.container")
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        (b"", "without a version"),
+        (b"\x01", "goes on after the last byte"),
+        (b"\x01\x01" + bytes(15), "ends within an entry"),
+        (b"\x01\x01" + bytes(16) + b"\x05abc", "an entry of 5 bytes leaves"),
+        (b"\x01\x02" + bytes(17) * 2, "twice"),
+        (b"\x01\x00x", "1 bytes follow"),
+        (b"\x01\x80\x00", "more bytes than it may take"),
+        (b"\x01\xff\xff\xff\xff\x1f", "more bytes than it may take"),
+        (b"\x01\xff\xff\xff\xff\x0f", "ends within an entry"),
+    ],
+)
+def test_a_malformed_container_is_refused_with_the_reason(payload: bytes, message: str) -> None:
+    with pytest.raises(CorruptFileError, match=message):
+        ExtensionContainer.parse(payload)
+
+
+@pytest.mark.spec("extension.container")
+def test_a_container_of_a_later_version_is_not_guessed_at() -> None:
+    with pytest.raises(UnsupportedError, match="version 2, where 1 is known"):
+        ExtensionContainer.parse(b"\x02\x00")
+
+
+def test_a_container_is_changed_by_making_another() -> None:
+    container = ExtensionContainer({MINE: b"1"})
+    more = container.replacing(OTHER, b"2")
+    assert dict(more) == {MINE: b"1", OTHER: b"2"}
+    assert dict(more.replacing(MINE, None)) == {OTHER: b"2"}
+    assert dict(container) == {MINE: b"1"}
+    with pytest.raises(TypeError, match=r"uuid\.UUID to bytes"):
+        ExtensionContainer({"name": b"1"})  # type: ignore[dict-item]
+
+
+@given(st.integers(0, (1 << 32) - 1))
+def test_integers_of_seven_bits_a_byte(value: int) -> None:
+    assert read_uleb(b"x" + uleb(value), 1) == (value, 1 + len(uleb(value)))
