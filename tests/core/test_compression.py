@@ -1,0 +1,280 @@
+"""Codecs: what each reads and writes, levels, several frames, and pages that claim to be larger than they are."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import resource
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from core.raw_files import REQUIRED, Column, int64, leaf, write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import lz4 as twin
+
+import pqext
+from pqext.core import buffers, compression
+from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.kernels import lz4
+from pqext.core.metadata import CompressionCodec, Type
+
+TEXT = b"".join(b"row %d of the text; " % (n % 50) for n in range(4000))
+CODECS = [codec for codec in CompressionCodec if codec.name.lower() in compression.WRITABLE]
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def unpack(codec: int, data: bytes, size: int = len(TEXT)) -> bytes:
+    return compression.decompress(codec, buffers.view(data), size).tobytes()
+
+
+def lz4_block(data: bytes) -> bytes:
+    return bytes(pa.Codec("lz4_raw").compress(data))
+
+
+@pytest.mark.spec(
+    "compression.uncompressed", "compression.snappy", "compression.gzip", "compression.brotli", "compression.zstd",
+    "compression.lz4-raw",
+)
+@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
+def test_pages_of_each_codec_are_read_by_others_and_theirs_by_us(codec: CompressionCodec, tmp_path: Path) -> None:
+    name = codec.name.lower()
+    table = pa.table({"a": list(range(5000)), "s": [f"text {n % 70}" if n % 9 else None for n in range(5000)]})
+    ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
+    pqext.write_table(table, ours, compression=name, dictionary=False)
+    with pqext.open(ours) as file:
+        assert {chunk.metadata.codec for chunk in file.row_groups[0].chunks()} == {codec}
+        assert file.read().equals(table)
+    assert pq.read_table(ours).equals(table)
+    assert duckdb.sql(f"SELECT * FROM '{ours}'").to_arrow_table().cast(table.schema).equals(table)
+    assert pl.read_parquet(ours).to_arrow().cast(table.schema).equals(table)
+    arrow_name = {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
+    pq.write_table(table, theirs, compression=arrow_name, use_dictionary=False)
+    assert pqext.read_table(theirs).equals(table)
+
+
+@pytest.mark.spec("compression.no-framing")
+@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
+@given(data=st.binary(max_size=300) | st.binary(max_size=3).map(lambda part: part * 999), level=st.none() | st.just(1))
+@settings(max_examples=25)
+def test_what_is_compressed_comes_back_and_no_other_size_is_believed(
+    codec: CompressionCodec, data: bytes, level: int | None
+) -> None:
+    level = level if compression.levels(codec.name.lower()) else None
+    packed = compression.compress(codec, data, level).tobytes()
+    assert unpack(codec, packed, len(data)) == data
+    for size in (len(data) + 1, len(data) + 40, len(data) - 1):
+        if size >= 0 and (size or codec == CompressionCodec.UNCOMPRESSED):
+            with pytest.raises(CorruptFileError):
+                unpack(codec, packed, size)
+
+
+@pytest.mark.spec("compression.gzip.members")
+def test_a_gzip_page_may_have_many_members_and_padding() -> None:
+    parts = [TEXT[at : at + 9] for at in range(0, len(TEXT), 9)]
+    data = b"".join(gzip.compress(part, mtime=0) for part in parts)
+    assert unpack(CompressionCodec.GZIP, data) == TEXT
+    assert unpack(CompressionCodec.GZIP, data + b"\0" * 500) == TEXT
+    with pytest.raises(CorruptFileError):
+        unpack(CompressionCodec.GZIP, data + b"rubbish")
+    with pytest.raises(CorruptFileError, match="cut short"):
+        unpack(CompressionCodec.GZIP, gzip.compress(TEXT)[:-4])
+
+
+@pytest.mark.spec("compression.gzip.members")
+def test_a_gzip_page_is_written_as_one_member() -> None:
+    packed = compression.compress(CompressionCodec.GZIP, TEXT).tobytes()
+    assert packed.count(b"\x1f\x8b\x08") == 1
+    assert gzip.decompress(packed) == TEXT
+
+
+@pytest.mark.spec("compression.lz4")
+@pytest.mark.parametrize(("block", "chunk"), [(len(TEXT), len(TEXT)), (1000, 1000), (7000, 1000), (7001, 333)])
+def test_lz4_is_read_in_the_framing_of_hadoop(block: int, chunk: int) -> None:
+    assert unpack(CompressionCodec.LZ4, twin.hadoop(TEXT, lz4_block, block, chunk)) == TEXT
+
+
+@pytest.mark.spec("compression.lz4")
+def test_lz4_is_read_bare_and_as_the_frame_of_old_arrow() -> None:
+    assert unpack(CompressionCodec.LZ4, lz4_block(TEXT)) == TEXT
+    assert unpack(CompressionCodec.LZ4, bytes(pa.Codec("lz4").compress(TEXT))) == TEXT
+
+
+@pytest.mark.spec("compression.lz4")
+def test_the_deprecated_lz4_is_not_written() -> None:
+    with pytest.raises(ValueError, match="use lz4_raw"):
+        pqext.write_table(pa.table({"a": [1]}), io.BytesIO(), compression="lz4")
+
+
+@pytest.mark.spec("compression.lz4-raw")
+@given(st.binary(max_size=60) | st.binary(max_size=400).map(lz4_block))
+def test_the_size_of_an_lz4_block_is_that_of_what_it_unpacks_to(block: bytes) -> None:
+    found = lz4.decompressed_size(np.frombuffer(block, np.uint8))
+    try:
+        expected = len(twin.unpack(block))
+    except (ValueError, IndexError, twin.struct.error):
+        return  # offsets that lead nowhere are found when the block is unpacked
+    assert found == expected
+
+
+def lzo_block(data: bytes) -> bytes:
+    from lzallright import LZOCompressor
+
+    return bytes(LZOCompressor().compress(data))
+
+
+@pytest.mark.spec("compression.lzo")
+def test_lzo_is_read_in_hadoops_framing_and_bare() -> None:
+    assert unpack(CompressionCodec.LZO, twin.hadoop(TEXT, lzo_block, 64 << 10, 64 << 10)) == TEXT
+    assert unpack(CompressionCodec.LZO, twin.hadoop(TEXT, lzo_block, 3000, 1000)) == TEXT
+    assert unpack(CompressionCodec.LZO, lzo_block(TEXT)) == TEXT
+    with pytest.raises(CorruptFileError):
+        unpack(CompressionCodec.LZO, lzo_block(TEXT)[:-9])
+
+
+@pytest.mark.spec("compression.lzo")
+def test_lzo_in_a_file_is_read_and_without_its_library_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = int64(*range(1000))
+    stored = twin.hadoop(values, lzo_block, 4096, 4096)
+    columns = [Column(values, 1000, codec=CompressionCodec.LZO, stored=stored), Column(values, 1000)]
+    data = write([leaf("lzo", REQUIRED, Type.INT64), leaf("plain", REQUIRED, Type.INT64)], columns, 1000)
+    assert pqext.open(data).read()["lzo"].to_pylist() == list(range(1000))
+    monkeypatch.setitem(sys.modules, "lzallright", None)
+    with pqext.open(data) as file:
+        with pytest.raises(UnsupportedError, match=r"pip install 'pqext\[lzo\]'.*column lzo"):
+            file.read()
+        assert file.read(["plain"]).num_rows == 1000
+
+
+@pytest.mark.spec("compression.unknown")
+def test_an_unknown_codec_hinders_its_column_only() -> None:
+    values = int64(1, 2)
+    columns = [Column(values, 2, codec=77), Column(values, 2)]
+    data = write([leaf("odd", REQUIRED, Type.INT64), leaf("plain", REQUIRED, Type.INT64)], columns, 2)
+    with pqext.open(data) as file:
+        with pytest.raises(UnsupportedError, match=r"codec 77 .*column odd"):
+            file.read()
+        assert file.read(["plain"])["plain"].to_pylist() == [1, 2]
+
+
+@pytest.mark.spec("compression.bounded")
+@pytest.mark.parametrize("codec", [codec for codec in CompressionCodec if codec], ids=lambda codec: codec.name)
+def test_a_small_page_that_claims_two_gigabytes_costs_no_memory(codec: CompressionCodec) -> None:
+    if codec == CompressionCodec.LZO:
+        packed = lzo_block(b"x" * 64)
+    elif codec == CompressionCodec.LZ4:
+        packed = lz4_block(b"x" * 64)
+    else:
+        packed = compression.compress(codec, b"x" * 64).tobytes()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    tracemalloc.start()
+    with pytest.raises(CorruptFileError):
+        unpack(codec, packed, (1 << 31) - 1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10  # KiB
+
+
+@pytest.mark.spec("compression.bounded")
+@pytest.mark.parametrize("codec", CODECS[1:], ids=lambda codec: codec.name)
+def test_no_more_is_unpacked_than_the_header_says(codec: CompressionCodec) -> None:
+    packed = compression.compress(codec, bytes(16 << 20)).tobytes()
+    with pytest.raises(CorruptFileError):
+        unpack(codec, packed, 1000)
+    assert unpack(codec, packed, 16 << 20) == bytes(16 << 20)
+
+
+@pytest.mark.parametrize("codec", [codec for codec in CompressionCodec if codec], ids=lambda codec: codec.name)
+@given(data=st.binary(max_size=80), size=st.integers(0, 500))
+@settings(max_examples=40)
+def test_bytes_of_any_kind_are_unpacked_or_refused(codec: CompressionCodec, data: bytes, size: int) -> None:
+    try:
+        assert len(unpack(codec, data, size)) == size
+    except CorruptFileError as error:
+        assert str(error)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "brotli", "zstd", "lz4_raw"])
+def test_a_level_trades_size_for_time_in_all_columns_or_in_one(codec: str) -> None:
+    rng = np.random.default_rng(1)
+    words = np.array(["alpha", "beta", "gamma", "delta", "epsilon"])
+    column = pa.array([" ".join(rng.choice(words, 12)) for _ in range(4000)])
+    table = pa.table({"a": column, "b": column})
+    lowest, highest = compression.levels(codec) or (0, 0)
+
+    def sizes(level: Any) -> list[int]:
+        options = {"compression": codec, "compression_level": level, "dictionary": False}
+        with pqext.open(written(table, **options)) as file:
+            assert file.read().equals(table)
+            return [chunk.metadata.total_compressed_size for chunk in file.row_groups[0].chunks()]
+
+    low, high = sizes(max(lowest, 1)), sizes(min(highest, 19))
+    assert high[0] < low[0]
+    assert sizes({"b": min(highest, 19)})[1] == high[1]
+    assert sizes({"b": min(highest, 19)})[0] == sizes(None)[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"compression": "gzip", "compression_level": 10}, ValueError, "levels 1 to 9"),
+        ({"compression": "brotli", "compression_level": -1}, ValueError, "levels 0 to 11"),
+        ({"compression": "snappy", "compression_level": 3}, ValueError, "'snappy' has no levels"),
+        ({"compression": "zstd", "compression_level": "9"}, TypeError, "compression_level cannot be a str"),
+        ({"compression": "zstd", "compression_level": True}, TypeError, "must be a number"),
+        ({"compression": "zstd", "compression_level": {"a": 1.5}}, TypeError, "must be a number"),
+        ({"compression": "zstd", "compression_level": {"nope": 1}}, ValueError, "names column 'nope'"),
+        ({"compression": {"a": "snappy"}, "compression_level": {"a": 3}}, ValueError, "'snappy' has no levels"),
+        ({"compression": {"a": "gzip"}, "compression_level": 12}, ValueError, "levels 1 to 9"),
+    ],
+)
+def test_levels_that_a_codec_does_not_have_are_refused_before_anything_is_written(
+    options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    out = io.BytesIO()
+    with pytest.raises(error, match=message):
+        pqext.write_table(pa.table({"a": [1]}), out, **options)
+    assert not out.getvalue()
+
+
+def test_one_level_for_columns_of_several_codecs_is_for_those_that_have_levels() -> None:
+    data = written(pa.table({"a": [1], "b": [2]}), compression={"a": "zstd", "b": "snappy"}, compression_level=5)
+    assert pqext.open(data).read().to_pylist() == [{"a": 1, "b": 2}]
+
+
+needs_files = pytest.mark.skipif(not os.environ.get("PARQUET_TEST_DATA"), reason="PARQUET_TEST_DATA is not set")
+
+
+@needs_files
+@pytest.mark.spec("compression.lz4", "compression.gzip.members")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "concatenated_gzip_members", "hadoop_lz4_compressed", "hadoop_lz4_compressed_larger", "lz4_raw_compressed",
+        "lz4_raw_compressed_larger", "alltypes_plain.snappy", "datapage_v1-snappy-compressed-checksum",
+    ],
+)
+def test_compressed_files_of_other_writers_are_read_as_pyarrow_or_duckdb_reads_them(name: str) -> None:
+    path = Path(os.environ["PARQUET_TEST_DATA"]) / "data" / f"{name}.parquet"
+    found = pqext.read_table(path)
+    if name == "concatenated_gzip_members":
+        assert found.column(0).to_pylist() == list(range(1, 514))
+        return
+    expected = pq.read_table(path)
+    for column in expected.column_names:
+        assert found[column].cast(expected[column].type).equals(expected[column]), column
