@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, view
-from pqext.core.encryption.modules import Module
+from pqext.core.encryption.cipher import module_length
+from pqext.core.encryption.modules import LENGTH_BYTES, Module
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.kernels import xxh64
 from pqext.core.limits import Limits
@@ -182,14 +184,39 @@ def hash_values(physical: pa.Array) -> Hashes:
     return hashes
 
 
+def false_positives(bits: float) -> float:
+    """The fraction of absent values that a filter with ``bits`` bits for each inserted one finds all the same.
+
+    Blocks get unequal shares, distributed after Poisson; in a block of ``n`` values each of the eight words has a
+    given bit with probability ``1 - (31 / 32) ** n``.
+    """
+    mean = 8 * BLOCK_BYTES / bits
+    share, total, n = math.exp(-mean), 0.0, 0
+    while n < mean or share > 1e-18:
+        total += share * (1 - (31 / 32) ** n) ** 8
+        n += 1
+        share *= mean / n
+    return total
+
+
+@lru_cache
+def _bits_for(fpp: float) -> float:
+    """Bits for each inserted value that keep :func:`false_positives` at ``fpp``."""
+    low, high = 0.5, 4096.0
+    for _ in range(40):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if false_positives(middle) <= fpp else (middle, high)
+    return high
+
+
 def size_for(ndv: int, fpp: float, max_bytes: int) -> int:
     """Bytes of a filter for ``ndv`` distinct values, a fraction ``fpp`` of absent ones found all the same.
 
     A power of two, since filters of such sizes can be folded, between one block and ``max_bytes``.
     """
-    bits = -8 * max(ndv, 1) / math.log(1 - fpp**0.125)
+    needed = math.ceil(max(ndv, 1) * _bits_for(fpp) / 8)
     largest = 1 << (max_bytes.bit_length() - 1)
-    return max(BLOCK_BYTES, min(largest, 1 << max(0, math.ceil(bits / 8) - 1).bit_length()))
+    return max(BLOCK_BYTES, min(largest, 1 << (needed - 1).bit_length()))
 
 
 def build(leaf: LeafType, physical: pa.Array, *, fpp: float, ndv: int | None, max_bytes: int) -> SplitBlockFilter:
@@ -292,10 +319,9 @@ def _read_encrypted(
 
 def _module(source: Source, offset: int, most: int) -> tuple[Bytes, int]:
     """An encrypted module with its length prefix, and where it ends."""
-    length = int.from_bytes(source.read(offset, 4).tobytes(), "little")
-    if length > most:
-        raise LimitError(f"an encrypted part of a Bloom filter has {length} bytes", offset=offset)
-    return source.read(offset, 4 + length), offset + 4 + length
+    room = source.size - offset
+    length = module_length(source.read(offset, min(LENGTH_BYTES, room)), room, most)
+    return source.read(offset, length), offset + length
 
 
 def _is_known(header: BloomFilterHeader) -> bool:

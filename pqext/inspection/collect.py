@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pqext.core import metadata as format
+from pqext.core.encryption.properties import FileDecryption
+from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import ParquetError
-from pqext.core.extension import walk_extensions
 from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options import ReadOptions
 from pqext.core.predicate import Bounds
-from pqext.core.reader import ParquetFile
+from pqext.core.reader import ColumnChunk, ParquetFile
 from pqext.core.reader import RowGroup as OpenRowGroup
 from pqext.core.schema import Schema, SchemaNode
 from pqext.inspection.model import Column, Extension, Field, Report, RowGroup
@@ -24,15 +26,17 @@ def inspect(
     row_groups: Sequence[int] | None = None,
     max_chunks: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    decryption: FileDecryption | None = None,
 ) -> Report:
     """Tell what a Parquet file holds, from its footer alone.
 
     ``source`` is a path or whatever :func:`pqext.open` takes. ``columns`` (names, or dotted paths of fields
     or leaves) and ``row_groups`` (indexes) narrow the column chunks that are described, ``max_chunks`` ends
-    them after so many; the schema is always whole. Raises ``CorruptFileError`` for a damaged footer and
+    them after so many; the schema is always whole. ``decryption`` holds the keys of an encrypted file; without them
+    a plaintext footer still shows where encrypted columns lie. Raises ``CorruptFileError`` for a damaged footer and
     ``ValueError`` for a column or row group that is not there.
     """
-    with ParquetFile(source, limits=limits) as file:
+    with ParquetFile(source, ReadOptions(decryption=decryption), limits=limits) as file:
         leaves = _chosen(file.schema, columns)
         groups = list(range(len(file.row_groups))) if row_groups is None else list(row_groups)
         for index in groups:
@@ -121,9 +125,19 @@ def _sorting(schema: Schema, column: format.SortingColumn) -> str:
     return f"{name} {'descending' if column.descending else 'ascending'}"
 
 
+def _about(chunk: ColumnChunk) -> format.ColumnMetaData | None:
+    """The chunk's metadata, as far as the keys at hand and its footer show it."""
+    if chunk.chunk.crypto_metadata is None:
+        return chunk.chunk.meta_data
+    try:
+        return chunk.metadata
+    except MissingKeyError:
+        return None
+
+
 def _column(group: OpenRowGroup, leaf: SchemaNode) -> Column:
     chunk = group.chunk(leaf)
-    stored, about = chunk.chunk, chunk.chunk.meta_data
+    stored, about = chunk.chunk, _about(chunk)
     hidden = stored.crypto_metadata is not None
     if about is None:
         return Column(path=leaf.path, column=leaf.leaf_start, encrypted=hidden)
@@ -175,13 +189,6 @@ def _types(spatial: format.GeospatialStatistics | None) -> tuple[int, ...] | Non
     return tuple(spatial.geospatial_types)
 
 
-# What every writer's field header for an extension contains, in either form: without it there is none.
-_HEADERS = (b"\xff\xff\x01", b"\xfe\xff\x03")
-
-
 def _extensions(file: ParquetFile) -> Iterator[Extension]:
-    raw = bytes(file.footer.raw)
-    if not any(header in raw for header in _HEADERS):
-        return  # a wide footer has a million structures to look into
-    for place, payload in walk_extensions(file.metadata):
-        yield Extension(place or "file", len(payload), payload[:16].hex())
+    for place, payload in file.extensions.items():
+        yield Extension(place, len(payload), payload[:16].hex())

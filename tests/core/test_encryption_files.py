@@ -15,13 +15,13 @@ import pytest
 from core import tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import modular_encryption as reference
 
 import pqext
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import CorruptFileError, EncryptionError
 from pqext.core.metadata import PageHeader
 from pqext.core.thrift import decode
+from reference import modular_encryption as reference
 
 FOOTER_KEY = b"0123456789012345"
 KEYS = {"a": b"1234567890123450", "c.list.element": b"123456789012345678901234"}
@@ -434,3 +434,73 @@ def test_public_files_give_up_their_other_columns_without_column_keys(parquet_te
         decryption = pqext.FileDecryption(FOOTER_KEY) if name != "encrypt_columns_plaintext_footer" else None
         table = read(path, decryption, columns=["boolean_field", "int32_field"])
         assert pc.cast(table["int32_field"], pa.int32()).to_pylist() == list(range(50))
+
+
+# --- indexes, Bloom filters and extensions ---
+
+
+@pytest.mark.spec("encryption.modules.all", "encryption.aad.module-types")
+@pytest.mark.parametrize("place", ["file", "row_group"])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_indexes_and_bloom_filters_of_encrypted_columns_are_encrypted(plaintext_footer: bool, place: str) -> None:
+    encryption = pqext.FileEncryption(FOOTER_KEY, column_keys=KEYS, plaintext_footer=plaintext_footer)
+    data = written(
+        encryption=encryption, row_group_rows=60, page_rows=20, bloom_filters={"a": True, "b": True},
+        bloom_filter_place=place,
+    )
+    kinds = {(one.kind, one.column) for one in reference.modules(data, FOOTER_KEY, KEYS)}
+    assert {kind for kind, column in kinds if column == 0} == set(range(1, 10))
+    assert {column for _, column in kinds} == {0, 2}
+    with pqext.open(data, pqext.ReadOptions(decryption=DECRYPTION)) as file:
+        for group in file.row_groups:
+            for column in (0, 1):
+                chunk = group.chunk(column)
+                assert chunk.column_index is not None
+                assert chunk.offset_index is not None
+                assert len(chunk.offset_index.page_locations) == len(chunk.page_bounds())
+                assert chunk.bloom_filter is not None
+            assert group.chunk(0).bloom_filter.might_contain(5)
+            assert not group.chunk(0).bloom_filter.might_contain(6)
+    with pqext.open(data, pqext.ReadOptions(decryption=pqext.FileDecryption(FOOTER_KEY))) as file:
+        assert file.row_groups[0].chunk(1).column_index is not None
+        with pytest.raises(MissingKeyError):
+            _ = file.row_groups[0].chunk(0).column_index
+
+
+@pytest.mark.spec("encryption.metadata.extensions")
+def test_extensions_of_encrypted_columns_are_not_plaintext() -> None:
+    keys = pqext.FileEncryption(FOOTER_KEY, column_keys=KEYS, plaintext_footer=True)
+    data = written(encryption=keys, extensions={"a": b"confidential", "b": b"everybody's", "file": b"the file's"})
+    assert b"confidential" not in data
+    assert b"everybody's" in data
+    from pqext.core.extension import extensions
+
+    with pqext.open(data, pqext.ReadOptions(decryption=DECRYPTION)) as file:
+        assert extensions(file.row_groups[0].chunk(0).metadata) == b"confidential"
+        assert extensions(file.row_groups[0].chunk(1).metadata) == b"everybody's"
+    for place in ("row_groups[0].columns[0]", "schema[1]"):
+        with pytest.raises(EncryptionError, match="which a plaintext footer would"):
+            written(encryption=keys, extensions={place: b"confidential"})
+        hidden = written(
+            encryption=pqext.FileEncryption(FOOTER_KEY, column_keys=KEYS), extensions={place: b"confidential"}
+        )
+        assert b"confidential" not in hidden
+        assert read(hidden).equals(TABLE)
+    written(encryption=keys, extensions={"row_groups[0].columns[1]": b"x", "schema[2]": b"x"})
+
+
+def test_a_file_with_a_plaintext_footer_is_inspected_without_keys() -> None:
+    data = encrypted(column_keys=KEYS, plaintext_footer=True)
+    columns = {column.path[0]: column for column in pqext.inspect(data).row_groups[0].columns}
+    assert [columns[name].encrypted for name in "abc"] == [True, False, True]
+    assert columns["a"].minimum is None
+    assert columns["a"].num_values == 60
+    assert columns["b"].minimum is not None
+    known = {column.path[0]: column for column in pqext.inspect(data, decryption=DECRYPTION).row_groups[0].columns}
+    assert known["a"].minimum is not None
+    assert known["a"].encrypted
+    with pytest.raises(EncryptionError):
+        pqext.inspect(encrypted())
+    hidden = pqext.inspect(encrypted(column_keys=KEYS), decryption=pqext.FileDecryption(FOOTER_KEY))
+    assert [column.encrypted for column in hidden.row_groups[0].columns] == [True, False, True]
+    assert hidden.row_groups[0].columns[0].num_values == 0

@@ -9,7 +9,6 @@ import struct
 
 import numpy as np
 import pytest
-from reference import modular_encryption as reference
 
 from pqext.core.buffers import view
 from pqext.core.encryption import cipher
@@ -19,6 +18,7 @@ from pqext.core.encryption.properties import ColumnKey, FileDecryption, FileEncr
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
 from pqext.core.errors import EncryptionError
+from reference import modular_encryption as reference
 
 KEY = bytes(range(16))
 AAD = FileAad(b"employees.part0", b"uniqueid")

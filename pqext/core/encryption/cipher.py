@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import itertools
 import os
+from typing import Any
 
 from pqext.core.buffers import Bytes, view
 from pqext.core.encryption.modules import LENGTH_BYTES, NONCE_BYTES, SIGNATURE_BYTES, TAG_BYTES
@@ -30,7 +31,7 @@ class AesKey:
         from cryptography.hazmat.primitives.ciphers import algorithms
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-        self._gcm = AESGCM(key)
+        self._gcm: Any = AESGCM(key)  # takes any buffer, whatever its annotations say
         self._aes = algorithms.AES(key)
         self._invocations = itertools.count(1)  # counts under the interpreter's lock
 
@@ -81,7 +82,8 @@ class AesKey:
         """``data`` XORed with the key stream of ``nonce``, which encrypts and decrypts."""
         from cryptography.hazmat.primitives.ciphers import Cipher, modes
 
-        return Cipher(self._aes, modes.CTR(nonce + _FIRST_COUNTER)).encryptor().update(data)
+        stream: Any = Cipher(self._aes, modes.CTR(nonce + _FIRST_COUNTER)).encryptor()
+        return bytes(stream.update(data))
 
     def _nonce(self, module_bytes: int) -> bytes:
         if module_bytes > _MODULE_BYTES_MAX:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pqext.core.buffers import Bytes
 from pqext.core.encryption.cipher import AesKey
 from pqext.core.encryption.modules import ORDINAL_MAX, FileAad, Module
-from pqext.core.encryption.properties import ColumnKey, FileEncryption, key_for
+from pqext.core.encryption.properties import ColumnKey, FileEncryption, key_for, to_bytes
 from pqext.core.errors import EncryptionError
 from pqext.core.metadata import (
     AesGcmCtrV1,
@@ -59,7 +59,7 @@ class FileEncryptor:
 
     def __init__(self, encryption: FileEncryption, schema: Schema) -> None:
         self._encryption = encryption
-        self._aad = FileAad(_bytes(encryption.aad_prefix), os.urandom(FILE_UNIQUE_BYTES))
+        self._aad = FileAad(to_bytes(encryption.aad_prefix, "aad_prefix") or b"", os.urandom(FILE_UNIQUE_BYTES))
         self._footer_key = self._cipher(encryption.footer_key)
         self._columns = [self._key_of(leaf.dotted) for leaf in schema.leaves]
         if len(self._columns) > ORDINAL_MAX:
@@ -104,7 +104,9 @@ class FileEncryptor:
         if choice.key is None:
             chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey())
         else:
-            own = EncryptionWithColumnKey(path_in_schema=self._paths[column], key_metadata=choice.metadata)
+            own = EncryptionWithColumnKey(
+                path_in_schema=self._paths[column], key_metadata=to_bytes(choice.metadata, "key metadata")
+            )
             chunk.crypto_metadata = ColumnCryptoMetaData(ENCRYPTION_WITH_COLUMN_KEY=own)
         if choice.key is None and self.footer_is_encrypted:
             return
@@ -121,25 +123,36 @@ class FileEncryptor:
 
     def footer(self, metadata: FileMetaData) -> bytes:
         """The end of the file up to the length: the encrypted footer behind its crypto metadata, or the signed one."""
-        own = self._encryption
+        key_metadata = to_bytes(self._encryption.footer_key_metadata, "key metadata")
         if self.footer_is_encrypted:
-            crypto = FileCryptoMetaData(encryption_algorithm=self._algorithm(), key_metadata=own.footer_key_metadata)
+            crypto = FileCryptoMetaData(encryption_algorithm=self._algorithm(), key_metadata=key_metadata)
             return encode(crypto) + self._footer_key.seal(encode(metadata), self._aad.footer())
+        self._check_schema(metadata)
         metadata.encryption_algorithm = self._algorithm()
-        metadata.footer_signing_key_metadata = own.footer_key_metadata  # type: ignore[assignment]
+        metadata.footer_signing_key_metadata = key_metadata
         serialised = encode(metadata)
         return serialised + self._footer_key.sign(serialised, self._aad.footer())
 
+    def _check_schema(self, metadata: FileMetaData) -> None:
+        leaves = (element for element in metadata.schema if element.type is not None)
+        for element, choice, path in zip(leaves, self._columns, self._paths, strict=True):
+            if choice is not None and element.unknown:
+                raise EncryptionError(
+                    "the schema element of an encrypted column has an extension, which a plaintext footer would "
+                    "show: put it on the column's metadata instead",
+                    column=".".join(path),
+                )
+
     def _algorithm(self) -> EncryptionAlgorithm:
-        own, prefix = self._encryption, self._aad.prefix
-        fields = {
-            "aad_prefix": prefix if prefix and own.store_aad_prefix else None,
-            "aad_file_unique": self._aad.file_unique,
-            "supply_aad_prefix": True if prefix and not own.store_aad_prefix else None,
-        }
-        if own.algorithm == "AES_GCM_V1":
-            return EncryptionAlgorithm(AES_GCM_V1=AesGcmV1(**fields))
-        return EncryptionAlgorithm(AES_GCM_CTR_V1=AesGcmCtrV1(**fields))
+        prefix, stored = self._aad.prefix, self._encryption.store_aad_prefix
+        kept = prefix if prefix and stored else None
+        supply = True if prefix and not stored else None
+        unique = self._aad.file_unique
+        if self._encryption.algorithm == "AES_GCM_V1":
+            gcm = AesGcmV1(aad_prefix=kept, aad_file_unique=unique, supply_aad_prefix=supply)
+            return EncryptionAlgorithm(AES_GCM_V1=gcm)
+        ctr = AesGcmCtrV1(aad_prefix=kept, aad_file_unique=unique, supply_aad_prefix=supply)
+        return EncryptionAlgorithm(AES_GCM_CTR_V1=ctr)
 
     def _key_of(self, path: str) -> ColumnKey | None:
         found = key_for(path, self._encryption.column_keys)
@@ -177,7 +190,3 @@ def seal_columns(encryptor: FileEncryptor, row_groups: Sequence[Sequence[ColumnC
     for group, chunks in enumerate(row_groups):
         for column, chunk in enumerate(chunks):
             encryptor.seal_column(chunk, group, column)
-
-
-def _bytes(value: bytes | str | None) -> bytes:
-    return value if isinstance(value, bytes) else b""
