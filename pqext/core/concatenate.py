@@ -173,10 +173,9 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
     indexes, data = [footer.offset], [len(MAGIC)]
     for chunk in chunks:
         about = _metadata(chunk)
-        starts = [about.data_page_offset]
-        if about.dictionary_page_offset:
-            starts.append(about.dictionary_page_offset)
-        begin, length = min(starts), about.total_compressed_size
+        # Some writers put 0 where there is no page.
+        starts = [at for at in (about.data_page_offset, about.dictionary_page_offset) if at]
+        begin, length = min(starts, default=len(MAGIC)), about.total_compressed_size
         if begin < len(MAGIC) or length < 0 or begin + length > footer.offset:
             raise CorruptFileError(f"a column chunk of {length} bytes at {begin} leaves the data of its file")
         data.append(begin + length)
@@ -189,9 +188,7 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
 
 def _move(chunk: ColumnChunk, shift: int) -> None:
     about = _metadata(chunk)
-    about.data_page_offset += shift
-    # Some writers put 0 where there is nothing.
-    for name in ("index_page_offset", "dictionary_page_offset", "bloom_filter_offset"):
+    for name in ("data_page_offset", "index_page_offset", "dictionary_page_offset", "bloom_filter_offset"):
         if getattr(about, name):
             setattr(about, name, getattr(about, name) + shift)
     if chunk.file_offset > 0:

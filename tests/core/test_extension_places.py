@@ -95,7 +95,9 @@ def test_several_extensions_in_one_place_become_a_container() -> None:
         ({"file": b"", "row_groups[0].fields[0]": b""}, "there is no structure 'fields'"),
     ],
 )
-def test_a_place_that_is_not_there_is_refused_by_name(extensions: dict[str, bytes], message: str, tmp_path: Any) -> None:
+def test_a_place_that_is_not_there_is_refused_by_name(
+    extensions: dict[str, bytes], message: str, tmp_path: Any
+) -> None:
     path = tmp_path / "file.parquet"
     with pytest.raises(ValueError, match=message):
         pqext.write_table(TABLE, path, extensions=extensions)
@@ -135,7 +137,8 @@ def test_a_column_is_stored_twice_and_only_those_who_know_read_the_second_copy(v
                 assert data[mine[0] : sum(mine)] == plain[theirs[0] : sum(theirs)]
             copied = of_chunk(group.chunk(1)).metadata
             assert pqext.core.enums.Encoding.BYTE_STREAM_SPLIT in copied.encodings
-            assert (ExtensionContainer.decode(file.extensions["row_groups[0].columns[1].meta_data"]) or {})[MINE] == b"mine"
+            stored = file.extensions[f"row_groups[{group.index}].columns[1].meta_data"]
+            assert (ExtensionContainer.decode(stored) or {})[MINE] == b"mine"
 
     # Whoever reads the copies does not touch the old pages: ruin these, and then the others.
     knowing = pqext.ReadOptions(second_copies=True)

@@ -1,0 +1,358 @@
+"""Files joined and footers rewritten: other readers see the same values, and no page changes."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from core import tables
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext.core.extension import append_extension
+from pqext.core.footer import serialise_footer
+from pqext.core.limits import DEFAULT_LIMITS
+from pqext.core.metadata import ColumnOrder, FileMetaData, IEEE754TotalOrder, KeyValue, StringType, TypeDefinedOrder
+from pqext.core.page import raw_pages
+from pqext.core.source import open_source
+from pqext.core.thrift import encode
+
+
+def numbers(start: int, rows: int = 100) -> pa.Table:
+    values = range(start, start + rows)
+    return pa.table(
+        {
+            "i": pa.array([None if v % 7 == 0 else v for v in values], pa.int64()),
+            "s": pa.array([f"text {v % 5}" for v in values], pa.string()),
+            "l": pa.array([[v, None] if v % 3 else None for v in values], pa.list_(pa.int32())),
+        }
+    )
+
+
+def has_nan(table: pa.Table) -> bool:
+    """Tables that hold NaN are unequal to themselves."""
+    return not table.equals(table)
+
+
+def by_pqext(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **{"row_group_rows": 40, "page_rows": 8, "bloom_filters": {"i": True}, **options})
+    return out.getvalue()
+
+
+def by_pyarrow(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, row_group_size=40, write_page_index=True, data_page_size=64, **options)
+    return out.getvalue()
+
+
+def joined(*files: Any, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.concatenate(files, out, **options)
+    return out.getvalue()
+
+
+def edited(data: bytes, edit: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.rewrite_footer(data, edit, out)
+    return out.getvalue()
+
+
+@pytest.mark.spec("layout.offsets", "layout.row-groups")
+@pytest.mark.parametrize("write", [by_pqext, by_pyarrow])
+def test_joined_files_hold_the_rows_of_all_for_every_reader(write: Any, tmp_path: Path) -> None:
+    parts = [numbers(0), numbers(100, 0), numbers(100, 1), numbers(101, 59)]
+    path = tmp_path / "joined.parquet"
+    assert pqext.concatenate([write(part) for part in parts], path) == 160
+    whole = numbers(0, 160)
+    assert pq.read_table(path) == whole
+    assert pqext.read_table(path) == whole
+    assert duckdb.connect().read_parquet(str(path)).to_arrow_table().to_pylist() == whole.to_pylist()
+    assert pl.read_parquet(path).to_arrow().to_pylist() == whole.to_pylist()
+    # Bounds, page index and Bloom filters are still true: filters that use them find exactly what is there.
+    for value in (1, 39, 99, 100, 101, 159, 1000):
+        want = [value] if value % 7 and value < 160 else []
+        assert pqext.read_table(path, ["i"], filter=pqext.col("i") == value)["i"].to_pylist() == want
+        found = duckdb.connect().execute("select i from read_parquet(?) where i = ?", [str(path), value]).fetchall()
+        assert [row[0] for row in found] == want
+        assert pl.scan_parquet(path).filter(pl.col("i") == value).collect()["i"].to_list() == want
+
+
+@pytest.mark.parametrize("write", [by_pqext, by_pyarrow])
+def test_pages_and_indexes_are_those_of_the_files(write: Any) -> None:
+    files = [write(numbers(0)), write(numbers(100))]
+    data = joined(*files)
+    source = open_source(data)
+    with pqext.open(data) as file, pqext.open(files[0]) as first, pqext.open(files[1]) as second:
+        groups = [(group, files[0]) for group in first.row_groups] + [(group, files[1]) for group in second.row_groups]
+        assert len(groups) == len(file.row_groups) == 6
+        assert [group.metadata.ordinal for group in file.row_groups] == [0, 1, 2, 3, 4, 5]
+        for group, (before, old) in zip(file.row_groups, groups, strict=True):
+            for chunk, same in zip(group.chunks(), before.chunks(), strict=True):
+                start, length = chunk.byte_range
+                at = same.byte_range[0]
+                assert data[start : start + length] == old[at : at + length]
+                assert chunk.metadata.statistics == same.metadata.statistics
+                assert chunk.metadata.size_statistics == same.metadata.size_statistics
+                assert chunk.column_index == same.column_index
+                assert (chunk.bloom_filter is None) == (same.bloom_filter is None)
+                assert chunk.offset_index is not None
+                assert same.offset_index is not None
+                for mine, theirs in zip(
+                    chunk.offset_index.page_locations, same.offset_index.page_locations, strict=True
+                ):
+                    assert mine.offset - start == theirs.offset - at
+                    page = data[mine.offset : mine.offset + mine.compressed_page_size]
+                    assert page == old[theirs.offset : theirs.offset + theirs.compressed_page_size]
+                span = source.spans([(start, length)])[0]
+                pages = [page.offset for page in raw_pages(span, DEFAULT_LIMITS) if page.header.type != 2]
+                assert pages == [location.offset - start for location in chunk.offset_index.page_locations]
+
+
+@settings(max_examples=30)
+@given(st.lists(tables.tables(), min_size=1, max_size=1), st.integers(1, 4))
+def test_any_table_joined_with_itself_is_read_so(drawn: list[pa.Table], times: int) -> None:
+    (table,) = drawn
+    single = by_pqext(table, bloom_filters=True)
+    data = joined(*[single] * times)
+    assert pq.read_table(io.BytesIO(data)) == pa.concat_tables([pq.read_table(io.BytesIO(single))] * times)
+    assert pqext.open(data).read() == pa.concat_tables([pqext.open(single).read()] * times)
+
+
+def test_joining_copies_bytes_once() -> None:
+    files = [by_pqext(numbers(100 * i)) for i in range(5)]
+    once = joined(*files)
+    again = joined(once)
+    assert len(again) == len(once)
+    assert pq.read_table(io.BytesIO(joined(once, once))) == pa.concat_tables([numbers(0, 500)] * 2)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (pa.table({"i": [1]}), "2 elements instead of 6"),
+        (numbers(0).rename_columns(["i", "t", "l"]), "name='t'"),
+        (numbers(0).set_column(1, "s", pa.array([0] * 100)), "type=<Type.INT64"),
+        (numbers(0).select(["s", "i", "l"]), "name='s'"),
+    ],
+)
+def test_files_of_another_schema_are_refused_by_what_differs(other: pa.Table, message: str, tmp_path: Path) -> None:
+    dest = tmp_path / "joined.parquet"
+    first, second = tmp_path / "first.parquet", tmp_path / "second.parquet"
+    first.write_bytes(by_pqext(numbers(0)))
+    second.write_bytes(by_pqext(other, bloom_filters=False))
+    with pytest.raises(ValueError, match=f"the schema of .*second.parquet differs from the first one: .*{message}"):
+        pqext.concatenate([first, second], dest)
+    assert sorted(tmp_path.iterdir()) == [first, second]
+
+
+def test_key_value_metadata_is_merged_as_asked() -> None:
+    one = by_pqext(numbers(0), key_value_metadata={"a": "1", "b": "2"})
+    two = by_pqext(numbers(0), key_value_metadata={"b": "3", "c": "4"})
+
+    def pairs(**options: Any) -> dict[bytes, bytes]:
+        kept: dict[bytes, bytes] = pqext.open(joined(one, two, **options)).read().schema.metadata or {}
+        return kept
+
+    assert pairs() == {b"a": b"1", b"b": b"2", b"c": b"4"}
+    assert pairs(key_value_metadata="first") == {b"a": b"1", b"b": b"2"}
+    assert pairs(key_value_metadata={"x": "y"}) == {b"x": b"y"}
+    assert pairs(key_value_metadata={}) == {}
+    with pytest.raises(ValueError, match="key-value metadata of a file differs"):
+        pairs(key_value_metadata="equal")
+    assert joined(one, one, key_value_metadata="equal")
+    with pytest.raises(ValueError, match="must be a mapping or one of merge, first, equal"):
+        pairs(key_value_metadata="all")
+
+
+def test_the_writer_is_named_when_there_is_one() -> None:
+    ours, theirs = by_pqext(numbers(0), bloom_filters=False), by_pyarrow(numbers(0), store_schema=False)
+    assert pqext.open(joined(theirs, theirs)).metadata.created_by == pqext.open(theirs).metadata.created_by
+    created = pqext.open(joined(edited(ours, lambda m: setattr(m, "created_by", "x")), ours)).metadata.created_by
+    assert str(created).startswith("pqext")
+
+
+@pytest.mark.spec("layout.version")
+def test_bounds_of_another_order_are_left_out() -> None:
+    table = pa.table({"f": [1.5, 2.5], "i": [1, 2]})
+
+    def ordered(*orders: ColumnOrder) -> bytes:
+        return edited(by_pqext(table, bloom_filters=False), lambda m: setattr(m, "column_orders", list(orders) or None))
+
+    by_type, total = ColumnOrder(TYPE_ORDER=TypeDefinedOrder()), ColumnOrder(IEEE_754_TOTAL_ORDER=IEEE754TotalOrder())
+    with pqext.open(joined(ordered(by_type, by_type), ordered(total, by_type), ordered())) as file:
+        assert list(file.metadata.column_orders or ()) == [by_type, by_type]
+        kept = [[chunk.metadata.statistics for chunk in group.chunks()] for group in file.row_groups]
+        assert [[s is not None and s.min_value is not None for s in group] for group in kept] == [
+            [True, True], [False, True], [False, False],
+        ]
+        assert [[chunk.column_index is not None for chunk in group.chunks()] for group in file.row_groups] == [
+            [True, True], [False, True], [False, False],
+        ]
+        assert all(s is not None and s.null_count == 0 for group in kept for s in group)
+        assert file.read() == pa.concat_tables([table] * 3)
+
+
+@pytest.mark.spec("extension.kept")
+def test_extensions_and_unknown_fields_are_refused_dropped_or_kept() -> None:
+    plain = by_pqext(numbers(0))
+    extended = by_pqext(numbers(0), extensions={"i": b"mine", "file": b"of the file"})
+    later = edited(plain, lambda m: setattr(m.row_groups[0].columns[0], "unknown", ((77, 6, b"\x02"),)))
+    for data in (extended, later):
+        with pytest.raises(pqext.UnsupportedError, match='extensions="drop"'):
+            joined(plain, data)
+        assert pqext.open(joined(data, plain, extensions="drop")).extensions == {}
+        with pqext.open(joined(data, plain, extensions="keep")) as file, pqext.open(data) as before:
+            assert file.extensions == before.extensions
+            assert file.row_groups[0].metadata.columns[0].unknown == before.row_groups[0].metadata.columns[0].unknown
+            assert file.read() == pa.concat_tables([numbers(0)] * 2)
+    with pytest.raises(ValueError, match="extensions must be one of refuse, drop, keep"):
+        joined(plain, extensions="maybe")
+
+
+def test_a_logical_type_of_a_later_version_does_not_hinder() -> None:
+    def later(metadata: FileMetaData) -> None:
+        metadata.schema[2].logicalType = pqext.core.metadata.LogicalType(unknown=((99, 12, b"\x00"),))
+
+    data = edited(by_pqext(numbers(0)), later)
+    with pqext.open(joined(data, data)) as file:
+        assert file.metadata.schema[2].logicalType == pqext.open(data).metadata.schema[2].logicalType
+
+
+def test_nothing_is_left_of_what_cannot_be_joined(tmp_path: Path) -> None:
+    dest = tmp_path / "joined.parquet"
+    good = by_pqext(numbers(0))
+
+    def behind(metadata: FileMetaData) -> None:
+        metadata.row_groups[0].columns[0].meta_data.data_page_offset = 1 << 40
+
+    def elsewhere(metadata: FileMetaData) -> None:
+        metadata.row_groups[0].columns[0].file_path = "other.parquet"
+
+    for bad, message in (
+        (b"nothing", "not a Parquet file"),
+        (good[:-20], "truncated"),
+        (edited(good, behind), "leaves the data of its file"),
+        (edited(good, elsewhere), "lies in another file"),
+    ):
+        with pytest.raises(pqext.ParquetError, match=message):
+            pqext.concatenate([good, bad], dest)
+        assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match="nothing to concatenate"):
+        pqext.concatenate([], dest)
+
+
+def test_a_file_may_be_joined_onto_itself(tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    path.write_bytes(by_pqext(numbers(0)))
+    pqext.concatenate([path, path], path)
+    assert pq.read_table(path) == pa.concat_tables([numbers(0)] * 2)
+
+
+@pytest.mark.spec("layout.footer-after-data", "layout.extensible")
+def test_a_footer_is_rewritten_in_place_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    path.write_bytes(by_pqext(numbers(0)))
+    os.chmod(path, 0o640)
+    os.symlink(path, tmp_path / "link.parquet")
+    before = path.read_bytes()
+    offset = pqext.open(path).footer.offset
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.key_value_metadata = [KeyValue(key="k", value="v")]
+        metadata.created_by = "me"
+        pqext.set_extension(metadata, b"mine")
+
+    pqext.rewrite_footer(tmp_path / "link.parquet", change)
+    assert (tmp_path / "link.parquet").is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert path.read_bytes()[:offset] == before[:offset]
+    peer = pq.ParquetFile(path)
+    assert (peer.metadata.created_by, peer.metadata.metadata) == ("me", {b"k": b"v"})
+    assert peer.read() == numbers(0)
+    assert pqext.open(path).extensions == {"file": b"mine"}
+    assert sorted(tmp_path.iterdir()) == [path, tmp_path / "link.parquet"]
+    pqext.rewrite_footer(path, lambda metadata: pqext.set_extension(metadata, None, replace=True))
+    assert pqext.open(path).extensions == {}
+
+
+def test_a_change_may_return_other_metadata() -> None:
+    data = by_pqext(numbers(0))
+
+    def without_first(metadata: FileMetaData) -> FileMetaData:
+        groups = list(metadata.row_groups[1:])
+        return FileMetaData(version=1, schema=metadata.schema, num_rows=60, row_groups=groups)
+
+    assert pq.read_table(io.BytesIO(edited(data, without_first))) == numbers(40, 60)
+    with pytest.raises(TypeError, match="must return FileMetaData or None"):
+        edited(data, lambda metadata: "text")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: setattr(m, "num_rows", 7), "the row groups have 100 rows, num_rows says 7"),
+        (lambda m: setattr(m, "schema", list(m.schema)[:1]), "the changed schema cannot be read"),
+        (lambda m: setattr(m.row_groups[0], "columns", []), "row group 0 has 0 column chunks for 3 columns"),
+        (lambda m: setattr(m, "num_rows", 1 << 63), "does not fit 64 bits"),
+        (lambda m: setattr(m, "created_by", "\ud800"), "is not Unicode text"),
+        (lambda m: setattr(m, "schema", [StringType()]), "expected SchemaElement"),
+    ],
+)
+def test_a_footer_that_nobody_could_read_is_not_written(change: Any, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    data = by_pqext(numbers(0))
+    path.write_bytes(data)
+    with pytest.raises((ValueError, TypeError), match=message):
+        pqext.rewrite_footer(path, change)
+    assert path.read_bytes() == data
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_bytes_need_a_destination() -> None:
+    with pytest.raises(TypeError, match="give dest"):
+        pqext.rewrite_footer(by_pqext(numbers(0)), lambda metadata: None)
+
+
+def test_encrypted_files_are_neither_joined_nor_rewritten(parquet_testing: Path) -> None:
+    for name in ("encrypt_columns_plaintext_footer", "uniform_encryption"):
+        path = parquet_testing / "data" / f"{name}.parquet.encrypted"
+        with pytest.raises(pqext.UnsupportedError, match="encrypted parts"):
+            joined(path)
+        with pytest.raises(pqext.UnsupportedError, match="encrypted parts"):
+            edited(path.read_bytes(), lambda metadata: None)
+
+
+def test_public_files_joined_with_themselves_are_read_twice_over(parquet_testing: Path) -> None:
+    tried = 0
+    for path in sorted((parquet_testing / "data").glob("*.parquet")):
+        try:
+            table = pq.read_table(path)
+            data = joined(path, path)
+        except (pa.ArrowException, OSError, ValueError):
+            continue
+        again = pq.read_table(io.BytesIO(data))
+        assert again.slice(0, len(table)).combine_chunks() == again.slice(len(table)).combine_chunks() or has_nan(table)
+        assert len(again) == 2 * len(table)
+        assert again.slice(0, len(table)) == table or has_nan(table)
+        tried += 1
+    assert tried > 40
+
+
+def test_an_extension_appended_to_the_raw_footer_is_kept_when_it_is_rewritten() -> None:
+    data = by_pqext(numbers(0))
+    with pqext.open(data) as file:
+        raw = append_extension(bytes(file.footer.raw), b"raw", header="thrift")
+        extended = data[: file.footer.offset] + serialise_footer(raw)
+    again = edited(extended, lambda metadata: None)
+    assert again == extended
+    assert encode(pqext.open(again).metadata) == raw
