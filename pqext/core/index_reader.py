@@ -17,11 +17,12 @@ from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnIndex, OffsetIndex
 from pqext.core.orders import of_column
 from pqext.core.page_index import ChunkPages, check_column_index, check_offset_index
+from pqext.core.predicate import Comparison, IsIn, Predicate, may_contain
 from pqext.core.source import Source
 from pqext.core.thrift import Struct, decode
 
 if TYPE_CHECKING:
-    from pqext.core.reader import ColumnChunk, RowGroup
+    from pqext.core.row_group import ColumnChunk, RowGroup
 
 T = TypeVar("T", bound=Struct)
 
@@ -105,6 +106,19 @@ class IndexReader:
                 chunk.source(self._source), about.bloom_filter_offset, about.bloom_filter_length, chunk.node.leaf_type,
                 self._limits, chunk.decryptor,
             )
+
+    def may_contain(self, chunk: ColumnChunk, predicate: Predicate) -> bool:
+        """Can the chunk satisfy ``predicate`` by its Bloom filter? A damaged filter warns and is passed over."""
+        if not isinstance(predicate, IsIn) and not (isinstance(predicate, Comparison) and predicate.operator == "=="):
+            return True
+        try:
+            found = chunk.bloom_filter
+        except MissingKeyError:
+            return True
+        except (CorruptFileError, LimitError) as error:
+            warnings.warn(f"a Bloom filter is passed over: {error}", DamagedIndexWarning, stacklevel=3)
+            return True
+        return found is None or may_contain(predicate, found.might_contain)
 
     def _index(self, chunk: ColumnChunk, kind: _Kind) -> Any:
         key = chunk.node.leaf_start, kind

@@ -183,7 +183,8 @@ class WriteOptions:
     def check_leaves(self, paths: Collection[str]) -> None:
         """Raise ``ValueError`` when a choice for one leaf names none of the dotted ``paths``."""
         for name in (
-            "compression", "compression_level", "dictionary", "encodings", "second_encodings", "statistics", "page_index", "bloom_filters",
+            "compression", "compression_level", "dictionary", "encodings", "second_encodings",
+            "statistics", "page_index", "bloom_filters",
         ):
             chosen = getattr(self, name)
             for path in chosen if isinstance(chosen, Mapping) else ():

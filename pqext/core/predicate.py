@@ -89,6 +89,15 @@ def may_match(predicate: Predicate, bounds: Bounds) -> bool:
     return _may_compare(predicate, bounds)
 
 
+def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) -> bool:
+    """The same asked of a Bloom filter's ``might_contain``, which only knows what equals a value."""
+    if isinstance(predicate, Comparison) and predicate.operator == "==":
+        return might_contain(predicate.value)
+    if isinstance(predicate, IsIn):
+        return any(might_contain(value) for value in predicate.values)
+    return True
+
+
 def _may_compare(predicate: Comparison, bounds: Bounds) -> bool:
     low, high, value = bounds.minimum, bounds.maximum, predicate.value
     if isinstance(value, float) and value != value:

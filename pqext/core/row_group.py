@@ -1,0 +1,206 @@
+"""Row groups and column chunks: what the footer says of them, and what statistics, indexes and filters prove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from pqext.core import metadata as structures
+from pqext.core import statistics
+from pqext.core.bloom import SplitBlockFilter
+from pqext.core.encryption.footer import no_decryptor
+from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError
+from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.external import FileResolver
+from pqext.core.index_reader import IndexReader
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.page_index import ChunkPages
+from pqext.core.predicate import Bounds, Predicate, may_match
+from pqext.core.schema import Schema, SchemaNode
+from pqext.core.source import Source
+
+
+@dataclass(frozen=True)
+class ColumnChunk:
+    """One leaf in one row group: its metadata and what its statistics prove."""
+
+    node: SchemaNode
+    chunk: structures.ColumnChunk
+    order: structures.ColumnOrder | None
+    crypto: FileDecryptor | None = None
+    row_group: int = 0
+    limits: Limits = DEFAULT_LIMITS
+    indexes: IndexReader | None = None
+    files: FileResolver | None = None
+
+    @cached_property
+    def decryptor(self) -> ChunkDecryptor | None:
+        """What decrypts the chunk's modules; ``None`` for a plaintext column.
+
+        Raises ``EncryptionError`` when the key is missing.
+        """
+        if self.crypto is not None:
+            return self.crypto.chunk(self.chunk, self.node.dotted, self.row_group, self.node.leaf_start)
+        if self.chunk.crypto_metadata is not None:
+            raise no_decryptor(self.node.dotted)
+        return None
+
+    @cached_property
+    def _metadata(self) -> structures.ColumnMetaData | None:
+        """The chunk's metadata; of an encrypted column without its key, what a plaintext footer shows."""
+        if self.chunk.crypto_metadata is None or self.crypto is None:
+            return self.chunk.meta_data
+        try:
+            hidden = self.crypto.column_metadata(
+                self.chunk, self.node.dotted, self.row_group, self.node.leaf_start, self.limits
+            )
+        except MissingKeyError:
+            if self.chunk.meta_data is None:
+                raise
+            hidden = None
+        return hidden if hidden is not None else self.chunk.meta_data
+
+    @property
+    def metadata(self) -> structures.ColumnMetaData:
+        """The chunk's metadata.
+
+        Of an encrypted column whose key is missing it is what a plaintext footer shows, without statistics. Raises
+        ``EncryptionError`` when the footer shows nothing, and ``UnsupportedError`` for one encrypted in another file.
+        """
+        metadata = self._metadata
+        if metadata is None:
+            raise CorruptFileError("a column chunk has no metadata", column=self.node.dotted)
+        if self.chunk.file_path and self.chunk.crypto_metadata is not None:
+            raise UnsupportedError(
+                f"the column chunk lies in another file, {self.chunk.file_path!r}, and is encrypted; read that file",
+                feature="encrypted external files", column=self.node.dotted,
+            )
+        return metadata
+
+    def source(self, own: Source) -> Source:
+        """Where the chunk's bytes are: the ``own`` source of the file, or the other file that a summary names.
+
+        Raises ``UnsupportedError`` for a file that is not to be opened, ``CorruptFileError`` when it is not there.
+        """
+        if not self.chunk.file_path:
+            return own
+        return (self.files or FileResolver(None, "refuse")).source(self.chunk.file_path)
+
+    @property
+    def num_values(self) -> int:
+        """Entries of the chunk, nulls included."""
+        return self.metadata.num_values
+
+    def bounds(self) -> Bounds:
+        """What the chunk's statistics prove of its values."""
+        return statistics.to_bounds(
+            self.node.leaf_type, self.metadata.statistics, self.metadata.num_values, self.order
+        )
+
+    def may_match(self, predicate: Predicate) -> bool:
+        """Can a value of the chunk satisfy ``predicate``, by statistics and then by Bloom filter? No is a proof."""
+        if not may_match(predicate, self.bounds()):
+            return False
+        return self.indexes is None or self.indexes.may_contain(self, predicate)
+
+    @property
+    def column_index(self) -> structures.ColumnIndex | None:
+        """Bounds of each page, ``None`` when there are none. Raises ``CorruptFileError`` when they are damaged."""
+        return None if self.indexes is None else self.indexes.column_index(self)
+
+    @property
+    def offset_index(self) -> structures.OffsetIndex | None:
+        """The place of each page, ``None`` when there is none. Raises ``CorruptFileError`` when it is damaged."""
+        return None if self.indexes is None else self.indexes.offset_index(self)
+
+    @property
+    def pages(self) -> ChunkPages | None:
+        """The pages for pruning, ``None`` without an offset index; a damaged index warns and is passed over."""
+        return None if self.indexes is None else self.indexes.pages(self)
+
+    def page_bounds(self) -> list[Bounds]:
+        """What the page index proves of each page's values; empty without a page index."""
+        pages = self.pages
+        return [] if pages is None else pages.bounds
+
+    @cached_property
+    def bloom_filter(self) -> SplitBlockFilter | None:
+        """The Bloom filter, ``None`` when there is none of a known kind.
+
+        Raises ``CorruptFileError`` or ``LimitError`` when it is damaged.
+        """
+        return None if self.indexes is None else self.indexes.bloom_filter(self)
+
+    @property
+    def geospatial_statistics(self) -> structures.GeospatialStatistics | None:
+        """Bounding box and geometry types, where the writer left them."""
+        return self.metadata.geospatial_statistics
+
+    @property
+    def byte_range(self) -> tuple[int, int]:
+        """(offset, length) of the chunk's pages in the file, the dictionary page first."""
+        meta = self.metadata
+        start = meta.data_page_offset
+        if meta.dictionary_page_offset is not None and 0 < meta.dictionary_page_offset < start:
+            start = meta.dictionary_page_offset
+        return start, meta.total_compressed_size
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """One row group of a file: what the footer ``file`` says of it, under ``schema``.
+
+    ``index`` is its place in the file, ``path`` names the file in errors.
+    """
+
+    file: structures.FileMetaData
+    schema: Schema
+    index: int
+    path: str | None
+    crypto: FileDecryptor | None = None
+    limits: Limits = DEFAULT_LIMITS
+    source: Source | None = None
+    files: FileResolver | None = None
+
+    @cached_property
+    def metadata(self) -> structures.RowGroup:
+        """The row group's metadata structure."""
+        return self.file.row_groups[self.index]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the group."""
+        return self.metadata.num_rows
+
+    def chunk(self, leaf: SchemaNode | int) -> ColumnChunk:
+        """The column chunk of a leaf, given as its node or its column index."""
+        index = leaf if isinstance(leaf, int) else leaf.leaf_start
+        chunks = self.metadata.columns
+        leaves = self.schema.leaves
+        if len(chunks) != len(leaves):
+            raise CorruptFileError(
+                f"a row group has {len(chunks)} column chunks for {len(leaves)} columns",
+                path=self.path, row_group=self.index,
+            )
+        orders = self.file.column_orders
+        order = orders[index] if orders and index < len(orders) else None
+        ordinal = self.index if self.crypto is None else self.crypto.ordinal(self.metadata, self.index)
+        return ColumnChunk(
+            leaves[index], chunks[index], order, self.crypto, ordinal, self.limits, self.indexes, self.files
+        )
+
+    @cached_property
+    def indexes(self) -> IndexReader | None:
+        """What reads the group's page indexes and Bloom filters, and keeps what was read."""
+        return None if self.source is None else IndexReader(self.source, self.limits, self.num_rows)
+
+    def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
+        """Fetch the page indexes of ``leaves``, all by default, before they are asked for: near ones in one read."""
+        if self.indexes is not None:
+            chunks = self.chunks() if leaves is None else (self.chunk(leaf) for leaf in leaves)
+            self.indexes.load(chunks)
+
+    def chunks(self) -> Iterator[ColumnChunk]:
+        """All column chunks in column order."""
+        return (self.chunk(index) for index in range(len(self.schema.leaves)))
