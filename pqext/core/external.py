@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
@@ -16,8 +14,6 @@ from pqext.core.source import PathSource, Source, Span
 T = TypeVar("T")
 
 ExternalFiles = Literal["folder", "any", "refuse"]
-OPEN_FILES = 64
-"""Other files that stay open at a time."""
 _ELSEWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|[/\\]")
 """How an absolute path, a drive or an address begins."""
 
@@ -45,17 +41,16 @@ def _apart(
 
 
 class FileResolver:
-    """Opens the files that ``file_path`` names, relative to the folder of the file at ``path``.
+    """Finds the files that ``file_path`` names, relative to the folder of the file at ``path``.
 
-    ``allowed``: ``"folder"`` opens files in that folder and below it, links followed; ``"any"`` takes absolute
-    paths and ``..`` too; ``"refuse"`` opens none. Threads may share a resolver.
+    ``allowed``: ``"folder"`` takes files in that folder and below it, links followed; ``"any"`` takes absolute
+    paths and ``..`` too; ``"refuse"`` takes none. Threads may share a resolver.
     """
 
     def __init__(self, path: str | None, allowed: ExternalFiles) -> None:
         self._path = path
         self._allowed = allowed
-        self._open: OrderedDict[str, Source] = OrderedDict()
-        self._lock = threading.Lock()
+        self._known: dict[str, Source] = {}
 
     def source(self, file_path: str) -> Source:
         """The file called ``file_path``.
@@ -63,24 +58,11 @@ class FileResolver:
         Raises ``UnsupportedError`` where the reader's option ``external_files`` forbids it, ``CorruptFileError``
         where there is no such file.
         """
-        with self._lock:
-            found = self._open.get(file_path)
-            if found is None:
-                # One that makes room is not closed here: a thread may be reading from it. It closes when none does.
-                while len(self._open) >= OPEN_FILES:
-                    self._open.popitem(last=False)
-                found = self._open[file_path] = self._opened(file_path)
-            self._open.move_to_end(file_path)
-            return found
+        found = self._known.get(file_path)
+        return found if found is not None else self._known.setdefault(file_path, _ExternalSource(self, file_path))
 
-    def close(self) -> None:
-        """Close the files."""
-        with self._lock:
-            for source in self._open.values():
-                source.close()
-            self._open.clear()
-
-    def _opened(self, file_path: str) -> Source:
+    def open(self, file_path: str) -> PathSource:
+        """The same, open: to be closed after use."""
         place = self._place(file_path)
         try:
             return PathSource(place)
@@ -114,3 +96,20 @@ class FileResolver:
             'Files outside the folder are opened with external_files="any"',
             feature="external files", path=self._path,
         )
+
+
+class _ExternalSource(Source):
+    """A file that is open only while it is read: a summary may name more files than a process may open."""
+
+    merge_gap = PathSource.merge_gap
+    tail_bytes = 0
+
+    def __init__(self, files: FileResolver, file_path: str) -> None:
+        self._files = files
+        self._name = file_path
+        with files.open(file_path) as opened:
+            super().__init__(opened.path, opened.size)
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        with self._files.open(self._name) as opened:
+            return opened.read(offset, length)

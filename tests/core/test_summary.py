@@ -1,0 +1,235 @@
+"""Summary files name the files that their column chunks lie in; those files are opened, but only in their folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.core.footer import serialise_footer
+from pqext.core.metadata import EncryptionWithFooterKey, FileMetaData
+
+REST = pqext.ReadOptions
+
+
+def part(start: int, rows: int = 50) -> pa.Table:
+    return pa.table({"i": pa.array(range(start, start + rows)), "s": [f"v{i % 7}" for i in range(rows)]})
+
+
+WHOLE = pa.concat_tables([part(0), part(50), part(100)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three files, two of them a level below, and a summary of all."""
+    root = tmp_path / "table"
+    (root / "day=1").mkdir(parents=True)
+    for index, name in enumerate(("a.parquet", "day=1/b.parquet", "day=1/c.parquet")):
+        pqext.write_table(
+            part(50 * index), root / name, row_group_rows=20, page_rows=5, bloom_filters=True,
+            key_value_metadata={f"k{index}": "v"},
+        )
+    pqext.write_summary([root / "a.parquet", root / "day=1/b.parquet", root / "day=1/c.parquet"], root)
+    return root
+
+
+def with_path(folder: Path, file_path: str | None, *, only: int | None = None) -> Path:
+    """The summary with another name in its chunks, or in the one column's chunks."""
+
+    def change(metadata: FileMetaData) -> None:
+        for group in metadata.row_groups:
+            for index, chunk in enumerate(group.columns):
+                if only in (None, index):
+                    chunk.file_path = file_path
+
+    pqext.rewrite_footer(folder / "_metadata", change)
+    return folder / "_metadata"
+
+
+@pytest.mark.spec("layout.summary", "layout.separate-metadata")
+def test_a_summary_is_read_as_the_files_that_it_names(folder: Path) -> None:
+    with pqext.open(folder / "_metadata") as file:
+        assert file.num_rows == 150
+        assert [chunk.chunk.file_path for chunk in file.row_groups[3].chunks()] == ["day=1/b.parquet"] * 2
+        assert file.read().equals(WHOLE)
+        assert file.read(["s"], row_groups=[8, 0])["s"].to_pylist() == [
+            *WHOLE["s"].to_pylist()[140:], *WHOLE["s"].to_pylist()[:20],
+        ]
+        assert sum(len(batch) for batch in file.iter_batches(7)) == 150
+        assert file.read().schema.metadata == {b"k0": b"v", b"k1": b"v", b"k2": b"v"}
+    assert pqext.read_table(folder / "_metadata", filter=pqext.col("i") == 77).to_pylist() == [{"i": 77, "s": "v6"}]
+
+
+@pytest.mark.spec("layout.summary")
+def test_pyarrow_reads_the_data_set_of_our_summary_and_we_that_of_its_own(folder: Path, tmp_path: Path) -> None:
+    assert ds.parquet_dataset(str(folder / "_metadata")).to_table().equals(WHOLE.cast(WHOLE.schema))
+    assert pq.read_schema(folder / "_common_metadata").names == ["i", "s"]
+    assert pqext.open(folder / "_common_metadata").num_rows == 0
+    theirs = tmp_path / "theirs"
+    collected: list[Any] = []
+    for index in range(3):
+        pq.write_to_dataset(
+            part(50 * index), theirs, metadata_collector=collected, write_page_index=True, store_schema=False
+        )
+    pq.write_metadata(part(0).schema, theirs / "_metadata", metadata_collector=collected)
+    with pqext.open(theirs / "_metadata") as file:
+        assert file.read().sort_by("i").equals(WHOLE)
+
+
+@pytest.mark.spec("layout.summary")
+def test_indexes_and_filters_are_read_from_the_other_files(folder: Path) -> None:
+    with pqext.open(folder / "_metadata") as file, pqext.open(folder / "day=1" / "b.parquet") as alone:
+        for mine, theirs in zip(file.row_groups[3:6], alone.row_groups, strict=True):
+            for leaf in (0, 1):
+                assert mine.chunk(leaf).column_index == theirs.chunk(leaf).column_index
+                assert mine.chunk(leaf).offset_index == theirs.chunk(leaf).offset_index
+                assert mine.chunk(leaf).bloom_filter is not None
+                assert mine.chunk(leaf).bounds() == theirs.chunk(leaf).bounds()
+
+
+@pytest.mark.spec("layout.separate-metadata")
+def test_the_columns_of_a_row_group_may_lie_in_several_files(tmp_path: Path) -> None:
+    pqext.write_table(part(0), tmp_path / "a.parquet")
+    os.mkdir(tmp_path / "s")
+    pqext.write_table(part(0), tmp_path / "s" / "b.parquet")
+    pqext.write_summary([tmp_path / "a.parquet"], tmp_path)
+    with pqext.open(with_path(tmp_path, "s/b.parquet", only=1)) as file:
+        os.truncate(tmp_path / "s" / "b.parquet", 4)
+        assert file.read(["i"])["i"].to_pylist() == list(range(50))
+        with pytest.raises(pqext.CorruptFileError, match=r"it is truncated or its metadata.*b\.parquet"):
+            file.read(["s"])
+    pqext.write_table(part(0), tmp_path / "s" / "b.parquet")
+    with pqext.open(tmp_path / "_metadata") as file:
+        assert file.read().equals(part(0))
+
+
+@pytest.mark.parametrize(
+    ("file_path", "reason"),
+    [
+        ("/etc/passwd", "the path is not relative"),
+        ("\\\\server\\share", "the path is not relative"),
+        ("C:\\file.parquet", "the path is not relative"),
+        ("s3://bucket/file.parquet", "the path is not relative"),
+        ("../table/a.parquet", "the path goes upwards"),
+        ("day=1/../../x", "the path goes upwards"),
+        ("day=1\\..\\..\\x", "the path goes upwards"),
+        ("..", "the path goes upwards"),
+        ("outside/secret.parquet", "a link leads out of the folder"),
+        ("secret.parquet", "a link leads out of the folder"),
+    ],
+)
+@pytest.mark.spec("layout.summary-confined")
+def test_files_outside_of_the_folder_are_not_opened_unless_allowed(folder: Path, file_path: str, reason: str) -> None:
+    outside = folder.parent / "elsewhere"
+    outside.mkdir()
+    pqext.write_table(part(0), outside / "secret.parquet")
+    os.symlink(outside, folder / "outside")
+    os.symlink(outside / "secret.parquet", folder / "secret.parquet")
+    with pqext.open(with_path(folder, file_path)) as file:
+        assert file.num_rows == 150
+        assert file.row_groups[0].chunk(0).bounds().minimum == 0
+        with pytest.raises(pqext.UnsupportedError, match=f"{reason}.*external_files=\"any\"") as caught:
+            file.read()
+    assert caught.value.feature == "external files"
+    assert caught.value.path == str(folder / "_metadata")
+
+
+@pytest.mark.spec("layout.summary-confined")
+def test_an_option_allows_files_anywhere_or_none(folder: Path) -> None:
+    summary = with_path(folder, str(folder / "a.parquet"))
+    first = pqext.open(summary, REST(external_files="any"))
+    assert first.read(row_groups=[0]).equals(WHOLE.slice(0, 20))
+    with_path(folder, "../table/a.parquet")
+    assert pqext.open(summary, REST(external_files="any")).read(row_groups=[1]).equals(WHOLE.slice(20, 20))
+    with_path(folder, "a.parquet")
+    with pytest.raises(pqext.UnsupportedError, match='external_files is "refuse"'):
+        pqext.open(summary, REST(external_files="refuse")).read()
+    with pytest.raises(pqext.UnsupportedError, match="not opened by a path"):
+        pqext.open(summary.read_bytes()).read()
+    with pytest.raises(ValueError, match="external_files must be"):
+        REST(external_files="all")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("file_path", ["missing.parquet", "day=1", "a\0b", "a.parquet/below"])
+def test_a_file_that_cannot_be_opened_is_named(folder: Path, file_path: str) -> None:
+    with pqext.open(with_path(folder, file_path)) as file, pytest.raises(pqext.CorruptFileError) as caught:
+        file.read()
+    assert repr(file_path) in str(caught.value)
+
+
+def test_an_empty_name_means_the_file_itself(folder: Path) -> None:
+    path = folder / "a.parquet"
+
+    def change(metadata: FileMetaData) -> None:
+        for group in metadata.row_groups:
+            for chunk in group.columns:
+                chunk.file_path = ""
+
+    pqext.rewrite_footer(path, change)
+    assert pqext.open(path).read().equals(part(0))
+
+
+def test_links_within_the_folder_are_followed(folder: Path) -> None:
+    os.symlink(folder / "a.parquet", folder / "day=1" / "link.parquet")
+    with pqext.open(with_path(folder, "day=1/link.parquet")) as file:
+        assert file.read(row_groups=[0]).equals(WHOLE.slice(0, 20))
+
+
+def test_other_files_do_not_stay_open(tmp_path: Path) -> None:
+    for index in range(10):
+        pqext.write_table(part(50 * index), tmp_path / f"{index}.parquet")
+    pqext.write_summary([tmp_path / f"{index}.parquet" for index in range(10)], tmp_path)
+    with pqext.open(tmp_path / "_metadata") as file:
+        before = len(os.listdir("/proc/self/fd"))
+        assert file.read()["i"].to_pylist() == list(range(500))
+        assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_encrypted_chunks_in_other_files_are_refused(folder: Path) -> None:
+    path = folder / "_metadata"
+    with pqext.open(path) as file:
+        metadata = file.metadata
+        metadata.row_groups = list(metadata.row_groups)
+        for group in metadata.row_groups:
+            group.columns = list(group.columns)
+            group.columns[0].crypto_metadata = pqext.core.metadata.ColumnCryptoMetaData(
+                ENCRYPTION_WITH_FOOTER_KEY=EncryptionWithFooterKey()
+            )
+        path.write_bytes(b"PAR1" + serialise_footer(metadata))
+    with pqext.open(path) as file:
+        assert file.read(["s"]).equals(WHOLE.select(["s"]))
+        with pytest.raises(pqext.UnsupportedError, match="and is encrypted; read that file"):
+            file.read(["i"])
+
+
+def test_what_cannot_be_summarised_is_refused(folder: Path, tmp_path: Path) -> None:
+    before = (folder / "_metadata").read_bytes()
+    pqext.write_table(pa.table({"x": [1]}), folder / "other.parquet")
+    pqext.write_table(part(0), tmp_path / "outside.parquet")
+    for paths, error, message in (
+        ([folder / "a.parquet", folder / "other.parquet"], ValueError, "the schema of .*other.parquet differs"),
+        ([tmp_path / "outside.parquet"], ValueError, "does not lie in"),
+        ([folder / "_metadata"], pqext.UnsupportedError, "lies in another file"),
+        ([], ValueError, "there are no files"),
+    ):
+        with pytest.raises(error, match=message):
+            pqext.write_summary(paths, folder)
+    assert (folder / "_metadata").read_bytes() == before
+
+
+def test_damage_in_another_file_names_that_file(folder: Path) -> None:
+    path = folder / "a.parquet"
+    data = bytearray(path.read_bytes())
+    with pqext.open(path) as alone:
+        start, length = alone.row_groups[0].chunk(0).byte_range
+    data[start + length - 1] ^= 0xFF
+    path.write_bytes(data)
+    with pqext.open(folder / "_metadata") as file, pytest.raises(pqext.CorruptFileError, match=r"a\.parquet") as caught:
+        file.read()
+    assert (caught.value.row_group, caught.value.column) == (0, "i")
