@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core import encodings, leaf, page
+from pqext.core import page
 from pqext.core.buffers import EMPTY, Bytes
 from pqext.core.encodings import Dictionary, plain, rle
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.encryption.reading import ChunkDecryptor
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.kernels import levels as level_kernel
-from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnMetaData, PageType
 from pqext.core.page import DataPage, RawPage
 from pqext.core.shape import LeafShape
+from pqext.core.slots import SlotBuilder
+from pqext.core.source import Span
 
 Levels = NDArray[np.int16]
 
@@ -47,22 +49,31 @@ class LeafColumn:
 class ColumnReader:
     """Decodes the pages of one column chunk, row run by row run.
 
-    ``chunk`` holds the bytes of the chunk, which begin at ``offset`` of the file.
+    ``chunk`` holds the bytes of the chunk. With ``lose``, damage costs no more than the rows of the pages it is
+    in: ``lose`` is told the first of them, the row behind the last, and the error, and other values stand in their
+    place. A page whose rows cannot be counted, or a damaged page header, takes the rest of the chunk's ``rows``
+    with it (Error Recovery).
     """
 
     def __init__(
-        self, shape: LeafShape, metadata: ColumnMetaData, chunk: Bytes, offset: int, limits: Limits,
-        *, checksums: bool,
+        self, shape: LeafShape, metadata: ColumnMetaData, chunk: Span, rows: int, limits: Limits,
+        *, checksums: bool, lose: Callable[[int, int, ParquetError], None] | None = None,
+        decryptor: ChunkDecryptor | None = None,
     ) -> None:
         self._shape = shape
         self._type = shape.node.leaf_type
         self._metadata = metadata
-        self._offset = offset
+        self._offset = chunk.offset
         self._checksums = checksums
         self._limits = limits
+        self._lose = lose
         self._dictionary: Dictionary | None = None
         self._entries_left = metadata.num_values
-        self._pages = self._data_pages(page.raw_pages(chunk, limits))
+        self._rows = rows
+        self._decoded_rows = 0
+        has_dictionary = metadata.dictionary_page_offset is not None
+        raw_pages = page.raw_pages(chunk, limits, decryptor, has_dictionary=has_dictionary)
+        self._pages = self._data_pages(raw_pages)
         self._held: LeafColumn | None = None
 
     def take(self, rows: int) -> LeafColumn:
@@ -73,39 +84,117 @@ class ColumnReader:
         try:
             return self._take(rows)
         except ParquetError as error:
-            if error.offset is not None:
-                error.offset += self._offset
-            error.locate(column=self._shape.node.dotted, offset=self._offset)
-            raise
+            raise self._located(error) from None
 
     def check_end(self) -> None:
         """Raise ``CorruptFileError`` when the chunk holds more than the rows that were taken."""
-        if self._held is not None or self._entries_left:
+        if self._lose is None and (self._held is not None or self._entries_left):
             raise CorruptFileError(
                 "a column chunk holds more rows than its row group", column=self._shape.node.dotted, offset=self._offset
             )
 
+    def _located(self, error: ParquetError) -> ParquetError:
+        if error.offset is not None:
+            error.offset += self._offset
+        error.locate(column=self._shape.node.dotted, offset=self._offset)
+        return error
+
     def _take(self, rows: int) -> LeafColumn:
-        held = self._held if self._held is not None else self._decode([])
+        pieces = [self._held] if self._held is not None else []
+        held = sum(piece.rows for piece in pieces)
         # A row is known to be complete when the next one starts or the chunk ends.
-        while held.rows <= rows - (held.repetition is None):
-            run = self._next_run(max(rows - held.rows, 1))
-            if not run:
+        while held <= rows - (self._shape.node.max_repetition_level == 0):
+            piece = self._next(self._entries_of(rows - held))
+            if piece is None:
                 break
-            held = _join(held, self._decode(run)) if len(held.array) or held.rows else self._decode(run)
-        result, self._held = self._split(held, rows)
+            pieces.append(piece)
+            held += piece.rows
+        if held < rows and self._lose is not None:
+            pieces.append(self._lose_rest(CorruptFileError("a column chunk ends before its row group")))
+        whole = _join(pieces) if pieces else self._decode([])
+        result, self._held = self._split(whole, rows) if held > rows else (whole, None)
         return result
+
+    def _entries_of(self, rows: int) -> int:
+        """How many entries are about to hold ``rows`` rows: no fewer, in a column without repetition."""
+        if not self._shape.node.max_repetition_level:
+            return max(rows, 1)
+        rows_left = self._rows - self._decoded_rows
+        return max(self._entries_left, 1) if rows >= rows_left else max(rows * self._entries_left // rows_left, 1)
+
+    def _next(self, entries: int) -> LeafColumn | None:
+        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end."""
+        run, damage = self._next_run(entries)
+        decoded = [self._decode_leniently(run)] if run else []
+        if damage is not None:
+            decoded.append(self._lose_rest(damage))
+        return _join(decoded) if decoded else None
+
+    def _next_run(self, entries: int) -> tuple[list[RawPage], ParquetError | None]:
+        run: list[RawPage] = []
+        try:
+            while entries > 0 and (raw := next(self._pages, None)) is not None:
+                run.append(raw)
+                entries -= raw.num_values
+        except CorruptFileError as error:
+            if self._lose is None:
+                raise
+            return run, error
+        return run, None
+
+    def _decode_leniently(self, run: list[RawPage]) -> LeafColumn:
+        try:
+            column = self._decode(run)
+        except CorruptFileError:
+            if self._lose is None:
+                raise
+            return _join([self._decode_or_lose(raw) for raw in run])
+        self._decoded_rows += column.rows
+        return column
+
+    def _decode_or_lose(self, raw: RawPage) -> LeafColumn:
+        try:
+            column = self._decode([raw])
+        except CorruptFileError as error:
+            rows = raw.num_rows if self._shape.node.max_repetition_level else raw.num_values
+            if rows is None or rows > self._rows - self._decoded_rows:
+                return self._lose_rest(error)
+            return self._lost(rows, error, torn=False)
+        self._decoded_rows += column.rows
+        return column
+
+    def _lose_rest(self, error: ParquetError) -> LeafColumn:
+        self._pages = iter(())
+        self._entries_left = 0
+        rows = max(self._rows - self._decoded_rows, 0)
+        return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
+
+    def _lost(self, rows: int, error: ParquetError, *, torn: bool) -> LeafColumn:
+        """Give up ``rows`` rows; ``torn`` when the row before them may have gone on in what is lost."""
+        assert self._lose is not None
+        start, self._decoded_rows = self._decoded_rows, self._decoded_rows + rows
+        self._lose(start - (torn and start > 0), start + rows, self._located(error))
+        return self._placeholder(rows)
+
+    def _placeholder(self, rows: int) -> LeafColumn:
+        """Rows in the place of lost ones."""
+        node = self._shape.node
+        slots = rows if self._shape.slot_level == 0 else 0
+        levels = np.zeros(rows, np.int16)
+        empty = self._decode([])
+        return LeafColumn(
+            levels if node.max_repetition_level else None,
+            levels if empty.definition is not None else None,
+            pa.nulls(slots, empty.array.type),
+        )
 
     def _data_pages(self, pages: Iterator[RawPage]) -> Iterator[RawPage]:
         first = True
         for raw in pages:
-            if self._checksums:
-                page.verify_checksum(raw)
             if raw.header.type == PageType.DICTIONARY_PAGE:
                 if not first:
                     raise CorruptFileError("a dictionary page that is not the chunk's first", offset=raw.offset)
-                count, values = page.open_dictionary(raw, self._metadata.codec)
-                self._dictionary = plain.read_dictionary(values, count, self._type.physical, self._type.width)
+                self._read_dictionary(raw)
             elif raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                 self._entries_left -= raw.num_values
                 if self._entries_left < 0:
@@ -115,12 +204,20 @@ class ColumnReader:
         if self._entries_left:
             raise CorruptFileError(f"{self._entries_left} values of the column chunk are missing from its pages")
 
-    def _next_run(self, entries: int) -> list[RawPage]:
-        run: list[RawPage] = []
-        while entries > 0 and (raw := next(self._pages, None)) is not None:
-            run.append(raw)
-            entries -= raw.num_values
-        return run
+    def _read_dictionary(self, raw: RawPage) -> None:
+        try:
+            self._verify(raw)
+            count, values = page.open_dictionary(raw, self._metadata.codec)
+            self._dictionary = plain.read_dictionary(values, count, self._type.physical, self._type.width)
+        except CorruptFileError as error:
+            error.locate(offset=raw.offset)
+            if self._lose is None:
+                raise
+            # The pages that refer to it are lost, each when it is read.
+
+    def _verify(self, raw: RawPage) -> None:
+        if self._checksums:
+            page.verify_checksum(raw)
 
     def _decode(self, run: list[RawPage]) -> LeafColumn:
         node = self._shape.node
@@ -131,13 +228,15 @@ class ColumnReader:
                 f"{total} values need up to {decoded} bytes, more than column_bytes={self._limits.column_bytes}; "
                 "read fewer rows at a time with iter_batches"
             )
-        sink = _Sink(self._shape, total, self._limits)
+        slots = SlotBuilder(self._type, total, self._limits)
         repetition = np.empty(total, np.int16) if node.max_repetition_level else None
-        definition = np.empty(total, np.int16) if node.max_definition_level else None
+        needed = node.max_repetition_level > 0 or node.max_definition_level > self._shape.nullable
+        definition = np.empty(total, np.int16) if needed and node.max_definition_level else None
         flags = np.empty(max((raw.num_values for raw in run), default=0), np.uint8)
         at = 0
         for raw in run:
             try:
+                self._verify(raw)
                 data = page.open_data(
                     raw, self._metadata.codec,
                     max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
@@ -146,94 +245,70 @@ class ColumnReader:
                 if repetition is not None:
                     assert data.repetition is not None
                     rle.decode_levels(data.repetition, data.num_values, node.max_repetition_level, repetition[at:stop])
-                slots = values = data.num_values
-                if definition is not None:
-                    assert data.definition is not None
-                    rle.decode_levels(data.definition, data.num_values, node.max_definition_level, definition[at:stop])
-                    slots, values = level_kernel.present_slots(
-                        definition[at:stop], self._shape.slot_level, node.max_definition_level, flags
-                    )
-                sink.append(data, slots, values, flags[:slots], self._dictionary)
+                found, values = self._presence(data, None if definition is None else definition[at:stop], flags)
+                slots.append(data, found, values, flags[:found], self._dictionary)
                 at = stop
             except (CorruptFileError, LimitError) as error:
                 error.locate(offset=raw.offset)
                 raise
-        needed = node.max_repetition_level > 0 or node.max_definition_level > self._shape.nullable
-        return LeafColumn(repetition, definition if needed else None, sink.finish())
+        return LeafColumn(repetition, definition, slots.finish())
+
+    def _presence(self, data: DataPage, definition: Levels | None, flags: Bytes) -> tuple[int, int]:
+        """(slots, values) of a page; ``flags`` tells which of the slots have a value."""
+        highest = self._shape.node.max_definition_level
+        if not highest:
+            return data.num_values, data.num_values
+        assert data.definition is not None
+        if definition is None:
+            return data.num_values, rle.decode_flags(data.definition, flags[: data.num_values])
+        rle.decode_levels(data.definition, data.num_values, highest, definition)
+        return level_kernel.present_slots(definition, self._shape.slot_level, highest, flags)
 
     def _split(self, column: LeafColumn, rows: int) -> tuple[LeafColumn, LeafColumn | None]:
-        if column.repetition is None:
-            entry = slot = rows if rows < len(column.array) else -1
-        else:
-            entry = level_kernel.find_row(column.repetition, rows)
-            if entry >= 0:
-                assert column.definition is not None
-                slot = int(np.count_nonzero(column.definition[:entry] >= self._shape.slot_level))
-        if entry < 0:
+        at = self._position(column, rows)
+        if at is None:
             return column, None
-        return tuple(
-            LeafColumn(
-                column.repetition[entries] if column.repetition is not None else None,
-                column.definition[entries] if column.definition is not None else None,
-                column.array[slots],
-            )
-            for entries, slots in (
-                (slice(None, entry), slice(None, slot)),
-                (slice(entry, None), slice(slot, None)),
-            )
-        )  # type: ignore[return-value]
+        (entry, slot) = at
+        return _cut(column, slice(None, entry), slice(None, slot)), _cut(column, slice(entry, None), slice(slot, None))
+
+    def _position(self, column: LeafColumn, row: int) -> tuple[int, int] | None:
+        """(entry, slot) at which ``row`` starts, ``None`` when it is not within ``column``."""
+        if column.repetition is None:
+            return (row, row) if row < len(column.array) else None
+        entry = level_kernel.find_row(column.repetition, row)
+        if entry < 0:
+            return None
+        assert column.definition is not None
+        return entry, int(np.count_nonzero(column.definition[:entry] >= self._shape.slot_level))
+
+    def keep(self, column: LeafColumn, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
+        """Only the rows of ``column`` within ``ranges``, which ascend and lie apart."""
+        end = (len(column.definition if column.repetition is not None else column.array), len(column.array))  # type: ignore[arg-type]
+        parts = []
+        for start, stop in ranges:
+            first, last = self._position(column, start) or end, self._position(column, stop) or end
+            parts.append(_cut(column, slice(first[0], last[0]), slice(first[1], last[1])))
+        return _join(parts) if parts else _cut(column, slice(0, 0), slice(0, 0))
 
 
-def _join(first: LeafColumn, second: LeafColumn) -> LeafColumn:
-    def levels(a: Levels | None, b: Levels | None) -> Levels | None:
-        return None if a is None or b is None else np.concatenate([a, b])
-
+def _cut(column: LeafColumn, entries: slice, slots: slice) -> LeafColumn:
     return LeafColumn(
-        levels(first.repetition, second.repetition),
-        levels(first.definition, second.definition),
-        pa.concat_arrays([first.array, second.array]),
+        column.repetition[entries] if column.repetition is not None else None,
+        column.definition[entries] if column.definition is not None else None,
+        column.array[slots],
     )
 
 
-class _Sink:
-    """Gathers the slots of a run of pages into the buffers of one Arrow array."""
+def _join(pieces: Sequence[LeafColumn]) -> LeafColumn:
+    if len(pieces) == 1:
+        return pieces[0]
 
-    def __init__(self, shape: LeafShape, capacity: int, limits: Limits) -> None:
-        self._type = shape.node.leaf_type
-        self._capacity = capacity
-        self._slots = 0
-        self._present: Bytes | None = None
-        self._width = self._type.width
-        self._builder = ByteArrayBuilder(min(limits.byte_array_bytes, 0x7FFFFFFF)) if self._width is None else None
-        self._fixed = EMPTY if self._width is None else np.empty(capacity * self._width, np.uint8)
+    def levels(parts: Sequence[Levels | None]) -> Levels | None:
+        present = [part for part in parts if part is not None]
+        return np.concatenate(present) if len(present) == len(parts) else None
 
-    def append(self, data: DataPage, slots: int, values: int, present: Bytes, dictionary: Dictionary | None) -> None:
-        decoder = encodings.decoder(data.encoding)
-        if decoder is None:
-            raise UnsupportedError(f"encoding {data.encoding!r} cannot be read", feature=f"encoding {data.encoding}")
-        start, self._slots = self._slots, self._slots + slots
-        if values < slots and self._present is None:
-            self._present = np.ones(self._capacity, np.uint8)
-        if values < slots and self._present is not None:
-            self._present[start : self._slots] = present
-        if self._builder is not None:
-            flags = present if values < slots else EMPTY
-            decoder.byte_arrays(data.values, values, self._builder, flags, slots, dictionary)
-            return
-        assert self._width is not None
-        dense = decoder.fixed(data.values, values, self._type.physical, self._width, dictionary)
-        target = self._fixed[start * self._width : self._slots * self._width]
-        if values == slots:
-            target[:] = dense
-        else:
-            level_kernel.spread(dense, self._width, present, target)
-
-    def finish(self) -> pa.Array:
-        validity = None
-        if self._present is not None:
-            validity = pa.py_buffer(np.packbits(self._present[: self._slots], bitorder="little"))
-        if self._builder is not None:
-            offsets, data, slots = self._builder.finish()
-            return leaf.from_byte_arrays(self._type, slots, validity, offsets, data)
-        assert self._width is not None
-        return leaf.from_fixed(self._type, self._slots, validity, self._fixed[: self._slots * self._width])
+    return LeafColumn(
+        levels([piece.repetition for piece in pieces]),
+        levels([piece.definition for piece in pieces]),
+        pa.concat_arrays([piece.array for piece in pieces]),
+    )

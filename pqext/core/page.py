@@ -7,14 +7,21 @@ levels uncompressed, with their lengths in the header.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from isal import isal_zlib
+
 from pqext.core import compression
-from pqext.core.buffers import Bytes, view
-from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
+from pqext.core.buffers import EMPTY, Bytes, view
+from pqext.core.encodings import bit_packed, rle
+from pqext.core.encryption.cipher import module_length
+from pqext.core.encryption.modules import LENGTH_BYTES, Module
+from pqext.core.encryption.reading import ChunkDecryptor
+from pqext.core.encryption.writing import ChunkEncryptor
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.limits import Limits
 from pqext.core.metadata import (
     CompressionCodec,
@@ -25,16 +32,22 @@ from pqext.core.metadata import (
     PageHeader,
     PageType,
 )
+from pqext.core.source import Span
 from pqext.core.thrift import decode, encode
 
 
 @dataclass(frozen=True, slots=True)
 class RawPage:
-    """A page as it lies in the file: its header, its stored bytes and where they begin in the chunk."""
+    """A page as it lies in the file: its header, its stored bytes and where they begin in the chunk.
+
+    In an encrypted column ``decryptor`` opens the body, and ``ordinal`` counts data pages.
+    """
 
     header: PageHeader
     body: Bytes
     offset: int
+    decryptor: ChunkDecryptor | None = None
+    ordinal: int | None = None
 
     @property
     def num_values(self) -> int:
@@ -42,6 +55,27 @@ class RawPage:
         header = self.header
         detail = header.data_page_header or header.data_page_header_v2 or header.dictionary_page_header
         return detail.num_values if detail is not None else 0
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows of a data page, where its header tells."""
+        header = self.header.data_page_header_v2
+        return None if header is None or header.num_rows < 0 else header.num_rows
+
+    def plaintext(self) -> Bytes:
+        """The body as it was before encryption. Raises ``EncryptionError`` when it is not authentic."""
+        if self.decryptor is None:
+            return self.body
+        if self.ordinal is None:
+            return self.decryptor.decrypt(Module.DICTIONARY_PAGE, self.body)
+        clear, sealed = EMPTY, self.body
+        header = self.header.data_page_header_v2
+        if header is not None and int.from_bytes(sealed[:4].tobytes(), "little") != len(sealed) - 4:
+            # parquet-java encrypts only the values of a page of version 2, behind levels in plaintext.
+            levels = header.repetition_levels_byte_length + header.definition_levels_byte_length
+            clear, sealed = sealed[: max(levels, 0)], sealed[max(levels, 0) :]
+        opened = self.decryptor.decrypt(Module.DATA_PAGE, sealed, self.ordinal)
+        return np.concatenate([clear, opened]) if len(clear) else opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,38 +93,78 @@ class DataPage:
     offset: int
 
 
-def raw_pages(chunk: Bytes, limits: Limits) -> Iterator[RawPage]:
-    """The pages of a column chunk, one after another; page types that are not known are passed over.
+_HEADER_BYTES = 1 << 12
+"""Bytes fetched at first for a page header; a longer one is tried again with all that the limits allow."""
 
-    Errors carry the ``offset`` within ``chunk``.
+
+def raw_pages(
+    chunk: Span, limits: Limits, decryptor: ChunkDecryptor | None = None, *, has_dictionary: bool = False
+) -> Iterator[RawPage]:
+    """The pages of a column chunk, one after another, those of types that are not known among them.
+
+    What an encrypted page is follows from its place: with ``has_dictionary`` the first is the dictionary, all
+    others are data pages. Errors carry the ``offset`` within ``chunk``.
     """
     at = 0
-    while at < len(chunk):
-        window = chunk[at : at + limits.page_header_bytes]
-        try:
-            header, length = decode(PageHeader, window, 0, limits)
-        except (CorruptFileError, LimitError) as error:
-            error.offset = at + (error.offset or 0)
-            raise
+    ordinal = None if has_dictionary else 0
+    while at < chunk.size:
+        if decryptor is None:
+            header, length = _header(chunk, at, limits)
+        else:
+            header, length = _encrypted_header(chunk, at, limits, decryptor, ordinal)
         start = at + length
         stored, size = header.compressed_page_size, header.uncompressed_page_size
-        if stored < 0 or size < 0 or stored > len(chunk) - start:
+        if stored < 0 or size < 0 or stored > chunk.size - start:
             raise CorruptFileError(
-                f"a page of {stored} bytes leaves its column chunk, which has {len(chunk) - start} left", offset=at
+                f"a page of {stored} bytes leaves its column chunk, which has {chunk.size - start} left", offset=at
             )
         if size > limits.page_bytes:
             raise LimitError(f"a page of {size} bytes exceeds page_bytes={limits.page_bytes}", offset=at)
-        page = RawPage(header, chunk[start : start + stored], at)
+        page = RawPage(header, chunk.read(start, stored), at, decryptor, ordinal)
         if not 0 <= page.num_values <= limits.page_values:
             raise LimitError(f"a page of {page.num_values} values exceeds page_values={limits.page_values}", offset=at)
         yield page
         at = start + stored
+        ordinal = 0 if ordinal is None else ordinal + 1
+
+
+def _header(chunk: Span, at: int, limits: Limits) -> tuple[PageHeader, int]:
+    """The page header at ``at`` and its length."""
+    window = chunk.peek(at, _HEADER_BYTES)[: limits.page_header_bytes]
+    try:
+        try:
+            return decode(PageHeader, window, 0, limits)
+        except CorruptFileError:
+            whole = min(limits.page_header_bytes, chunk.size - at)
+            if len(window) >= whole:
+                raise
+            return decode(PageHeader, chunk.read(at, whole), 0, limits)
+    except (CorruptFileError, LimitError) as error:
+        error.offset = at + (error.offset or 0)
+        raise
+
+
+def _encrypted_header(
+    chunk: Span, at: int, limits: Limits, decryptor: ChunkDecryptor, ordinal: int | None
+) -> tuple[PageHeader, int]:
+    """The encrypted page header at ``at``, that of the dictionary without ``ordinal``, and its stored length."""
+    left = chunk.size - at
+    try:
+        length = module_length(chunk.read(at, min(LENGTH_BYTES, left)), left, limits.page_header_bytes)
+        module = Module.DICTIONARY_PAGE_HEADER if ordinal is None else Module.DATA_PAGE_HEADER
+        plaintext = decryptor.decrypt(module, chunk.read(at, length), ordinal)
+        return decode(PageHeader, plaintext, 0, limits)[0], length
+    except ParquetError as error:
+        error.offset = at
+        raise
 
 
 def verify_checksum(page: RawPage) -> None:
-    """Compare the stored bytes with the header's CRC-32, where it has one."""
+    """Compare the stored bytes with the header's CRC-32, where it has one; an authenticated page needs none."""
     crc = page.header.crc
-    if crc is not None and zlib.crc32(page.body.data) != crc & 0xFFFFFFFF:
+    if page.decryptor is not None and page.decryptor.authenticate_pages:
+        return
+    if crc is not None and isal_zlib.crc32(page.body.data) != crc & 0xFFFFFFFF:
         raise CorruptFileError("a page's bytes do not match its checksum; the file is damaged", offset=page.offset)
 
 
@@ -101,7 +175,7 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
         raise CorruptFileError("a dictionary page lacks its header", offset=page.offset)
     if header.encoding not in (Encoding.PLAIN, Encoding.PLAIN_DICTIONARY):
         raise UnsupportedError(f"a dictionary page in encoding {header.encoding!r}", feature="dictionary encoding")
-    return header.num_values, compression.decompress(codec, page.body, page.header.uncompressed_page_size)
+    return header.num_values, compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
 
 
 def open_data(page: RawPage, codec: int, *, max_repetition: int, max_definition: int) -> DataPage:
@@ -111,16 +185,22 @@ def open_data(page: RawPage, codec: int, *, max_repetition: int, max_definition:
     header = page.header.data_page_header
     if header is None:
         raise CorruptFileError("a data page lacks its header", offset=page.offset)
-    body = compression.decompress(codec, page.body, page.header.uncompressed_page_size)
+    body = compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
     repetition = definition = None
+    count = header.num_values
     if max_repetition:
-        repetition, body = _prefixed(body, header.repetition_level_encoding, page.offset)
+        repetition, body = _levels(body, header.repetition_level_encoding, count, max_repetition, page.offset)
     if max_definition:
-        definition, body = _prefixed(body, header.definition_level_encoding, page.offset)
+        definition, body = _levels(body, header.definition_level_encoding, count, max_definition, page.offset)
     return DataPage(header.num_values, header.encoding, repetition, definition, body, page.offset)
 
 
-def _prefixed(body: Bytes, encoding: int, offset: int) -> tuple[Bytes, Bytes]:
+def _levels(body: Bytes, encoding: int, count: int, highest: int, offset: int) -> tuple[Bytes, Bytes]:
+    """(levels in RLE without a length prefix, what follows them)."""
+    if encoding == Encoding.BIT_PACKED:
+        # Old and rare: turned into RLE here, so that nothing else has to know it.
+        length = bit_packed.size(count, highest)
+        return view(rle.encode_levels(bit_packed.decode_levels(body, count, highest), highest)), body[length:]
     if encoding != Encoding.RLE:
         raise UnsupportedError(f"levels in encoding {encoding!r} cannot be read", feature="level encoding")
     length = int.from_bytes(body[:4], "little")
@@ -133,18 +213,19 @@ def _open_v2(page: RawPage, codec: int, max_repetition: int, max_definition: int
     header = page.header.data_page_header_v2
     if header is None:
         raise CorruptFileError("a data page lacks its header", offset=page.offset)
+    body = page.plaintext()
     first, second = header.repetition_levels_byte_length, header.definition_levels_byte_length
     size = page.header.uncompressed_page_size - first - second
-    if first < 0 or second < 0 or first + second > len(page.body) or size < 0:
+    if first < 0 or second < 0 or first + second > len(body) or size < 0:
         raise CorruptFileError("levels leave their page", offset=page.offset)
-    values = page.body[first + second :]
+    values = body[first + second :]
     if header.is_compressed is not False and (len(values) or size):
         values = compression.decompress(codec, values, size)
     return DataPage(
         num_values=header.num_values,
         encoding=header.encoding,
-        repetition=page.body[:first] if max_repetition else None,
-        definition=page.body[first : first + second] if max_definition else None,
+        repetition=body[:first] if max_repetition else None,
+        definition=body[first : first + second] if max_definition else None,
         values=values,
         offset=page.offset,
     )
@@ -152,30 +233,35 @@ def _open_v2(page: RawPage, codec: int, max_repetition: int, max_definition: int
 
 @dataclass(frozen=True, slots=True)
 class PageWriter:
-    """Serialises pages of one column chunk: compress, checksum, header."""
+    """Serialises pages of one column chunk: compress, encrypt, checksum, header."""
 
     codec: CompressionCodec
     checksums: bool
     version: int
+    encryptor: ChunkEncryptor | None = None
+    level: int | None = None
 
     def dictionary(self, values: Any, count: int) -> tuple[bytes, Bytes, int]:
         """A dictionary page of PLAIN ``values``: (header, body, uncompressed body size)."""
-        body = compression.compress(self.codec, values)
+        body = self._encrypt(Module.DICTIONARY_PAGE, compression.compress(self.codec, values, self.level))
         detail = DictionaryPageHeader(num_values=count, encoding=Encoding.PLAIN)
         header = self._header(PageType.DICTIONARY_PAGE, len(values), body)
         header.dictionary_page_header = detail
-        return encode(header), body, len(values)
+        return self._serialise(Module.DICTIONARY_PAGE_HEADER, header), body, len(values)
 
     def data(
         self, *, num_values: int, num_nulls: int, num_rows: int, encoding: Encoding,
-        repetition: bytes | None, definition: bytes | None, values: Any,
+        repetition: bytes | None, definition: bytes | None, values: Any, ordinal: int = 0,
     ) -> tuple[bytes, Bytes, int]:
-        """A data page: (header, body, uncompressed body size); levels ``None`` where the column has none."""
+        """A data page: (header, body, uncompressed body size); levels ``None`` where the column has none.
+
+        ``ordinal`` counts the data pages of the chunk.
+        """
         if self.version == 2:
             levels = (repetition or b"") + (definition or b"")
-            packed = compression.compress(self.codec, values)
+            packed = compression.compress(self.codec, values, self.level)
             compressed = self.codec != CompressionCodec.UNCOMPRESSED and len(packed) < len(values)
-            body = view(levels + bytes(packed if compressed else values))
+            body = self._encrypt(Module.DATA_PAGE, view(levels + bytes(packed if compressed else values)), ordinal)
             header = self._header(PageType.DATA_PAGE_V2, len(levels) + len(values), body)
             header.data_page_header_v2 = DataPageHeaderV2(
                 num_values=num_values,
@@ -186,11 +272,11 @@ class PageWriter:
                 repetition_levels_byte_length=len(repetition or b""),
                 is_compressed=compressed,
             )
-            return encode(header), body, len(levels) + len(values)
+            return self._serialise(Module.DATA_PAGE_HEADER, header, ordinal), body, len(levels) + len(values)
         parts = [part for part in (repetition, definition) if part is not None]
         levels = b"".join(len(part).to_bytes(4, "little") + part for part in parts)
         whole = levels + bytes(values) if levels else values
-        body = compression.compress(self.codec, whole)
+        body = self._encrypt(Module.DATA_PAGE, compression.compress(self.codec, whole, self.level), ordinal)
         header = self._header(PageType.DATA_PAGE, len(whole), body)
         header.data_page_header = DataPageHeader(
             num_values=num_values,
@@ -198,13 +284,20 @@ class PageWriter:
             definition_level_encoding=Encoding.RLE,
             repetition_level_encoding=Encoding.RLE,
         )
-        return encode(header), body, len(whole)
+        return self._serialise(Module.DATA_PAGE_HEADER, header, ordinal), body, len(whole)
+
+    def _encrypt(self, module: Module, body: Bytes, ordinal: int | None = None) -> Bytes:
+        return body if self.encryptor is None else view(self.encryptor.encrypt(module, body, ordinal))
+
+    def _serialise(self, module: Module, header: PageHeader, ordinal: int | None = None) -> bytes:
+        serialised = encode(header)
+        return serialised if self.encryptor is None else self.encryptor.encrypt(module, serialised, ordinal)
 
     def _header(self, kind: PageType, size: int, body: Bytes) -> PageHeader:
         if max(size, len(body)) > 0x7FFFFFFF:
             raise LimitError("a page of more than 2 GiB; write smaller pages (page_rows, page_bytes)")
         header = PageHeader(type=kind, uncompressed_page_size=size, compressed_page_size=len(body))
         if self.checksums:
-            crc = zlib.crc32(body.data)
+            crc = isal_zlib.crc32(body.data)
             header.crc = crc - (1 << 32) if crc >= 1 << 31 else crc
         return header

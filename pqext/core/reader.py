@@ -8,121 +8,40 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from itertools import repeat
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
+from pqext.core import int96, second_copy, shape
 from pqext.core import metadata as structures
-from pqext.core import shape, statistics
 from pqext.core.assemble import assemble
 from pqext.core.column import ColumnReader
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.damage import Damage, Losses
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.extension_places import listed
+from pqext.core.external import FileResolver, spans_of
 from pqext.core.footer import Footer, read_footer
+from pqext.core.index_reader import PageIndex
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
-from pqext.core.predicate import Bounds
+from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.source import Source, open_source
 
-
-@dataclass(frozen=True)
-class ColumnChunk:
-    """One leaf in one row group: its metadata and what its statistics prove."""
-
-    node: SchemaNode
-    chunk: structures.ColumnChunk
-    order: structures.ColumnOrder | None
-
-    @property
-    def metadata(self) -> structures.ColumnMetaData:
-        """The chunk's metadata. Raises ``UnsupportedError`` when it is encrypted or in another file."""
-        if self.chunk.meta_data is None:
-            raise UnsupportedError(
-                "the column's metadata is encrypted", feature="encrypted columns", column=self.node.dotted
-            )
-        if self.chunk.file_path is not None:
-            raise UnsupportedError(
-                f"the column chunk lies in another file, {self.chunk.file_path!r}",
-                feature="file_path", column=self.node.dotted,
-            )
-        return self.chunk.meta_data
-
-    @property
-    def num_values(self) -> int:
-        """Entries of the chunk, nulls included."""
-        return self.metadata.num_values
-
-    def bounds(self) -> Bounds:
-        """What the chunk's statistics prove of its values."""
-        return statistics.to_bounds(
-            self.node.leaf_type, self.metadata.statistics, self.metadata.num_values, self.order
-        )
-
-    @property
-    def geospatial_statistics(self) -> structures.GeospatialStatistics | None:
-        """Bounding box and geometry types, where the writer left them."""
-        return self.metadata.geospatial_statistics
-
-    @property
-    def byte_range(self) -> tuple[int, int]:
-        """(offset, length) of the chunk's pages in the file, the dictionary page first."""
-        meta = self.metadata
-        start = meta.data_page_offset
-        if meta.dictionary_page_offset is not None and 0 < meta.dictionary_page_offset < start:
-            start = meta.dictionary_page_offset
-        return start, meta.total_compressed_size
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """One row group of a file: what the footer ``file`` says of it, under ``schema``.
-
-    ``index`` is its place in the file, ``path`` names the file in errors.
-    """
-
-    file: structures.FileMetaData
-    schema: Schema
-    index: int
-    path: str | None
-
-    @cached_property
-    def metadata(self) -> structures.RowGroup:
-        """The row group's metadata structure."""
-        return self.file.row_groups[self.index]
-
-    @property
-    def num_rows(self) -> int:
-        """Rows of the group."""
-        return self.metadata.num_rows
-
-    def chunk(self, leaf: SchemaNode | int) -> ColumnChunk:
-        """The column chunk of a leaf, given as its node or its column index."""
-        index = leaf if isinstance(leaf, int) else leaf.leaf_start
-        chunks = self.metadata.columns
-        leaves = self.schema.leaves
-        if len(chunks) != len(leaves):
-            raise CorruptFileError(
-                f"a row group has {len(chunks)} column chunks for {len(leaves)} columns",
-                path=self.path, row_group=self.index,
-            )
-        orders = self.file.column_orders
-        return ColumnChunk(leaves[index], chunks[index], orders[index] if orders and index < len(orders) else None)
-
-    def chunks(self) -> Iterator[ColumnChunk]:
-        """All column chunks in column order."""
-        return (self.chunk(index) for index in range(len(self.schema.leaves)))
+__all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]
 
 
 class ParquetFile:
     """An open Parquet file. ``source`` is a path, bytes, or a seekable binary file object.
 
     Raises ``CorruptFileError`` when the footer is damaged. Use as a context manager, or call :meth:`close`.
+    ``damage`` lists what reads have passed over so far when the options say ``on_corrupt="skip"``.
     """
 
     def __init__(
@@ -131,10 +50,15 @@ class ParquetFile:
         self.source: Source = open_source(source)
         self.options = options if options is not None else ReadOptions()
         self._limits = limits
+        self.damage: list[Damage] = []
+        self.files = FileResolver(self.source.path, self.options.external_files)
         try:
             with self._located():
-                self._footer: Footer = read_footer(self.source, limits)
+                self._footer: Footer = read_footer(self.source, limits, self.options.decryption)
                 self.schema: Schema = from_elements(self._footer.metadata.schema, limits, self.path)
+                if self.options.int96 == "auto":
+                    keys = (pair.key for pair in self.metadata.key_value_metadata or [])
+                    self.options = replace(self.options, int96=int96.unit_for(keys))
         except BaseException:
             self.source.close()
             raise
@@ -154,6 +78,15 @@ class ParquetFile:
         """The footer and its place in the file."""
         return self._footer
 
+    @cached_property
+    def extensions(self) -> dict[str, bytes]:
+        """Every extension in the metadata by its place: ``file``, ``row_groups[0].columns[2].meta_data``, ...
+
+        Those of encrypted columns are not among them: they are in ``chunk(...).metadata``.
+        """
+        with self._located():
+            return dict(listed(self.metadata, None if self._footer.decryptor else bytes(self._footer.raw)))
+
     @property
     def num_rows(self) -> int:
         """Rows of the file: the sum of its row groups'. Raises ``CorruptFileError`` for one of negative size."""
@@ -164,8 +97,17 @@ class ParquetFile:
     def row_groups(self) -> list[RowGroup]:
         """The row groups in file order."""
         return [
-            RowGroup(self.metadata, self.schema, index, self.path) for index in range(len(self.metadata.row_groups))
+            RowGroup(
+                self.metadata, self.schema, index, self.path, self._footer.decryptor, self._limits, self.source,
+                self.files,
+            )
+            for index in range(len(self.metadata.row_groups))
         ]
+
+    @cached_property
+    def page_index(self) -> list[PageIndex]:
+        """For each row group the pages of its columns, by dotted path: where they are and what bounds them."""
+        return [PageIndex(group) for group in self.row_groups]
 
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
@@ -204,6 +146,7 @@ class ParquetFile:
         """The chosen columns of the chosen row groups as a table, one chunk a row group."""
         shapes = self.select(columns)
         with self._located():
+            shape.check(shapes)
             arrow_schema = self._arrow_schema(shapes)
             batches = [
                 batch
@@ -221,6 +164,7 @@ class ParquetFile:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
         shapes = self.select(columns)
         with self._located():
+            shape.check(shapes)
             arrow_schema = self._arrow_schema(shapes)
             for index in self._indices(row_groups):
                 yield from self._batches(self.row_groups[index], shapes, batch_rows, arrow_schema)
@@ -228,6 +172,7 @@ class ParquetFile:
     def close(self) -> None:
         """Close the source."""
         self.source.close()
+        self.files.close()
 
     def __enter__(self) -> ParquetFile:
         return self
@@ -259,12 +204,15 @@ class ParquetFile:
     def _batches(
         self, group: RowGroup, shapes: Sequence[Shape], batch_rows: int | None, arrow_schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        rows = _rows(group)
+        leaves = [leaf for top in shapes for leaf in top.leaves()]
+        lost = self._losses(group)
         try:
-            readers = self._column_readers(group, [leaf for top in shapes for leaf in top.leaves()])
+            rows = _rows(group)
+            readers = self._column_readers(group, leaves, lost)
+            start = 0
             with _Workers(self.options.threads, len(readers)) as workers:
-                while rows:
-                    count = rows if batch_rows is None else min(batch_rows, rows)
+                while start < rows:
+                    count = rows - start if batch_rows is None else min(batch_rows, rows - start)
                     taken = workers.map(ColumnReader.take, readers.values(), repeat(count))
                     columns = dict(zip(readers, taken, strict=True))
                     for index, column in columns.items():
@@ -273,23 +221,42 @@ class ParquetFile:
                                 f"a column chunk ends {count - column.rows} rows before its row group",
                                 column=self.schema.leaves[index].dotted,
                             )
+                    kept = count
+                    if lost is not None and (ranges := lost.outside(start, start + count)) is not None:
+                        columns = {index: readers[index].keep(column, ranges) for index, column in columns.items()}
+                        kept = sum(last - first for first, last in ranges)
                     arrays = list(workers.map(assemble, shapes, repeat(columns), repeat(self.options)))
-                    yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema) if arrays else _empty(count)
-                    rows -= count
+                    if kept:
+                        yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema) if arrays else _empty(kept)
+                    start += count
                 for reader in readers.values():
                     reader.check_end()
+        except CorruptFileError as error:
+            error.locate(row_group=group.index)
+            if lost is None:
+                raise
+            lost.add(None, 0, max(group.num_rows, 0), error)
         except ParquetError as error:
             error.locate(row_group=group.index)
             raise
 
-    def _column_readers(self, group: RowGroup, leaves: Sequence[LeafShape]) -> dict[int, ColumnReader]:
+    def _losses(self, group: RowGroup) -> Losses | None:
+        return Losses(self.damage, group.index, self.path) if self.options.on_corrupt == "skip" else None
+
+    def _column_readers(
+        self, group: RowGroup, leaves: Sequence[LeafShape], lost: Losses | None
+    ) -> dict[int, ColumnReader]:
         chunks = [group.chunk(leaf.node) for leaf in leaves]
-        ranges = [chunk.byte_range for chunk in chunks]
+        if self.options.second_copies:
+            chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
+        spans = spans_of([(chunk.source(self.source), chunk.byte_range) for chunk in chunks])
         return {
             leaf.node.leaf_start: ColumnReader(
-                leaf, chunk.metadata, data, start, self._limits, checksums=self.options.checksums
+                leaf, chunk.metadata, span, group.num_rows, self._limits, checksums=self.options.checksums,
+                lose=None if lost is None else partial(lost.add, leaf.node.dotted),
+                decryptor=chunk.decryptor,
             )
-            for leaf, chunk, (start, _), data in zip(leaves, chunks, ranges, self.source.read_many(ranges), strict=True)
+            for leaf, chunk, span in zip(leaves, chunks, spans, strict=True)
         }
 
 

@@ -148,7 +148,7 @@ def _elements(node: SchemaNode) -> Iterator[SchemaElement]:
         name=node.name,
         repetition_type=node.repetition,
         field_id=node.field_id,
-        logicalType=node.logical_type,
+        logicalType=logical.to_logical(node.logical_type),
         converted_type=logical.converted_type(node.logical_type),
     )
     if node.is_leaf:

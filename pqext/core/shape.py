@@ -101,7 +101,8 @@ class LeafShape(Shape):
         except ParquetError as error:
             # The rest of the file can be read all the same; ``check`` refuses the column when it is asked for.
             arrow, found = leaf.physical_arrow(), {marks.UNREADABLE: error.message.encode()}
-        return pa.field(self.node.name, arrow, self.nullable, metadata=found or None)
+        # Arrow has no null type that is not nullable.
+        return pa.field(self.node.name, arrow, self.nullable or pa.types.is_null(arrow), metadata=found or None)
 
     def passed_over(self) -> Iterator[tuple[SchemaNode, str]]:
         reason = self.node.leaf_type.passed_over

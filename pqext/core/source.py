@@ -19,11 +19,13 @@ from typing import IO, Any, Self
 
 import pyarrow as pa
 
-from pqext.core.buffers import EMPTY, Bytes, view
+from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.errors import CorruptFileError
 
 MERGED_BYTES = 32 << 20
 """Ranges are not merged into reads longer than this."""
+STREAMED_BYTES = 64 << 20
+"""Stored bytes of the columns of a row group that are held at a time, unless each may only hold less than a window."""
 
 
 class Source(ABC):
@@ -36,6 +38,7 @@ class Source(ABC):
 
     merge_gap = 64 << 10
     tail_bytes = 64 << 10
+    window_bytes = 1 << 20
 
     def __init__(self, path: str | None, size: int, owned: IO[bytes] | None = None) -> None:
         self.path = path
@@ -77,6 +80,15 @@ class Source(ABC):
                 offset, length = ranges[i]
                 results[i] = data[offset - start : offset - start + length]
         return results
+
+    def spans(self, ranges: Sequence[tuple[int, int]]) -> list[Span]:
+        """The same to be read from start to end: what is small at once, the rest in windows when it is wanted."""
+        window = max(self.window_bytes, STREAMED_BYTES // max(len(ranges), 1))
+        small = [index for index, (_, length) in enumerate(ranges) if length <= window]
+        held = dict(zip(small, self.read_many([ranges[index] for index in small]), strict=True))
+        return [
+            Span(self, offset, length, held.get(index), window) for index, (offset, length) in enumerate(ranges)
+        ]
 
     def _merge(self, ranges: Sequence[tuple[int, int]]) -> list[list[int]]:
         """Group the indexes of ``ranges`` into those that one read serves."""
@@ -123,6 +135,36 @@ class Source(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.path or 'without a name'}, {self.size} bytes>"
+
+
+class Span:
+    """A run of ``size`` bytes of a source from ``offset`` on, read from its start to its end in windows.
+
+    ``data``, when given, holds all of it already; else ``window`` bytes at least are fetched at a time.
+    """
+
+    def __init__(self, source: Source, offset: int, size: int, data: Bytes | None = None, window: int = 0) -> None:
+        self.offset = offset
+        self.size = size
+        self._source = source
+        self._window = window
+        self._start = 0
+        self._data = data if data is not None else EMPTY
+        if data is None:
+            source._check(offset, size)
+
+    def peek(self, at: int, least: int) -> Bytes:
+        """The bytes held from ``at`` on, ``least`` of them unless the span ends before."""
+        least = min(least, self.size - at)
+        held = at - self._start
+        if held < 0 or held + least > len(self._data):
+            self._data = self._source.read(self.offset + at, min(max(least, self._window), self.size - at))
+            self._start, held = at, 0
+        return self._data[held:]
+
+    def read(self, at: int, length: int) -> Bytes:
+        """The ``length`` bytes at ``at``, which must lie within the span."""
+        return self.peek(at, length)[:length]
 
 
 class MemorySource(Source):
@@ -173,19 +215,15 @@ class PathSource(Source):
         super().__init__(path, os.fstat(self._file.fileno()).st_size, self._file)
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        if not hasattr(os, "pread"):  # Windows
+        if not hasattr(os, "preadv"):  # Windows
             with self._lock:
                 self._file.seek(offset)
                 return _join(self._file.read, length)
-        start = offset
-
-        def read(wanted: int) -> bytes:
-            nonlocal start
-            part = os.pread(self._file.fileno(), wanted, start)
-            start += len(part)
-            return part
-
-        return _join(read, length)
+        data, done = allocate(length), 0
+        while done < length and (count := os.preadv(self._file.fileno(), [data[done:]], offset + done)):
+            done += count
+        data.flags.writeable = False
+        return data[:done]
 
 
 def _join(read: Callable[[int], bytes | None], length: int) -> Bytes:

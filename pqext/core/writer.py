@@ -7,32 +7,30 @@ The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statisti
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
-from pqext.core import shape, storage
+from pqext.core import extension_places, profile, shape, sorting, storage
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
+from pqext.core.created_by import created_by
 from pqext.core.disassemble import DenseColumn, disassemble
+from pqext.core.encodings import choose
+from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
 from pqext.core.errors import LimitError
-from pqext.core.footer import MAGIC, serialise_footer
-from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, KeyValue, RowGroup, TypeDefinedOrder
+from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
+from pqext.core.index_writer import IndexWriter
+from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
 from pqext.core.options import WriteOptions
+from pqext.core.orders import to_write
 from pqext.core.schema import Schema, to_elements
+from pqext.core.second_copy import note_copies, write_copies
 from pqext.core.shape import Shape
 from pqext.core.sink import Sink
 from pqext.core.storage import StoredField
-
-
-def _created_by() -> str:
-    try:
-        return f"pqext version {version('pqext')}"
-    except PackageNotFoundError:
-        return "pqext"
 
 
 class ParquetWriter:
@@ -54,6 +52,9 @@ class ParquetWriter:
         self._pending_rows = 0
         self._pending_bytes = 0
         self._row_groups: list[RowGroup] = []
+        self._indexes = IndexWriter(self.options)
+        self._sorting: list[SortingColumn] = []
+        self._encryptor: FileEncryptor | None = None
         self._closed = False
         if not self._looks_at_data():
             self._prepare(None)
@@ -103,7 +104,8 @@ class ParquetWriter:
             if self._pending_rows:
                 self._flush()
             self._start()
-            self._sink.write(serialise_footer(self._footer()))
+            self._indexes.finish(self._sink)
+            self._sink.write(self._tail())
             self._sink.commit()
         except BaseException:
             self.abort()
@@ -143,10 +145,21 @@ class ParquetWriter:
         except RecursionError:
             raise LimitError("the schema nests deeper than Python's stack lets it be followed") from None
         self.options.check_leaves([leaf.dotted for leaf in self._schema.leaves])
+        self._sorting = sorting.to_columns(self.options.sort_keys, self._schema)
+        if isinstance(self.options.bloom_filters, Mapping):
+            for leaf in self._schema.leaves:
+                if leaf.physical_type == Type.BOOLEAN and self.options.bloom_filter_of(leaf.dotted) is not None:
+                    raise ValueError(f"column {leaf.dotted!r} holds booleans, for which there are no Bloom filters")
+        for leaf in self._schema.leaves:
+            choose.check(self.options.encoding_of(leaf.dotted), leaf)
+        if self.options.profile is not None:
+            profile.check(self._schema)
+        if self.options.encryption is not None:
+            self._encryptor = FileEncryptor(self.options.encryption, self._schema)
 
     def _start(self) -> None:
         if not self._sink.offset:
-            self._sink.write(MAGIC)
+            self._sink.write(self._magic)
 
     def _flush(self) -> None:
         try:
@@ -160,6 +173,7 @@ class ParquetWriter:
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
         self._start()
         chunks = self._encode(table)
+        write_copies(chunks, self._sink)
         start = self._sink.offset
         columns = []
         for chunk in chunks:
@@ -167,22 +181,50 @@ class ParquetWriter:
             for piece in chunk.pieces:
                 self._sink.write(piece)
             columns.append(ColumnChunk(file_offset=0, meta_data=chunk.metadata))
+        note_copies(chunks)
+        encryptors = [self._chunk_encryptor(index) for index in range(len(chunks))]
         self._row_groups.append(
             RowGroup(
                 columns=columns,
                 total_byte_size=sum(chunk.metadata.total_uncompressed_size for chunk in chunks),
                 num_rows=rows,
+                sorting_columns=self._sorting or None,
                 file_offset=start,
                 total_compressed_size=self._sink.offset - start,
                 ordinal=len(self._row_groups) if len(self._row_groups) < 1 << 15 else None,
             )
         )
+        self._indexes.add(list(zip(columns, chunks, encryptors, strict=True)), self._sink)
 
     def _encode(self, table: pa.Table) -> list[EncodedChunk]:
         rows = len(table)
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            jobs = [pool.submit(encode_chunk, column, rows, self.options) for column in self._columns(table)]
+        columns = self._columns(table)
+        if self._sorting:
+            columns = iter(held := list(columns))
+            keys, group = self.options.sort_keys, len(self._row_groups)
+            sorting.check(keys, self._sorting, held, group, self.options.float_order)
+        with ThreadPoolExecutor(self.options.threads or os.cpu_count() or 1) as pool:
+            jobs = [
+                pool.submit(encode_chunk, column, rows, self.options, self._chunk_encryptor(index))
+                for index, column in enumerate(columns)
+            ]
             return [job.result() for job in jobs]
+
+    def _chunk_encryptor(self, column: int) -> ChunkEncryptor | None:
+        return None if self._encryptor is None else self._encryptor.chunk(len(self._row_groups), column)
+
+    @property
+    def _magic(self) -> bytes:
+        hidden = self._encryptor is not None and self._encryptor.footer_is_encrypted
+        return ENCRYPTED_MAGIC if hidden else MAGIC
+
+    def _tail(self) -> bytes:
+        """The end of the file: the footer as it is stored, its length and the magic number."""
+        footer = self._footer()
+        if self._encryptor is None:
+            return serialise_footer(footer)
+        seal_columns(self._encryptor, [group.columns for group in self._row_groups])
+        return serialise_footer(self._encryptor.footer(footer), self._magic)
 
     def _columns(self, table: pa.Table) -> Iterator[DenseColumn]:
         assert self._plan is not None
@@ -199,15 +241,19 @@ class ParquetWriter:
             for key, value in (self.arrow_schema.metadata or {}).items()
         }
         pairs = [KeyValue(key=k, value=v) for k, v in {**carried, **self.options.key_value_metadata}.items()]
-        return FileMetaData(
+        footer = FileMetaData(
             version=2,
             schema=to_elements(self._schema.root),
             num_rows=sum(group.num_rows for group in self._row_groups),
             row_groups=self._row_groups,
             key_value_metadata=pairs or None,
-            created_by=_created_by(),
-            column_orders=[ColumnOrder(TYPE_ORDER=TypeDefinedOrder()) for _ in self._schema.leaves],
+            created_by=created_by(),
+            column_orders=[
+                to_write(leaf.leaf_type, self.options.float_order).column_order() for leaf in self._schema.leaves
+            ],
         )
+        extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._schema.leaves})
+        return footer
 
 
 def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -143,7 +143,8 @@ class Scan:
 
     def to_table(self) -> pa.Table:
         """The rows that match, as one table."""
-        batches = list(self.to_batches())
+        # Whole row groups are read at once where no filter makes the rows fewer.
+        batches = list(self.to_batches(BATCH_ROWS if self.filter is not None else 1 << 62))
         return pa.Table.from_batches(batches, schema=self.schema)
 
     def count(self) -> int:

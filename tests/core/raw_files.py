@@ -24,6 +24,7 @@ from pqext.core.metadata import (
     Type,
 )
 from pqext.core.thrift import encode
+from reference import fixed_layouts
 
 REQUIRED, OPTIONAL, REPEATED = FieldRepetitionType
 
@@ -41,6 +42,7 @@ class Column:
     """One leaf of the only row group: PLAIN ``values``, and a level an entry (``None``: the leaf has no such levels).
 
     ``stored`` takes the place of the page's bytes, compressed by ``codec``; ``claimed`` that of their size.
+    ``encoding`` is that of ``values``; levels may be BIT_PACKED instead of RLE, their highest one among them.
     """
 
     values: bytes
@@ -50,6 +52,8 @@ class Column:
     codec: int = 0
     stored: bytes | None = None
     claimed: int | None = None
+    encoding: Encoding = Encoding.PLAIN
+    level_encoding: Encoding = Encoding.RLE
 
 
 def levels(values: Sequence[int]) -> bytes:
@@ -66,7 +70,12 @@ def levels(values: Sequence[int]) -> bytes:
 
 def body(column: Column) -> bytes:
     """The page's bytes before compression."""
-    parts = [levels(level) for level in (column.repetition, column.definition) if level is not None]
+    parts = []
+    for level in (column.repetition, column.definition):
+        if level is not None and column.level_encoding == Encoding.BIT_PACKED:
+            parts.append(fixed_layouts.bit_packed(list(level), max(level).bit_length()))
+        elif level is not None:
+            parts.append(levels(level))
     return b"".join(parts) + column.values
 
 
@@ -89,13 +98,14 @@ def write(
                 uncompressed_page_size=len(whole) if column.claimed is None else column.claimed,
                 compressed_page_size=len(stored),
                 data_page_header=DataPageHeader(
-                    num_values=column.entries, encoding=Encoding.PLAIN,
-                    definition_level_encoding=Encoding.RLE, repetition_level_encoding=Encoding.RLE,
+                    num_values=column.entries, encoding=column.encoding,
+                    definition_level_encoding=column.level_encoding,
+                    repetition_level_encoding=column.level_encoding,
                 ),
             )
         )
         meta = ColumnMetaData(
-            type=element.type, encodings=[Encoding.PLAIN], path_in_schema=path, codec=column.codec,
+            type=element.type, encodings=[column.encoding, column.level_encoding], path_in_schema=path, codec=column.codec,
             num_values=column.entries, total_uncompressed_size=len(header) + len(whole),
             total_compressed_size=len(header) + len(stored), data_page_offset=len(data),
         )

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import buffers, page
+from pqext.core import page
 from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec, Encoding, PageType
+from pqext.core.source import Span
 
 OPTIONS = st.fixed_dictionaries(
     {
@@ -129,7 +130,7 @@ def test_pages_hold_the_encoding_version_and_codec_that_were_asked_for(version: 
     with pqext.open(data) as file:
         for chunk in file.row_groups[0].chunks():
             start, length = chunk.byte_range
-            pages = list(page.raw_pages(buffers.view(data)[start : start + length], Limits()))
+            pages = list(page.raw_pages(Span(file.source, start, length), Limits()))
             uses_dictionary = dictionary and chunk.node.name != "b"
             assert chunk.metadata.codec == CompressionCodec.ZSTD
             assert (pages[0].header.type == PageType.DICTIONARY_PAGE) == uses_dictionary

@@ -1,16 +1,19 @@
 """The encodings of values, one module each, by their number in the format.
 
 A decoder offers ``fixed`` (values of a fixed width, as dense bytes) and ``byte_arrays`` (slots appended to a
-builder); :data:`DECODERS` holds them. To add an encoding, write its module and enter it here.
+builder), and ``encode`` for the values of a page if the encoding is written. To add an encoding, write its module
+and enter it here.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes
@@ -34,9 +37,9 @@ class Decoder(Protocol):
     """One encoding of values. Both functions raise ``CorruptFileError`` when the page does not hold them."""
 
     def fixed(
-        self, page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None
-    ) -> Bytes:
-        """``count`` values of ``width`` bytes each, back to back; booleans as one byte each."""
+        self, page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
+    ) -> None:
+        """Fill ``out`` with ``count`` values of ``width`` bytes each, back to back; booleans as one byte each."""
 
     def byte_arrays(
         self, page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int,
@@ -45,8 +48,18 @@ class Decoder(Protocol):
         """Append ``slots`` slots, ``count`` of them with a value as ``present`` flags (empty: all)."""
 
 
+@cache
 def _decoders() -> MappingProxyType[int, Any]:
-    from pqext.core.encodings import dictionary, plain, rle
+    from pqext.core.encodings import (
+        alp,
+        byte_stream_split,
+        delta_binary_packed,
+        delta_byte_array,
+        delta_length_byte_array,
+        dictionary,
+        plain,
+        rle,
+    )
 
     return MappingProxyType(
         {
@@ -54,6 +67,11 @@ def _decoders() -> MappingProxyType[int, Any]:
             Encoding.PLAIN_DICTIONARY: dictionary,
             Encoding.RLE_DICTIONARY: dictionary,
             Encoding.RLE: rle,
+            Encoding.DELTA_BINARY_PACKED: delta_binary_packed,
+            Encoding.DELTA_LENGTH_BYTE_ARRAY: delta_length_byte_array,
+            Encoding.DELTA_BYTE_ARRAY: delta_byte_array,
+            Encoding.BYTE_STREAM_SPLIT: byte_stream_split,
+            Encoding.ALP: alp,
         }
     )
 
@@ -62,3 +80,15 @@ def decoder(encoding: int) -> Decoder | None:
     """The decoder of an encoding, ``None`` when it is not known."""
     found: Decoder | None = _decoders().get(encoding)
     return found
+
+
+class Encoder(Protocol):
+    """An encoding as the writer sees it."""
+
+    def encode(self, values: pa.Array) -> Bytes:
+        """The encoded bytes of a page of a dense array of a physical Arrow type (see ``core.leaf``)."""
+
+
+def encoder(encoding: Encoding) -> Encoder:
+    """The encoder of an encoding that is written without a dictionary."""
+    return cast(Encoder, _decoders()[encoding])

@@ -13,12 +13,13 @@ from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.metadata import Type
 
 
-def fixed(page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None) -> Bytes:
+def fixed(
+    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
     """Values of a fixed width, looked up."""
     found = _present(dictionary)
-    indices = _indices(page, count, found)
-    values = found.data.view(_LOOKUP.get(width, f"V{width}"))
-    return np.take(values, indices).view(np.uint8)
+    if count:
+        rle.look_up_into(page[1:], _bit_width(page), found.data, width, found.count, out)
 
 
 def byte_arrays(
@@ -27,9 +28,6 @@ def byte_arrays(
     """Byte arrays, looked up."""
     found = _present(dictionary)
     builder.append_lookup(found.data, found.offsets, _indices(page, count, found), present, slots)
-
-
-_LOOKUP = {1: "u1", 4: "u4", 8: "u8"}
 
 
 def _present(dictionary: Dictionary | None) -> Dictionary:
@@ -44,10 +42,14 @@ def _indices(page: Bytes, count: int, dictionary: Dictionary) -> NDArray[np.int3
         return out
     if not dictionary.count:
         raise CorruptFileError("a page refers to a dictionary that is empty")
+    rle.decode_into(page[1:], _bit_width(page), dictionary.count, out)
+    return out
+
+
+def _bit_width(page: Bytes) -> int:
     if not len(page):
         raise CorruptFileError("a dictionary-encoded page without a bit width")
-    rle.decode_into(page[1:], page[0], dictionary.count, out)
-    return out
+    return int(page[0])
 
 
 def encode(indices: NDArray[np.int32], entries: int) -> bytes:

@@ -12,15 +12,18 @@ from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
 from pqext.core.metadata import Type
 
 
-def fixed(page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None) -> Bytes:
-    """Values of a fixed width; without a copy, but for booleans."""
+def fixed(
+    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
+    """Values of a fixed width, booleans one bit each."""
     if physical == Type.BOOLEAN:
         if len(page) * 8 < count:
             raise CorruptFileError(f"a page of {len(page)} bytes cannot hold {count} booleans")
-        return np.unpackbits(page[: (count + 7) // 8], count=count, bitorder="little")
+        out[:] = np.unpackbits(page[: (count + 7) // 8], count=count, bitorder="little")
+        return
     if len(page) < count * width:
         raise CorruptFileError(f"a page of {len(page)} bytes cannot hold {count} values of {width} bytes")
-    return page[: count * width]
+    out[:] = page[: count * width]
 
 
 def byte_arrays(
@@ -33,7 +36,11 @@ def byte_arrays(
 def read_dictionary(page: Bytes, count: int, physical: Type, width: int | None) -> Dictionary:
     """The values of a dictionary page."""
     if width is not None:
-        return Dictionary(count, np.ascontiguousarray(fixed(page, count, physical, width, None)))
+        if count > len(page) * (8 if physical == Type.BOOLEAN else 1):
+            raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} values")
+        values = np.empty(count * width, np.uint8)
+        fixed(page, count, physical, width, None, values)
+        return Dictionary(count, values)
     if count * 4 > len(page):
         raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} byte arrays")
     builder = ByteArrayBuilder()

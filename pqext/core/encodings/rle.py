@@ -3,38 +3,53 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.buffers import Bytes
+from pqext.core.buffers import Bytes, view
 from pqext.core.encodings import Dictionary
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import rle
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.metadata import Type
 
 
-def fixed(page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None) -> Bytes:
+def fixed(
+    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
+) -> None:
     """Booleans, behind a 4-byte length in pages of either version."""
     if physical != Type.BOOLEAN:
         raise CorruptFileError("RLE values in a column that is not BOOLEAN")
+    if not count:
+        return
     length = int.from_bytes(page[:4], "little")
     if len(page) < 4 or length > len(page) - 4:
         raise CorruptFileError("run-length data leaves its page")
-    out = np.empty(count, np.uint8)
     rle.decode_into(page[4 : 4 + length], 1, 2, out)
-    return out
 
 
 def byte_arrays(
     page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
 ) -> None:
     """No byte array is encoded so."""
-    raise UnsupportedError("RLE values in a BYTE_ARRAY column", feature="RLE byte arrays")
+    raise CorruptFileError("RLE values in a column of BYTE_ARRAY")
+
+
+def encode(values: pa.Array) -> Bytes:
+    """The bytes of a dense boolean array: single bits behind a 4-byte length, in pages of either version."""
+    held = np.asarray(values.to_numpy(zero_copy_only=False)).view(np.uint8)
+    runs = rle.encode(np.ascontiguousarray(held), 1)
+    return view(len(runs).to_bytes(4, "little") + runs)
 
 
 def decode_levels(data: Bytes, count: int, max_level: int, out: NDArray[np.int16]) -> None:
     """Fill ``out`` with ``count`` levels, none above ``max_level``."""
     rle.decode_into(data, max_level.bit_length(), max_level + 1, out[:count])
+
+
+def decode_flags(data: Bytes, flags: Bytes) -> int:
+    """Fill ``flags`` with levels of 0 or 1; returns how many are 1."""
+    return rle.decode_flags(data, flags)
 
 
 def encode_levels(levels: NDArray[np.int16], max_level: int) -> bytes:

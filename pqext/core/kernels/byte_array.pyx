@@ -1,8 +1,9 @@
 # cython: language_level=3
 """Variable-length values: PLAIN byte arrays and dictionary look-ups straight into Arrow's offsets and data."""
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from pqext.core.kernels.bitpack cimport load64
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
 
 from pqext.core.errors import CorruptFileError, LimitError
@@ -21,6 +22,16 @@ cdef inline uint32_t load32(const uint8_t *p) noexcept nogil:
     cdef uint32_t word
     memcpy(&word, p, 4)
     return word
+
+
+cdef inline void copy(uint8_t *target, const uint8_t *source, size_t length, size_t source_left) noexcept nogil:
+    """Copy `length` bytes to where 32 more may be written: most values are short, and a fixed size is quicker."""
+    if length <= 16 and source_left >= 16:
+        memcpy(target, source, 16)
+    elif length <= 32 and source_left >= 32:
+        memcpy(target, source, 32)
+    elif length:
+        memcpy(target, source, length)
 
 
 cdef class ByteArrayBuilder:
@@ -56,7 +67,7 @@ cdef class ByteArrayBuilder:
         cdef Py_ssize_t i
         cdef int32_t *offset
         # All values fit into the page's own bytes, so this reserves no more than the page holds.
-        if bytes_reserve(&self.offsets, <size_t> slots * 4) != 0 or bytes_reserve(&self.data, size) != 0:
+        if bytes_reserve(&self.offsets, <size_t> slots * 4) != 0 or bytes_reserve(&self.data, size + 32) != 0:
             return OUT_OF_MEMORY
         offset = <int32_t *> (self.offsets.data + self.offsets.size)
         for i in range(slots):
@@ -67,7 +78,7 @@ cdef class ByteArrayBuilder:
                 at += 4
                 if length > size - at:
                     return TRUNCATED
-                memcpy(self.data.data + self.data.size, p + at, length)
+                copy(self.data.data + self.data.size, p + at, length, size - at)
                 self.data.size += length
                 at += length
             if self.data.size > self.limit:
@@ -97,7 +108,7 @@ cdef class ByteArrayBuilder:
     ) noexcept nogil:
         cdef Py_ssize_t i, at = 0
         cdef int32_t index
-        cdef size_t start, length
+        cdef size_t start, length, total = ends[entries]
         cdef int32_t *offset
         if bytes_reserve(&self.offsets, <size_t> slots * 4) != 0:
             return OUT_OF_MEMORY
@@ -114,8 +125,10 @@ cdef class ByteArrayBuilder:
                 length = ends[index + 1] - ends[index]
                 if length > self.limit - self.data.size:
                     return TOO_LARGE
-                if bytes_append(&self.data, values + start, length) != 0:
+                if bytes_reserve(&self.data, length + 32) != 0:
                     return OUT_OF_MEMORY
+                copy(self.data.data + self.data.size, values + start, length, total - start)
+                self.data.size += length
             offset[i] = <int32_t> self.data.size
         self.offsets.size += <size_t> slots * 4
         return OK
@@ -291,3 +304,24 @@ def widen_decimals(const uint8_t[::1] data, const int32_t[::1] offsets, uint8_t[
             raise CorruptFileError("a decimal is longer than 16 bytes")
         for j in range(16):
             out[i * 16 + j] = data[first + length - 1 - j] if j < length - skip else fill
+
+
+def is_ascii(const uint8_t[::1] data):
+    """Are all bytes below 128?"""
+    cdef size_t i = 0, size = data.shape[0]
+    cdef uint64_t seen = 0
+    cdef const uint8_t *p = NULL
+    if size:
+        p = &data[0]
+    with nogil:
+        while size - i >= 64 and not seen & <uint64_t> 0x8080808080808080:
+            seen |= (
+                load64(p + i) | load64(p + i + 8) | load64(p + i + 16) | load64(p + i + 24)
+                | load64(p + i + 32) | load64(p + i + 40) | load64(p + i + 48) | load64(p + i + 56)
+            )
+            i += 64
+        if not seen & <uint64_t> 0x8080808080808080:
+            while i < size:
+                seen |= p[i]
+                i += 1
+    return not seen & <uint64_t> 0x8080808080808080

@@ -37,21 +37,40 @@ def present_slots(const int16_t[::1] definition, int slot_level, int value_level
 
 def count_rows(const int16_t[::1] repetition):
     """How many entries start a row, that is, have repetition level 0."""
-    cdef Py_ssize_t i, rows = 0
-    for i in range(repetition.shape[0]):
-        rows += repetition[i] == 0
+    cdef Py_ssize_t i, rows = 0, count = repetition.shape[0]
+    if count == 0:
+        return 0
+    cdef const int16_t *levels = &repetition[0]
+    with nogil:
+        for i in range(count):
+            rows += levels[i] == 0
     return rows
 
 
 def find_row(const int16_t[::1] repetition, Py_ssize_t row):
     """The position of the entry that starts row `row`, counted from 0; -1 when there is none."""
-    cdef Py_ssize_t i, rows = 0
-    for i in range(repetition.shape[0]):
-        if repetition[i] == 0:
-            if rows == row:
-                return i
-            rows += 1
-    return -1
+    cdef Py_ssize_t i, block, in_block, rows = 0, count = repetition.shape[0], at = 0
+    if count == 0 or row < 0:
+        return -1
+    cdef const int16_t *levels = &repetition[0]
+    with nogil:
+        while at < count:
+            block = 256 if count - at > 256 else count - at
+            in_block = 0
+            for i in range(at, at + block):
+                in_block += levels[i] == 0
+            if rows + in_block > row:
+                break
+            rows += in_block
+            at += block
+        for i in range(at, count):
+            if levels[i] == 0:
+                if rows == row:
+                    break
+                rows += 1
+        else:
+            i = -1
+    return i
 
 
 def group_validity(
@@ -69,13 +88,27 @@ def group_validity(
     cdef uint8_t flag
     if out.shape[0] < count or (nested and repetition.shape[0] != count):
         raise ValueError("levels and output differ in length")
-    for i in range(count):
-        if (nested and repetition[i] > repetition_level) or definition[i] < slot_level:
-            continue
-        flag = definition[i] >= value_level
-        out[slots] = flag
-        present += flag
-        slots += 1
+    if count == 0:
+        return 0, 0
+    cdef const int16_t *levels = &definition[0]
+    cdef const int16_t *repeats = &repetition[0] if nested else NULL
+    cdef uint8_t *flags = &out[0]
+    with nogil:
+        if not nested and slot_level == 0:
+            for i in range(count):
+                flag = levels[i] >= value_level
+                flags[i] = flag
+                present += flag
+            slots = count
+        else:
+            for i in range(count):
+                # Overwritten by the next entry when this one has no slot.
+                flag = levels[i] >= value_level
+                flags[slots] = flag
+                if (nested and repeats[i] > repetition_level) or levels[i] < slot_level:
+                    continue
+                present += flag
+                slots += 1
     return slots, present
 
 
@@ -88,66 +121,80 @@ def list_offsets(
 
     `repetition_level` and `element_level` are the levels of the repeated group (an element exists),
     `list_level` the definition level at which the list is not null, `slot_level` that at which the enclosing
-    list's element exists. Returns (lists, elements); `offsets` holds lists + 1 entries.
+    list's element exists. Returns (lists, elements), (-1, 0) when an element comes before any list; `offsets`
+    holds lists + 1 entries.
     """
     cdef Py_ssize_t i, lists = 0, count = repetition.shape[0]
     cdef int32_t elements = 0
-    cdef int16_t rep, level
+    cdef bint here
     if definition.shape[0] != count or offsets.shape[0] < count + 1 or valid.shape[0] < count:
         raise ValueError("levels and output differ in length")
     if count > 0x7FFFFFFF:
         raise ValueError("more than 2^31 - 1 list elements in one batch")
-    for i in range(count):
-        rep = repetition[i]
-        level = definition[i]
-        if rep > repetition_level or level < slot_level:
-            continue
-        if rep < repetition_level:
-            offsets[lists] = elements
-            valid[lists] = level >= list_level
-            lists += 1
-        elif lists == 0:
-            return -1, 0  # an element before any list
-        elements += level >= element_level
-    offsets[lists] = elements
+    offsets[0] = 0
+    if count == 0:
+        return 0, 0
+    cdef const int16_t *repeats = &repetition[0]
+    cdef const int16_t *levels = &definition[0]
+    cdef int32_t *ends = &offsets[0]
+    cdef uint8_t *flags = &valid[0]
+    with nogil:
+        for i in range(count):
+            # What an entry writes that starts no list is overwritten by the next that does; lists <= i.
+            ends[lists] = elements
+            flags[lists] = levels[i] >= list_level
+            here = repeats[i] <= repetition_level and levels[i] >= slot_level
+            lists += here & (repeats[i] < repetition_level)
+            elements += here & (levels[i] >= element_level)
+        ends[lists] = elements
+    if ends[0] != 0:
+        return -1, 0
     return lists, elements
 
 
-def spread(const uint8_t[::1] dense, Py_ssize_t width, const uint8_t[::1] present, uint8_t[::1] out):
-    """Place fixed-width values at the present slots of `out`; other slots become zero."""
-    cdef Py_ssize_t i, at = 0, slots = present.shape[0], values = 0
-    if width <= 0 or out.shape[0] != slots * width:
-        raise ValueError("the output does not hold one value a slot")
+cdef inline void _spread(
+    uint8_t *target, Py_ssize_t width, Py_ssize_t at, const uint8_t *present, Py_ssize_t slots
+) noexcept nogil:
+    # From the end, so that no value is overwritten before it has moved. Inlined for each constant width.
+    cdef Py_ssize_t i
+    for i in range(slots - 1, -1, -1):
+        if present[i]:
+            at -= 1
+            if at == i:
+                return  # all that is left is present and in its place
+            memcpy(target + i * width, target + at * width, width)
+        else:
+            memset(target + i * width, 0, width)
+
+
+def spread(uint8_t[::1] target, Py_ssize_t width, Py_ssize_t values, const uint8_t[::1] present):
+    """Move the `values` fixed-width values at the start of `target` to the present slots; others become zero."""
+    cdef Py_ssize_t i, slots = present.shape[0], found = 0
+    if width <= 0 or target.shape[0] != slots * width:
+        raise ValueError("the target does not hold one value a slot")
     if slots == 0:
         return
+    cdef uint8_t *start = &target[0]
+    cdef const uint8_t *flags = &present[0]
     for i in range(slots):
-        values += present[i] != 0
-    if values * width > dense.shape[0]:
-        raise ValueError("fewer values than present slots")
-    cdef const uint8_t *source = &dense[0] if dense.shape[0] else NULL
-    cdef uint8_t *target = &out[0]
+        found += flags[i] != 0
+    if found != values:
+        raise ValueError("as many slots as values must be present")
     with nogil:
-        if width == 4:
-            for i in range(slots):
-                if present[i]:
-                    memcpy(target + i * 4, source + at, 4)
-                    at += 4
-                else:
-                    memset(target + i * 4, 0, 4)
+        if width == 1:
+            _spread(start, 1, values, flags, slots)
+        elif width == 2:
+            _spread(start, 2, values, flags, slots)
+        elif width == 4:
+            _spread(start, 4, values, flags, slots)
         elif width == 8:
-            for i in range(slots):
-                if present[i]:
-                    memcpy(target + i * 8, source + at, 8)
-                    at += 8
-                else:
-                    memset(target + i * 8, 0, 8)
+            _spread(start, 8, values, flags, slots)
+        elif width == 12:
+            _spread(start, 12, values, flags, slots)
+        elif width == 16:
+            _spread(start, 16, values, flags, slots)
         else:
-            for i in range(slots):
-                if present[i]:
-                    memcpy(target + i * width, source + at, width)
-                    at += width
-                else:
-                    memset(target + i * width, 0, width)
+            _spread(start, width, values, flags, slots)
 
 
 def nullable_entries(

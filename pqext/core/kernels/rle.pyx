@@ -2,8 +2,9 @@
 """The run-length and bit-packing hybrid: levels, dictionary indices and booleans (encodings.rle)."""
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
+from pqext.core.kernels.bitpack cimport unpack
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve
 
 from pqext.core.errors import CorruptFileError
@@ -20,6 +21,7 @@ cdef enum:
     EMPTY_RUN = -3
     TOO_LARGE = -4
     OUT_OF_MEMORY = -5
+    BLOCK = 1024
 
 MESSAGES = {
     TRUNCATED: "run-length data ends before all values were read",
@@ -27,6 +29,18 @@ MESSAGES = {
     EMPTY_RUN: "a run of length zero",
     TOO_LARGE: "a value lies outside the range allowed for this column",
 }
+
+
+cdef struct Runs:
+    # Where the reader of hybrid data stands: `left` values of a run, repeated (`value`) or packed from `at` on.
+    const uint8_t *p
+    size_t size
+    size_t at
+    int width
+    uint32_t limit
+    Py_ssize_t left
+    bint packed
+    uint32_t value
 
 
 cdef inline int read_varint(const uint8_t *p, size_t size, size_t *at, uint32_t *out) noexcept nogil:
@@ -47,121 +61,200 @@ cdef inline int read_varint(const uint8_t *p, size_t size, size_t *at, uint32_t 
         shift += 7
 
 
-cdef inline uint64_t load64(const uint8_t *p) noexcept nogil:
-    cdef uint64_t word
-    memcpy(&word, p, 8)
-    return word
+cdef int next_run(Runs *runs, Py_ssize_t wanted) noexcept nogil:
+    """Read the header of the next run, of which no more than `wanted` values are needed."""
+    cdef uint32_t header = 0
+    cdef int status = read_varint(runs.p, runs.size, &runs.at, &header), i
+    cdef Py_ssize_t count = header >> 1
+    if status != OK:
+        return status
+    if count == 0:
+        return EMPTY_RUN
+    runs.packed = header & 1 and runs.width > 0
+    if header & 1:
+        count *= 8
+        if count > wanted:
+            count = wanted
+        # Some writers cut the padding of the last group: what is needed must be there.
+        if (<uint64_t> count * runs.width + 7) // 8 > runs.size - runs.at:
+            return TRUNCATED
+        runs.value = 0
+    else:
+        if <size_t> ((runs.width + 7) // 8) > runs.size - runs.at:
+            return TRUNCATED
+        runs.value = 0
+        for i in range((runs.width + 7) // 8):
+            runs.value |= <uint32_t> runs.p[runs.at + i] << (8 * i)
+        runs.at += (runs.width + 7) // 8
+        if runs.value >= runs.limit:
+            return TOO_LARGE
+        if count > wanted:
+            count = wanted
+    runs.left = count
+    return OK
 
 
-cdef uint32_t unpack(const uint8_t *p, size_t size, int width, Py_ssize_t count, value_t *out) noexcept nogil:
-    """Unpack `count` values of `width` bits from `size` bytes that hold them all; returns the OR of all values."""
-    cdef uint64_t mask = (<uint64_t> 1 << width) - 1
-    cdef uint64_t bit = 0
-    cdef uint32_t seen = 0, value
-    cdef Py_ssize_t i = 0, safe = 0
-    cdef uint8_t tail[8]
-    cdef size_t at, left
-    if size >= 8:
-        # The 8-byte load for value i starts at byte (i * width) // 8, which must be <= size - 8.
-        safe = <Py_ssize_t> (((<uint64_t> (size - 8)) * 8 + 7) // <uint64_t> width) + 1
-        if safe > count:
-            safe = count
-    for i in range(safe):
-        value = <uint32_t> ((load64(p + (bit >> 3)) >> (bit & 7)) & mask)
-        seen |= value
-        out[i] = <value_t> value
-        bit += width
-    for i in range(safe, count):
-        at = bit >> 3
-        left = size - at
-        if left > 8:
-            left = 8
-        memcpy(tail, p + at, left)
-        value = <uint32_t> ((load64(tail) >> (bit & 7)) & mask)
-        seen |= value
-        out[i] = <value_t> value
-        bit += width
-    return seen
+cdef int next_block(Runs *runs, uint32_t *block, Py_ssize_t count) noexcept nogil:
+    """Unpack `count` values, at most BLOCK and a multiple of eight but at the run's end, of a packed run."""
+    cdef uint32_t seen = 0
+    cdef Py_ssize_t i
+    unpack(runs.p + runs.at, runs.size - runs.at, runs.width, count, block)
+    for i in range(count):
+        seen |= block[i]
+    if seen >= runs.limit:
+        for i in range(count):
+            if block[i] >= runs.limit:
+                return TOO_LARGE
+    runs.left -= count
+    # The last group of a run may lack its padding; nothing is read behind it when it was the last wanted.
+    runs.at += (<size_t> (count + 7) // 8) * runs.width
+    if runs.at > runs.size:
+        runs.at = runs.size
+    return OK
 
 
-cdef int decode(
-    const uint8_t *p, size_t size, int width, Py_ssize_t count, uint32_t limit, value_t *out, size_t *consumed
-) noexcept nogil:
-    """Decode `count` values that must each be < `limit` (checked exactly), reading within `size` bytes."""
-    cdef size_t at = 0, bytes_
-    cdef uint32_t header = 0, value
-    cdef int status, byte_width = (width + 7) // 8, i
-    cdef Py_ssize_t done = 0, run, j
+cdef int decode(Runs *runs, Py_ssize_t count, value_t *out) noexcept nogil:
+    """Decode `count` values that must each be below the limit (checked exactly)."""
+    cdef Py_ssize_t done = 0, run, i
+    cdef uint32_t[BLOCK] block
+    cdef int status
     while done < count:
-        status = read_varint(p, size, &at, &header)
+        status = next_run(runs, count - done)
         if status != OK:
             return status
-        run = header >> 1
-        if run == 0:
-            return EMPTY_RUN
-        if header & 1:
-            if run > (count - done + 7) // 8:
-                run = (count - done + 7) // 8
-            bytes_ = <size_t> run * width
-            run = run * 8
-            if run > count - done:
-                run = count - done
-            if bytes_ > size - at:
-                # Some writers cut the padding of the last group: what is needed must be there.
-                bytes_ = size - at
-                if <uint64_t> bytes_ * 8 < <uint64_t> run * width:
-                    return TRUNCATED
-            if width == 0:
-                for j in range(run):
-                    out[done + j] = 0
+        if not runs.packed:
+            run = runs.left
+            if value_t is uint8_t:
+                memset(out + done, runs.value, run)
             else:
-                value = unpack(p + at, bytes_, width, run, out + done)
-                if value >= limit:
-                    for j in range(run):
-                        if <uint32_t> out[done + j] >= limit:
-                            return TOO_LARGE
-            at += bytes_
-        else:
-            if <size_t> byte_width > size - at:
-                return TRUNCATED
-            value = 0
-            for i in range(byte_width):
-                value |= <uint32_t> p[at + i] << (8 * i)
-            at += byte_width
-            if value >= limit:
-                return TOO_LARGE
-            if run > count - done:
-                run = count - done
-            for j in range(run):
-                out[done + j] = <value_t> value
-        done += run
-    consumed[0] = at
+                for i in range(run):
+                    out[done + i] = <value_t> runs.value
+            done += run
+            continue
+        while runs.left:
+            run = runs.left if runs.left < BLOCK else BLOCK
+            status = next_block(runs, block, run)
+            if status != OK:
+                return status
+            for i in range(run):
+                out[done + i] = <value_t> block[i]
+            done += run
     return OK
+
+
+cdef inline void gather(
+    const uint8_t *values, int value_width, const uint32_t *block, Py_ssize_t count, uint8_t *out
+) noexcept nogil:
+    cdef Py_ssize_t i
+    if value_width == 4:
+        for i in range(count):
+            memcpy(out + i * 4, values + <size_t> block[i] * 4, 4)
+    elif value_width == 8:
+        for i in range(count):
+            memcpy(out + i * 8, values + <size_t> block[i] * 8, 8)
+    elif value_width == 16:
+        for i in range(count):
+            memcpy(out + i * 16, values + <size_t> block[i] * 16, 16)
+    else:
+        for i in range(count):
+            memcpy(out + i * value_width, values + <size_t> block[i] * value_width, value_width)
+
+
+cdef int look_up(Runs *runs, Py_ssize_t count, const uint8_t *values, int value_width, uint8_t *out) noexcept nogil:
+    cdef Py_ssize_t done = 0, run, i
+    cdef uint32_t[BLOCK] block
+    cdef int status
+    while done < count:
+        status = next_run(runs, count - done)
+        if status != OK:
+            return status
+        while runs.left:
+            run = runs.left if runs.left < BLOCK else BLOCK
+            if runs.packed:
+                status = next_block(runs, block, run)
+                if status != OK:
+                    return status
+            else:
+                for i in range(run):
+                    block[i] = runs.value
+                runs.left -= run
+            gather(values, value_width, block, run, out + done * value_width)
+            done += run
+    return OK
+
+
+cdef Runs open_runs(const uint8_t[::1] data, int width, uint32_t limit) except *:
+    cdef Runs runs
+    if not 0 <= width <= 32:
+        raise CorruptFileError(f"a bit width of {width} for run-length data")
+    runs.p = &data[0] if data.shape[0] else NULL
+    runs.size = data.shape[0]
+    runs.at = 0
+    runs.width = width
+    runs.limit = limit
+    runs.left = 0
+    runs.packed = False
+    runs.value = 0
+    return runs
+
+
+cdef check(int status):
+    if status != OK:
+        raise CorruptFileError(MESSAGES[status])
 
 
 def decode_into(const uint8_t[::1] data, int width, uint32_t limit, value_t[::1] out):
     """Fill `out` with the hybrid-encoded values of `data`; returns the bytes consumed.
 
-    `width` is 0 to 32 bits; each value must be below `limit`.
+    `width` is 0 to 32 bits; each value must be below `limit`. Data of width 0 may be missing altogether.
     """
-    cdef size_t consumed = 0, size = data.shape[0]
     cdef int status = OK
     cdef Py_ssize_t count = out.shape[0]
-    if not 0 <= width <= 32:
-        raise CorruptFileError(f"a bit width of {width} for run-length data")
+    cdef Runs runs = open_runs(data, width, limit)
     if count == 0:
         return 0
-    if size == 0:
-        if width == 0 and limit > 0:
-            out[:] = 0
-            return 0
-        status = TRUNCATED
-    else:
-        with nogil:
-            status = decode(&data[0], size, width, count, limit, &out[0], &consumed)
-    if status != OK:
-        raise CorruptFileError(MESSAGES[status])
-    return consumed
+    if runs.size == 0 and width == 0 and limit > 0:
+        out[:] = 0
+        return 0
+    with nogil:
+        status = decode(&runs, count, &out[0])
+    check(status)
+    return runs.at
+
+
+def look_up_into(
+    const uint8_t[::1] data, int width, const uint8_t[::1] values, int value_width, uint32_t entries, uint8_t[::1] out
+):
+    """Fill `out` with the dictionary values that the indices of `data` name.
+
+    `values` holds `entries` values of `value_width` bytes; `out` takes a whole number of them.
+    """
+    cdef int status = OK
+    cdef Runs runs = open_runs(data, width, entries)
+    if value_width < 1 or <size_t> entries * value_width > <size_t> values.shape[0] or out.shape[0] % value_width:
+        raise ValueError("values and output do not hold whole values")
+    cdef Py_ssize_t i, count = out.shape[0] // value_width
+    if count == 0:
+        return
+    if entries == 0:
+        raise CorruptFileError("a page refers to a dictionary that is empty")
+    if runs.size == 0 and width == 0:
+        for i in range(count):
+            memcpy(&out[i * value_width], &values[0], value_width)
+        return
+    with nogil:
+        status = look_up(&runs, count, &values[0], value_width, &out[0])
+    check(status)
+
+
+def decode_flags(const uint8_t[::1] data, uint8_t[::1] out):
+    """Fill `out` with levels of 0 or 1; returns how many are 1."""
+    cdef Py_ssize_t i, ones = 0, count = out.shape[0]
+    decode_into(data, 1, 2, out)
+    with nogil:
+        for i in range(count):
+            ones += out[i]
+    return ones
 
 
 cdef inline int put_varint(Bytes *b, uint32_t value) noexcept nogil:

@@ -1,0 +1,64 @@
+"""Damage that a reader was asked to pass over: which rows it cost and why (Error Recovery).
+
+A damaged page costs its rows, a damaged page header the rest of its chunk's rows, damaged chunk metadata the row
+group. The rows are left out of every column, so that what is read stays rows of the file.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from dataclasses import dataclass
+
+from pqext.core.errors import CorruptDataWarning, ParquetError
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Rows ``start`` to ``stop`` (exclusive) of a row group that could not be read, and the error that says why.
+
+    ``column`` is the dotted path of the leaf whose chunk is damaged, ``None`` when it is the row group's metadata.
+    """
+
+    row_group: int
+    column: str | None
+    start: int
+    stop: int
+    error: ParquetError
+
+
+class Losses:
+    """The lost rows of one row group, gathered from its columns; reports each to ``report`` and as a warning."""
+
+    def __init__(self, report: list[Damage], row_group: int, path: str | None) -> None:
+        self._report = report
+        self._row_group = row_group
+        self._path = path
+        self._ranges: list[tuple[int, int]] = []
+        self._lock = threading.Lock()
+
+    def add(self, column: str | None, start: int, stop: int, error: ParquetError) -> None:
+        """Note that ``error`` costs rows ``start`` to ``stop`` of every column."""
+        error.locate(path=self._path, row_group=self._row_group)
+        damage = Damage(self._row_group, column, start, stop, error)
+        with self._lock:
+            self._ranges.append((start, stop))
+            if not any((d.row_group, d.column, d.start, d.stop) == (damage.row_group, column, start, stop)
+                       for d in self._report):
+                self._report.append(damage)
+        warnings.warn(f"rows {start} to {stop} are left out: {error}", CorruptDataWarning, stacklevel=2)
+
+    def outside(self, start: int, stop: int) -> list[tuple[int, int]] | None:
+        """The rows of ``start`` to ``stop`` that are not lost, as ranges from ``start`` on; ``None`` when none is."""
+        with self._lock:
+            lost = sorted((max(a, start), min(b, stop)) for a, b in self._ranges if a < stop and b > start)
+        if not lost:
+            return None
+        kept, at = [], start
+        for first, last in lost:
+            if first > at:
+                kept.append((at - start, first - start))
+            at = max(at, last)
+        if at < stop:
+            kept.append((at - start, stop - start))
+        return kept

@@ -1,0 +1,64 @@
+"""The dictionary of a column chunk: its distinct values and the index of each value (Encodings, Dictionary)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.buffers import EMPTY, Bytes, allocate, view
+from pqext.core.kernels import distinct
+
+MAX_BYTES = 1 << 20
+"""Bytes of a dictionary page at most; values behind the one that would exceed it are encoded otherwise."""
+SAMPLE = 8192
+"""Values looked at before all are indexed."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedValues:
+    """``indices`` of the first values of a chunk, all of them or as many as the dictionary took, into ``entries``."""
+
+    indices: NDArray[np.int32]
+    entries: pa.Array
+
+
+def index(physical: pa.Array) -> IndexedValues | None:
+    """The dictionary of a dense array of a physical Arrow type (see ``core.leaf``), ``None`` when it does not pay.
+
+    It does not when most of the first values are distinct, or when indices and entries take more bytes than the
+    values they stand for.
+    """
+    if not len(physical) or pa.types.is_boolean(physical.type):
+        return None
+    if len(physical) > SAMPLE and len(_index(physical[:SAMPLE]).entries) > SAMPLE // 2:
+        return None
+    found = _index(physical)
+    count, entries = len(found.indices), found.entries
+    stored = entries.nbytes + count * max(len(entries) - 1, 1).bit_length() // 8
+    return found if count and stored < physical[:count].nbytes else None
+
+
+def _index(physical: pa.Array) -> IndexedValues:
+    kind, start, count = physical.type, physical.offset, len(physical)
+    _, *buffers = physical.buffers()
+    indices = allocate(count * 4).view(np.int32)
+    if pa.types.is_binary(kind):
+        offsets = np.frombuffer(buffers[0], np.int32)[start : start + count + 1]
+        data = view(buffers[1]) if buffers[1] is not None else EMPTY
+        done, starts, values = distinct.index_byte_arrays(data, offsets, MAX_BYTES, indices)
+        entries = len(starts) // 4 - 1
+        held = [None, pa.py_buffer(starts), pa.py_buffer(values)]
+    else:
+        width = kind.byte_width
+        data = _slice(buffers[0], start * width, (start + count) * width)
+        done, _, values = distinct.index_fixed(data, width, MAX_BYTES, indices)
+        entries = len(values) // width
+        held = [None, pa.py_buffer(values)]
+    return IndexedValues(indices[:done], pa.Array.from_buffers(kind, entries, held))
+
+
+def _slice(buffer: pa.Buffer, start: int, stop: int) -> Bytes:
+    return view(buffer)[start:stop]

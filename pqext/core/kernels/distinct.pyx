@@ -1,0 +1,235 @@
+# cython: language_level=3
+"""Distinct values of a column by a hash table: the dictionary of a chunk and the index of each value in it."""
+import os
+
+from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
+
+from pqext.core.kernels.bitpack cimport load64
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
+
+cdef extern from *:
+    """
+    /* Both halves of the product of two words, folded: every bit of either word reaches every bit of the result. */
+    static inline uint64_t pqext_fold(uint64_t a, uint64_t b) {
+        unsigned __int128 product = (unsigned __int128)a * b;
+        return (uint64_t)product ^ (uint64_t)(product >> 64);
+    }
+    """
+    uint64_t fold "pqext_fold"(uint64_t a, uint64_t b) noexcept nogil
+
+# Unknown to whoever chooses the values, so that they cannot be chosen to collide.
+cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
+cdef uint64_t SALT = int.from_bytes(os.urandom(8), "little") | 1
+
+cdef enum:
+    OK = 0
+    OUT_OF_MEMORY = -1
+
+
+cdef struct Slot:
+    uint32_t hash
+    int32_t entry  # counted from 1; 0 is an empty slot
+
+
+cdef struct Table:
+    Slot *slots
+    uint64_t mask
+    Bytes values  # the entries back to back
+    Bytes starts  # int32 offset of each in `values`, and the end of the last
+    int32_t entries
+
+
+cdef inline uint64_t hash_value(const uint8_t *p, size_t size) noexcept nogil:
+    cdef uint64_t h = SEED ^ size, a = 0, b = 0
+    cdef uint32_t word
+    while size > 16:
+        h = fold(load64(p) ^ SALT, load64(p + 8) ^ h)
+        p += 16
+        size -= 16
+    if size >= 8:
+        a = load64(p)
+        b = load64(p + size - 8)
+    elif size >= 4:
+        memcpy(&word, p, 4)
+        a = word
+        memcpy(&word, p + size - 4, 4)
+        b = word
+    elif size:
+        a = <uint64_t> p[0] << 16 | <uint64_t> p[size >> 1] << 8 | p[size - 1]
+    return fold(a ^ SALT, b ^ h)
+
+
+cdef int grow(Table *table) noexcept nogil:
+    """Twice the slots; entries keep their order."""
+    cdef uint64_t count = (table.mask + 1) * 2 if table.slots != NULL else 1024
+    cdef uint64_t i, at
+    cdef Slot *slots = <Slot *> calloc(count, sizeof(Slot))
+    if slots == NULL:
+        return OUT_OF_MEMORY
+    if table.slots != NULL:
+        for i in range(table.mask + 1):
+            if table.slots[i].entry:
+                at = table.slots[i].hash & (count - 1)
+                while slots[at].entry:
+                    at = (at + 1) & (count - 1)
+                slots[at] = table.slots[i]
+    free(table.slots)
+    table.slots = slots
+    table.mask = count - 1
+    return OK
+
+
+cdef int add(Table *table, uint64_t at, uint32_t hash, const uint8_t *value, size_t size) noexcept nogil:
+    """Enter a new value in the empty slot `at`."""
+    cdef int32_t end
+    if bytes_append(&table.values, value, size) != 0:
+        return OUT_OF_MEMORY
+    end = <int32_t> table.values.size
+    if bytes_append(&table.starts, &end, 4) != 0:
+        return OUT_OF_MEMORY
+    table.entries += 1
+    table.slots[at].hash = hash
+    table.slots[at].entry = table.entries
+    if <uint64_t> table.entries * 2 > table.mask:
+        return grow(table)
+    return OK
+
+
+cdef inline Py_ssize_t fixed(
+    Table *table, const uint8_t *values, Py_ssize_t width, Py_ssize_t count, Py_ssize_t limit, int32_t *indices
+) noexcept nogil:
+    """Index `count` values, fewer when there would be more than `limit` bytes of entries. Inlined by width."""
+    cdef Py_ssize_t i
+    cdef const uint8_t *value
+    cdef uint64_t at
+    cdef uint32_t hash
+    for i in range(count):
+        value = values + i * width
+        hash = <uint32_t> hash_value(value, width)
+        at = hash & table.mask
+        while table.slots[at].entry and (
+            table.slots[at].hash != hash
+            or memcmp(table.values.data + (table.slots[at].entry - 1) * width, value, width) != 0
+        ):
+            at = (at + 1) & table.mask
+        if table.slots[at].entry:
+            indices[i] = table.slots[at].entry - 1
+            continue
+        if <Py_ssize_t> table.values.size + width > limit:
+            return i
+        indices[i] = table.entries
+        if add(table, at, hash, value, width) != OK:
+            return OUT_OF_MEMORY
+    return count
+
+
+cdef inline bint same(Table *table, int32_t entry, const uint8_t *value, size_t size) noexcept nogil:
+    cdef const int32_t *starts = <const int32_t *> table.starts.data
+    cdef const uint8_t *held = table.values.data + starts[entry]
+    return <size_t> (starts[entry + 1] - starts[entry]) == size and (size == 0 or memcmp(held, value, size) == 0)
+
+
+cdef Py_ssize_t byte_arrays(
+    Table *table, const uint8_t *data, const int32_t *offsets, Py_ssize_t count, Py_ssize_t limit, int32_t *indices
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef size_t size
+    cdef const uint8_t *value
+    cdef uint64_t at
+    cdef uint32_t hash
+    for i in range(count):
+        value = data + offsets[i]
+        size = offsets[i + 1] - offsets[i]
+        hash = <uint32_t> hash_value(value, size)
+        at = hash & table.mask
+        while table.slots[at].entry and (
+            table.slots[at].hash != hash or not same(table, table.slots[at].entry - 1, value, size)
+        ):
+            at = (at + 1) & table.mask
+        if table.slots[at].entry:
+            indices[i] = table.slots[at].entry - 1
+            continue
+        # Each entry is stored behind a length of four bytes.
+        if table.values.size + 4 * <size_t> (table.entries + 1) + size > <size_t> limit:
+            return i
+        indices[i] = table.entries
+        if add(table, at, hash, value, size) != OK:
+            return OUT_OF_MEMORY
+    return count
+
+
+cdef Table open_table() except *:
+    cdef Table table
+    cdef int32_t zero = 0
+    table.slots = NULL
+    table.mask = 0
+    table.entries = 0
+    table.values.data = table.starts.data = NULL
+    table.values.size = table.values.capacity = table.starts.size = table.starts.capacity = 0
+    # Something to point at even when every entry is empty.
+    if grow(&table) != OK or bytes_append(&table.starts, &zero, 4) != 0 or bytes_reserve(&table.values, 64) != 0:
+        free(table.slots)
+        bytes_free(&table.starts)
+        raise MemoryError("dictionary")
+    return table
+
+
+cdef finish(Table *table, Py_ssize_t done):
+    free(table.slots)
+    if done < 0:
+        bytes_free(&table.values)
+        bytes_free(&table.starts)
+        raise MemoryError("dictionary")
+    return done, take(&table.starts), take(&table.values)
+
+
+def index_fixed(const uint8_t[::1] values, Py_ssize_t width, Py_ssize_t limit, int32_t[::1] indices):
+    """Number the distinct values of `width` bytes in `values` in the order of their first occurrence.
+
+    Fills `indices`, one a value, up to the value that would make more than `limit` bytes (at most 1 GiB) of
+    entries. Returns (values indexed, int32 offsets of the entries, their bytes).
+    """
+    cdef Py_ssize_t count = indices.shape[0], done = 0
+    if width < 1 or values.shape[0] != count * width:
+        raise ValueError("one index a value is needed")
+    if not 0 <= limit <= 1 << 30:
+        raise ValueError("a dictionary of at most 1 GiB")
+    cdef Table table = open_table()
+    if count:
+        with nogil:
+            if width == 4:
+                done = fixed(&table, &values[0], 4, count, limit, &indices[0])
+            elif width == 8:
+                done = fixed(&table, &values[0], 8, count, limit, &indices[0])
+            elif width == 16:
+                done = fixed(&table, &values[0], 16, count, limit, &indices[0])
+            else:
+                done = fixed(&table, &values[0], width, count, limit, &indices[0])
+    return finish(&table, done)
+
+
+def index_byte_arrays(
+    const uint8_t[::1] data, const int32_t[::1] offsets, Py_ssize_t limit, int32_t[::1] indices
+):
+    """The same for the byte arrays between consecutive `offsets` of `data`; each entry counts four bytes more."""
+    cdef Py_ssize_t i, count = indices.shape[0], done = 0
+    cdef uint8_t nothing = 0
+    cdef const int32_t *ends
+    if offsets.shape[0] != count + 1:
+        raise ValueError("one index a value is needed")
+    if not 0 <= limit <= 1 << 30:
+        raise ValueError("a dictionary of at most 1 GiB")
+    ends = &offsets[0]
+    if ends[0] < 0 or ends[count] > data.shape[0]:
+        raise ValueError("offsets leave the data")
+    for i in range(count):
+        if ends[i] > ends[i + 1]:
+            raise ValueError("offsets must ascend")
+    cdef Table table = open_table()
+    cdef const uint8_t *bytes_ = &data[0] if data.shape[0] else &nothing
+    if count:
+        with nogil:
+            done = byte_arrays(&table, bytes_, ends, count, limit, &indices[0])
+    return finish(&table, done)

@@ -1,0 +1,68 @@
+"""The slots of a run of pages gathered into the buffers of one Arrow array.
+
+Fixed-width values are decoded straight to where the array will have them and moved apart there when slots are null.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core import encodings, leaf
+from pqext.core.buffers import EMPTY, Bytes, allocate
+from pqext.core.encodings import Dictionary
+from pqext.core.errors import UnsupportedError
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.limits import Limits
+from pqext.core.logical import LeafType
+from pqext.core.page import DataPage
+
+
+class SlotBuilder:
+    """Takes the pages of a run, which hold at most ``capacity`` slots of ``leaf_type`` altogether."""
+
+    def __init__(self, leaf_type: LeafType, capacity: int, limits: Limits) -> None:
+        self._type = leaf_type
+        self._capacity = capacity
+        self._slots = 0
+        self._present: Bytes | None = None
+        self._width = leaf_type.width
+        self._builder: ByteArrayBuilder | None = None
+        self._fixed = EMPTY
+        if self._width is None:
+            self._builder = ByteArrayBuilder(min(limits.byte_array_bytes, 0x7FFFFFFF))
+        else:
+            self._fixed = allocate(capacity * self._width)
+
+    def append(self, data: DataPage, slots: int, values: int, present: Bytes, dictionary: Dictionary | None) -> None:
+        """Add ``slots`` slots of a page, ``values`` of them with a value as the flags ``present`` say."""
+        decoder = encodings.decoder(data.encoding)
+        if decoder is None:
+            raise UnsupportedError(f"encoding {data.encoding!r} cannot be read", feature=f"encoding {data.encoding}")
+        start, self._slots = self._slots, self._slots + slots
+        if values < slots and self._present is None:
+            self._present = np.ones(self._capacity, np.uint8)
+        if values < slots and self._present is not None:
+            self._present[start : self._slots] = present
+        if self._builder is not None:
+            flags = present if values < slots else EMPTY
+            decoder.byte_arrays(data.values, values, self._builder, flags, slots, dictionary)
+            return
+        width = self._width
+        assert width is not None
+        target = self._fixed[start * width : self._slots * width]
+        decoder.fixed(data.values, values, self._type.physical, width, dictionary, target[: values * width])
+        if values < slots:
+            level_kernel.spread(target, width, values, present)
+
+    def finish(self) -> pa.Array:
+        """The array of all slots."""
+        validity = None
+        if self._present is not None:
+            validity = pa.py_buffer(np.packbits(self._present[: self._slots], bitorder="little"))
+        if self._builder is not None:
+            offsets, data, slots = self._builder.finish()
+            return leaf.from_byte_arrays(self._type, slots, validity, offsets, data)
+        assert self._width is not None
+        return leaf.from_fixed(self._type, self._slots, validity, self._fixed[: self._slots * self._width])

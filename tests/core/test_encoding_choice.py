@@ -1,0 +1,201 @@
+"""Which encoding is used: what options may ask for, what "auto" picks, and when the dictionary comes before it."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.core.encodings import choose
+from pqext.core.metadata import Encoding, Type
+from pqext.core.options import ENCODINGS, WriteOptions
+from reference import page_headers
+
+ROWS = 50_000
+GENERATOR = np.random.default_rng(11)
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def used(values: pa.Array, **options: Any) -> list[str]:
+    """The encodings of the pages of one column, each once, in order; the file is read back and compared."""
+    table = pa.table({"a": values})
+    data = written(table, **options)
+    with pqext.open(data) as file:
+        assert file.read().equals(table)
+    return list(dict.fromkeys(page.encoding for page in page_headers.of_column(data, 0)))
+
+
+def test_every_name_stands_for_an_encoding_of_some_type() -> None:
+    assert set(ENCODINGS) == {*choose.NAMES, "auto"}
+    assert set(choose.NAMES.values()) == set(choose.SUITABLE)
+
+
+@pytest.mark.parametrize("encodings", ["DELTA", "rle_dictionary", {"a": "zip"}, {"a": None}])
+def test_a_name_that_is_no_encoding_is_refused(encodings: Any) -> None:
+    with pytest.raises(ValueError, match="encodings must be one of plain, rle, "):
+        WriteOptions(encodings=encodings)
+
+
+@pytest.mark.parametrize("encodings", [None, 5, ["plain"]])
+def test_encodings_of_the_wrong_type_are_refused(encodings: Any) -> None:
+    with pytest.raises(TypeError, match="encodings cannot be a"):
+        WriteOptions(encodings=encodings)
+
+
+def test_a_column_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ValueError, match="encodings names column 'b'; the columns are a"):
+        written(pa.table({"a": [1]}), encodings={"b": "plain"})
+
+
+@pytest.mark.spec(
+    "encoding.suits", "encoding.delta.types", "encoding.delta-length.types", "encoding.delta-strings.types",
+    "encoding.split.types", "encoding.alp.types", "encoding.hybrid.only-for", "encoding.bit-packed.levels-only",
+)
+@pytest.mark.parametrize("name", choose.NAMES)
+def test_an_encoding_is_refused_for_a_physical_type_that_it_is_not_defined_for(name: str) -> None:
+    arrays = {
+        Type.BOOLEAN: pa.array([True]), Type.INT32: pa.array([1], pa.int32()), Type.INT64: pa.array([1]),
+        Type.FLOAT: pa.array([1.0], pa.float32()), Type.DOUBLE: pa.array([1.0]), Type.BYTE_ARRAY: pa.array(["a"]),
+        Type.FIXED_LEN_BYTE_ARRAY: pa.array([b"ab"], pa.binary(2)),
+    }
+    suited = {
+        "plain": set(arrays), "rle": {Type.BOOLEAN}, "delta_binary_packed": {Type.INT32, Type.INT64},
+        "delta_length_byte_array": {Type.BYTE_ARRAY},
+        "delta_byte_array": {Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY},
+        "byte_stream_split": {Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY},
+        "alp": {Type.FLOAT, Type.DOUBLE},
+    }[name]
+    for kind, array in arrays.items():
+        for encodings in (name, {"a": name}):
+            if kind in suited:
+                assert used(array, encodings=encodings, dictionary=False) == [name.upper()]
+                continue
+            with pytest.raises(ValueError, match=f"{name!r} does not suit column 'a', which is stored as {kind.name}"):
+                written(pa.table({"a": array}), encodings=encodings)
+
+
+def sorted_numbers() -> pa.Array:
+    return pa.array(np.cumsum(GENERATOR.integers(0, 50, ROWS)))
+
+
+def random_numbers() -> pa.Array:
+    return pa.array(GENERATOR.integers(-(2**63), 2**63, ROWS))
+
+
+def smooth_floats() -> pa.Array:
+    return pa.array(np.sin(np.arange(ROWS) / 1000) * 100 + GENERATOR.normal(size=ROWS) * 1e-3)
+
+
+def paths() -> pa.Array:
+    return pa.array([f"/very/long/directory/name/of/files/that/are/sorted/{i:09}.parquet" for i in range(ROWS)])
+
+
+def words() -> pa.Array:
+    letters = GENERATOR.integers(97, 123, (ROWS, 12)).astype(np.uint8)
+    return pa.array([row.tobytes()[: 1 + i % 12] for i, row in enumerate(letters)])
+
+
+@pytest.mark.parametrize(
+    ("values", "compression", "expected"),
+    [
+        (sorted_numbers, "zstd", "DELTA_BINARY_PACKED"),
+        (sorted_numbers, "uncompressed", "DELTA_BINARY_PACKED"),
+        (random_numbers, "zstd", "PLAIN"),
+        (smooth_floats, "zstd", "BYTE_STREAM_SPLIT"),
+        (smooth_floats, "uncompressed", "PLAIN"),
+        (paths, "uncompressed", "DELTA_BYTE_ARRAY"),
+        (words, "snappy", "DELTA_LENGTH_BYTE_ARRAY"),
+        (lambda: pa.array(np.arange(ROWS) // 999 % 2 == 0), "uncompressed", "RLE"),
+        (lambda: pa.array(GENERATOR.random(ROWS) < 0.5), "uncompressed", "PLAIN"),
+        (lambda: pa.array([b"%09d" % i for i in range(ROWS)], pa.binary(9)), "zstd", "PLAIN"),
+        (lambda: pa.array([b"x" * 200_000] * 3), "snappy", "PLAIN"),
+    ],
+)
+def test_auto_picks_what_suits_the_values(values: Any, compression: str, expected: str) -> None:
+    assert used(values(), encodings="auto", dictionary=False, compression=compression) == [expected]
+
+
+@pytest.mark.spec("encoding.alp.opt-in")
+def test_auto_never_picks_alp_though_it_would_be_the_smallest() -> None:
+    prices = pa.array(np.round(GENERATOR.random(ROWS) * 100, 2))
+    sizes = {
+        name: len(written(pa.table({"a": prices}), encodings=name, dictionary=False, compression="zstd"))
+        for name in ("auto", "alp")
+    }
+    assert sizes["alp"] < sizes["auto"]
+    assert used(prices, encodings="auto", dictionary=False, compression="zstd") != ["ALP"]
+    assert used(prices, dictionary=False) == ["PLAIN"]
+
+
+@pytest.mark.parametrize("values", [sorted_numbers, random_numbers, smooth_floats, paths, words])
+@pytest.mark.parametrize("compression", ["uncompressed", "snappy", "zstd"])
+def test_auto_is_not_larger_than_plain(values: Any, compression: str) -> None:
+    table = pa.table({"a": values()})
+    sizes = [len(written(table, encodings=name, compression=compression)) for name in ("auto", "plain")]
+    assert sizes[0] <= sizes[1] * 1.01
+
+
+FEW = pa.array(["red", "green", "blue"] * 1000)
+
+
+def test_the_dictionary_comes_first_where_it_pays() -> None:
+    dictionary = ["PLAIN", "RLE_DICTIONARY"]
+    assert used(FEW, encodings="delta_byte_array") == dictionary
+    assert used(FEW, encodings="auto") == dictionary
+    assert used(FEW, encodings={"a": "auto"}) == dictionary
+
+
+def test_an_encoding_named_for_a_column_takes_the_place_of_its_dictionary() -> None:
+    assert used(FEW, encodings={"a": "delta_byte_array"}) == ["DELTA_BYTE_ARRAY"]
+    assert used(FEW, encodings={"a": "plain"}) == ["PLAIN"]
+    assert used(FEW, encodings={"a": "plain"}, dictionary={"a": True}) == ["PLAIN", "RLE_DICTIONARY"]
+    assert used(FEW, encodings={"a": "plain"}, dictionary=True) == ["PLAIN"]
+    assert used(FEW, encodings="delta_byte_array", dictionary={"a": False}) == ["DELTA_BYTE_ARRAY"]
+
+
+def test_auto_gives_up_a_dictionary_that_is_much_larger_than_differences() -> None:
+    values = pa.array(np.arange(ROWS) // 4 * 1000)
+    assert used(values, encodings="auto", compression="uncompressed") == ["DELTA_BINARY_PACKED"]
+    assert "RLE_DICTIONARY" in used(values, encodings="plain", compression="uncompressed")
+
+
+@pytest.mark.spec("encoding.dictionary.fallback", "encoding.claimed")
+@pytest.mark.parametrize("name", ["plain", "delta_binary_packed"])
+def test_pages_behind_a_dictionary_that_grew_too_big_are_in_the_chosen_encoding(name: str) -> None:
+    values = pa.array(np.concatenate([np.arange(100_000) % 100, np.arange(300_000) // 2]) * 12345)
+    data = written(pa.table({"a": values}), encodings={"a": name}, dictionary={"a": True})
+    pages = page_headers.of_column(data, 0)
+    assert [page.kind for page in pages] == ["DICTIONARY_PAGE"] + ["DATA_PAGE"] * (len(pages) - 1)
+    indexed = [page.encoding for page in pages[1:]].count("RLE_DICTIONARY")
+    assert 0 < indexed < len(pages) - 1
+    assert [page.encoding for page in pages] == (
+        ["PLAIN"] + ["RLE_DICTIONARY"] * indexed + [name.upper()] * (len(pages) - 1 - indexed)
+    )
+    with pqext.open(data) as file:
+        metadata = file.row_groups[0].chunk(0).metadata
+        assert sum(stats.count for stats in metadata.encoding_stats) == len(pages)
+        assert {stats.encoding for stats in metadata.encoding_stats} == {
+            Encoding.PLAIN, Encoding.RLE_DICTIONARY, Encoding[name.upper()]
+        }
+        assert set(metadata.encodings) >= {stats.encoding for stats in metadata.encoding_stats}
+        assert file.read()["a"].combine_chunks().equals(values)
+    assert pq.read_table(io.BytesIO(data))["a"].combine_chunks().equals(values)
+
+
+def test_encodings_are_chosen_for_leaves_within_nested_columns() -> None:
+    table = pa.table({"s": [{"x": [1, 2, None], "y": "a"}, None, {"x": [], "y": "b"}]})
+    data = written(table, encodings={"s.x.list.element": "delta_binary_packed", "s.y": "delta_length_byte_array"})
+    assert {page.encoding for page in page_headers.of_column(data, 0)} == {"DELTA_BINARY_PACKED"}
+    assert {page.encoding for page in page_headers.of_column(data, 1)} == {"DELTA_LENGTH_BYTE_ARRAY"}
+    with pqext.open(data) as file:
+        assert file.read().to_pylist() == table.to_pylist()

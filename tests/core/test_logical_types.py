@@ -1,0 +1,565 @@
+"""Every logical type: what is annotated, what others see, what comes back, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import os
+import struct
+import uuid
+import warnings
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from core.raw_files import OPTIONAL, REQUIRED, Column, byte_arrays, group, int32, int64, leaf, write
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pqext
+from pqext.core.errors import AnnotationWarning, CorruptFileError, UnsupportedError
+from pqext.core.limits import Limits
+from pqext.core.logical import TIME_UNITS, LeafType, from_element, max_precision
+from pqext.core.metadata import (
+    ConvertedType,
+    DecimalType,
+    FileType,
+    IntType,
+    LogicalType,
+    NullType,
+    StringType,
+    TimestampType,
+    TimeType,
+    TimeUnit,
+    Type,
+    UUIDType,
+)
+from pqext.core.thrift import decode
+
+FIXED = Type.FIXED_LEN_BYTE_ARRAY
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def column(values: list[Any], kind: pa.DataType, **marks: str) -> pa.Table:
+    """A table of one column ``c``."""
+    metadata = {f"PARQUET:{name}": value for name, value in marks.items()}
+    return pa.table([pa.array(values, kind)], schema=pa.schema([pa.field("c", kind, metadata=metadata or None)]))
+
+
+def read(data: bytes, **options: Any) -> pa.Table:
+    with pqext.open(data, pqext.ReadOptions(**options)) as file:
+        table = file.read()
+    table.validate(full=True)
+    return table
+
+
+def one(kind: Type, values: bytes, count: int, **annotation: Any) -> bytes:
+    """A file of one required column ``c``."""
+    return write([leaf("c", REQUIRED, kind, **annotation)], [Column(values, count)], count)
+
+
+DAY = 86_400
+TYPES: dict[str, tuple[pa.Table, str, str]] = {
+    "STRING": (column(["", "é", None], pa.string()), "String", "UTF8"),
+    "ENUM": (column(["A", None, "B"], pa.string(), logical_type="ENUM"), "Enum", "ENUM"),
+    "JSON": (column(["{}", None], pa.string(), logical_type="JSON"), "JSON", "JSON"),
+    "BSON": (column([b"\x05\0\0\0\0", None], pa.binary(), logical_type="BSON"), "BSON", "BSON"),
+    "UUID": (column([uuid.UUID(int=7).bytes, None], pa.binary(16), logical_type="UUID"), "UUID", "NONE"),
+    **{
+        f"{'U' if unsigned else ''}INT_{width}": (
+            column(
+                [0, (1 << (width - 1 + unsigned)) - 1, None, 0 if unsigned else -(1 << (width - 1))],
+                pa.type_for_alias(f"{'u' if unsigned else ''}int{width}"),
+            ),
+            "None" if width >= 32 and not unsigned else f"Int(bitWidth={width}, isSigned={str(not unsigned).lower()})",
+            "NONE" if width >= 32 and not unsigned else f"{'U' if unsigned else ''}INT_{width}",
+        )
+        for unsigned in (0, 1)
+        for width in (8, 16, 32, 64)
+    },
+    "DECIMAL": (column([Decimal("-1.50"), None], pa.decimal128(5, 2)), "Decimal(precision=5, scale=2)", "DECIMAL"),
+    "FLOAT16": (column([1.5, None, -0.0, 65504.0], pa.float16()), "Float16", "NONE"),
+    "DATE": (column([dt.date(1815, 6, 18), None], pa.date32()), "Date", "DATE"),
+    "INTERVAL": (
+        column([pa.MonthDayNano([14, 3, 5_000_000]), None], pa.month_day_nano_interval()), "Interval", "INTERVAL"
+    ),
+    "UNKNOWN": (column([None, None], pa.null()), "Null", "NONE"),
+    **{
+        f"TIME {unit}{' UTC' if utc else ''}": (
+            column([1, None, DAY * per - 1], kind, **({"is_adjusted_to_utc": "true"} if utc else {})),
+            f"Time(isAdjustedToUTC={str(utc).lower()}, timeUnit={name})",
+            converted,
+        )
+        for unit, per, kind, name, converted in (
+            ("ms", 1000, pa.time32("ms"), "milliseconds", "TIME_MILLIS"),
+            ("us", 10**6, pa.time64("us"), "microseconds", "TIME_MICROS"),
+            ("ns", 10**9, pa.time64("ns"), "nanoseconds", "NONE"),
+        )
+        for utc in (False, True)
+    },
+    **{
+        f"TIMESTAMP {unit}{' UTC' if zone else ''}": (
+            column([-(2**53), None, 2**53], pa.timestamp(unit, zone)),
+            f"Timestamp(isAdjustedToUTC={'true' if zone else 'false'}, timeUnit={name}, "
+            "is_from_converted_type=false, force_set_converted_type=false)",
+            converted,
+        )
+        for unit, name, converted in (
+            ("ms", "milliseconds", "TIMESTAMP_MILLIS"),
+            ("us", "microseconds", "TIMESTAMP_MICROS"),
+            ("ns", "nanoseconds", "NONE"),
+        )
+        for zone in (None, "UTC")
+    },
+}
+
+
+@pytest.mark.spec(
+    "logical.string", "logical.enum", "logical.json", "logical.bson", "logical.uuid", "logical.integer.signed",
+    "logical.integer.unsigned", "logical.integer.implied", "logical.decimal.metadata", "logical.float16", "logical.date",
+    "logical.time", "logical.time.converted", "logical.timestamp", "logical.timestamp.converted", "logical.interval",
+    "logical.unknown", "logical.converted.written",
+)
+@pytest.mark.parametrize("name", TYPES)
+def test_each_type_is_annotated_both_ways_and_comes_back_with_its_marks(name: str) -> None:
+    table, logical, converted = TYPES[name]
+    data = written(table)
+    seen = pq.ParquetFile(io.BytesIO(data)).schema.column(0)
+    assert str(seen.logical_type) == logical
+    # pyarrow hides the converted type of local times, which old readers need.
+    stored = pqext.open(data).metadata.schema[1].converted_type
+    assert (ConvertedType(stored).name if stored is not None else "NONE") == converted
+    found = read(data)
+    assert found["c"].equals(table["c"])
+    # What came back is stored the same again.
+    again = pq.ParquetFile(io.BytesIO(written(found))).schema.column(0)
+    assert (str(again.logical_type), again.converted_type) == (logical, seen.converted_type)
+    assert pqext.open(written(found)).schema.leaves[0].leaf_type == pqext.open(data).schema.leaves[0].leaf_type
+
+
+@pytest.mark.parametrize("name", [name for name in TYPES if name not in ("UNKNOWN", "BSON")])
+def test_each_type_is_read_by_duckdb_or_polars_as_it_was_meant(name: str, tmp_path: Path) -> None:
+    table, _, _ = TYPES[name]
+    pqext.write_table(table, tmp_path / "t.parquet")
+    if name in ("INTERVAL", "UUID", "FLOAT16"):
+        found = duckdb.sql(f"SELECT c FROM '{tmp_path / 't.parquet'}'").fetchall()
+        expected: list[Any] = table["c"].to_pylist()
+        if name == "INTERVAL":
+            expected = [dt.timedelta(days=14 * 30 + 3, milliseconds=5), None]
+        if name == "UUID":
+            expected = [uuid.UUID(int=7), None]
+        assert [value for (value,) in found] == expected
+        return
+    found = pl.read_parquet(tmp_path / "t.parquet").to_arrow()
+    expected = table["c"]
+    if name.startswith("TIME "):
+        expected = expected.cast(pa.time64("ns"))
+    assert found["c"].cast(expected.type).equals(expected)
+
+
+CONVERTED = [
+    (ConvertedType.UTF8, Type.BYTE_ARRAY, byte_arrays(b"a"), pa.array(["a"])),
+    (ConvertedType.ENUM, Type.BYTE_ARRAY, byte_arrays(b"a"), pa.array(["a"])),
+    (ConvertedType.JSON, Type.BYTE_ARRAY, byte_arrays(b"{}"), pa.array(["{}"])),
+    (ConvertedType.BSON, Type.BYTE_ARRAY, byte_arrays(b"a"), pa.array([b"a"])),
+    (ConvertedType.DATE, Type.INT32, int32(-1), pa.array([-1], pa.int32()).cast(pa.date32())),
+    (ConvertedType.TIME_MILLIS, Type.INT32, int32(5), pa.array([5], pa.time32("ms"))),
+    (ConvertedType.TIME_MICROS, Type.INT64, int64(5), pa.array([5], pa.time64("us"))),
+    (ConvertedType.TIMESTAMP_MILLIS, Type.INT64, int64(5), pa.array([5], pa.timestamp("ms", "UTC"))),
+    (ConvertedType.TIMESTAMP_MICROS, Type.INT64, int64(5), pa.array([5], pa.timestamp("us", "UTC"))),
+    *(
+        (ConvertedType[f"{sign}INT_{width}"], *stored, pa.array([7], pa.type_for_alias(f"{sign.lower()}int{width}")))
+        for sign in ("", "U")
+        for width in (8, 16, 32, 64)
+        for stored in [(Type.INT64, int64(7)) if width == 64 else (Type.INT32, int32(7))]
+    ),
+]
+
+
+@pytest.mark.spec("logical.converted.read", "logical.integer.converted", "logical.time.converted")
+@pytest.mark.parametrize(("converted", "kind", "values", "expected"), CONVERTED, ids=lambda v: getattr(v, "name", None))
+def test_a_file_with_converted_types_only_means_the_same(
+    converted: ConvertedType, kind: Type, values: bytes, expected: pa.Array
+) -> None:
+    data = one(kind, values, 1, converted_type=converted)
+    assert read(data)["c"].combine_chunks().equals(expected)
+    theirs = pq.read_table(io.BytesIO(data), arrow_extensions_enabled=False)["c"].combine_chunks()
+    assert theirs.cast(expected.type).equals(expected)  # an ENUM is binary to pyarrow
+
+
+@pytest.mark.spec("logical.converted.read", "logical.interval")
+def test_interval_is_known_by_its_converted_type_alone() -> None:
+    values = struct.pack("<6I", 1, 2, 3, 0, 0, 0xFFFFFFFF)
+    data = one(FIXED, values, 2, type_length=12, converted_type=ConvertedType.INTERVAL)
+    assert read(data)["c"].to_pylist() == [
+        pa.MonthDayNano([1, 2, 3_000_000]), pa.MonthDayNano([0, 0, 0xFFFFFFFF * 1_000_000])
+    ]
+    far = one(FIXED, struct.pack("<3I", 1 << 31, 0, 0), 1, type_length=12, converted_type=ConvertedType.INTERVAL)
+    with pytest.raises(UnsupportedError, match="more months or days"):
+        read(far)
+
+
+@pytest.mark.spec("logical.interval")
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [((-1, 0, 0), "negative"), ((0, 0, -1), "negative"), ((0, 0, 1), "finer than a millisecond"),
+     ((0, 0, 2**32 * 1_000_000), "32 bits")],
+)
+def test_an_interval_that_does_not_fit_is_refused(value: tuple[int, int, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        written(column([pa.MonthDayNano(value)], pa.month_day_nano_interval()))
+
+
+@pytest.mark.spec("logical.interval")
+def test_an_interval_has_no_bounds() -> None:
+    table, _, _ = TYPES["INTERVAL"]
+    chunk = pqext.open(written(table)).row_groups[0].chunk(0)
+    assert chunk.metadata.statistics is not None
+    assert (chunk.metadata.statistics.min_value, chunk.metadata.statistics.null_count) == (None, 1)
+
+
+@pytest.mark.spec("logical.precedence")
+def test_a_logical_type_goes_before_a_converted_type() -> None:
+    annotation = LogicalType(INTEGER=IntType(bitWidth=16, isSigned=False))
+    data = one(Type.INT32, int32(7), 1, logicalType=annotation, converted_type=ConvertedType.DATE)
+    assert read(data)["c"].type == pa.uint16()
+
+
+def unknown() -> LogicalType:
+    """The union with a member that no version knows: field 99, an empty structure."""
+    found, _ = decode(LogicalType, b"\x0c\xc6\x01\x00\x00", 0, Limits())
+    assert found.member is None
+    return found
+
+
+@pytest.mark.spec("logical.unknown-annotation")
+def test_an_unknown_logical_type_is_read_as_its_physical_type_with_a_warning() -> None:
+    data = write(
+        [
+            leaf("n", REQUIRED, Type.INT64, logicalType=unknown()),
+            leaf("b", REQUIRED, FIXED, type_length=2, logicalType=unknown()),
+            group("g", REQUIRED, 1, logicalType=unknown()),
+            leaf("x", REQUIRED),
+        ],
+        [Column(int64(5), 1), Column(b"ab", 1), Column(int32(1), 1)],
+        1,
+    )
+    with pytest.warns(AnnotationWarning) as caught:
+        assert read(data).to_pylist() == [{"n": 5, "b": b"ab", "g": {"x": 1}}]
+    assert [str(warning.message).split(":")[0] for warning in caught] == ["column n", "column b", "column g"]
+    assert pqext.open(data).row_groups[0].chunk(0).bounds().minimum is None
+
+
+UNSUITABLE: list[tuple[str, Type, dict[str, Any], LogicalType, pa.DataType]] = [
+    ("STRING", Type.INT32, {}, LogicalType(STRING=StringType()), pa.int32()),
+    ("UUID", FIXED, {"type_length": 4}, LogicalType(UUID=UUIDType()), pa.binary(4)),
+    ("INTEGER", Type.INT64, {}, LogicalType(INTEGER=IntType(bitWidth=8, isSigned=True)), pa.int64()),
+    ("INTEGER", Type.INT32, {}, LogicalType(INTEGER=IntType(bitWidth=24, isSigned=True)), pa.int32()),
+    ("DECIMAL", Type.INT96, {}, LogicalType(DECIMAL=DecimalType(scale=0, precision=5)), pa.binary(12)),
+    ("TIME", Type.INT64, {}, LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS["ms"])), pa.int64()),
+    ("FILE", Type.INT64, {}, LogicalType(FILE=FileType()), pa.int64()),
+]
+
+
+@pytest.mark.spec("logical.unsuitable-annotation")
+@pytest.mark.parametrize(("name", "kind", "more", "annotation", "expected"), UNSUITABLE)
+def test_an_annotation_that_does_not_suit_its_physical_type_is_passed_over_with_a_warning(
+    name: str, kind: Type, more: dict[str, Any], annotation: LogicalType, expected: pa.DataType
+) -> None:
+    data = one(kind, bytes(16), 1, logicalType=annotation, **more)
+    with pytest.warns(AnnotationWarning, match=rf"column c: {name} cannot annotate {kind.name}"):
+        assert read(data)["c"].type == expected
+    assert pqext.open(data).schema.leaves[0].leaf_type.order == "undefined"
+
+
+def later_unit() -> TimeUnit:
+    """A time unit that no version knows: member 9."""
+    found, _ = decode(TimeUnit, b"\x9c\x00\x00", 0, Limits())
+    assert found.member is None
+    return found
+
+
+@pytest.mark.spec("logical.timestamp.unknown-unit", "logical.decimal.precision")
+@pytest.mark.parametrize(
+    ("annotation", "error", "message"),
+    [
+        (LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=later_unit())), UnsupportedError, "time unit"),
+        (LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=later_unit())), UnsupportedError, "time unit"),
+        (LogicalType(DECIMAL=DecimalType(scale=0, precision=19)), CorruptFileError, r"DECIMAL\(19, 0\) does not fit"),
+        (LogicalType(DECIMAL=DecimalType(scale=5, precision=4)), CorruptFileError, "is not a decimal"),
+        (LogicalType(DECIMAL=DecimalType(scale=-1, precision=4)), CorruptFileError, "is not a decimal"),
+        (LogicalType(DECIMAL=DecimalType(scale=0, precision=0)), CorruptFileError, "is not a decimal"),
+    ],
+)
+def test_a_column_that_cannot_be_read_hinders_no_other(
+    annotation: LogicalType, error: type[Exception], message: str
+) -> None:
+    elements = [
+        group("s", REQUIRED, 2), leaf("odd", REQUIRED, Type.INT64, logicalType=annotation), leaf("x", REQUIRED),
+        leaf("plain", REQUIRED),
+    ]
+    data = write(elements, [Column(int64(1), 1), Column(int32(2), 1), Column(int32(3), 1)], 1)
+    with pqext.open(data) as file:
+        with pytest.raises(error, match=rf"{message}.*column s\.odd"):
+            file.read()
+        with pytest.raises(error, match=message):
+            next(file.iter_batches(columns=["s"]))
+        assert file.read(["plain", "s.x"]).to_pylist() == [{"s": {"x": 2}, "plain": 3}]
+        shown = file.arrow_schema.field("s").type.field("odd")
+        assert shown.type == pa.int64()
+        assert shown.metadata.keys() == {b"PARQUET:unreadable"}
+
+
+@pytest.mark.spec("logical.integer.range")
+@pytest.mark.parametrize(("width", "signed", "value"), [(8, True, 128), (8, True, -129), (16, False, -1), (8, False, 256)])
+def test_a_stored_integer_wider_than_its_annotation_is_an_error_not_another_number(
+    width: int, signed: bool, value: int
+) -> None:
+    annotation = LogicalType(INTEGER=IntType(bitWidth=width, isSigned=signed))
+    with pytest.raises(CorruptFileError, match=rf"exceeds the column's {width} bits: {value}.*column c"):
+        read(one(Type.INT32, int32(0, value), 2, logicalType=annotation))
+
+
+@pytest.mark.spec("logical.integer.range")
+def test_no_integer_wider_than_its_annotation_can_be_written() -> None:
+    for width in (8, 16):
+        wide = pa.array([1 << width], pa.int32())
+        schema = pa.schema([pa.field("c", pa.type_for_alias(f"int{width}"))])
+        with pytest.raises(ValueError, match="'c'"), pqext.ParquetWriter(io.BytesIO(), schema) as writer:
+            writer.write_table(pa.table({"c": wide}))
+
+
+@pytest.mark.spec("logical.time.range")
+def test_a_time_outside_the_day_is_an_error_on_both_ways() -> None:
+    for value in (-1, DAY * 1000):
+        with pytest.raises(CorruptFileError, match=rf"TIME lies outside the day: {value}.*column c"):
+            read(one(Type.INT32, int32(value), 1, converted_type=ConvertedType.TIME_MILLIS))
+    late = pa.Array.from_buffers(pa.time64("us"), 1, [None, pa.py_buffer(int64(DAY * 10**6))])
+    with pytest.raises(ValueError, match="outside the day"):
+        written(pa.table({"c": late}))
+
+
+@pytest.mark.spec("logical.unknown")
+def test_a_column_without_a_type_is_null_in_any_nesting_and_nothing_else() -> None:
+    table = pa.table(
+        {
+            "n": pa.nulls(3),
+            "l": pa.array([[None], [], None], pa.list_(pa.null())),
+            "s": pa.array([{"x": None}, None, {}], pa.struct([("x", pa.null())])),
+        }
+    )
+    data = written(table)
+    assert read(data).equals(table)
+    assert pq.read_table(io.BytesIO(data)).equals(table)
+    for kind, values in ((Type.INT32, int32(1)), (Type.BYTE_ARRAY, byte_arrays(b"x"))):
+        with pytest.raises(CorruptFileError, match="UNKNOWN column.*column c"):
+            read(one(kind, values, 1, logicalType=LogicalType(UNKNOWN=NullType())))
+        nulls = write(
+            [leaf("c", OPTIONAL, kind, logicalType=LogicalType(UNKNOWN=NullType()))], [Column(b"", 2, [0, 0])], 2
+        )
+        assert read(nulls)["c"].equals(pa.chunked_array([pa.nulls(2)]))
+
+
+FILE_TYPE = pa.struct(
+    [
+        ("uri", pa.string()), ("offset", pa.int64()), ("size", pa.int64()), ("content_type", pa.string()),
+        ("checksum", pa.string()), ("inline", pa.binary()),
+    ]
+)
+
+
+@pytest.mark.spec("logical.file")
+def test_a_file_column_is_a_marked_struct_that_is_never_fetched() -> None:
+    rows = [{"uri": "http://0.0.0.0:1/nothing", "offset": 5, "size": 7}, {"inline": b"abc", "content_type": "a/b"}, None]
+    table = column(rows, FILE_TYPE, logical_type="FILE")
+    data = written(table)
+    with pqext.open(data) as file:
+        assert file.schema.root.children[0].logical_name == "FILE"
+        found = file.read()
+    assert found.schema.field("c").metadata == {b"PARQUET:logical_type": b"FILE"}
+    assert found["c"].equals(table["c"])
+    assert pqext.open(written(found)).schema.root.children[0].logical_name == "FILE"
+    part = column([{"uri": "x"}], pa.struct([("uri", pa.large_string())]), logical_type="FILE")
+    assert read(written(part))["c"].to_pylist() == [{"uri": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mark", "message"),
+    [
+        (pa.struct([("url", pa.string())]), "FILE", "no field 'url'"),
+        (pa.struct([("uri", pa.int32())]), "FILE", "'uri' cannot be int32"),
+        (pa.struct([pa.field("uri", pa.string(), False)]), "FILE", "must be nullable"),
+        (pa.int32(), "ENUM", "ENUM, which cannot annotate int32"),
+        (pa.string(), "BSON", "BSON, which cannot annotate string"),
+        (pa.binary(4), "UUID", "UUID, which cannot annotate"),
+        (pa.string(), "NOVEL", "'NOVEL'; it may be ENUM, JSON, BSON, UUID, FILE"),
+    ],
+)
+def test_a_mark_that_the_type_cannot_follow_is_refused_before_anything_is_written(
+    kind: pa.DataType, mark: str, message: str
+) -> None:
+    out = io.BytesIO()
+    with pytest.raises(ValueError, match=f"'c'.*{message}"):
+        pqext.write_table(column([], kind, logical_type=mark), out)
+    assert not out.getvalue()
+
+
+@pytest.mark.spec("logical.json", "logical.uuid")
+def test_extension_types_of_arrow_are_stored_by_their_annotation() -> None:
+    table = pa.table(
+        {
+            "j": pa.array(["{}", None], pa.json_()),
+            "u": pa.array([uuid.UUID(int=5).bytes, None], pa.uuid()),
+            "l": pa.array([["1"], None], pa.list_(pa.json_())),
+            "b": pa.array([True, None], pa.bool8()),
+        }
+    )
+    data = written(table)
+    assert [node.logical_name for node in pqext.open(data).schema.leaves] == ["JSON", "UUID", "JSON", "INTEGER"]
+    theirs = pq.read_table(io.BytesIO(data))
+    assert (theirs["j"].type, theirs["u"].type) == (pa.json_(), pa.uuid())
+    found = read(data)
+    assert (found["j"].to_pylist(), found["l"].to_pylist()) == (["{}", None], [["1"], None])
+    assert pl.from_arrow(found.select(["u"])).height == 2
+
+
+ODD: dict[str, tuple[pa.Array, list[Any]]] = {
+    "fixed-size list": (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), [[1, 2], None]),
+    "large list": (pa.array([[1], None, []], pa.large_list(pa.int8())), [[1], None, []]),
+    "list view": (pa.array([[1], None, [2, 3]], pa.list_view(pa.int16())), [[1], None, [2, 3]]),
+    "large list view": (pa.array([["a"], None, []], pa.large_list_view(pa.string())), [["a"], None, []]),
+    "large string": (pa.array(["a", None], pa.large_string()), ["a", None]),
+    "string view": (pa.array(["a", None, "b" * 30], pa.string_view()), ["a", None, "b" * 30]),
+    "binary view": (pa.array([b"a", None, b"b" * 30], pa.binary_view()), [b"a", None, b"b" * 30]),
+    "dictionary": (pa.array(["a", None, "a"]).dictionary_encode(), ["a", None, "a"]),
+    "dictionary of lists": (
+        pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array([[1], [2, 3]])), [[2, 3], None, [1]]
+    ),
+    "list of dictionaries": (
+        pa.array([["a", None], None, ["a"]], pa.list_(pa.dictionary(pa.int8(), pa.string()))), [["a", None], None, ["a"]]
+    ),
+    "run ends": (pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["a", None])), ["a", "a", None]),
+    "struct of run ends": (
+        pa.StructArray.from_arrays([pa.RunEndEncodedArray.from_arrays([1, 3], pa.array([7, 8]))], ["x"]),
+        [{"x": 7}, {"x": 8}, {"x": 8}],
+    ),
+    "date64": (pa.array([dt.date(2024, 2, 29), None], pa.date64()), [dt.date(2024, 2, 29), None]),
+    "seconds": (pa.array([5, None], pa.timestamp("s")), [dt.datetime(1970, 1, 1, 0, 0, 5), None]),
+    "seconds of the day": (pa.array([5, None], pa.time32("s")), [dt.time(0, 0, 5), None]),
+    "narrow decimal": (pa.array([Decimal("1.5"), None], pa.decimal32(5, 1)), [Decimal("1.5"), None]),
+    "decimal of few digits in 256 bits": (pa.array([Decimal("1.5")], pa.decimal256(5, 1)), [Decimal("1.5")]),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("cut", [False, True])
+def test_arrays_of_other_layouts_are_written_as_their_values(name: str, cut: bool) -> None:
+    array, expected = ODD[name]
+    table = pa.table({"c": array})
+    if cut:
+        table, expected = table.slice(1), expected[1:]
+    data = written(table)
+    assert read(data)["c"].to_pylist() == expected
+    assert pq.read_table(io.BytesIO(data))["c"].to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (pa.array([86_400_000 + 5], pa.date64()), "lose data"),
+        (pa.array([2**62], pa.timestamp("s")), "out of bounds"),
+        (pa.array([2**60], pa.duration("ns")), "duration.*cast it to int64"),
+    ],
+)
+def test_what_parquet_cannot_hold_is_refused_by_column(array: pa.Array, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=rf"'c'.*{message}"):
+        written(pa.table({"c": array}))
+
+
+@pytest.mark.spec("logical.field-id")
+def test_field_ids_come_back_as_field_metadata_as_pyarrow_shows_them() -> None:
+    def marked(name: str, kind: pa.DataType, number: int) -> pa.Field:
+        return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+
+    schema = pa.schema(
+        [
+            marked("a", pa.int32(), 1),
+            marked("s", pa.struct([marked("x", pa.int8(), 3)]), 2),
+            marked("l", pa.list_(marked("element", pa.int8(), 5)), 4),
+            marked("m", pa.map_(pa.field("key", pa.int8(), False, {"PARQUET:field_id": "7"}), marked("value", pa.int8(), 8)), 6),
+        ]
+    )
+    data = written(schema.empty_table())
+    found, theirs = pqext.open(data).arrow_schema, pq.read_schema(io.BytesIO(data))
+    for ours, other in zip(found, theirs, strict=True):
+        assert ours.metadata == other.metadata
+    assert found.field("l").type.value_field.metadata == {b"PARQUET:field_id": b"5"}
+    assert found.field("m").type.item_field.metadata == {b"PARQUET:field_id": b"8"}
+    assert pqext.open(written(found.empty_table())).schema.find("m.key_value.value").field_id == 8  # type: ignore[union-attr]
+
+
+@pytest.mark.spec("logical.float16", "logical.decimal.order")
+def test_statistics_of_new_types_compare_as_their_values() -> None:
+    table = pa.table(
+        {
+            "h": pa.array([1.5, float("nan"), -2.0], pa.float16()),
+            "d": pa.array([Decimal(10) ** 60, Decimal(-3), Decimal(2)], pa.decimal256(70, 0)),
+        }
+    )
+    group = pqext.open(written(table)).row_groups[0]
+    half, wide = (group.chunk(index).bounds() for index in range(2))
+    assert (half.minimum, half.maximum, half.has_nan) == (-2.0, 1.5, True)
+    assert (wide.minimum, wide.maximum) == (Decimal(-3), Decimal(10) ** 60)
+
+
+@pytest.mark.parametrize(
+    ("leaf_type", "raw", "expected"),
+    [
+        (LeafType(FIXED, 2, from_element(leaf("x", REQUIRED))), b"\0\0", b"\0\0"),
+        (LeafType(Type.INT96), struct.pack("<qi", 5, 2_440_589), DAY * 10**9 + 5),
+        (LeafType(Type.INT96), b"\0" * 8, None),
+    ],
+)
+def test_raw_statistics_become_comparable_values(leaf_type: LeafType, raw: bytes, expected: Any) -> None:
+    assert leaf_type.comparison_value(raw) == expected
+
+
+@pytest.mark.spec("logical.decimal.precision")
+@given(st.integers(1, 40))
+def test_digits_that_n_bytes_hold_follow_the_formula(width: int) -> None:
+    largest = 2 ** (8 * width - 1) - 1
+    digits = max_precision(width)
+    assert 10**digits <= largest < 10 ** (digits + 1)
+
+
+needs_files = pytest.mark.skipif(not os.environ.get("PARQUET_TEST_DATA"), reason="PARQUET_TEST_DATA is not set")
+
+
+@needs_files
+@pytest.mark.parametrize(
+    "name",
+    [
+        "float16_nonzeros_and_nans", "float16_zeros_and_nans", "int32_decimal", "int64_decimal", "fixed_length_decimal",
+        "byte_array_decimal", "alltypes_plain", "alltypes_dictionary", "binary", "single_nan",
+    ],
+)
+def test_typed_files_of_other_writers_are_read_as_pyarrow_reads_them(name: str) -> None:
+    path = Path(os.environ["PARQUET_TEST_DATA"]) / "data" / f"{name}.parquet"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = pqext.read_table(path)
+    found.validate(full=True)
+    expected = pq.read_table(path)
+    assert found.schema.types == expected.schema.types
+    for column in expected.column_names:
+        assert str(found[column].to_pylist()) == str(expected[column].to_pylist()), column
