@@ -63,6 +63,7 @@ class ColumnReader:
         self._shape = shape
         self._type = shape.node.leaf_type
         self._metadata = metadata
+        self._path = chunk.path
         self._offset = chunk.offset
         self._checksums = checksums
         self._limits = limits
@@ -96,7 +97,7 @@ class ColumnReader:
     def _located(self, error: ParquetError) -> ParquetError:
         if error.offset is not None:
             error.offset += self._offset
-        error.locate(column=self._shape.node.dotted, offset=self._offset)
+        error.locate(path=self._path, column=self._shape.node.dotted, offset=self._offset)
         return error
 
     def _take(self, rows: int) -> LeafColumn:

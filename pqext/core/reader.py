@@ -172,7 +172,6 @@ class ParquetFile:
     def close(self) -> None:
         """Close the source."""
         self.source.close()
-        self.files.close()
 
     def __enter__(self) -> ParquetFile:
         return self

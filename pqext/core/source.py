@@ -153,6 +153,11 @@ class Span:
         if data is None:
             source._check(offset, size)
 
+    @property
+    def path(self) -> str | None:
+        """The file that the bytes are from, when it has a name."""
+        return self._source.path
+
     def peek(self, at: int, least: int) -> Bytes:
         """The bytes held from ``at`` on, ``least`` of them unless the span ends before."""
         least = min(least, self.size - at)
