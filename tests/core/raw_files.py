@@ -105,7 +105,8 @@ def write(
             )
         )
         meta = ColumnMetaData(
-            type=element.type, encodings=[column.encoding, column.level_encoding], path_in_schema=path, codec=column.codec,
+            type=element.type, encodings=[column.encoding, column.level_encoding], path_in_schema=path,
+            codec=column.codec,
             num_values=column.entries, total_uncompressed_size=len(header) + len(whole),
             total_compressed_size=len(header) + len(stored), data_page_offset=len(data),
         )

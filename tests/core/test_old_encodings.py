@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,8 +14,9 @@ from core import raw_files
 from core.raw_files import OPTIONAL, REPEATED, REQUIRED, Column
 
 import pqext
+from pqext.core.encodings import Dictionary, dictionary
 from pqext.core.errors import CorruptFileError
-from pqext.core.metadata import ConvertedType, Encoding
+from pqext.core.metadata import ConvertedType, Encoding, Type
 from reference import page_headers
 
 
@@ -91,3 +93,12 @@ def test_a_dictionary_is_written_first_and_plain_and_indices_behind_their_width(
     levels = 4 + int.from_bytes(second.body[:4], "little") if version == 1 else 3
     assert second.body[levels] == 2
     assert second.body[levels + 1] & 1  # a bit-packed run follows, no length
+
+
+@pytest.mark.spec("encoding.dictionary.width")
+@pytest.mark.parametrize("width", [33, 255])
+def test_indices_of_more_than_32_bits_are_refused(width: int) -> None:
+    entries = Dictionary(3, np.arange(3, dtype=np.int32).view(np.uint8))
+    page, out = np.array([width, 2, 0, 0, 0, 0, 0], np.uint8), np.empty(4, np.uint8)
+    with pytest.raises(CorruptFileError, match=f"bit width of {width}"):
+        dictionary.fixed(page, 1, Type.INT32, 4, entries, out)

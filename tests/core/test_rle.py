@@ -27,6 +27,7 @@ def decode(data: bytes, width: int, count: int, limit: int | None = None, dtype:
     return out.tolist()
 
 
+@pytest.mark.spec("encoding.hybrid.grammar", "encoding.hybrid.bit-order", "encoding.hybrid.varint")
 @given(runs())
 def test_what_is_encoded_decodes_by_the_twin_and_by_the_kernel(case: tuple[int, list[int]]) -> None:
     width, values = case
@@ -35,6 +36,7 @@ def test_what_is_encoded_decodes_by_the_twin_and_by_the_kernel(case: tuple[int, 
     assert decode(encoded, width, len(values)) == values
 
 
+@pytest.mark.spec("encoding.hybrid.grammar", "encoding.hybrid.repeated")
 @given(runs(), st.booleans())
 def test_foreign_runs_decode_to_their_values(case: tuple[int, list[int]], packed: bool) -> None:
     width, values = case
@@ -47,6 +49,7 @@ def test_a_last_group_without_its_padding_still_decodes() -> None:
     assert decode(data[:-1], 3, 3) == [1, 2, 3]
 
 
+@pytest.mark.spec("encoding.hybrid.repeated")
 def test_repeated_values_become_runs() -> None:
     assert rle.encode(np.full(1000, 5, np.int32), 3) == hybrid.encode_runs([(5, 1000)], 3)
 
@@ -85,11 +88,13 @@ def test_a_value_above_the_limit_is_refused_in_either_kind_of_run() -> None:
             decode(data, 2, 3, limit=3)
 
 
+@pytest.mark.spec("encoding.hybrid.length")
 def test_a_run_of_length_zero_is_refused_instead_of_looping() -> None:
     with pytest.raises(CorruptFileError, match="length zero"):
         decode(b"\0" * 100, 1, 8)
 
 
+@pytest.mark.spec("encoding.hybrid.length", "encoding.hybrid.varint")
 def test_a_run_header_beyond_32_bits_is_refused() -> None:
     with pytest.raises(CorruptFileError, match="32 bits"):
         decode(b"\xff\xff\xff\xff\xff\x01\0", 1, 8)

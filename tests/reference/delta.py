@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 
 def varint(value: int) -> bytes:
@@ -29,7 +30,7 @@ def encode(
     """``extra_width`` bits more than needed in each miniblock; ``junk`` as padding and as unneeded bit widths."""
     out = varint(block) + varint(miniblocks) + varint(len(values)) + zigzag(values[0] if values else 0)
     size = block // miniblocks
-    deltas = [wrapped(b - a, bits) for a, b in zip(values, values[1:], strict=False)]
+    deltas = [wrapped(b - a, bits) for a, b in pairwise(values)]
     for start in range(0, len(deltas), block):
         part = deltas[start : start + block]
         least = min(part)

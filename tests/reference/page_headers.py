@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reference.compact import Reader
 
 KINDS = {0: "DATA_PAGE", 2: "DICTIONARY_PAGE", 3: "DATA_PAGE_V2"}
 ENCODINGS = {
-    0: "PLAIN", 2: "PLAIN_DICTIONARY", 3: "RLE", 4: "BIT_PACKED", 5: "DELTA_BINARY_PACKED", 6: "DELTA_LENGTH_BYTE_ARRAY",
-    7: "DELTA_BYTE_ARRAY", 8: "RLE_DICTIONARY", 9: "BYTE_STREAM_SPLIT", 10: "ALP",
+    0: "PLAIN", 2: "PLAIN_DICTIONARY", 3: "RLE", 4: "BIT_PACKED", 5: "DELTA_BINARY_PACKED",
+    6: "DELTA_LENGTH_BYTE_ARRAY", 7: "DELTA_BYTE_ARRAY", 8: "RLE_DICTIONARY", 9: "BYTE_STREAM_SPLIT", 10: "ALP",
 }
 
 
@@ -46,12 +47,6 @@ def pages(data: bytes, start: int, length: int) -> list[Page]:
 
 def of_column(data: bytes, column: int, row_group: int = 0) -> list[Page]:
     """All pages of a column chunk, which pyarrow finds."""
-    chunk = pq.ParquetFile(_file(data)).metadata.row_group(row_group).column(column)
+    chunk = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(row_group).column(column)
     start = chunk.dictionary_page_offset if chunk.dictionary_page_offset is not None else chunk.data_page_offset
     return pages(data, start, chunk.total_compressed_size)
-
-
-def _file(data: bytes) -> Any:
-    import pyarrow as pa
-
-    return pa.BufferReader(data)

@@ -5,6 +5,8 @@ The encoding is in preview: readers that know it are few, so it is written only 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -37,7 +39,7 @@ def byte_arrays(
 
 def encode(values: pa.Array) -> Bytes:
     """The encoded bytes of a dense float or double array."""
-    kind = np.float32 if values.type == pa.float32() else np.float64
+    kind: Any = np.float32 if values.type == pa.float32() else np.float64
     if not len(values):
         return view(alp.encode(np.empty(0, kind)))
     held = np.frombuffer(values.buffers()[1], kind)

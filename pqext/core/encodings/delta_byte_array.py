@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.encodings import Dictionary
@@ -33,9 +34,9 @@ def byte_arrays(
     builder.append_run(data, lengths, present, slots)
 
 
-def _join(page: Bytes, count: int, limit: int, width: int) -> tuple[Bytes, Bytes]:
+def _join(page: Bytes, count: int, limit: int, width: int) -> tuple[Bytes, NDArray[np.int32]]:
     if count == 0:
-        return EMPTY, EMPTY.view(np.int32)
+        return EMPTY, np.empty(0, np.int32)
     prefixes, rest = decode_lengths(page, count)
     suffixes, rest = decode_lengths(rest, count)
     lengths = np.empty(count, np.int32)
