@@ -76,7 +76,7 @@ def read_footer(
         metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)
         return Footer(metadata, offset, length, raw, decryptor)
     metadata, end = decode(FileMetaData, raw, limits=limits, base=offset, path=source.path)
-    return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, source.path))
+    return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, offset, source.path))
 
 
 def _check_magic(head: bytes, tail: bytes, source: Source) -> None:

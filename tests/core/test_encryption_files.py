@@ -504,3 +504,84 @@ def test_a_file_with_a_plaintext_footer_is_inspected_without_keys() -> None:
     hidden = pqext.inspect(encrypted(column_keys=KEYS), decryption=pqext.FileDecryption(FOOTER_KEY))
     assert [column.encrypted for column in hidden.row_groups[0].columns] == [True, False, True]
     assert hidden.row_groups[0].columns[0].num_values == 0
+
+
+KEYS_OF_G = {"g": KEYS["a"]}
+
+
+@pytest.mark.spec("encryption.metadata.redacted")
+def test_bounding_boxes_of_encrypted_columns_are_not_plaintext() -> None:
+    import struct
+
+    wkb = [struct.pack("<BIdd", 1, 1, 4.25 + n, 52.5) for n in range(5)]
+    field = pa.field("g", pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb"})
+    table = pa.table([pa.array(wkb)], schema=pa.schema([field]))
+    data = written(table, encryption=pqext.FileEncryption(FOOTER_KEY, column_keys=KEYS_OF_G, plaintext_footer=True))
+    with pqext.open(data) as file:
+        assert file.row_groups[0].chunk(0).geospatial_statistics is None
+    with pqext.open(data, pqext.ReadOptions(decryption=pqext.FileDecryption(column_keys=KEYS_OF_G))) as file:
+        found = file.row_groups[0].chunk(0).geospatial_statistics
+        assert found is not None
+        assert (found.bbox.xmin, found.bbox.xmax) == (4.25, 8.25)
+    assert struct.pack("<d", 8.25) not in data
+
+
+def test_a_shredded_variant_is_encrypted_by_the_key_of_its_group() -> None:
+    values = pqext.variant.parse_json(pa.array(['{"user": "somebody", "n": 1}', '{"n": "hidden text"}', None]))
+    table = pa.table({"v": values, "plain": [1, 2, 3]})
+    encryption = pqext.FileEncryption(FOOTER_KEY, column_keys={"v": KEYS["a"]}, plaintext_footer=True)
+    data = written(table, encryption=encryption, shredding={"v": "n BIGINT"}, compression="uncompressed")
+    assert b"somebody" in written(table, shredding={"v": "n BIGINT"}, compression="uncompressed")
+    assert b"somebody" not in data
+    assert b"hidden text" not in data
+    assert read(data, None, columns=["plain"])["plain"].to_pylist() == [1, 2, 3]
+    back = read(data, pqext.FileDecryption(FOOTER_KEY, {"v": KEYS["a"]}))
+    assert pqext.variant.to_json(back["v"].combine_chunks()).to_pylist() == [
+        '{"n":1,"user":"somebody"}', '{"n":"hidden text"}', None,
+    ]
+
+
+def test_files_of_a_data_set_are_decrypted_each_with_its_prefix(tmp_path: Path) -> None:
+    for n in range(3):
+        encryption = pqext.FileEncryption(
+            FOOTER_KEY, column_keys={"a": KEYS["a"]}, aad_prefix=f"t.part{n}", store_aad_prefix=False
+        )
+        pqext.write_table(pa.table({"a": [n, n + 1], "s": ["x", str(n)]}), tmp_path / f"part{n}", encryption=encryption)
+
+    def reading(**keys: Any) -> pqext.FileDecryption:
+        return pqext.FileDecryption(FOOTER_KEY, aad_prefix=lambda path: f"t.{Path(path or '').name}", **keys)
+
+    files = [str(tmp_path / f"part{n}") for n in range(3)]
+    everything = reading(column_keys={"a": KEYS["a"]})
+    assert pqext.read_table(files, decryption=everything)["a"].to_pylist() == [0, 1, 1, 2, 2, 3]
+    assert pqext.read_table(files, filter=pqext.col("a") > 2, decryption=everything)["s"].to_pylist() == ["2"]
+    texts = pqext.read_table(files, columns=["s"], decryption=reading())
+    assert texts["s"].to_pylist() == ["x", "0", "x", "1", "x", "2"]
+    with pytest.raises(EncryptionError, match="column_keys") as caught:
+        pqext.read_table(files, columns=["s"], filter=pqext.col("a") > 2, decryption=reading())
+    assert caught.value.column == "a"
+    with pytest.raises(EncryptionError):
+        pqext.read_table(list(reversed(files)), decryption=pqext.FileDecryption(FOOTER_KEY, aad_prefix="t.part0"))
+
+
+@pytest.mark.parametrize("table", [pa.table({"a": pa.array([], pa.int32())}), pa.table({})])
+def test_files_without_rows_or_columns_are_encrypted(table: pa.Table) -> None:
+    assert read(written(table, encryption=pqext.FileEncryption(FOOTER_KEY))).equals(table)
+
+
+def test_duckdb_reads_ours_and_its_own_files_without_identity_are_refused(tmp_path: Path) -> None:
+    import duckdb
+
+    ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
+    table = pa.table({"i": list(range(1000)), "s": [f"text {n % 7}" for n in range(1000)]})
+    pqext.write_table(table, ours, encryption=pqext.FileEncryption(FOOTER_KEY), row_group_rows=300)
+    with duckdb.connect() as connection:
+        connection.execute("SET force_mbedtls_unsafe = 'true'")
+        connection.execute(f"PRAGMA add_parquet_key('k', '{FOOTER_KEY.decode()}')")
+        query = f"SELECT * FROM read_parquet('{ours}', encryption_config = {{footer_key: 'k'}})"
+        found = connection.sql(query).to_arrow_table()
+        assert found.equals(table)
+        connection.execute(f"COPY found TO '{theirs}' (FORMAT parquet, encryption_config {{footer_key: 'k'}})")
+    # DuckDB uses no AADs at all.
+    with pytest.raises(EncryptionError, match="aad_file_unique"):
+        read(theirs, pqext.FileDecryption(FOOTER_KEY))

@@ -9,7 +9,7 @@ from pqext.core.buffers import Bytes
 from pqext.core.encryption.cipher import module_length
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.encryption.reading import FileDecryptor, not_encrypted
-from pqext.core.errors import CorruptFileError, EncryptionError
+from pqext.core.errors import CorruptFileError, EncryptionError, UnsupportedError
 from pqext.core.limits import Limits
 from pqext.core.metadata import FileCryptoMetaData, FileMetaData
 from pqext.core.thrift import decode
@@ -24,23 +24,23 @@ def open_encrypted(
     when anything was tampered with.
     """
     crypto, end = decode(FileCryptoMetaData, raw, limits=limits, base=offset, path=path)
-    decryptor = FileDecryptor(crypto.encryption_algorithm, crypto.key_metadata, decryption, path)
     try:
+        decryptor = FileDecryptor(crypto.encryption_algorithm, crypto.key_metadata, decryption, path)
         left = len(raw) - end
         if module_length(raw[end:], left, left) != left:
             raise EncryptionError("the encrypted footer does not end where the file's last bytes say")
         return decryptor.decrypt_footer(raw[end:]), decryptor
-    except EncryptionError as error:
+    except (EncryptionError, UnsupportedError) as error:
         error.locate(path=path, offset=offset + end)
         raise
 
 
 def check_plaintext(
-    metadata: FileMetaData, raw: Bytes, length: int, decryption: FileDecryption | None, path: str | None
+    metadata: FileMetaData, raw: Bytes, length: int, decryption: FileDecryption | None, offset: int, path: str | None
 ) -> FileDecryptor | None:
     """What decrypts the columns of a file whose footer is plaintext; ``None`` when nothing in it is encrypted.
 
-    ``length`` of the ``raw`` bytes are the FileMetaData, the rest its signature. Raises ``EncryptionError`` when
+    ``length`` of the ``raw`` bytes, which begin at ``offset``, are the FileMetaData, the rest its signature. Raises ``EncryptionError`` when
     the signature does not fit, and for a file without encryption where ``decryption`` does not allow one.
     """
     try:
@@ -51,8 +51,8 @@ def check_plaintext(
             metadata.encryption_algorithm, metadata.footer_signing_key_metadata, decryption, path
         )
         decryptor.verify_footer(raw[:length], raw[length:])
-    except EncryptionError as error:
-        error.locate(path=path)
+    except (EncryptionError, UnsupportedError) as error:
+        error.locate(path=path, offset=offset)
         raise
     return decryptor
 

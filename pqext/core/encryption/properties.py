@@ -112,9 +112,9 @@ class FileDecryption:
     """What a reader knows of keys: the ``decryption`` of :class:`pqext.ReadOptions`.
 
     ``column_keys`` maps dotted paths of leaves, or of groups for all leaves below, to keys. For keys that are not
-    given here ``key_retriever`` is called with the key metadata in the file; it returns the key, and ``None`` or an
-    exception where there is none. Columns whose key is missing raise ``EncryptionError`` when they are read, the
-    others read as usual.
+    given here ``key_retriever`` is called with the key metadata in the file; it returns the key, and ``None`` where
+    there is none. Columns whose key is missing, or for which it raises an exception, raise ``EncryptionError`` when
+    they are read; the others read as usual.
 
     ``aad_prefix`` is the identity that the file is expected to have: a file that stores another, or none, is
     refused. It may be a function of the file's path, for sets of files. ``check_footer_signature`` verifies a

@@ -96,6 +96,11 @@ class FileDecryptor:
     @cached_property
     def aad(self) -> FileAad:
         """The AAD's part for the whole file. Raises ``EncryptionError`` when the prefix is not the one expected."""
+        if not self.algorithm.file_unique:
+            raise EncryptionError(
+                "the file has no identifier (aad_file_unique), so nothing ties its encrypted modules to it; DuckDB "
+                "writes such files, which are outside the format and which it alone reads"
+            )
         expected = self._decryption.aad_prefix_of(self._path) if self._decryption is not None else None
         stored = self.algorithm.aad_prefix or None
         if stored is None and expected is None and self.algorithm.prefix_is_supplied:
@@ -134,7 +139,11 @@ class FileDecryptor:
             )
         if self._decryption is None or not self._decryption.check_footer_signature:
             return
-        key = self.footer_key
+        try:
+            key = self.footer_key
+        except EncryptionError as error:
+            error.message += "; check_footer_signature=False reads the plaintext footer without verifying it"
+            raise
         if key is not None:
             key.verify(footer, signature.tobytes(), self.aad.footer())
             self.authentic = True
@@ -177,7 +186,11 @@ class FileDecryptor:
                     column=path,
                 )
             return None
-        key = self.column_key(chunk, path)
+        try:
+            key = self.column_key(chunk, path)
+        except (EncryptionError, UnsupportedError) as error:
+            error.locate(column=path)
+            raise
         if key is None:
             uses_footer_key = chunk.crypto_metadata.ENCRYPTION_WITH_FOOTER_KEY is not None
             missing = "footer_key=..." if uses_footer_key else f"column_keys={{{path!r}: ...}}"

@@ -162,7 +162,10 @@ class FileEncryptor:
 
     def _cipher(self, key: bytes) -> AesKey:
         # One a key, for as long as the user's object lives, so that its encryptions are counted together.
-        return self._encryption._ciphers.setdefault(key, AesKey(key))  # type: ignore[no-any-return]
+        ciphers = self._encryption._ciphers
+        if key not in ciphers:
+            ciphers.setdefault(key, AesKey(key))
+        return ciphers[key]  # type: ignore[no-any-return]
 
 
 def redacted(metadata: ColumnMetaData) -> ColumnMetaData:
