@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pqext.core import leaf, map_keys
 from pqext.core.column import LeafColumn
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.kernels import levels
 from pqext.core.options import ReadOptions
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
@@ -28,7 +28,11 @@ def assemble(shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptio
 
 def _storage(shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
     if isinstance(shape, LeafShape):
-        return leaf.show(shape.node.leaf_type, columns[shape.node.leaf_start].array, options.int96_unit)
+        try:
+            return leaf.show(shape.node.leaf_type, columns[shape.node.leaf_start].array, options.int96_unit)
+        except ParquetError as error:
+            error.locate(column=shape.node.dotted)
+            raise
     if isinstance(shape, GroupShape):
         return _group(shape, columns, options)
     assert isinstance(shape, ListShape)

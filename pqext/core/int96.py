@@ -58,7 +58,7 @@ def to_timestamps(stored: pa.Array, unit: str) -> pa.Array:
     if len(result):
         true = days.astype(np.float64) * a_day + within
         if np.abs(result - true).max() > 2.0**62:
-            advice = {"ns": ', read with int96="us"', "us": ', read with int96="ms"'}.get(unit, "")
+            advice = {"ns": '; read with int96="us"', "us": '; read with int96="ms"'}.get(unit, "")
             raise UnsupportedError(
                 f"an INT96 timestamp lies outside the range of 64-bit {unit}{advice}", feature="far INT96 timestamps"
             )

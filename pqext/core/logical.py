@@ -40,7 +40,7 @@ from pqext.core.metadata import (
 from pqext.core.predicate import Value
 
 Order = Literal["signed", "unsigned", "chronological", "undefined"]
-"""How values compare: ``chronological`` is that of INT96 timestamps, which only a ColumnOrder of its own vouches for."""
+"""How values compare; ``chronological`` is the order of INT96, which only a ColumnOrder of its own vouches for."""
 
 Unit = Literal["s", "ms", "us", "ns"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import os
@@ -20,13 +21,13 @@ import pytest
 from core.raw_files import REQUIRED, Column, int64, leaf, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import lz4 as twin
 
 import pqext
 from pqext.core import buffers, compression
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.kernels import lz4
 from pqext.core.metadata import CompressionCodec, Type
+from reference import lz4 as twin
 
 TEXT = b"".join(b"row %d of the text; " % (n % 50) for n in range(4000))
 CODECS = [codec for codec in CompressionCodec if codec.name.lower() in compression.WRITABLE]
@@ -203,10 +204,8 @@ def test_no_more_is_unpacked_than_the_header_says(codec: CompressionCodec) -> No
 @given(data=st.binary(max_size=80), size=st.integers(0, 500))
 @settings(max_examples=40)
 def test_bytes_of_any_kind_are_unpacked_or_refused(codec: CompressionCodec, data: bytes, size: int) -> None:
-    try:
+    with contextlib.suppress(CorruptFileError):
         assert len(unpack(codec, data, size)) == size
-    except CorruptFileError as error:
-        assert str(error)
 
 
 @pytest.mark.parametrize("codec", ["gzip", "brotli", "zstd", "lz4_raw"])

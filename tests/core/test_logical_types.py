@@ -17,55 +17,23 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from core.raw_files import OPTIONAL, REQUIRED, Column, byte_arrays, group, int32, int64, leaf, write
+from core.columns import column, one, read, written
+from core.raw_files import OPTIONAL, REQUIRED, Column, byte_arrays, int32, int64, leaf, write
 from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.errors import AnnotationWarning, CorruptFileError, UnsupportedError
-from pqext.core.limits import Limits
-from pqext.core.logical import TIME_UNITS, LeafType, from_element, max_precision
+from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.logical import LeafType, from_element, max_precision
 from pqext.core.metadata import (
     ConvertedType,
-    DecimalType,
-    FileType,
     IntType,
     LogicalType,
     NullType,
-    StringType,
-    TimestampType,
-    TimeType,
-    TimeUnit,
     Type,
-    UUIDType,
 )
-from pqext.core.thrift import decode
 
 FIXED = Type.FIXED_LEN_BYTE_ARRAY
-
-
-def written(table: pa.Table, **options: Any) -> bytes:
-    out = io.BytesIO()
-    pqext.write_table(table, out, **options)
-    return out.getvalue()
-
-
-def column(values: list[Any], kind: pa.DataType, **marks: str) -> pa.Table:
-    """A table of one column ``c``."""
-    metadata = {f"PARQUET:{name}": value for name, value in marks.items()}
-    return pa.table([pa.array(values, kind)], schema=pa.schema([pa.field("c", kind, metadata=metadata or None)]))
-
-
-def read(data: bytes, **options: Any) -> pa.Table:
-    with pqext.open(data, pqext.ReadOptions(**options)) as file:
-        table = file.read()
-    table.validate(full=True)
-    return table
-
-
-def one(kind: Type, values: bytes, count: int, **annotation: Any) -> bytes:
-    """A file of one required column ``c``."""
-    return write([leaf("c", REQUIRED, kind, **annotation)], [Column(values, count)], count)
 
 
 DAY = 86_400
@@ -126,9 +94,9 @@ TYPES: dict[str, tuple[pa.Table, str, str]] = {
 
 @pytest.mark.spec(
     "logical.string", "logical.enum", "logical.json", "logical.bson", "logical.uuid", "logical.integer.signed",
-    "logical.integer.unsigned", "logical.integer.implied", "logical.decimal.metadata", "logical.float16", "logical.date",
-    "logical.time", "logical.time.converted", "logical.timestamp", "logical.timestamp.converted", "logical.interval",
-    "logical.unknown", "logical.converted.written",
+    "logical.integer.unsigned", "logical.integer.implied", "logical.decimal.metadata", "logical.float16",
+    "logical.date", "logical.time", "logical.time.converted", "logical.timestamp", "logical.timestamp.converted",
+    "logical.interval", "logical.unknown", "logical.converted.written",
 )
 @pytest.mark.parametrize("name", TYPES)
 def test_each_type_is_annotated_both_ways_and_comes_back_with_its_marks(name: str) -> None:
@@ -228,100 +196,10 @@ def test_an_interval_has_no_bounds() -> None:
     assert (chunk.metadata.statistics.min_value, chunk.metadata.statistics.null_count) == (None, 1)
 
 
-@pytest.mark.spec("logical.precedence")
-def test_a_logical_type_goes_before_a_converted_type() -> None:
-    annotation = LogicalType(INTEGER=IntType(bitWidth=16, isSigned=False))
-    data = one(Type.INT32, int32(7), 1, logicalType=annotation, converted_type=ConvertedType.DATE)
-    assert read(data)["c"].type == pa.uint16()
-
-
-def unknown() -> LogicalType:
-    """The union with a member that no version knows: field 99, an empty structure."""
-    found, _ = decode(LogicalType, b"\x0c\xc6\x01\x00\x00", 0, Limits())
-    assert found.member is None
-    return found
-
-
-@pytest.mark.spec("logical.unknown-annotation")
-def test_an_unknown_logical_type_is_read_as_its_physical_type_with_a_warning() -> None:
-    data = write(
-        [
-            leaf("n", REQUIRED, Type.INT64, logicalType=unknown()),
-            leaf("b", REQUIRED, FIXED, type_length=2, logicalType=unknown()),
-            group("g", REQUIRED, 1, logicalType=unknown()),
-            leaf("x", REQUIRED),
-        ],
-        [Column(int64(5), 1), Column(b"ab", 1), Column(int32(1), 1)],
-        1,
-    )
-    with pytest.warns(AnnotationWarning) as caught:
-        assert read(data).to_pylist() == [{"n": 5, "b": b"ab", "g": {"x": 1}}]
-    assert [str(warning.message).split(":")[0] for warning in caught] == ["column n", "column b", "column g"]
-    assert pqext.open(data).row_groups[0].chunk(0).bounds().minimum is None
-
-
-UNSUITABLE: list[tuple[str, Type, dict[str, Any], LogicalType, pa.DataType]] = [
-    ("STRING", Type.INT32, {}, LogicalType(STRING=StringType()), pa.int32()),
-    ("UUID", FIXED, {"type_length": 4}, LogicalType(UUID=UUIDType()), pa.binary(4)),
-    ("INTEGER", Type.INT64, {}, LogicalType(INTEGER=IntType(bitWidth=8, isSigned=True)), pa.int64()),
-    ("INTEGER", Type.INT32, {}, LogicalType(INTEGER=IntType(bitWidth=24, isSigned=True)), pa.int32()),
-    ("DECIMAL", Type.INT96, {}, LogicalType(DECIMAL=DecimalType(scale=0, precision=5)), pa.binary(12)),
-    ("TIME", Type.INT64, {}, LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS["ms"])), pa.int64()),
-    ("FILE", Type.INT64, {}, LogicalType(FILE=FileType()), pa.int64()),
-]
-
-
-@pytest.mark.spec("logical.unsuitable-annotation")
-@pytest.mark.parametrize(("name", "kind", "more", "annotation", "expected"), UNSUITABLE)
-def test_an_annotation_that_does_not_suit_its_physical_type_is_passed_over_with_a_warning(
-    name: str, kind: Type, more: dict[str, Any], annotation: LogicalType, expected: pa.DataType
-) -> None:
-    data = one(kind, bytes(16), 1, logicalType=annotation, **more)
-    with pytest.warns(AnnotationWarning, match=rf"column c: {name} cannot annotate {kind.name}"):
-        assert read(data)["c"].type == expected
-    assert pqext.open(data).schema.leaves[0].leaf_type.order == "undefined"
-
-
-def later_unit() -> TimeUnit:
-    """A time unit that no version knows: member 9."""
-    found, _ = decode(TimeUnit, b"\x9c\x00\x00", 0, Limits())
-    assert found.member is None
-    return found
-
-
-@pytest.mark.spec("logical.timestamp.unknown-unit", "logical.decimal.precision")
-@pytest.mark.parametrize(
-    ("annotation", "error", "message"),
-    [
-        (LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=later_unit())), UnsupportedError, "time unit"),
-        (LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=later_unit())), UnsupportedError, "time unit"),
-        (LogicalType(DECIMAL=DecimalType(scale=0, precision=19)), CorruptFileError, r"DECIMAL\(19, 0\) does not fit"),
-        (LogicalType(DECIMAL=DecimalType(scale=5, precision=4)), CorruptFileError, "is not a decimal"),
-        (LogicalType(DECIMAL=DecimalType(scale=-1, precision=4)), CorruptFileError, "is not a decimal"),
-        (LogicalType(DECIMAL=DecimalType(scale=0, precision=0)), CorruptFileError, "is not a decimal"),
-    ],
-)
-def test_a_column_that_cannot_be_read_hinders_no_other(
-    annotation: LogicalType, error: type[Exception], message: str
-) -> None:
-    elements = [
-        group("s", REQUIRED, 2), leaf("odd", REQUIRED, Type.INT64, logicalType=annotation), leaf("x", REQUIRED),
-        leaf("plain", REQUIRED),
-    ]
-    data = write(elements, [Column(int64(1), 1), Column(int32(2), 1), Column(int32(3), 1)], 1)
-    with pqext.open(data) as file:
-        with pytest.raises(error, match=rf"{message}.*column s\.odd"):
-            file.read()
-        with pytest.raises(error, match=message):
-            next(file.iter_batches(columns=["s"]))
-        assert file.read(["plain", "s.x"]).to_pylist() == [{"s": {"x": 2}, "plain": 3}]
-        shown = file.arrow_schema.field("s").type.field("odd")
-        assert shown.type == pa.int64()
-        assert shown.metadata.keys() == {b"PARQUET:unreadable"}
-
-
 @pytest.mark.spec("logical.integer.range")
-@pytest.mark.parametrize(("width", "signed", "value"), [(8, True, 128), (8, True, -129), (16, False, -1), (8, False, 256)])
+@pytest.mark.parametrize(
+    ("width", "signed", "value"), [(8, True, 128), (8, True, -129), (16, False, -1), (8, False, 256)]
+)
 def test_a_stored_integer_wider_than_its_annotation_is_an_error_not_another_number(
     width: int, signed: bool, value: int
 ) -> None:
@@ -362,150 +240,12 @@ def test_a_column_without_a_type_is_null_in_any_nesting_and_nothing_else() -> No
     assert read(data).equals(table)
     assert pq.read_table(io.BytesIO(data)).equals(table)
     for kind, values in ((Type.INT32, int32(1)), (Type.BYTE_ARRAY, byte_arrays(b"x"))):
-        with pytest.raises(CorruptFileError, match="UNKNOWN column.*column c"):
+        with pytest.raises(CorruptFileError, match=r"UNKNOWN column.*column c"):
             read(one(kind, values, 1, logicalType=LogicalType(UNKNOWN=NullType())))
         nulls = write(
             [leaf("c", OPTIONAL, kind, logicalType=LogicalType(UNKNOWN=NullType()))], [Column(b"", 2, [0, 0])], 2
         )
         assert read(nulls)["c"].equals(pa.chunked_array([pa.nulls(2)]))
-
-
-FILE_TYPE = pa.struct(
-    [
-        ("uri", pa.string()), ("offset", pa.int64()), ("size", pa.int64()), ("content_type", pa.string()),
-        ("checksum", pa.string()), ("inline", pa.binary()),
-    ]
-)
-
-
-@pytest.mark.spec("logical.file")
-def test_a_file_column_is_a_marked_struct_that_is_never_fetched() -> None:
-    rows = [{"uri": "http://0.0.0.0:1/nothing", "offset": 5, "size": 7}, {"inline": b"abc", "content_type": "a/b"}, None]
-    table = column(rows, FILE_TYPE, logical_type="FILE")
-    data = written(table)
-    with pqext.open(data) as file:
-        assert file.schema.root.children[0].logical_name == "FILE"
-        found = file.read()
-    assert found.schema.field("c").metadata == {b"PARQUET:logical_type": b"FILE"}
-    assert found["c"].equals(table["c"])
-    assert pqext.open(written(found)).schema.root.children[0].logical_name == "FILE"
-    part = column([{"uri": "x"}], pa.struct([("uri", pa.large_string())]), logical_type="FILE")
-    assert read(written(part))["c"].to_pylist() == [{"uri": "x"}]
-
-
-@pytest.mark.parametrize(
-    ("kind", "mark", "message"),
-    [
-        (pa.struct([("url", pa.string())]), "FILE", "no field 'url'"),
-        (pa.struct([("uri", pa.int32())]), "FILE", "'uri' cannot be int32"),
-        (pa.struct([pa.field("uri", pa.string(), False)]), "FILE", "must be nullable"),
-        (pa.int32(), "ENUM", "ENUM, which cannot annotate int32"),
-        (pa.string(), "BSON", "BSON, which cannot annotate string"),
-        (pa.binary(4), "UUID", "UUID, which cannot annotate"),
-        (pa.string(), "NOVEL", "'NOVEL'; it may be ENUM, JSON, BSON, UUID, FILE"),
-    ],
-)
-def test_a_mark_that_the_type_cannot_follow_is_refused_before_anything_is_written(
-    kind: pa.DataType, mark: str, message: str
-) -> None:
-    out = io.BytesIO()
-    with pytest.raises(ValueError, match=f"'c'.*{message}"):
-        pqext.write_table(column([], kind, logical_type=mark), out)
-    assert not out.getvalue()
-
-
-@pytest.mark.spec("logical.json", "logical.uuid")
-def test_extension_types_of_arrow_are_stored_by_their_annotation() -> None:
-    table = pa.table(
-        {
-            "j": pa.array(["{}", None], pa.json_()),
-            "u": pa.array([uuid.UUID(int=5).bytes, None], pa.uuid()),
-            "l": pa.array([["1"], None], pa.list_(pa.json_())),
-            "b": pa.array([True, None], pa.bool8()),
-        }
-    )
-    data = written(table)
-    assert [node.logical_name for node in pqext.open(data).schema.leaves] == ["JSON", "UUID", "JSON", "INTEGER"]
-    theirs = pq.read_table(io.BytesIO(data))
-    assert (theirs["j"].type, theirs["u"].type) == (pa.json_(), pa.uuid())
-    found = read(data)
-    assert (found["j"].to_pylist(), found["l"].to_pylist()) == (["{}", None], [["1"], None])
-    assert pl.from_arrow(found.select(["u"])).height == 2
-
-
-ODD: dict[str, tuple[pa.Array, list[Any]]] = {
-    "fixed-size list": (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), [[1, 2], None]),
-    "large list": (pa.array([[1], None, []], pa.large_list(pa.int8())), [[1], None, []]),
-    "list view": (pa.array([[1], None, [2, 3]], pa.list_view(pa.int16())), [[1], None, [2, 3]]),
-    "large list view": (pa.array([["a"], None, []], pa.large_list_view(pa.string())), [["a"], None, []]),
-    "large string": (pa.array(["a", None], pa.large_string()), ["a", None]),
-    "string view": (pa.array(["a", None, "b" * 30], pa.string_view()), ["a", None, "b" * 30]),
-    "binary view": (pa.array([b"a", None, b"b" * 30], pa.binary_view()), [b"a", None, b"b" * 30]),
-    "dictionary": (pa.array(["a", None, "a"]).dictionary_encode(), ["a", None, "a"]),
-    "dictionary of lists": (
-        pa.DictionaryArray.from_arrays(pa.array([1, None, 0]), pa.array([[1], [2, 3]])), [[2, 3], None, [1]]
-    ),
-    "list of dictionaries": (
-        pa.array([["a", None], None, ["a"]], pa.list_(pa.dictionary(pa.int8(), pa.string()))), [["a", None], None, ["a"]]
-    ),
-    "run ends": (pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["a", None])), ["a", "a", None]),
-    "struct of run ends": (
-        pa.StructArray.from_arrays([pa.RunEndEncodedArray.from_arrays([1, 3], pa.array([7, 8]))], ["x"]),
-        [{"x": 7}, {"x": 8}, {"x": 8}],
-    ),
-    "date64": (pa.array([dt.date(2024, 2, 29), None], pa.date64()), [dt.date(2024, 2, 29), None]),
-    "seconds": (pa.array([5, None], pa.timestamp("s")), [dt.datetime(1970, 1, 1, 0, 0, 5), None]),
-    "seconds of the day": (pa.array([5, None], pa.time32("s")), [dt.time(0, 0, 5), None]),
-    "narrow decimal": (pa.array([Decimal("1.5"), None], pa.decimal32(5, 1)), [Decimal("1.5"), None]),
-    "decimal of few digits in 256 bits": (pa.array([Decimal("1.5")], pa.decimal256(5, 1)), [Decimal("1.5")]),
-}
-
-
-@pytest.mark.parametrize("name", ODD)
-@pytest.mark.parametrize("cut", [False, True])
-def test_arrays_of_other_layouts_are_written_as_their_values(name: str, cut: bool) -> None:
-    array, expected = ODD[name]
-    table = pa.table({"c": array})
-    if cut:
-        table, expected = table.slice(1), expected[1:]
-    data = written(table)
-    assert read(data)["c"].to_pylist() == expected
-    assert pq.read_table(io.BytesIO(data))["c"].to_pylist() == expected
-
-
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (pa.array([86_400_000 + 5], pa.date64()), "lose data"),
-        (pa.array([2**62], pa.timestamp("s")), "out of bounds"),
-        (pa.array([2**60], pa.duration("ns")), "duration.*cast it to int64"),
-    ],
-)
-def test_what_parquet_cannot_hold_is_refused_by_column(array: pa.Array, message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=rf"'c'.*{message}"):
-        written(pa.table({"c": array}))
-
-
-@pytest.mark.spec("logical.field-id")
-def test_field_ids_come_back_as_field_metadata_as_pyarrow_shows_them() -> None:
-    def marked(name: str, kind: pa.DataType, number: int) -> pa.Field:
-        return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
-
-    schema = pa.schema(
-        [
-            marked("a", pa.int32(), 1),
-            marked("s", pa.struct([marked("x", pa.int8(), 3)]), 2),
-            marked("l", pa.list_(marked("element", pa.int8(), 5)), 4),
-            marked("m", pa.map_(pa.field("key", pa.int8(), False, {"PARQUET:field_id": "7"}), marked("value", pa.int8(), 8)), 6),
-        ]
-    )
-    data = written(schema.empty_table())
-    found, theirs = pqext.open(data).arrow_schema, pq.read_schema(io.BytesIO(data))
-    for ours, other in zip(found, theirs, strict=True):
-        assert ours.metadata == other.metadata
-    assert found.field("l").type.value_field.metadata == {b"PARQUET:field_id": b"5"}
-    assert found.field("m").type.item_field.metadata == {b"PARQUET:field_id": b"8"}
-    assert pqext.open(written(found.empty_table())).schema.find("m.key_value.value").field_id == 8  # type: ignore[union-attr]
 
 
 @pytest.mark.spec("logical.float16", "logical.decimal.order")
@@ -561,5 +301,5 @@ def test_typed_files_of_other_writers_are_read_as_pyarrow_reads_them(name: str) 
     found.validate(full=True)
     expected = pq.read_table(path)
     assert found.schema.types == expected.schema.types
-    for column in expected.column_names:
-        assert str(found[column].to_pylist()) == str(expected[column].to_pylist()), column
+    for name in expected.column_names:
+        assert str(found[name].to_pylist()) == str(expected[name].to_pylist()), name

@@ -61,6 +61,7 @@ def test_repeated_fields_without_annotation_are_required_lists_of_required_eleme
     assert pq.read_table(io.BytesIO(data))["my_list"].to_pylist() == rows(data)
 
 
+ENTRIES = [group("m", REQUIRED, 1, **MAP), group("key_value", REPEATED, 2)]
 STRINGS = byte_arrays(b"a", b"b", b"c")
 RULES: dict[str, tuple[list[Any], list[Column], list[Any]]] = {
     "a list of three levels, elements nullable": (
@@ -117,7 +118,7 @@ RULES: dict[str, tuple[list[Any], list[Column], list[Any]]] = {
         [["a", "b"], ["c"]],
     ),
     "a map": (
-        [group("m", REQUIRED, 1, **MAP), group("key_value", REPEATED, 2), text("key", REQUIRED), leaf("value", OPTIONAL)],
+        [*ENTRIES, text("key", REQUIRED), leaf("value", OPTIONAL)],
         [Column(byte_arrays(b"a", b"b"), 3, [1, 1, 0], [0, 1, 0]), Column(int32(7), 3, [2, 1, 0], [0, 1, 0])],
         [[("a", 7), ("b", None)], []],
     ),
@@ -149,7 +150,7 @@ RULES: dict[str, tuple[list[Any], list[Column], list[Any]]] = {
         [[("a", 7)], None],
     ),
     "a map with optional keys": (
-        [group("m", REQUIRED, 1, **MAP), group("key_value", REPEATED, 2), text("key", OPTIONAL), leaf("value", OPTIONAL)],
+        [*ENTRIES, text("key", OPTIONAL), leaf("value", OPTIONAL)],
         [Column(byte_arrays(b"a"), 2, [2, 0], [0, 0]), Column(int32(7), 2, [2, 0], [0, 0])],
         [[("a", 7)], []],
     ),
@@ -167,7 +168,7 @@ RULES: dict[str, tuple[list[Any], list[Column], list[Any]]] = {
         [[1, 2], [3]],
     ),
     "duplicate keys": (
-        [group("m", REQUIRED, 1, **MAP), group("key_value", REPEATED, 2), text("key", REQUIRED), leaf("value", OPTIONAL)],
+        [*ENTRIES, text("key", REQUIRED), leaf("value", OPTIONAL)],
         [
             Column(byte_arrays(b"a", b"b", b"a", b"a", b"a", b"c"), 6, [1] * 6, [0, 1, 1, 0, 1, 0]),
             Column(int32(1, 2, 3, 4, 6), 6, [2, 2, 2, 2, 1, 2], [0, 1, 1, 0, 1, 0]),
@@ -304,7 +305,8 @@ def test_nested_files_of_other_writers_are_read_as_pyarrow_reads_them(name: str)
     assert found.column_names == expected.column_names
     for column in expected.column_names:
         kind = expected[column].type
-        assert (found[column] if found[column].type == kind else found[column].cast(kind)).equals(expected[column]), column
+        ours = found[column] if found[column].type == kind else found[column].cast(kind)
+        assert ours.equals(expected[column]), column
 
 
 @needs_files

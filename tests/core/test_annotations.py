@@ -1,0 +1,192 @@
+"""Annotations that are unknown, unsuitable, marked or refused, and field ids."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from core.columns import column, one, read, written
+from core.raw_files import REQUIRED, Column, group, int32, int64, leaf, write
+
+import pqext
+from pqext.core.errors import AnnotationWarning, CorruptFileError, UnsupportedError
+from pqext.core.limits import Limits
+from pqext.core.logical import TIME_UNITS
+from pqext.core.metadata import (
+    ConvertedType,
+    DecimalType,
+    FileType,
+    IntType,
+    LogicalType,
+    StringType,
+    TimestampType,
+    TimeType,
+    TimeUnit,
+    Type,
+    UUIDType,
+)
+from pqext.core.thrift import decode
+
+FIXED = Type.FIXED_LEN_BYTE_ARRAY
+
+
+@pytest.mark.spec("logical.precedence")
+def test_a_logical_type_goes_before_a_converted_type() -> None:
+    annotation = LogicalType(INTEGER=IntType(bitWidth=16, isSigned=False))
+    data = one(Type.INT32, int32(7), 1, logicalType=annotation, converted_type=ConvertedType.DATE)
+    assert read(data)["c"].type == pa.uint16()
+
+
+def unknown() -> LogicalType:
+    """The union with a member that no version knows: field 99, an empty structure."""
+    found, _ = decode(LogicalType, b"\x0c\xc6\x01\x00\x00", 0, Limits())
+    assert found.member is None
+    return found
+
+
+@pytest.mark.spec("logical.unknown-annotation")
+def test_an_unknown_logical_type_is_read_as_its_physical_type_with_a_warning() -> None:
+    data = write(
+        [
+            leaf("n", REQUIRED, Type.INT64, logicalType=unknown()),
+            leaf("b", REQUIRED, FIXED, type_length=2, logicalType=unknown()),
+            group("g", REQUIRED, 1, logicalType=unknown()),
+            leaf("x", REQUIRED),
+        ],
+        [Column(int64(5), 1), Column(b"ab", 1), Column(int32(1), 1)],
+        1,
+    )
+    with pytest.warns(AnnotationWarning) as caught:
+        assert read(data).to_pylist() == [{"n": 5, "b": b"ab", "g": {"x": 1}}]
+    assert [str(warning.message).split(":")[0] for warning in caught] == ["column n", "column b", "column g"]
+    assert pqext.open(data).row_groups[0].chunk(0).bounds().minimum is None
+
+
+UNSUITABLE: list[tuple[str, Type, dict[str, Any], LogicalType, pa.DataType]] = [
+    ("STRING", Type.INT32, {}, LogicalType(STRING=StringType()), pa.int32()),
+    ("UUID", FIXED, {"type_length": 4}, LogicalType(UUID=UUIDType()), pa.binary(4)),
+    ("INTEGER", Type.INT64, {}, LogicalType(INTEGER=IntType(bitWidth=8, isSigned=True)), pa.int64()),
+    ("INTEGER", Type.INT32, {}, LogicalType(INTEGER=IntType(bitWidth=24, isSigned=True)), pa.int32()),
+    ("DECIMAL", Type.INT96, {}, LogicalType(DECIMAL=DecimalType(scale=0, precision=5)), pa.binary(12)),
+    ("TIME", Type.INT64, {}, LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS["ms"])), pa.int64()),
+    ("FILE", Type.INT64, {}, LogicalType(FILE=FileType()), pa.int64()),
+]
+
+
+@pytest.mark.spec("logical.unsuitable-annotation")
+@pytest.mark.parametrize(("name", "kind", "more", "annotation", "expected"), UNSUITABLE)
+def test_an_annotation_that_does_not_suit_its_physical_type_is_passed_over_with_a_warning(
+    name: str, kind: Type, more: dict[str, Any], annotation: LogicalType, expected: pa.DataType
+) -> None:
+    data = one(kind, bytes(16), 1, logicalType=annotation, **more)
+    with pytest.warns(AnnotationWarning, match=rf"column c: {name} cannot annotate {kind.name}"):
+        assert read(data)["c"].type == expected
+    assert pqext.open(data).schema.leaves[0].leaf_type.order == "undefined"
+
+
+def later_unit() -> TimeUnit:
+    """A time unit that no version knows: member 9."""
+    found, _ = decode(TimeUnit, b"\x9c\x00\x00", 0, Limits())
+    assert found.member is None
+    return found
+
+
+@pytest.mark.spec("logical.timestamp.unknown-unit", "logical.decimal.precision")
+@pytest.mark.parametrize(
+    ("annotation", "error", "message"),
+    [
+        (LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=later_unit())), UnsupportedError, "time unit"),
+        (LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=later_unit())), UnsupportedError, "time unit"),
+        (LogicalType(DECIMAL=DecimalType(scale=0, precision=19)), CorruptFileError, r"DECIMAL\(19, 0\) does not fit"),
+        (LogicalType(DECIMAL=DecimalType(scale=5, precision=4)), CorruptFileError, "is not a decimal"),
+        (LogicalType(DECIMAL=DecimalType(scale=-1, precision=4)), CorruptFileError, "is not a decimal"),
+        (LogicalType(DECIMAL=DecimalType(scale=0, precision=0)), CorruptFileError, "is not a decimal"),
+    ],
+)
+def test_a_column_that_cannot_be_read_hinders_no_other(
+    annotation: LogicalType, error: type[Exception], message: str
+) -> None:
+    elements = [
+        group("s", REQUIRED, 2), leaf("odd", REQUIRED, Type.INT64, logicalType=annotation), leaf("x", REQUIRED),
+        leaf("plain", REQUIRED),
+    ]
+    data = write(elements, [Column(int64(1), 1), Column(int32(2), 1), Column(int32(3), 1)], 1)
+    with pqext.open(data) as file:
+        with pytest.raises(error, match=rf"{message}.*column s\.odd"):
+            file.read()
+        with pytest.raises(error, match=message):
+            next(file.iter_batches(columns=["s"]))
+        assert file.read(["plain", "s.x"]).to_pylist() == [{"s": {"x": 2}, "plain": 3}]
+        shown = file.arrow_schema.field("s").type.field("odd")
+        assert shown.type == pa.int64()
+        assert shown.metadata.keys() == {b"PARQUET:unreadable"}
+
+
+FILE_TYPE = pa.struct(
+    [
+        ("uri", pa.string()), ("offset", pa.int64()), ("size", pa.int64()), ("content_type", pa.string()),
+        ("checksum", pa.string()), ("inline", pa.binary()),
+    ]
+)
+
+
+@pytest.mark.spec("logical.file")
+def test_a_file_column_is_a_marked_struct_that_is_never_fetched() -> None:
+    outside, inside = {"uri": "http://0.0.0.0:1/nothing", "offset": 5}, {"inline": b"abc", "content_type": "a/b"}
+    rows = [outside, inside, None]
+    table = column(rows, FILE_TYPE, logical_type="FILE")
+    data = written(table)
+    with pqext.open(data) as file:
+        assert file.schema.root.children[0].logical_name == "FILE"
+        found = file.read()
+    assert found.schema.field("c").metadata == {b"PARQUET:logical_type": b"FILE"}
+    assert found["c"].equals(table["c"])
+    assert pqext.open(written(found)).schema.root.children[0].logical_name == "FILE"
+    part = column([{"uri": "x"}], pa.struct([("uri", pa.large_string())]), logical_type="FILE")
+    assert read(written(part))["c"].to_pylist() == [{"uri": "x"}]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mark", "message"),
+    [
+        (pa.struct([("url", pa.string())]), "FILE", "no field 'url'"),
+        (pa.struct([("uri", pa.int32())]), "FILE", "'uri' cannot be int32"),
+        (pa.struct([pa.field("uri", pa.string(), False)]), "FILE", "must be nullable"),
+        (pa.int32(), "ENUM", "ENUM, which cannot annotate int32"),
+        (pa.string(), "BSON", "BSON, which cannot annotate string"),
+        (pa.binary(4), "UUID", "UUID, which cannot annotate"),
+        (pa.string(), "NOVEL", "'NOVEL'; it may be ENUM, JSON, BSON, UUID, FILE"),
+    ],
+)
+def test_a_mark_that_the_type_cannot_follow_is_refused_before_anything_is_written(
+    kind: pa.DataType, mark: str, message: str
+) -> None:
+    out = io.BytesIO()
+    with pytest.raises(ValueError, match=f"'c'.*{message}"):
+        pqext.write_table(column([], kind, logical_type=mark), out)
+    assert not out.getvalue()
+
+
+@pytest.mark.spec("logical.field-id")
+def test_field_ids_come_back_as_field_metadata_as_pyarrow_shows_them() -> None:
+    def marked(name: str, kind: pa.DataType, number: int) -> pa.Field:
+        return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+
+    schema = pa.schema(
+        [
+            marked("a", pa.int32(), 1),
+            marked("s", pa.struct([marked("x", pa.int8(), 3)]), 2),
+            marked("l", pa.list_(marked("element", pa.int8(), 5)), 4),
+            marked("m", pa.map_(marked("key", pa.int8(), 7).with_nullable(False), marked("value", pa.int8(), 8)), 6),
+        ]
+    )
+    data = written(schema.empty_table())
+    found, theirs = pqext.open(data).arrow_schema, pq.read_schema(io.BytesIO(data))
+    for ours, other in zip(found, theirs, strict=True):
+        assert ours.metadata == other.metadata
+    assert found.field("l").type.value_field.metadata == {b"PARQUET:field_id": b"5"}
+    assert found.field("m").type.item_field.metadata == {b"PARQUET:field_id": b"8"}
+    assert pqext.open(written(found.empty_table())).schema.find("m.key_value.value").field_id == 8  # type: ignore[union-attr]

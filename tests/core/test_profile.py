@@ -1,0 +1,131 @@
+"""profile="spark": what is stored in place of types that Spark's own reader refuses, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.core.errors import UnsupportedError
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, profile="spark", **options)
+    return out.getvalue()
+
+
+def field(kind: pa.DataType, **marks: str) -> pa.Field:
+    return pa.field("c", kind, metadata={f"PARQUET:{name}": value for name, value in marks.items()} or None)
+
+
+ADAPTED = {
+    "half floats": (field(pa.float16()), [1.5, None], "FLOAT", "", pa.float32()),
+    "nanoseconds": (field(pa.timestamp("ns")), [5000, None], "INT64", "TIMESTAMP", pa.timestamp("us")),
+    "nanoseconds in UTC": (
+        field(pa.timestamp("ns", "UTC")), [5000, None], "INT64", "TIMESTAMP", pa.timestamp("us", "UTC")
+    ),
+    "milliseconds of the day": (field(pa.time32("ms")), [5, None], "INT64", "TIME", pa.time64("us")),
+    "times in UTC": (
+        field(pa.time64("us"), is_adjusted_to_utc="true"), [5, None], "INT64", "TIME", pa.time64("us")
+    ),
+    "UUIDs": (
+        field(pa.binary(16), logical_type="UUID"), [uuid.UUID(int=5).bytes, None], "FIXED_LEN_BYTE_ARRAY", "",
+        pa.binary(16),
+    ),
+    "unsigned integers": (field(pa.uint64()), [2**64 - 1, None], "INT64", "INTEGER", pa.uint64()),
+    "INT96 on request": (
+        field(pa.timestamp("ns"), physical_type="INT96"), [5, None], "INT96", "", pa.timestamp("ns")
+    ),
+    "milliseconds": (field(pa.timestamp("ms")), [5, None], "INT64", "TIMESTAMP", pa.timestamp("ms")),
+}
+
+
+@pytest.mark.parametrize("name", ADAPTED)
+@pytest.mark.parametrize("nested", [False, True])
+def test_each_type_is_stored_as_the_nearest_that_spark_reads_and_holds_every_value(name: str, nested: bool) -> None:
+    declared, values, physical, logical, shown = ADAPTED[name]
+    array = pa.array(values, declared.type)
+    if nested:
+        declared, array = pa.field("c", pa.list_(declared.with_name("element"))), pa.array([values], pa.list_(declared))
+    data = written(pa.table([array], schema=pa.schema([declared])))
+    node = pqext.open(data).schema.leaves[0]
+    assert node.physical_type is not None
+    assert (node.physical_type.name, node.logical_name) == (physical, logical)
+    found = pqext.open(data).read()["c"].combine_chunks()
+    found = found.flatten() if nested else found
+    assert (found.type, found.is_valid().to_pylist()) == (shown, [True, False])
+    if logical == "TIME":
+        assert node.logical_type.TIME.isAdjustedToUTC is False  # type: ignore[union-attr]
+        assert found.to_pylist()[0].microsecond == (5000 if "milli" in name else 5)
+    else:
+        assert pq.read_table(io.BytesIO(data)).num_rows
+        assert found[0] == pa.scalar(values[0], ADAPTED[name][0].type).cast(shown)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(pa.timestamp("ns"), 5001), (pa.time64("ns"), 5001)]
+)
+def test_digits_finer_than_spark_has_are_refused_not_dropped(kind: pa.DataType, value: int) -> None:
+    with pytest.raises(ValueError, match=r"'c'.*lose data"):
+        written(pa.table({"c": pa.array([value], kind)}))
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (pa.array([Decimal(1)], pa.decimal256(39, 0)), "38 digits"),
+        (pa.array([None], pa.month_day_nano_interval()), "INTERVAL"),
+        (pa.array([[None]], pa.list_(pa.month_day_nano_interval())), "INTERVAL"),
+    ],
+)
+def test_what_spark_has_no_type_for_is_refused_by_column(array: pa.Array, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=rf"'c(\.\w+)?'.*{message}"):
+        written(pa.table({"c": array}))
+
+
+def test_codecs_that_spark_does_not_bring_are_refused() -> None:
+    with pytest.raises(ValueError, match="brotli"):
+        written(pa.table({"c": [1]}), compression="brotli")
+    with pytest.raises(ValueError, match="brotli"):
+        written(pa.table({"c": [1]}), compression={"c": "brotli"})
+    with pytest.raises(ValueError, match='profile must be None or "spark"'):
+        pqext.write_table(pa.table({"c": [1]}), io.BytesIO(), profile="hive")
+
+
+@pytest.mark.parametrize(
+    ("crs", "taken"), [("EPSG:3857", True), ("OGC:CRS84", True), ('{"type": "GeographicCRS"}', False)]
+)
+def test_geometries_need_a_crs_that_spark_parses(crs: str, taken: bool) -> None:
+    from pqext import geo
+
+    table = pa.Table.from_arrays([geo.from_points([1.0], [2.0])], schema=pa.schema([geo.geometry_field("g", crs)]))
+    if taken:
+        assert pqext.open(written(table)).schema.leaves[0].logical_name == "GEOMETRY"
+    else:
+        with pytest.raises(UnsupportedError, match=r"'g'.*CRS"):
+            written(table)
+
+
+def test_within_a_variant_no_type_is_exchanged() -> None:
+    from pqext import variant
+
+    values = variant.parse_json(pa.array(['{"a": 1}']))
+    table = pa.Table.from_arrays([values], schema=pa.schema([variant.variant_field("v")]))
+    assert pqext.open(written(table, shredding={"v": "STRUCT<a: BIGINT>"})).read().num_rows == 1
+    with pytest.raises(UnsupportedError, match="within a VARIANT"):
+        written(table, shredding={"v": pa.struct([("a", pa.timestamp("ns"))])})
+
+
+def test_a_file_struct_is_stored_without_its_annotation() -> None:
+    kind = pa.struct([("uri", pa.string()), ("offset", pa.int64())])
+    schema = pa.schema([field(kind, logical_type="FILE")])
+    table = pa.table([pa.array([{"uri": "x", "offset": 1}], kind)], schema=schema)
+    assert pqext.open(written(table)).schema.root.children[0].logical_name == ""
+    assert pq.read_table(io.BytesIO(written(table)))["c"].to_pylist() == [{"uri": "x", "offset": 1}]
