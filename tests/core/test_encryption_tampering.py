@@ -88,6 +88,16 @@ def test_a_flipped_byte_in_any_module_is_detected(name: str) -> None:
     assert seen == set(range(2, 8 if name == "pyarrow" else 10))
 
 
+@pytest.mark.spec("encryption.modules.all")
+def test_an_encrypted_file_is_made_of_modules_and_nothing_else() -> None:
+    data = FILES["encrypted footer"]
+    at = 4
+    for module in sorted(stored("encrypted footer"), key=lambda one: one.offset):
+        assert module.offset == at
+        at += module.length
+    assert at == len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+
 def swaps(name: str) -> Iterator[tuple[reference.Stored, reference.Stored]]:
     """Pairs of modules of one kind, key and length: between pages, columns and row groups."""
     for one, other in itertools.combinations(stored(name), 2):

@@ -40,8 +40,9 @@ def check_plaintext(
 ) -> FileDecryptor | None:
     """What decrypts the columns of a file whose footer is plaintext; ``None`` when nothing in it is encrypted.
 
-    ``length`` of the ``raw`` bytes, which begin at ``offset``, are the FileMetaData, the rest its signature. Raises ``EncryptionError`` when
-    the signature does not fit, and for a file without encryption where ``decryption`` does not allow one.
+    ``length`` of the ``raw`` bytes, which begin at ``offset``, are the FileMetaData, the rest its signature. Raises
+    ``EncryptionError`` when the signature does not fit, and for a file without encryption where ``decryption`` does
+    not allow one.
     """
     try:
         if metadata.encryption_algorithm is None:
