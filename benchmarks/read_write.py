@@ -153,7 +153,7 @@ def readers(path: str, threads: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def writers(table: pa.Table, folder: Path, codec: str, dictionary: bool) -> dict[str, Callable[[], Any]]:
+def writers(table: pa.Table, folder: Path, codec: str, dictionary: bool, threads: int) -> dict[str, Callable[[], Any]]:
     """How each library writes the table."""
     frame: Any = None
     try:
@@ -161,19 +161,20 @@ def writers(table: pa.Table, folder: Path, codec: str, dictionary: bool) -> dict
     except Exception:  # a type that polars lacks
         frame = None
     duckdb.register("benched", table)
-    groups = f"ROW_GROUP_SIZE {1 << 20}, COMPRESSION {codec}"
     return {
-        "pqext": lambda: pqext.write_table(table, folder / "a", compression=codec, dictionary=dictionary),
-        "pyarrow": lambda: pq.write_table(table, folder / "b", compression=codec, use_dictionary=dictionary),
+        "pqext": lambda: pqext.write_table(table, folder / "pqext", compression=codec, dictionary=dictionary, threads=threads),
+        "pyarrow": lambda: pq.write_table(table, folder / "pyarrow", compression=codec, use_dictionary=dictionary),
         "duckdb": lambda: duckdb.sql("FROM benched").write_parquet(
-            str(folder / "c"), compression=codec, row_group_size=1 << 20
-        ) if groups else None,
-        "polars": lambda: frame.write_parquet(folder / "d", compression=codec, row_group_size=1 << 20),
+            str(folder / "duckdb"), compression=codec, row_group_size=1 << 20
+        ),
+        "polars": lambda: frame.write_parquet(folder / "polars", compression=codec, row_group_size=1 << 20),
     }
 
 
-def compare(functions: dict[str, Callable[[], Any]], repeat: int, clock: Callable[[], float]) -> dict[str, float]:
-    """Least seconds of each library that can do it; the rounds alternate."""
+def compare(
+    functions: dict[str, Callable[[], Any]], repeat: int, clock: Callable[[], float], written: dict[str, Path]
+) -> dict[str, float]:
+    """Least seconds of each library that can do it; the rounds alternate. What was ``written`` is removed between."""
     least = {}
     for name, function in functions.items():
         try:
@@ -185,6 +186,8 @@ def compare(functions: dict[str, Callable[[], Any]], repeat: int, clock: Callabl
             print(f"  {name}: {type(error).__name__}", file=sys.stderr)
     for _ in range(repeat):
         for name in least:
+            if name in written:
+                written[name].unlink()
             begin = clock()
             functions[name]()
             least[name] = min(least[name], clock() - begin)
@@ -225,10 +228,12 @@ def main() -> int:
             pq.write_table(table, path, compression=codec, use_dictionary=dictionary, row_group_size=1 << 20)
             assert pqext.read_table(path).equals(table.cast(pqext.read_table(path).schema)), label
             line = f"{label:32}{table.nbytes / 1e6:6.0f}"
-            both = {"read": readers(path, options.threads), "write": writers(table, folder, codec, dictionary)}
+            both = {"read": readers(path, options.threads), "write": writers(table, folder, codec, dictionary, options.threads)}
             for kind in kinds:
                 functions = both[kind]
-                times = compare({k: f for k, f in functions.items() if k in ("pqext", *peers)}, options.repeat, clock)
+                targets = {k: folder / k for k in functions} if kind == "write" else {}
+                chosen = {k: f for k, f in functions.items() if k in ("pqext", *peers)}
+                times = compare(chosen, options.repeat, clock, targets)
                 line += f"{times['pqext'] * 1e3:10.1f}"
                 for peer in peers:
                     line += f"{times[peer] / times['pqext']:9.2f}" if peer in times else " " * 9

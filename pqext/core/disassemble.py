@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.buffers import allocate
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
 
@@ -61,6 +62,9 @@ def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
 
 
 def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseColumn]:
+    if isinstance(shape, LeafShape) and shape.nullable and entries.slot is None and isinstance(entries.definition, int):
+        yield _flat_leaf(shape, array.slice(entries.start, entries.count), entries, entries.definition)
+        return
     if shape.nullable:
         entries = _nullable(array, entries)
     elif array.null_count and _reaches_null(array, entries):
@@ -116,6 +120,33 @@ def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[Dens
         yield from _walk(shape.element, element, below)
     else:
         yield from _walk(shape.element, array.values, below)
+
+
+def _flat_leaf(shape: LeafShape, array: pa.Array, entries: _Entries, above: int) -> DenseColumn:
+    """A leaf below which and above which nothing ends an entry: its own nulls are all there is to tell."""
+    if not array.null_count:
+        return DenseColumn(shape, entries.count, entries.repetition, above + 1, array)
+    if pa.types.is_null(array.type):
+        return DenseColumn(shape, entries.count, entries.repetition, above, array[:0])
+    first = array.offset // 8
+    bits = np.frombuffer(array.buffers()[0], np.uint8)[first : (array.offset + len(array) + 7) // 8]
+    present = np.unpackbits(bits, bitorder="little")[array.offset % 8 : array.offset % 8 + len(array)]
+    definition = present.astype(np.int16)
+    if above:
+        definition += np.int16(above)
+    return DenseColumn(shape, entries.count, entries.repetition, definition, _present_values(array, present))
+
+
+def _present_values(array: pa.Array, present: NDArray[np.uint8]) -> pa.Array:
+    """``array`` without its nulls."""
+    kind, count = array.type, len(array) - array.null_count
+    if not (pa.types.is_primitive(kind) and kind.bit_width >= 8):
+        return array.drop_null()
+    width = kind.bit_width // 8
+    held = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + len(array)) * width]
+    values = allocate((count + 1) * width)
+    level_kernel.compact(held, width, present, values)
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)])
 
 
 def _leaf(shape: LeafShape, array: pa.Array, entries: _Entries) -> DenseColumn:

@@ -197,6 +197,42 @@ def spread(uint8_t[::1] target, Py_ssize_t width, Py_ssize_t values, const uint8
             _spread(start, width, values, flags, slots)
 
 
+cdef inline Py_ssize_t _compact(
+    const uint8_t *values, Py_ssize_t width, const uint8_t *present, Py_ssize_t slots, uint8_t *out
+) noexcept nogil:
+    # Each value is written and stays when it is present; inlined for each constant width.
+    cdef Py_ssize_t i, at = 0
+    for i in range(slots):
+        memcpy(out + at * width, values + i * width, width)
+        at += present[i]
+    return at
+
+
+def compact(const uint8_t[::1] values, Py_ssize_t width, const uint8_t[::1] present, uint8_t[::1] out):
+    """Move the fixed-width values of the present slots (flags of 1 or 0) to `out`, which has room for one more."""
+    cdef Py_ssize_t i, found = 0, slots = present.shape[0]
+    if width <= 0 or values.shape[0] != slots * width:
+        raise ValueError("one value a slot is needed")
+    if slots == 0:
+        return
+    cdef const uint8_t *flags = &present[0]
+    cdef const uint8_t *source = &values[0]
+    for i in range(slots):
+        found += flags[i]
+    if found > slots or (found + 1) * width > out.shape[0]:
+        raise ValueError("the output has no room for one value more than are present")
+    cdef uint8_t *target = &out[0]
+    with nogil:
+        if width == 4:
+            _compact(source, 4, flags, slots, target)
+        elif width == 8:
+            _compact(source, 8, flags, slots, target)
+        elif width == 16:
+            _compact(source, 16, flags, slots, target)
+        else:
+            _compact(source, width, flags, slots, target)
+
+
 def nullable_entries(
     int16_t[::1] definition, int64_t[::1] slot, const uint8_t[::1] valid, Py_ssize_t base
 ):

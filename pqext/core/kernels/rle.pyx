@@ -268,25 +268,50 @@ cdef inline int put_varint(Bytes *b, uint32_t value) noexcept nogil:
     return bytes_append(b, &byte, 1)
 
 
+cdef inline void pack_group(const value_t *values, int width, uint8_t *out) noexcept nogil:
+    """Eight values of `width` bits in `width` bytes; up to eight bytes more are written."""
+    cdef uint64_t word = 0
+    cdef int i, filled = 0
+    for i in range(8):
+        word |= <uint64_t> <uint32_t> values[i] << filled
+        filled += width
+        if filled >= 32:
+            memcpy(out, &word, 4)
+            out += 4
+            word >>= 32
+            filled -= 32
+    memcpy(out, &word, 8)
+
+
+cdef inline void pack_bits(const value_t *values, Py_ssize_t groups, uint8_t *out) noexcept nogil:
+    """Groups of eight values of one bit."""
+    cdef Py_ssize_t i
+    for i in range(groups):
+        out[i] = <uint8_t> (
+            values[0] | values[1] << 1 | values[2] << 2 | values[3] << 3
+            | values[4] << 4 | values[5] << 5 | values[6] << 6 | values[7] << 7
+        )
+        values += 8
+
+
 cdef int put_packed(Bytes *b, const value_t *values, Py_ssize_t count, int width) noexcept nogil:
     """One bit-packed run of `count` values, padded with zeros to a multiple of eight."""
-    cdef Py_ssize_t groups = (count + 7) // 8, i
+    cdef Py_ssize_t groups = (count + 7) // 8, whole = count // 8, i
     cdef size_t total = <size_t> groups * width
-    cdef uint64_t word = 0
-    cdef int filled = 0
+    cdef value_t[8] last
     cdef uint8_t *out
-    if put_varint(b, <uint32_t> (groups << 1 | 1)) != 0 or bytes_reserve(b, total + 8) != 0:
+    if put_varint(b, <uint32_t> (groups << 1 | 1)) != 0 or bytes_reserve(b, total + 16) != 0:
         return -1
     out = b.data + b.size
-    for i in range(groups * 8):
-        if i < count:
-            word |= <uint64_t> <uint32_t> values[i] << filled
-        filled += width
-        while filled >= 8:
-            out[0] = <uint8_t> word
-            out += 1
-            word >>= 8
-            filled -= 8
+    if width == 1:
+        pack_bits(values, whole, out)
+    elif width:
+        for i in range(whole):
+            pack_group(values + i * 8, width, out + i * width)
+    if groups > whole and width:
+        for i in range(8):
+            last[i] = values[whole * 8 + i] if whole * 8 + i < count else 0
+        pack_group(last, width, out + whole * width)
     b.size += total
     return 0
 
@@ -303,30 +328,43 @@ cdef int put_run(Bytes *b, uint32_t value, Py_ssize_t count, int width) noexcept
     return 0
 
 
+cdef inline bint uniform(const value_t *values) noexcept nogil:
+    """Are eight values the same?"""
+    cdef int i
+    cdef value_t differs = 0
+    for i in range(1, 8):
+        differs |= values[i] ^ values[0]
+    return differs == 0
+
+
 cdef int encode_all(Bytes *b, const value_t *values, Py_ssize_t count, int width) noexcept nogil:
-    """Runs of eight or more equal values become RLE runs; what lies between is bit-packed in whole groups."""
-    cdef Py_ssize_t start = 0, at = 0, run, take, longest = 1 << 24
-    while at < count:
-        run = 1
-        while at + run < count and run < longest and values[at + run] == values[at]:
-            run += 1
-        # A pending bit-packed stretch must end on a group of eight: let this run complete the group.
-        take = (8 - (at - start) % 8) % 8
-        if run - take >= 8:
-            if at + take > start and put_packed(b, values + start, at + take - start, width) != 0:
-                return -1
-            if put_run(b, <uint32_t> values[at], run - take, width) != 0:
-                return -1
-            at += run
-            start = at
-        else:
-            at += run
-            while at - start >= longest:
-                if put_packed(b, values + start, longest, width) != 0:
+    """Groups of eight equal values become RLE runs where that is shorter; what lies between is bit-packed."""
+    cdef Py_ssize_t start = 0, at = 0, end, longest = 1 << 24
+    # A run costs about four bytes: its header and value, and the header of the bit-packed run behind it.
+    cdef Py_ssize_t least = 8 * (1 + 3 // width if width else 1)
+    while count - at >= 8:
+        if not uniform(values + at):
+            at += 8
+            if at - start >= longest:
+                if put_packed(b, values + start, at - start, width) != 0:
                     return -1
-                start += longest
-    if at > start:
-        return put_packed(b, values + start, at - start, width)
+                start = at
+            continue
+        end = at + 8
+        while count - end >= 8 and end - at < longest and values[end] == values[at] and uniform(values + end):
+            end += 8
+        while end < count and end - at < longest and values[end] == values[at] and count - end < 8:
+            end += 1
+        if end - at < least:
+            at = end
+            continue
+        if at > start and put_packed(b, values + start, at - start, width) != 0:
+            return -1
+        if put_run(b, <uint32_t> values[at], end - at, width) != 0:
+            return -1
+        start = at = end
+    if count > start:
+        return put_packed(b, values + start, count - start, width)
     return 0
 
 
