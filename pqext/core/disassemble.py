@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.buffers import allocate
+from pqext.core.buffers import Bytes, allocate
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
 
@@ -34,22 +34,26 @@ class DenseColumn:
 class _Entries:
     """Entries on their way down: ``slot`` is the place of each in the current array, -1 when it has ended above.
 
-    ``None`` for ``slot`` means that entry ``i`` has slot ``start + i``.
+    ``None`` for ``slot`` means that entry ``i`` has slot ``i``, as it has until a list is passed, and ``alive``
+    flags then the entries that have not ended; ``None`` for it when none has.
     """
 
     count: int
     repetition: int | Levels
     definition: int | Levels
-    slot: NDArray[np.int64] | None
-    start: int = 0
+    slot: NDArray[np.int64] | None = None
+    alive: Bytes | None = None
 
     def levels(self, level: int | Levels) -> Levels:
         return np.full(self.count, level, np.int16) if isinstance(level, int) else level
 
     def slots(self) -> NDArray[np.int64]:
-        if self.slot is None:
-            return np.arange(self.start, self.start + self.count, dtype=np.int64)
-        return self.slot
+        if self.slot is not None:
+            return self.slot
+        slots = np.arange(self.count, dtype=np.int64)
+        if self.alive is not None:
+            slots[self.alive == 0] = -1
+        return slots
 
 
 def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
@@ -58,13 +62,10 @@ def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
     ``array`` is in storage form: annotated values have been turned by their handler. Raises ``ValueError`` when
     a field that is not nullable holds a null.
     """
-    yield from _walk(shape, array, _Entries(len(array), 0, 0, None))
+    yield from _walk(shape, array, _Entries(len(array), 0, 0))
 
 
 def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseColumn]:
-    if isinstance(shape, LeafShape) and shape.nullable and entries.slot is None and isinstance(entries.definition, int):
-        yield _flat_leaf(shape, array.slice(entries.start, entries.count), entries, entries.definition)
-        return
     if shape.nullable:
         entries = _nullable(array, entries)
     elif array.null_count and _reaches_null(array, entries):
@@ -80,14 +81,27 @@ def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseCol
 
 
 def _nullable(array: pa.Array, entries: _Entries) -> _Entries:
-    if not array.null_count:
-        if entries.slot is None and isinstance(entries.definition, int):
-            return replace(entries, definition=entries.definition + 1)
-        definition = entries.levels(entries.definition) + (entries.slots() >= 0).astype(np.int16)
-        return replace(entries, definition=definition)
-    definition, slot = entries.levels(entries.definition).copy(), entries.slots().copy()
-    level_kernel.nullable_entries(definition, slot, np.frombuffer(array.buffers()[0], np.uint8), array.offset)
-    return replace(entries, definition=definition, slot=slot)
+    if entries.slot is not None:
+        if not array.null_count:
+            return replace(entries, definition=entries.definition + (entries.slot >= 0).astype(np.int16))
+        definition, slot = entries.levels(entries.definition).copy(), entries.slot.copy()
+        level_kernel.nullable_entries(definition, slot, np.frombuffer(array.buffers()[0], np.uint8), array.offset)
+        return replace(entries, definition=definition, slot=slot)
+    alive = entries.alive
+    if array.null_count:
+        present = _flags(array)
+        alive = present if alive is None else present & alive
+    deeper = 1 if alive is None else alive.astype(np.int16)
+    return replace(entries, definition=entries.definition + deeper, alive=alive)
+
+
+def _flags(array: pa.Array) -> Bytes:
+    """1 for each value of an array, 0 for each null."""
+    if pa.types.is_null(array.type):
+        return np.zeros(len(array), np.uint8)
+    first, shift = divmod(array.offset, 8)
+    bits = np.frombuffer(array.buffers()[0], np.uint8)[first : (array.offset + len(array) + 7) // 8]
+    return np.unpackbits(bits, bitorder="little")[shift : shift + len(array)]
 
 
 def _reaches_null(array: pa.Array, entries: _Entries) -> bool:
@@ -122,38 +136,23 @@ def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[Dens
         yield from _walk(shape.element, array.values, below)
 
 
-def _flat_leaf(shape: LeafShape, array: pa.Array, entries: _Entries, above: int) -> DenseColumn:
-    """A leaf below which and above which nothing ends an entry: its own nulls are all there is to tell."""
-    if not array.null_count:
-        return DenseColumn(shape, entries.count, entries.repetition, above + 1, array)
-    if pa.types.is_null(array.type):
-        return DenseColumn(shape, entries.count, entries.repetition, above, array[:0])
-    first = array.offset // 8
-    bits = np.frombuffer(array.buffers()[0], np.uint8)[first : (array.offset + len(array) + 7) // 8]
-    present = np.unpackbits(bits, bitorder="little")[array.offset % 8 : array.offset % 8 + len(array)]
-    definition = present.astype(np.int16)
-    if above:
-        definition += np.int16(above)
-    return DenseColumn(shape, entries.count, entries.repetition, definition, _present_values(array, present))
-
-
-def _present_values(array: pa.Array, present: NDArray[np.uint8]) -> pa.Array:
-    """``array`` without its nulls."""
-    kind, count = array.type, len(array) - array.null_count
+def _compact(array: pa.Array, alive: Bytes) -> pa.Array:
+    """The values of ``array`` at the flagged slots, none of which is null."""
+    kind, count = array.type, int(np.count_nonzero(alive))
+    if not count:
+        return array[:0]
     if not (pa.types.is_primitive(kind) and kind.bit_width >= 8):
-        return array.drop_null()
+        return array.drop_null() if len(array) - array.null_count == count else array.filter(alive.view(np.bool_))
     width = kind.bit_width // 8
     held = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + len(array)) * width]
     values = allocate((count + 1) * width)
-    level_kernel.compact(held, width, present, values)
+    level_kernel.compact(held, width, alive, values)
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(values)])
 
 
 def _leaf(shape: LeafShape, array: pa.Array, entries: _Entries) -> DenseColumn:
     if entries.slot is None:
-        values = array.slice(entries.start, entries.count)
-        if values.null_count:
-            values = values.drop_null()
+        values = array if entries.alive is None else _compact(array, entries.alive)
     else:
         alive = entries.slot[entries.slot >= 0]
         contiguous = len(alive) and alive[-1] - alive[0] == len(alive) - 1
