@@ -70,7 +70,8 @@ class Shape:
             yield self.node, f"{what}; it is read as a struct"
 
     def _heeds(self, member: str | None) -> bool:
-        return self.annotation is not None
+        # Not by ``annotation``: some columns of an annotated group are its bare storage by choice.
+        return _of_group(self.node) is not None
 
     def select(self, wanted: Callable[[SchemaNode], bool]) -> Shape | None:
         """The shape with only the leaves that ``wanted`` keeps; ``None`` when none is left.

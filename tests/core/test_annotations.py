@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from typing import Any
 
 import pyarrow as pa
@@ -190,3 +191,12 @@ def test_field_ids_come_back_as_field_metadata_as_pyarrow_shows_them() -> None:
     assert found.field("l").type.value_field.metadata == {b"PARQUET:field_id": b"5"}
     assert found.field("m").type.item_field.metadata == {b"PARQUET:field_id": b"8"}
     assert pqext.open(written(found.empty_table())).schema.find("m.key_value.value").field_id == 8  # type: ignore[union-attr]
+
+
+def test_some_columns_of_an_annotated_group_are_read_without_a_warning() -> None:
+    from pqext import variant
+
+    values = pa.Table.from_arrays([variant.parse_json(pa.array(["1"]))], schema=pa.schema([variant.variant_field("v")]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pqext.open(written(values)).read(["v.value"]).num_rows == 1
