@@ -4,7 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from pqext.core.kernels.bit_packing cimport bits_of, last_value_at, loadable, mask_of, pack, value_at
+from pqext.core.kernels.bitpack cimport bits_of, last_value_at, loadable, mask_of, pack, value_at
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 
 from pqext.core.errors import CorruptFileError, UnsupportedError

@@ -3,7 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from pqext.core.kernels.bit_packing cimport (
+from pqext.core.kernels.bitpack cimport (
     bits_of, last_value_at, load64, loadable, mask_of, pack, value_at,
 )
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
