@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +43,17 @@ LEAVES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 """Name -> Arrow type and what its values are drawn from."""
 
+DRAWN = {
+    **LEAVES,
+    "half": (pa.float16(), st.floats(width=16, allow_nan=False)),
+    "decimal76": (
+        pa.decimal256(76, 9),
+        st.integers(-(10**76) + 1, 10**76 - 1).map(lambda n: Decimal(n).scaleb(-9, Context(prec=80))),
+    ),
+    "null": (pa.null(), st.none()),
+}
+"""The same and types that not all other writers have."""
+
 
 def nested(leaf: pa.DataType, values: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[pa.DataType, Any]]:
     """The leaf itself, or a list, struct or map around it, with a strategy for the values."""
@@ -64,11 +75,11 @@ def nested(leaf: pa.DataType, values: st.SearchStrategy[Any]) -> st.SearchStrate
 @st.composite
 def tables(draw: st.DrawFn) -> pa.Table:
     """A table of one to four columns of any type and nesting, nulls everywhere."""
-    names = draw(st.lists(st.sampled_from(sorted(LEAVES)), min_size=1, max_size=4, unique=True))
+    names = draw(st.lists(st.sampled_from(sorted(DRAWN)), min_size=1, max_size=4, unique=True))
     rows = draw(st.integers(0, 40))
     columns = {}
     for name in names:
-        kind, values = draw(nested(*LEAVES[name]))
+        kind, values = draw(nested(*DRAWN[name]))
         # Few distinct values, so that dictionaries and runs occur.
         pool = draw(st.lists(values, min_size=1, max_size=8))
         columns[name] = pa.array(draw(st.lists(st.sampled_from(pool), min_size=rows, max_size=rows)), kind)
