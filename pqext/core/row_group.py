@@ -71,6 +71,11 @@ class ColumnChunk:
         metadata = self._metadata
         if metadata is None:
             raise CorruptFileError("a column chunk has no metadata", column=self.node.dotted)
+        if tuple(metadata.path_in_schema) != self.node.path or metadata.type != self.node.physical_type:
+            raise CorruptFileError(
+                f"the column chunk in this column's place is of {'.'.join(metadata.path_in_schema)!r} with physical "
+                f"type {metadata.type!r}", column=self.node.dotted,
+            )
         if self.chunk.file_path and self.chunk.crypto_metadata is not None:
             raise UnsupportedError(
                 f"the column chunk lies in another file, {self.chunk.file_path!r}, and is encrypted; read that file",

@@ -23,7 +23,7 @@ from pqext.core.thrift import decode, encode
 
 if TYPE_CHECKING:
     from pqext.core.chunk_writer import EncodedChunk
-    from pqext.core.reader import ColumnChunk
+    from pqext.core.row_group import ColumnChunk
 
 SECOND_COPY = UUID("c8c20a5a-4f42-433e-aaba-047f995f0896")
 """Marks the entry."""

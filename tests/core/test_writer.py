@@ -56,6 +56,7 @@ def test_new_files_have_the_permissions_of_the_umask(tmp_path: Path) -> None:
     assert (tmp_path / "t.parquet").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+@pytest.mark.spec("layout.row-group-size")
 def test_row_groups_have_the_rows_asked_for_however_the_tables_come() -> None:
     out = io.BytesIO()
     with pqext.ParquetWriter(out, TABLE.schema, row_group_rows=30) as writer:
@@ -68,6 +69,7 @@ def test_row_groups_have_the_rows_asked_for_however_the_tables_come() -> None:
     assert file.read().equals(TABLE.cast(file.arrow_schema))
 
 
+@pytest.mark.spec("layout.row-group-size")
 def test_row_groups_end_by_bytes_too() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"s": ["x" * 96] * 1000}), out, row_group_bytes=10_000)
@@ -172,6 +174,7 @@ def test_a_batch_is_written_as_a_table_and_anything_else_refused() -> None:
         pqext.write_table([1], io.BytesIO())  # type: ignore[arg-type]
 
 
+@pytest.mark.spec("layout.page-size")
 def test_pages_of_many_entries_and_few_values_are_cut_too() -> None:
     out = io.BytesIO()
     lists = pa.array([[None] * 1000] * 500, pa.list_(pa.int32()))
