@@ -24,7 +24,7 @@ from pqext.core.errors import CorruptFileError
 
 MERGED_BYTES = 32 << 20
 """Ranges are not merged into reads longer than this."""
-STREAMED_BYTES = 64 << 20
+STREAMED_BYTES = 32 << 20
 """Stored bytes of the columns of a row group that are held at a time, unless each may only hold less than a window."""
 
 
