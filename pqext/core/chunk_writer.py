@@ -87,7 +87,9 @@ def encode_chunk(
     codec = WRITABLE[options.compression_of(node.dotted)]
     physical = leaf.to_physical(column.values, leaf_type)
     indexed = distinct.index(physical) if options.dictionary_of(node.dotted) else None
-    chosen = choose(options.encoding_of(node.dotted), physical, leaf_type.physical, codec, indexed)
+    chosen = choose(
+        options.encoding_of(node.dotted), physical, leaf_type.physical, codec, indexed, split=options.profile != "spark"
+    )
     indexed = indexed if chosen.keep_dictionary else None
     values = _Values(physical, indexed, chosen.encoding)
     metadata = ColumnMetaData(

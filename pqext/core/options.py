@@ -171,6 +171,8 @@ class WriteOptions:
         for encoding in [self.encodings] if isinstance(self.encodings, str) else self.encodings.values():
             if encoding not in ENCODINGS:
                 raise ValueError(f"encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
+            if self.profile == "spark" and encoding in ("alp", "byte_stream_split"):
+                raise ValueError(f'Spark does not read encoding {encoding!r}; profile="spark" forbids it')
         if self.profile not in (None, "spark"):
             raise ValueError(f'profile must be None or "spark", not {self.profile!r}')
         if self.profile == "spark" and "brotli" in ([chosen] if isinstance(chosen, str) else chosen.values()):

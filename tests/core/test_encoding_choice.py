@@ -137,6 +137,16 @@ def test_auto_never_picks_alp_though_it_would_be_the_smallest() -> None:
     assert used(prices, dictionary=False) == ["PLAIN"]
 
 
+def test_the_profile_of_spark_keeps_to_encodings_that_spark_reads() -> None:
+    for name in ("alp", "byte_stream_split"):
+        for encodings in (name, {"a": name}):
+            with pytest.raises(ValueError, match=f"Spark does not read encoding '{name}'"):
+                WriteOptions(encodings=encodings, profile="spark")
+    options = {"encodings": "auto", "dictionary": False, "compression": "zstd", "profile": "spark"}
+    assert used(smooth_floats(), **options) == ["PLAIN"]
+    assert used(sorted_numbers(), **options) == ["DELTA_BINARY_PACKED"]
+
+
 @pytest.mark.parametrize("values", [sorted_numbers, random_numbers, smooth_floats, paths, words])
 @pytest.mark.parametrize("compression", ["uncompressed", "snappy", "zstd"])
 def test_auto_is_not_larger_than_plain(values: Any, compression: str) -> None:

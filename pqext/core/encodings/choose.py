@@ -93,11 +93,16 @@ def check(name: str, node: SchemaNode) -> None:
     )
 
 
-def choose(name: str, values: pa.Array, kind: Type, codec: CompressionCodec, indexed: IndexedValues | None) -> Choice:
-    """The encoding of the dense ``values`` of a chunk of physical type ``kind``."""
+def choose(
+    name: str, values: pa.Array, kind: Type, codec: CompressionCodec, indexed: IndexedValues | None,
+    *, split: bool = True,
+) -> Choice:
+    """The encoding of the dense ``values`` of a chunk of physical type ``kind``; ``split`` allows BYTE_STREAM_SPLIT."""
     if name != "auto":
         return Choice(NAMES[name])
     candidates = _CANDIDATES.get(kind, (Encoding.PLAIN,))
+    if not split:
+        candidates = tuple(encoding for encoding in candidates if encoding != Encoding.BYTE_STREAM_SPLIT)
     if len(candidates) == 1 or not len(values) or values.nbytes // len(values) > _LONG_VALUE:
         return Choice(Encoding.PLAIN)
     runs = _sample(values)
