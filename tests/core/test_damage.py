@@ -69,7 +69,7 @@ def without(start: int, stop: int) -> pa.Table:
     return pa.concat_tables([TABLE.slice(0, start), TABLE.slice(stop)])
 
 
-@pytest.mark.spec("error_recovery.page")
+@pytest.mark.spec("layout.page-lost")
 @pytest.mark.parametrize("batch_rows", [None, 33, 100, 1000])
 @pytest.mark.parametrize(("version", "leaf"), [(1, "n"), (2, "n"), (1, "s"), (2, "s"), (2, "tags.list.element"), (2, "at.y.list.element")])
 def test_a_damaged_page_costs_its_rows_in_every_column(version: int, leaf: str, batch_rows: int | None) -> None:
@@ -83,7 +83,7 @@ def test_a_damaged_page_costs_its_rows_in_every_column(version: int, leaf: str, 
     assert table.equals(without(GROUP_ROWS + 200, GROUP_ROWS + 300))
 
 
-@pytest.mark.spec("error_recovery.page")
+@pytest.mark.spec("layout.page-lost")
 def test_a_damaged_page_whose_rows_cannot_be_counted_costs_what_follows() -> None:
     data = written(1)
     _, body, _ = pages(data, 0, "tags.list.element")[2]
@@ -93,7 +93,7 @@ def test_a_damaged_page_whose_rows_cannot_be_counted_costs_what_follows() -> Non
     assert table.equals(without(199, 500))
 
 
-@pytest.mark.spec("error_recovery.page_header")
+@pytest.mark.spec("layout.page-header-lost")
 @pytest.mark.parametrize("leaf", ["n", "s"])
 def test_a_damaged_page_header_costs_the_rest_of_its_chunk(leaf: str) -> None:
     data = written(1)
@@ -103,7 +103,7 @@ def test_a_damaged_page_header_costs_the_rest_of_its_chunk(leaf: str) -> None:
     assert table.equals(without(300, 500))
 
 
-@pytest.mark.spec("error_recovery.column_metadata")
+@pytest.mark.spec("layout.chunk-lost")
 def test_damaged_chunk_metadata_costs_its_row_group() -> None:
     from pqext.core.footer import serialise_footer
 
