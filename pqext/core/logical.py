@@ -8,7 +8,7 @@ directions, the Arrow type of each leaf, and the order of its values. How an Arr
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
@@ -129,13 +129,14 @@ class LeafType:
     physical: Type
     length: int | None = None
     logical: LogicalType | None = None
+    member: str = field(init=False, default="", compare=False, repr=False)
+    """The name of the logical type, empty when there is none or its annotation does not suit the physical type."""
 
-    @property
-    def member(self) -> str:
-        """The name of the logical type, empty when there is none or its annotation does not suit the physical type."""
-        if self.logical is None or self.logical.member is None or not _suits(self, self.logical):
-            return ""
-        return self.logical.member
+    def __post_init__(self) -> None:
+        if self.logical is not None:
+            member = self.logical.member
+            if member is not None and _suits(self, self.logical):
+                object.__setattr__(self, "member", member)
 
     @property
     def width(self) -> int | None:

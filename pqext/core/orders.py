@@ -23,6 +23,9 @@ DECIMAL_BYTES = 64
 
 _BITS: dict[int, tuple[str, int]] = {2: ("<h", 0x7FFF), 4: ("<i", 0x7FFFFFFF), 8: ("<q", 0x7FFFFFFFFFFFFFFF)}
 _NUMBERS = {Type.INT32: ("i", "I"), Type.INT64: ("q", "Q"), Type.FLOAT: ("f", "f"), Type.DOUBLE: ("d", "d")}
+_WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.FLOAT: 4, Type.DOUBLE: 8}
+_AS_STORED = frozenset({"", "INTEGER", "DATE", "STRING", "ENUM", "JSON", "BSON", "UUID"})
+"""Logical types whose values compare as their physical type's do, integers by their sign."""
 
 
 def is_float(leaf: LeafType) -> bool:
@@ -49,35 +52,43 @@ class BoundOrder:
 
     def value(self, raw: bytes) -> Value | None:
         """A bound in the form in which values compare; ``None`` when the bytes are none of this type's."""
-        leaf = self.leaf
-        if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY and len(raw) != leaf.length:
-            return None
-        if leaf.member == "DECIMAL" and len(raw) > DECIMAL_BYTES:
-            return None
-        if leaf.physical == Type.BOOLEAN and raw not in (b"\0", b"\1"):
-            return None
-        return leaf.comparison_value(raw)
+        return self.values([raw])[0]
 
     def values(self, raws: Sequence[bytes]) -> list[Value | None]:
         """The same for many bounds."""
-        leaf = self.leaf
-        codes = _NUMBERS.get(leaf.physical)
-        if codes is not None and leaf.member in ("", "INTEGER", "DATE"):
-            joined = b"".join(raws)
-            width = 4 if leaf.physical in (Type.INT32, Type.FLOAT) else 8
-            if len(joined) == width * len(raws) and all(len(raw) == width for raw in raws):
-                return list(struct.unpack(f"<{len(raws)}{codes[leaf.order == 'unsigned']}", joined))
-        return [self.value(raw) for raw in raws]
+        leaf, member = self.leaf, self.leaf.member
+        physical = leaf.physical
+        if member in _AS_STORED:
+            if physical == Type.BYTE_ARRAY:
+                return list(raws)
+            if physical == Type.FIXED_LEN_BYTE_ARRAY:
+                return [raw if len(raw) == leaf.length else None for raw in raws]
+            width = _WIDTHS.get(physical)
+            if width is not None and all(len(raw) == width for raw in raws):
+                code = _NUMBERS[physical][leaf.order == "unsigned"]
+                return list(struct.unpack(f"<{len(raws)}{code}", b"".join(raws)))
+        return [leaf.comparison_value(raw) if self._is_sound(raw, member) else None for raw in raws]
+
+    def _is_sound(self, raw: bytes, member: str) -> bool:
+        """Are the bytes such that they may be looked at?"""
+        physical = self.leaf.physical
+        if physical == Type.FIXED_LEN_BYTE_ARRAY and len(raw) != self.leaf.length:
+            return False
+        if member == "DECIMAL" and len(raw) > DECIMAL_BYTES:
+            return False
+        return physical != Type.BOOLEAN or raw in (b"\0", b"\1")
+
+    def keys(self, raws: Sequence[bytes]) -> list[Any]:
+        """What sorts bounds in this order; ``None`` for those whose bytes are none of this type's."""
+        if self.kind != "total":
+            return list(self.values(raws))
+        width = self.leaf.width or 0
+        code, mask = _BITS[width]
+        return [_total_key(struct.unpack(code, raw)[0], mask) if len(raw) == width else None for raw in raws]
 
     def key(self, raw: bytes) -> Any:
-        """What sorts bounds in this order; ``None`` when the bytes are none of this type's."""
-        if self.kind != "total":
-            return self.value(raw)
-        if len(raw) != (self.leaf.length or self.leaf.width):
-            return None
-        code, mask = _BITS[len(raw)]
-        bits = struct.unpack(code, raw)[0]
-        return bits ^ mask if bits < 0 else bits
+        """The same for one bound."""
+        return self.keys([raw])[0]
 
     def column_order(self) -> ColumnOrder:
         """How the footer says so. A column without an order has the type's order, which is then undefined."""
@@ -86,6 +97,10 @@ class BoundOrder:
         if self.kind == "chronological":
             return ColumnOrder(INT96_TIMESTAMP_ORDER=Int96TimestampOrder())
         return ColumnOrder(TYPE_ORDER=TypeDefinedOrder())
+
+
+def _total_key(bits: int, mask: int) -> int:
+    return bits ^ mask if bits < 0 else bits
 
 
 def to_write(leaf: LeafType, float_order: FloatOrder = "type") -> BoundOrder:

@@ -17,7 +17,7 @@ from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex, PageLoc
 from pqext.core.orders import BoundOrder
 from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, may_match
 from pqext.core.row_ranges import RowRanges, merged
-from pqext.core.statistics import PageExtremes, bounds_of, cut, raise_cut
+from pqext.core.statistics import PageExtremes, bounds_of, cut, is_cuttable, raise_cut
 
 if TYPE_CHECKING:
     from pqext.core.schema import SchemaNode
@@ -33,16 +33,16 @@ def column_index(
     """
     if not order.is_defined:
         return None
-    minima, maxima = [], []
+    minima: list[bytes] = []
+    maxima: list[bytes] = []
     for low, high, count in zip(pages.minima, pages.maxima, values, strict=True):
-        if low is None or high is None:
-            if count:
-                return None
-            minima.append(b"")
-            maxima.append(b"")
-        else:
-            minima.append(cut(order.leaf, low, bound_bytes)[0])
-            maxima.append(raise_cut(order.leaf, high, bound_bytes)[0])
+        if (low is None or high is None) and count:
+            return None
+        minima.append(b"" if low is None else low)
+        maxima.append(b"" if high is None else high)
+    if is_cuttable(order.leaf):
+        minima = [cut(order.leaf, low, bound_bytes)[0] for low in minima]
+        maxima = [raise_cut(order.leaf, high, bound_bytes)[0] for high in maxima]
     return ColumnIndex(
         null_pages=[not count for count in values],
         min_values=minima,
@@ -57,7 +57,9 @@ def _boundary_order(
     order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], values: Sequence[int]
 ) -> BoundaryOrder:
     """How the bounds of the pages that are not null follow one another."""
-    keys = [[order.key(bound) for bound, count in zip(side, values, strict=True) if count] for side in (minima, maxima)]
+    keys = [
+        order.keys([bound for bound, count in zip(side, values, strict=True) if count]) for side in (minima, maxima)
+    ]
     for direction, follows in ((BoundaryOrder.ASCENDING, le), (BoundaryOrder.DESCENDING, ge)):
         if all(all(map(follows, side, side[1:])) for side in keys):
             return direction

@@ -188,8 +188,8 @@ def of_chunk(
     statistics = Statistics(null_count=null_count, distinct_count=distinct_count)
     if pages.nan_counts is not None:
         statistics.nan_count = sum(pages.nan_counts)
-    low = _extreme(order, pages, pages.minima, min)
-    high = _extreme(order, pages, pages.maxima, max)
+    low = _extreme(order, pages.minima, min)
+    high = _extreme(order, pages.maxima, max)
     if low is None or high is None:
         return statistics
     statistics.min_value, statistics.is_min_value_exact = cut(order.leaf, low, bound_bytes)
@@ -197,20 +197,18 @@ def of_chunk(
     return statistics
 
 
-def _extreme(
-    order: BoundOrder, pages: PageExtremes, bounds: Sequence[_Bound], choose: Callable[..., bytes]
-) -> _Bound:
+def _extreme(order: BoundOrder, bounds: Sequence[_Bound], choose: Callable[..., tuple[Any, bytes]]) -> _Bound:
     known = [bound for bound in bounds if bound is not None]
     if order.kind == "total":
         # NaN bounds stand for pages of nothing else; they count only when all pages are so.
-        numbers = [bound for bound in known if (value := order.value(bound)) == value]
+        numbers = [bound for bound, value in zip(known, order.values(known), strict=True) if value == value]
         known = numbers or known
-    return choose(known, key=order.key) if known else None
+    return choose(zip(order.keys(known), known, strict=True))[1] if known else None
 
 
 def cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
     """A lower bound of at most ``size`` bytes, where the type allows, and whether it is ``bound`` itself."""
-    if not _is_cuttable(leaf) or len(bound) <= size:
+    if len(bound) <= size or not is_cuttable(leaf):
         return bound, True
     end = size
     while leaf.member in _TEXT and end and bound[end] & 0xC0 == 0x80:
@@ -227,7 +225,8 @@ def raise_cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:
     return (bound, True) if raised is None else (raised, False)
 
 
-def _is_cuttable(leaf: LeafType) -> bool:
+def is_cuttable(leaf: LeafType) -> bool:
+    """May bounds of the leaf be shortened?"""
     return leaf.physical == Type.BYTE_ARRAY and leaf.order == "unsigned"
 
 

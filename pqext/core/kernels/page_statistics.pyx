@@ -152,6 +152,7 @@ def byte_extremes(
     cdef uint8_t nothing = 0
     cdef const uint8_t *base = &data[0] if length else &nothing
     cdef const uint8_t *end = base + length
+    cdef const int32_t *places = &offsets[0] if offsets.shape[0] else NULL
     cdef bint first, bad = False
     if width < 0:
         raise ValueError("a negative width")
@@ -164,7 +165,7 @@ def byte_extremes(
                 if width > 0:
                     at, size = i * width, width
                 else:
-                    at, size = offsets[i], <Py_ssize_t> offsets[i + 1] - offsets[i]
+                    at, size = places[i], <Py_ssize_t> places[i + 1] - places[i]  # check_starts proves the range
                     if at < 0 or size < 0 or at > length - size:
                         bad = True
                         break
