@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core import page
-from pqext.core.buffers import EMPTY, Bytes
+from pqext.core.buffers import Bytes
 from pqext.core.encodings import Dictionary, plain, rle
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
@@ -246,6 +246,9 @@ class ColumnReader:
                 if repetition is not None:
                     assert data.repetition is not None
                     rle.decode_levels(data.repetition, data.num_values, node.max_repetition_level, repetition[at:stop])
+                    if self._decoded_rows == 0 and at == 0 < stop and repetition[0] != 0:
+                        message = "a column chunk begins within a row: a list element comes before any list"
+                        raise CorruptFileError(message)
                 found, values = self._presence(data, None if definition is None else definition[at:stop], flags)
                 slots.append(data, found, values, flags[:found], self._dictionary)
                 at = stop

@@ -121,7 +121,9 @@ def raw_pages(
         if size > limits.page_bytes:
             raise LimitError(f"a page of {size} bytes exceeds page_bytes={limits.page_bytes}", offset=at)
         page = RawPage(header, chunk.read(start, stored), at, decryptor, ordinal)
-        if not 0 <= page.num_values <= limits.page_values:
+        if page.num_values < 0:
+            raise CorruptFileError(f"a page of {page.num_values} values", offset=at)
+        if page.num_values > limits.page_values:
             raise LimitError(f"a page of {page.num_values} values exceeds page_values={limits.page_values}", offset=at)
         yield page
         at = start + stored

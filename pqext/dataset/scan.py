@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, for_logical
-from pqext.core.errors import ParquetError
+from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
+from pqext.core.reader import ParquetFile, RowGroup
 from pqext.core.schema import SchemaNode
-from pqext.dataset.binding import bind, find, lookup
+from pqext.dataset.binding import Bound, bind, find, lookup
 from pqext.dataset.dnf import as_expression
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Column, Expression, visible
@@ -202,24 +202,30 @@ class Scan:
     def _task(self, source: Any, file: ParquetFile, needed: Sequence[SchemaNode]) -> Task:
         bound = None if self.filter is None else bind(self.filter, file.schema)
         leaves = sorted({leaf.leaf_start for node in needed for leaf in node.leaves()})
-        plans = [
-            RowGroupPlan(
-                row_group.index,
-                row_group.num_rows,
-                sum(row_group.chunk(leaf).byte_range[1] for leaf in leaves),
-                None if bound is None else refusal(bound, row_group),
+        return Task(source_name(source), tuple(self._group_plan(group, leaves, bound) for group in file.row_groups))
+
+    def _group_plan(self, group: RowGroup, leaves: Sequence[int], bound: Bound | None) -> RowGroupPlan:
+        try:
+            return RowGroupPlan(
+                group.index,
+                group.num_rows,
+                sum(group.chunk(leaf).byte_range[1] for leaf in leaves),
+                None if bound is None else refusal(bound, group),
             )
-            for row_group in file.row_groups
-        ]
-        return Task(source_name(source), tuple(plans))
+        except CorruptFileError as error:
+            error.locate(row_group=group.index)
+            if self.options.on_corrupt != "skip":
+                raise
+            return RowGroupPlan(group.index, 0, 0, None)  # the reader finds the damage again, and reports it
 
     def _matching(
         self, source: Any, file: ParquetFile, columns: Sequence[str] | None, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         needed = self._needed(file, columns)
-        task = self._task(source, file, needed)
+        # Without a filter every row group is read, and none is looked at before its turn.
+        kept = None if self.filter is None else self._task(source, file, needed).kept
         names = None if columns is None else [_name(file, node) for node in needed]
-        for batch in file.iter_batches(batch_rows, names, task.kept):
+        for batch in file.iter_batches(batch_rows, names, kept):
             matching = batch if self.filter is None else batch.filter(evaluate(self.filter, batch))
             if matching.num_rows:
                 yield matching
