@@ -1,10 +1,11 @@
 # cython: language_level=3
 """Front compression of byte arrays: prefixes shared with the value before, and the suffixes (encodings.delta_byte_array)."""
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcmp, memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
 
-from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
+from pqext.core.kernels.bitpack cimport load64
+from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 
 from pqext.core.errors import CorruptFileError, LimitError
 
@@ -114,8 +115,16 @@ def join_prefixes(
 cdef inline Py_ssize_t common(const uint8_t *a, const uint8_t *b, Py_ssize_t size) noexcept nogil:
     """How many of `size` bytes are the same from the start on."""
     cdef Py_ssize_t at = 0
-    while at + 16 <= size and memcmp(a + at, b + at, 16) == 0:
-        at += 16
+    cdef uint64_t differing
+    while at + 8 <= size:
+        differing = load64(a + at) ^ load64(b + at)
+        if differing:
+            # Little-endian: the lowest byte that differs comes first.
+            while not differing & 0xFF:
+                differing >>= 8
+                at += 1
+            return at
+        at += 8
     while at < size and a[at] == b[at]:
         at += 1
     return at
@@ -125,6 +134,11 @@ cdef int split(
     const uint8_t *p, const int32_t *ends, Py_ssize_t count, int32_t *prefixes, int32_t *suffixes, Bytes *out
 ) noexcept nogil:
     cdef Py_ssize_t i, length, before = 0, shared
+    cdef uint8_t *target
+    # The suffixes are no longer than the values.
+    if bytes_reserve(out, ends[count] - ends[0]) != 0:
+        return OUT_OF_MEMORY
+    target = out.data
     for i in range(count):
         length = ends[i + 1] - ends[i]
         shared = 0
@@ -132,9 +146,11 @@ cdef int split(
             shared = common(p + ends[i - 1], p + ends[i], before if before < length else length)
         prefixes[i] = <int32_t> shared
         suffixes[i] = <int32_t> (length - shared)
-        if length > shared and bytes_append(out, p + ends[i] + shared, length - shared) != 0:
-            return OUT_OF_MEMORY
+        if length > shared:
+            memcpy(target, p + ends[i] + shared, length - shared)
+            target += length - shared
         before = length
+    out.size = target - out.data
     return OK
 
 
