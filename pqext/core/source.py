@@ -225,7 +225,7 @@ class PathSource(Source):
                 self._file.seek(offset)
                 return _join(self._file.read, length)
         data, done = allocate(length), 0
-        while done < length and (count := os.preadv(self._file.fileno(), [data[done:]], offset + done)):
+        while done < length and (count := os.preadv(self._file.fileno(), [data[done:].data], offset + done)):
             done += count
         data.flags.writeable = False
         return data[:done]

@@ -71,7 +71,10 @@ def without(start: int, stop: int) -> pa.Table:
 
 @pytest.mark.spec("layout.page-lost")
 @pytest.mark.parametrize("batch_rows", [None, 33, 100, 1000])
-@pytest.mark.parametrize(("version", "leaf"), [(1, "n"), (2, "n"), (1, "s"), (2, "s"), (2, "tags.list.element"), (2, "at.y.list.element")])
+@pytest.mark.parametrize(
+    ("version", "leaf"),
+    [(1, "n"), (2, "n"), (1, "s"), (2, "s"), (2, "tags.list.element"), (2, "at.y.list.element")],
+)
 def test_a_damaged_page_costs_its_rows_in_every_column(version: int, leaf: str, batch_rows: int | None) -> None:
     data = written(version)
     _, body, _ = pages(data, 1, leaf)[2]

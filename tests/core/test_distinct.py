@@ -1,0 +1,93 @@
+"""The dictionary of a chunk: built by the kernel as the slow twin builds it, and only where it pays."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import page_headers
+
+import pqext
+from pqext.core import distinct
+from pqext.core.kernels.distinct import index_byte_arrays, index_fixed
+
+
+def twin(values: list[bytes], limit: int, overhead: int) -> tuple[list[int], list[bytes]]:
+    """Indices and entries of as many values as fit ``limit`` bytes of entries, each with ``overhead`` more."""
+    entries: list[bytes] = []
+    indices: list[int] = []
+    for value in values:
+        if value not in entries:
+            if sum(len(entry) + overhead for entry in entries) + len(value) + overhead > limit:
+                break
+            entries.append(value)
+        indices.append(entries.index(value))
+    return indices, entries
+
+
+@given(st.lists(st.binary(max_size=40) | st.sampled_from([b"", b"a", b"ab" * 9]), max_size=60), st.integers(0, 600))
+def test_byte_arrays_are_numbered_as_they_first_occur(values: list[bytes], limit: int) -> None:
+    offsets = np.cumsum([0, *map(len, values)]).astype(np.int32)
+    indices = np.empty(len(values), np.int32)
+    done, starts, data = index_byte_arrays(b"".join(values), offsets, limit, indices)
+    ends = np.frombuffer(starts, np.int32)
+    entries = [bytes(data)[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    assert (indices[:done].tolist(), entries) == twin(values, limit, 4)
+
+
+@given(st.sampled_from([1, 2, 4, 7, 8, 12, 16, 33]), st.lists(st.integers(0, 12), max_size=60), st.integers(0, 200))
+def test_fixed_values_are_numbered_as_they_first_occur(width: int, numbers: list[int], limit: int) -> None:
+    values = [(bytes([number]) * width) for number in numbers]
+    indices = np.empty(len(values), np.int32)
+    done, _, data = index_fixed(b"".join(values), width, limit, indices)
+    entries = [bytes(data)[at : at + width] for at in range(0, len(data), width)]
+    assert (indices[:done].tolist(), entries) == twin(values, limit, 0)
+
+
+def test_many_entries_outgrow_the_first_table() -> None:
+    values = np.random.default_rng(0).integers(0, 2**62, 50_000)
+    twice = np.concatenate([values, values[::-1]])
+    indices = np.empty(len(twice), np.int32)
+    done, _, data = index_fixed(twice.view(np.uint8), 8, 1 << 30, indices)
+    assert done == len(twice)
+    assert np.array_equal(np.frombuffer(data, np.int64)[indices], twice)
+
+
+def test_arguments_that_do_not_agree_are_refused() -> None:
+    with pytest.raises(ValueError, match="one index a value"):
+        index_fixed(b"12345", 4, 10, np.empty(1, np.int32))
+    with pytest.raises(ValueError, match="ascend"):
+        index_byte_arrays(b"12345", np.array([0, 3, 2], np.int32), 10, np.empty(2, np.int32))
+    with pytest.raises(ValueError, match="leave the data"):
+        index_byte_arrays(b"12345", np.array([0, 6], np.int32), 10, np.empty(1, np.int32))
+
+
+def test_values_that_hardly_repeat_have_no_dictionary() -> None:
+    assert distinct.index(pa.array(range(20_000), pa.int64())) is None
+    assert distinct.index(pa.array([], pa.int64())) is None
+    found = distinct.index(pa.array([7, 8, 7, 7] * 5000, pa.int64()))
+    assert found is not None
+    assert found.entries.to_pylist() == [7, 8]
+
+
+@pytest.mark.spec("encoding.dictionary.fallback")
+def test_a_dictionary_that_grows_too_big_serves_the_pages_before_and_the_rest_are_plain() -> None:
+    few = [f"{i % 100:040d}" for i in range(100_000)]
+    many = [f"{i:040d}" for i in range(1000, 101_000)]
+    table = pa.table({"s": few + many})
+    out = io.BytesIO()
+    pqext.write_table(table, out, page_rows=10_000)
+    encodings = [page.encoding for page in page_headers.of_column(out.getvalue(), 0) if page.kind == "DATA_PAGE"]
+    assert len(encodings) == 20
+    assert encodings[:10] == ["RLE_DICTIONARY"] * 10
+    assert encodings == sorted(encodings, reverse=True)
+    assert encodings[-1] == "PLAIN"
+    column = pq.read_metadata(io.BytesIO(out.getvalue())).row_group(0).column(0)
+    assert set(column.encodings) == {"RLE", "PLAIN", "RLE_DICTIONARY"}
+    assert pq.read_table(io.BytesIO(out.getvalue())).equals(table)
+    assert pqext.read_table(out.getvalue()).equals(table)
