@@ -1,0 +1,270 @@
+"""Footers made to hurt: refused or read rightly, in little time and memory."""
+
+from __future__ import annotations
+
+import io
+import struct
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.footer import serialise_footer
+from pqext.core.limits import Limits
+from pqext.core.metadata import FileMetaData, KeyValue, RowGroup, SchemaElement
+from pqext.core.thrift import encode
+from reference import compact
+
+TABLE = pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+ZEROS = bytes(20 << 20)
+
+
+def written(**options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(TABLE, out, row_group_rows=2, **options)
+    return out.getvalue()
+
+
+DATA = written()
+
+
+def with_footer(serialised: bytes) -> bytes:
+    return DATA[: pqext.open(DATA).footer.offset] + serialise_footer(serialised)
+
+
+def edited(edit: Callable[[FileMetaData], Any]) -> bytes:
+    with pqext.open(DATA) as file:
+        metadata, offset = file.metadata, file.footer.offset
+    metadata.schema, metadata.row_groups = list(metadata.schema), list(metadata.row_groups)
+    for group in metadata.row_groups:
+        group.columns = list(group.columns)
+    edit(metadata)
+    return DATA[:offset] + serialise_footer(metadata)
+
+
+def everything(data: bytes) -> pa.Table:
+    with pqext.open(data) as file:
+        _ = file.extensions, file.num_rows
+        for group in file.row_groups:
+            for chunk in group.chunks():
+                chunk.bounds()
+        return file.read()
+
+
+def bounded(data: bytes, *, seconds: float = 1.0, memory: int = 64 << 20) -> pa.Table | ParquetError:
+    """What reading gives, which must not take long or much memory beyond the data."""
+    pqext.inspect(DATA)  # imports are done
+    tracemalloc.start()
+    begin = time.thread_time()
+    try:
+        return everything(data)
+    except ParquetError as error:
+        return error
+    finally:
+        taken = time.thread_time() - begin
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < memory
+        assert taken < seconds
+
+
+def a_list(size: int, element: int) -> bytes:
+    """The header of a list."""
+    return bytes([0xF0 | element]) + compact.write_varint(size)
+
+
+def hostile(id: int, header: bytes, body: bytes) -> bytes:
+    """A valid footer whose field ``id`` comes once more, as a list."""
+    valid = encode(pqext.open(DATA).metadata)[:-1]
+    return valid + bytes([compact.LIST]) + compact.write_zigzag(id) + header + body + b"\x00"
+
+
+@pytest.mark.spec("layout.unknown-fields")
+@pytest.mark.parametrize("id", [2, 4, 5, 7, 8, 77])
+@pytest.mark.parametrize("element", [compact.STRUCT, compact.BINARY, compact.BYTE, compact.LIST, compact.TRUE])
+def test_twenty_megabytes_of_zeros_under_any_field_cost_next_to_nothing(id: int, element: int) -> None:
+    data = with_footer(hostile(id, a_list(len(ZEROS), element), ZEROS))
+    found = bounded(data)
+    known = {2: compact.STRUCT, 4: compact.STRUCT, 5: compact.STRUCT, 7: compact.STRUCT}
+    if known.get(id) == element:
+        assert isinstance(found, ParquetError), id
+    else:
+        assert found == TABLE  # a field of another type is unknown, and passed over
+
+
+@pytest.mark.parametrize("id", [1, 2, 3, 4, 5, 6, 7, 99])
+@pytest.mark.parametrize("size", [1 << 20, (1 << 31) - 1, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1])
+def test_a_size_beyond_the_footer_is_refused_before_it_is_believed(id: int, size: int) -> None:
+    for wire in (compact.STRUCT, compact.BINARY, compact.I64, compact.TRUE):
+        assert isinstance(bounded(with_footer(hostile(id, a_list(size, wire), b""))), CorruptFileError)
+    valid = encode(pqext.open(DATA).metadata)[:-1]
+    data = valid + bytes([compact.BINARY]) + compact.write_zigzag(id) + compact.write_varint(size) + b"\x00"
+    assert isinstance(bounded(with_footer(data)), CorruptFileError)
+
+
+@pytest.mark.parametrize("open_", [b"\x1c", b"\x19\x1c\x1c", b"\x19\x19"])
+def test_nesting_without_end_is_refused(open_: bytes) -> None:
+    found = bounded(with_footer(open_ * (1 << 20)))
+    assert isinstance(found, (LimitError, CorruptFileError))
+
+
+def test_the_last_of_a_field_that_comes_twice_counts() -> None:
+    valid = encode(pqext.open(DATA).metadata)[:-1]
+    again = valid + bytes([compact.I64]) + compact.write_zigzag(3) + compact.write_zigzag(-77) + b"\x00"
+    with pqext.open(with_footer(again)) as file:
+        assert file.metadata.num_rows == -77
+        assert file.num_rows == 3
+        assert file.read() == TABLE
+
+
+@pytest.mark.parametrize("id", [1, 3, 5, 6, 7, 8, 9])
+@pytest.mark.parametrize("wire", [compact.TRUE, compact.BYTE, compact.DOUBLE, compact.STRUCT, compact.UUID])
+def test_a_field_of_another_wire_type_is_passed_over(id: int, wire: int) -> None:
+    if (id, wire) == (8, compact.STRUCT):
+        return  # the encryption algorithm is a structure
+    values = {compact.BYTE: 1, compact.DOUBLE: 1.0, compact.STRUCT: [], compact.UUID: bytes(16)}
+    valid = encode(pqext.open(DATA).metadata)[:-1]
+    body = b"" if wire == compact.TRUE else compact.write_value(wire, values[wire])
+    assert everything(with_footer(valid + bytes([wire]) + compact.write_zigzag(id) + body + b"\x00")) == TABLE
+
+
+def chunk(metadata: FileMetaData, row_group: int = 0, column: int = 0) -> Any:
+    return metadata.row_groups[row_group].columns[column]
+
+
+def swap(metadata: FileMetaData) -> None:
+    for group in metadata.row_groups:
+        group.columns = [group.columns[1], group.columns[0]]
+
+
+def add_root(count: int) -> Callable[[FileMetaData], None]:
+    return lambda metadata: setattr(metadata.schema[0], "num_children", count)
+
+
+REFUSED: dict[str, tuple[Callable[[FileMetaData], Any], str]] = {
+    "chunks in another order": (swap, "in this column's place is of 'b'"),
+    "a chunk's path": (lambda m: setattr(chunk(m).meta_data, "path_in_schema", ["a", "x"]), "is of 'a.x'"),
+    "a chunk's type": (lambda m: setattr(chunk(m).meta_data, "type", 1), "physical type"),
+    "no metadata in a chunk": (lambda m: setattr(chunk(m), "meta_data", None), "has no metadata"),
+    "a row group without columns": (lambda m: m.row_groups[1].columns.clear(), "0 column chunks for 2 columns"),
+    "a row group too many": (
+        lambda m: m.row_groups.append(RowGroup(columns=[], total_byte_size=0, num_rows=5)), "0 column chunks",
+    ),
+    "too few children": (add_root(1), "1 elements that belong to no group"),
+    "too many children": (add_root(3), "fewer children than it claims"),
+    "children without number": (add_root((1 << 31) - 1), "fewer children than it claims"),
+    "a negative number of children": (add_root(-1), "neither a type nor children"),
+    "no elements": (lambda m: m.schema.clear(), "no root"),
+    "the root alone": (lambda m: setattr(m, "schema", [SchemaElement(name="r", num_children=1)]), "fewer children"),
+    "a chunk that ends behind the file": (
+        lambda m: setattr(chunk(m).meta_data, "total_compressed_size", len(DATA)), "in a file of",
+    ),
+    "a chunk that begins before the file": (
+        lambda m: (setattr(chunk(m).meta_data, "data_page_offset", -1),
+                   setattr(chunk(m).meta_data, "dictionary_page_offset", None)), "",
+    ),
+    "a negative number of rows": (lambda m: setattr(m.row_groups[0], "num_rows", -1), "a row group of -1 rows"),
+    "a name that is not text": (lambda m: setattr(m.schema[1], "name", "\udcff"), "not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("lie", REFUSED)
+def test_a_footer_that_contradicts_itself_is_refused_with_the_reason(lie: str) -> None:
+    edit, message = REFUSED[lie]
+    found = bounded(edited(edit))
+    assert isinstance(found, ParquetError)
+    assert message in str(found)
+
+
+BELIEVED: dict[str, Callable[[FileMetaData], Any]] = {
+    "rows of the file": lambda m: setattr(m, "num_rows", 0),
+    "many rows of the file": lambda m: setattr(m, "num_rows", (1 << 63) - 1),
+    "negative rows of the file": lambda m: setattr(m, "num_rows", -1),
+    "sizes of row groups": lambda m: [setattr(g, "total_byte_size", -1) for g in m.row_groups],
+    "ordinals": lambda m: [setattr(g, "ordinal", -1) for g in m.row_groups],
+    "column orders": lambda m: setattr(m, "column_orders", []),
+    "more column orders": lambda m: setattr(m, "column_orders", list(m.column_orders or ()) * 9),
+    "children of a leaf": lambda m: setattr(m.schema[1], "num_children", 0),
+    "children of the root when there are none": lambda m: setattr(m.schema[0], "type", 1),
+    "file offsets": lambda m: setattr(chunk(m), "file_offset", -5),
+}
+
+
+@pytest.mark.parametrize("lie", BELIEVED)
+def test_what_is_not_needed_is_not_believed(lie: str) -> None:
+    assert bounded(edited(BELIEVED[lie])) == TABLE
+
+
+def test_overlapping_chunks_are_read_as_they_are() -> None:
+    """Nothing forbids two chunks to share bytes; each is read by itself."""
+
+    def share(metadata: FileMetaData) -> None:
+        metadata.row_groups[1] = metadata.row_groups[0]
+        metadata.num_rows = 4
+
+    assert everything(edited(share)) == pa.concat_tables([TABLE.slice(0, 2)] * 2)
+
+
+@pytest.mark.parametrize("depth", [255, 256, 300, 100_000])
+def test_a_schema_without_bottom_is_refused_or_read(depth: int) -> None:
+    nested = [SchemaElement(name="g", repetition_type=0, num_children=1) for _ in range(depth)]
+
+    def deepen(metadata: FileMetaData) -> None:
+        metadata.schema[1:2] = [*nested, metadata.schema[1]]
+
+    found = bounded(edited(deepen), seconds=5)
+    assert isinstance(found, LimitError if depth >= 256 else CorruptFileError)
+
+
+def test_a_wide_schema_that_is_a_lie_costs_little() -> None:
+    """One million columns of four bytes each, and no row group."""
+    element = encode(SchemaElement(name="", type=1, repetition_type=0))
+    count = 1_000_000
+    footer = (
+        b"\x15\x04\x19\xfc" + compact.write_varint(count + 1) + encode(SchemaElement(name="r", num_children=count))
+        + element * count + b"\x16\x00\x19\x0c\x00"
+    )
+    data = with_footer(footer)
+    begin = time.thread_time()
+    with pqext.open(data) as file:
+        assert len(file.schema.leaves) == count
+        assert file.schema.leaves[count - 1].leaf_start == count - 1
+    assert time.thread_time() - begin < 3
+
+
+def test_elements_of_a_list_are_limited() -> None:
+    with pytest.raises(LimitError, match="metadata_elements"):
+        pqext.open(DATA, limits=Limits(metadata_elements=10))
+    with pytest.raises(LimitError, match="metadata_depth"):
+        pqext.open(DATA, limits=Limits(metadata_depth=2)).read()
+
+
+@pytest.mark.parametrize("pairs", [{"k\ud800": "v"}, {"k": "\udfff"}, {"k": "a\udcffb"}])
+def test_text_with_lone_surrogates_is_refused_when_it_is_written(pairs: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="not Unicode text"):
+        written(key_value_metadata=pairs)
+
+
+@pytest.mark.parametrize("pairs", [{"k": 5}, {b"k": "v"}, {"k": None}])
+def test_metadata_that_is_no_text_is_refused_when_it_is_written(pairs: Any) -> None:
+    with pytest.raises(TypeError, match="maps text to text"):
+        written(key_value_metadata=pairs)
+
+
+def test_surrogates_that_stand_for_no_bytes_are_refused_in_any_structure() -> None:
+    for struct_ in (KeyValue(key="\ud800"), KeyValue(key="k", value="\ud800", unknown=((9, 1, b""),))):
+        with pytest.raises(ValueError, match="not Unicode text") as caught:
+            encode(struct_)
+        assert not isinstance(caught.value, UnicodeError)
+
+
+def test_random_damage_to_the_lengths_of_a_footer_is_bounded() -> None:
+    offset = pqext.open(DATA).footer.offset
+    for length in (1, 7, offset, len(DATA), (1 << 31) - 1, (1 << 32) - 1):
+        found = bounded(DATA[:-8] + struct.pack("<I", length) + b"PAR1")
+        assert isinstance(found, ParquetError)
