@@ -1,0 +1,82 @@
+"""Every readable file of parquet-testing gives the values that a trusted reader or the file's own expectation gives."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import conformance
+import conformance_table
+import pyarrow as pa
+import pytest
+from conformance_files import CORRUPT_CHECKSUMS, DIFFERENCES, LARGE, READABLE
+
+import pqext
+from pqext.core.errors import CorruptFileError
+
+ROOT = Path(os.environ.get("PARQUET_TEST_DATA", ""))
+FILES = conformance.files_of(ROOT) if os.environ.get("PARQUET_TEST_DATA") else []
+LISTED = [name for name in FILES if conformance.is_listed(ROOT, name)]
+pytestmark = pytest.mark.skipif(not FILES, reason="PARQUET_TEST_DATA does not name a copy of apache/parquet-testing")
+
+
+def test_every_file_of_the_folders_is_listed() -> None:
+    unlisted = [name for name in FILES if not conformance.is_listed(ROOT, name)]
+    assert unlisted == [], "new files: say in tests/conformance_files.py what they exercise"
+
+
+@pytest.mark.parametrize("name", [name for name in LISTED if name not in LARGE])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_file_has_the_values_that_its_judges_find(name: str) -> None:
+    verdict = conformance.judged(ROOT, name)
+    assert verdict.agree, f"no judge agrees: {verdict}"
+    assert verdict.unexplained == [], "a judge differs: find out who is right, fix it or say why in DIFFERENCES"
+
+
+@pytest.mark.parametrize("name", sorted(CORRUPT_CHECKSUMS & set(FILES)))
+def test_a_file_whose_checksums_do_not_match_is_refused_by_default(name: str) -> None:
+    with pytest.raises(CorruptFileError, match="do not match its checksum"):
+        pqext.read_table(ROOT / name)
+
+
+@pytest.mark.skipif(not os.environ.get("PQEXT_LARGE_FILES"), reason="PQEXT_LARGE_FILES is not set: 4 GB of memory")
+@pytest.mark.parametrize("name", sorted(LARGE & set(FILES)))
+def test_a_column_chunk_of_more_than_2_gb_is_read_row_by_row(name: str) -> None:
+    rows = 0
+    with pqext.open(ROOT / name) as file:
+        for batch in file.iter_batches(1):
+            ((key, value),) = batch.column(0)[0].as_py()
+            assert len(key) == key.count("a") == 1 << 30
+            assert value == 1
+            rows += 1
+    assert rows == 2
+
+
+def test_the_table_lists_what_was_judged() -> None:
+    table = conformance_table.TABLE.read_text("utf-8")
+    missing = [name for name in LISTED if f"`{name}`" not in table]
+    assert missing == [], "run: python tests/conformance_table.py"
+
+
+def test_a_difference_is_of_a_file_that_is_listed() -> None:
+    assert {name for name, _ in DIFFERENCES} <= set(READABLE)
+
+
+def test_the_comparison_tells_values_apart() -> None:
+    def columns(*found: pa.Array) -> conformance.Columns:
+        return conformance.values.columns(pa.table(list(found), [f"c{at}" for at in range(len(found))]))
+
+    def same(first: pa.Array, second: pa.Array) -> bool:
+        return conformance._same(columns(first), columns(second))
+
+    assert same(pa.array(["a", None]), pa.array([b"a", None], pa.large_binary()))
+    assert same(pa.array([1_000, None], pa.timestamp("ms")), pa.array([1_000_000, None], pa.timestamp("us", "UTC")))
+    assert same(pa.array([float("nan")], pa.float32()), pa.array([-float("nan")]))
+    assert same(pa.array(["x", None, "x"]).dictionary_encode(), pa.array(["x", None, "x"]))
+    assert same(pa.array([[1], None, []]), pa.array([[1], None, []], pa.large_list(pa.int8())).slice(0))
+    assert same(pa.array([[0], [1], None], pa.list_(pa.int64())).slice(1), pa.array([[1], None]))
+    assert not same(pa.array([0.0]), pa.array([-0.0]))
+    assert not same(pa.array([1, None]), pa.array([1, 0]))
+    assert not same(pa.array([[None]], pa.list_(pa.int8())), pa.array([None], pa.list_(pa.int8())))
+    assert not same(pa.array([{"a": None}]), pa.array([None], pa.struct([("a", pa.null())])))
+    assert not conformance._same(columns(pa.array([1])), columns(pa.array([1]), pa.array([1])))
