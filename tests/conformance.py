@@ -38,9 +38,9 @@ COLUMN_KEYS = {"double_field": b"1234567890123450", "float_field": b"12345678901
 MASTERS = {"kf": FOOTER_KEY, "kc1": COLUMN_KEYS["double_field"], "kc2": COLUMN_KEYS["float_field"]}
 
 
-DIGITS = bytes(range(10)) * 4
-LONG_KEYS = {b"kf": DIGITS[:32]} | {b"kc%d" % last: DIGITS[1:32] + bytes([last + 1]) for last in range(1, 9)}
-"""As the README of the public files gives them; their digits are numbers, not characters."""
+DIGITS = b"0123456789" * 4
+LONG_KEYS = {b"kf": DIGITS[:32]} | {b"kc%d" % last: DIGITS[1:32] + b"%d" % (last + 1) for last in range(1, 9)}
+"""As the README of the public files gives them, whose digits are characters."""
 
 
 @dataclass(frozen=True)
