@@ -7,8 +7,9 @@ The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statisti
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from types import TracebackType
 from typing import Any
 
@@ -178,8 +179,7 @@ class ParquetWriter:
         columns = []
         for chunk in chunks:
             chunk.move(self._sink.offset)
-            for piece in chunk.pieces:
-                self._sink.write(piece)
+            self._sink.write_all(chunk.pieces)
             columns.append(ColumnChunk(file_offset=0, meta_data=chunk.metadata))
         note_copies(chunks)
         encryptors = [self._chunk_encryptor(index) for index in range(len(chunks))]
@@ -198,17 +198,27 @@ class ParquetWriter:
 
     def _encode(self, table: pa.Table) -> list[EncodedChunk]:
         rows = len(table)
-        columns = self._columns(table)
-        if self._sorting:
-            columns = iter(held := list(columns))
-            keys, group = self.options.sort_keys, len(self._row_groups)
-            sorting.check(keys, self._sorting, held, group, self.options.float_order)
+        assert self._plan is not None
         with ThreadPoolExecutor(self.options.threads or os.cpu_count() or 1) as pool:
+            columns = pool.map(self._leaves, self._plan, self._shapes, table.columns)
+            leaves: Iterable[DenseColumn] = chain.from_iterable(columns)
+            if self._sorting:
+                leaves = held = list(leaves)
+                keys, group = self.options.sort_keys, len(self._row_groups)
+                sorting.check(keys, self._sorting, held, group, self.options.float_order)
             jobs = [
-                pool.submit(encode_chunk, column, rows, self.options, self._chunk_encryptor(index))
-                for index, column in enumerate(columns)
+                pool.submit(encode_chunk, leaf, rows, self.options, self._chunk_encryptor(index))
+                for index, leaf in enumerate(leaves)
             ]
             return [job.result() for job in jobs]
+
+    def _leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
+        """The leaf columns of one top-level column."""
+        if column.num_chunks == 1:
+            array = column.chunk(0)
+        else:
+            array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+        return list(disassemble(top, field.store(array, self.options)))
 
     def _chunk_encryptor(self, column: int) -> ChunkEncryptor | None:
         return None if self._encryptor is None else self._encryptor.chunk(len(self._row_groups), column)
@@ -225,14 +235,6 @@ class ParquetWriter:
             return serialise_footer(footer)
         seal_columns(self._encryptor, [group.columns for group in self._row_groups])
         return serialise_footer(self._encryptor.footer(footer), self._magic)
-
-    def _columns(self, table: pa.Table) -> Iterator[DenseColumn]:
-        assert self._plan is not None
-        for field, top, column in zip(self._plan, self._shapes, table.columns, strict=True):
-            array = column.combine_chunks()
-            if isinstance(array, pa.ChunkedArray):
-                array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-            yield from disassemble(top, field.store(array, self.options))
 
     def _footer(self) -> FileMetaData:
         assert self._schema is not None

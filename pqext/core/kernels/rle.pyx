@@ -353,11 +353,11 @@ cdef int encode_all(Bytes *b, const value_t *values, Py_ssize_t count, int width
         end = at + 8
         while count - end >= 8 and end - at < longest and values[end] == values[at] and uniform(values + end):
             end += 8
-        while end < count and end - at < longest and values[end] == values[at] and count - end < 8:
-            end += 1
         if end - at < least:
             at = end
             continue
+        while end < count and end - at < longest and values[end] == values[at]:
+            end += 1
         if at > start and put_packed(b, values + start, at - start, width) != 0:
             return -1
         if put_run(b, <uint32_t> values[at], end - at, width) != 0:
