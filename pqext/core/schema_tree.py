@@ -7,7 +7,7 @@ each column that is used, not for each that exists. Implements nested encoding (
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import overload
 
 import numpy as np
@@ -140,6 +140,12 @@ class _Nodes(Sequence[SchemaNode]):
         # Threads that make the same node at once all get the first.
         return self._made.setdefault(position, self._make(position))
 
+    def __iter__(self) -> Iterator[SchemaNode]:
+        made = self._made
+        for position in range(len(self)):
+            found = made.get(position)
+            yield self[position] if found is None else found
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (tuple, _Nodes)):
             return NotImplemented
@@ -196,6 +202,9 @@ class _Leaves(_Nodes):
 
     def __len__(self) -> int:
         return len(self._tree.leaf_elements)
+
+    def __iter__(self) -> Iterator[SchemaNode]:
+        return self._tree.root.leaves()
 
     def _make(self, position: int) -> SchemaNode:
         node = self._tree.root

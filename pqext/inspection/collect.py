@@ -50,6 +50,7 @@ def inspect(
 
 
 def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room: int) -> Report:
+    extensions = tuple(_extensions(file))  # at first: it looks at bytes where structures are not decoded yet
     return Report(
         path=file.path,
         size=file.source.size,
@@ -64,7 +65,7 @@ def _report(file: ParquetFile, leaves: list[SchemaNode], groups: list[int], room
             _row_group(file.row_groups[index], file.schema, leaves, max(0, room - i * len(leaves)))
             for i, index in enumerate(groups)
         ),
-        extensions=tuple(_extensions(file)),
+        extensions=extensions,
     )
 
 
