@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pqext.core import logical
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
@@ -49,7 +50,8 @@ class _Tree:
             name = elements[names.index(None)].name
             raise CorruptFileError(f"the name of field {name!r} is not UTF-8")
         self.names: list[str] = names  # type: ignore[assignment]
-        self.counts, self.repetitions = memoryview(children), memoryview(repetition)
+        self.counts: Sequence[int] = memoryview(children.data)
+        self.repetitions: Sequence[int] = memoryview(repetition.data)
         fault, at, arrays = kernel.levels(children, repetition, typed, limits.schema_depth)
         self.definition, self.repetition, self.first_leaf, self.last_leaf, self.end, self.leaf_elements = arrays
         if fault:
@@ -97,7 +99,7 @@ class _Tree:
 
 def _columns(
     elements: Sequence[SchemaElement],
-) -> tuple[list[str | None], np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+) -> tuple[list[str | None], NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
     """What the kernel reads from a serialised list, from structures."""
     names: list[str | None] = []
     for element in elements:

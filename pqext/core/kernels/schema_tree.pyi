@@ -1,12 +1,17 @@
-from collections.abc import Buffer, Sequence
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pqext.core.kernels.thrift import StructIndex
 
-def elements(index: StructIndex) -> tuple[list[str | None], Buffer, Buffer, Buffer]:
+def elements(
+    index: StructIndex,
+) -> tuple[list[str | None], NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
     """Names (None where one is not UTF-8), children, repetition types (-1: none) and whether there is a type."""
 
 def levels(
-    children: Buffer, repetition: Buffer, typed: Buffer, max_depth: int
+    children: NDArray[np.int32], repetition: NDArray[np.int8], typed: NDArray[np.uint8], max_depth: int
 ) -> tuple[str, int, Sequence[memoryview[int]]]:
     """Follow the depth-first list of schema elements with an explicit stack.
 
