@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core import int96, interval
-from pqext.core.buffers import view
+from pqext.core.buffers import EMPTY, allocate, view
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels.byte_array import is_ascii
-from pqext.core.kernels.decimals import widen
+from pqext.core.kernels.decimals import narrow, widen
 from pqext.core.logical import LeafType
 from pqext.core.metadata import Type
 
@@ -154,20 +154,18 @@ _STORED = {
 
 def _physical_decimals(array: pa.Array, leaf: LeafType) -> pa.Array:
     array = array if array.type.bit_width >= 128 else array.cast(pa.decimal128(array.type.precision, array.type.scale))
-    count, width = len(array), array.type.byte_width
+    count, width, precision = len(array), array.type.byte_width, array.type.precision
     words = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width : (array.offset + count) * width]
-    _check_precision(array)
     if leaf.physical in (Type.INT64, Type.INT32):
+        narrow(words, width, 0, precision, EMPTY)
         low = words.view(np.int64)[:: width // 8]
         return pa.array(low.copy() if leaf.physical == Type.INT64 else low.astype(np.int32))
-    big_endian = words.reshape(-1, width)[:, ::-1]
+    length = leaf.length if leaf.length is not None else width
+    fixed = allocate(count * length)
+    narrow(words, width, length, precision, fixed)
     if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
-        assert leaf.length is not None
-        if leaf.length > width:
-            sign = np.where(big_endian[:, :1] >= 128, np.uint8(255), np.uint8(0))
-            big_endian = np.hstack([np.repeat(sign, leaf.length - width, axis=1), big_endian])
-        fixed = np.ascontiguousarray(big_endian[:, big_endian.shape[1] - leaf.length :])
-        return pa.Array.from_buffers(pa.binary(leaf.length), count, [None, pa.py_buffer(fixed)])
+        return pa.Array.from_buffers(pa.binary(length), count, [None, pa.py_buffer(fixed)])
+    big_endian = fixed.reshape(-1, width)
     # BYTE_ARRAY takes the fewest bytes that keep the sign: drop leading bytes that only repeat it.
     if not count:
         return pa.array([], pa.binary())
@@ -191,14 +189,6 @@ def _check_text(array: pa.Array) -> None:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
         raise ValueError(f"a string is not UTF-8: {error}") from None
-
-
-def _check_precision(array: pa.Array) -> None:
-    """Arrow does not hold decimals to their precision; the file's type promises it."""
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"a decimal has more digits than its type: {error}") from None
 
 
 def _check_day(array: pa.Array) -> None:

@@ -93,3 +93,57 @@ def widen(const uint8_t[::1] data, offsets, Py_ssize_t length, Py_ssize_t count,
         raise ValueError("a number leaves the data")
     if status != OK:
         raise CorruptFileError(f"a decimal has more than the {digits} digits of its type")
+
+
+cdef inline bint fits(const uint8_t *number, int count, const uint64_t *bound) noexcept nogil:
+    """Is the magnitude of a little-endian number of `count` words below `bound`?"""
+    cdef uint64_t words[4]
+    cdef uint64_t carry = 1
+    cdef int i
+    memcpy(words, number, count * 8)
+    if words[count - 1] >> 63:
+        for i in range(count):
+            words[i] = ~words[i] + carry
+            carry = carry and words[i] == 0
+    for i in range(count - 1, -1, -1):
+        if words[i] != bound[i]:
+            return words[i] < bound[i]
+    return False
+
+
+def narrow(const uint8_t[::1] words, int width, Py_ssize_t length, precision, uint8_t[::1] out):
+    """Little-endian numbers of `width` (16 or 32) bytes as big-endian ones of `length` bytes each, in `out`.
+
+    With a `length` of 0 nothing is written. Raises ``ValueError`` for one of more than `precision` digits, which
+    `length` bytes must hold.
+    """
+    cdef Py_ssize_t count = words.shape[0] // width if width in (16, 32) else -1, i, j, kept
+    cdef uint64_t bound[4]
+    cdef bint good = True
+    cdef bytes limit
+    cdef const uint8_t *number
+    cdef uint8_t *target
+    if count < 0 or words.shape[0] % width or not 1 <= precision <= 76 or length < 0 or out.shape[0] != count * length:
+        raise ValueError("the output does not hold one number of 16 or 32 bytes each")
+    if not count:
+        return
+    limit = (10**precision).to_bytes(32, "little")
+    memcpy(bound, <const uint8_t *> limit, 32)
+    if width == 16 and precision > 38:
+        raise ValueError("16 bytes hold 38 digits")
+    number = &words[0]
+    target = &out[0] if length else NULL
+    kept = length if length < width else width
+    with nogil:
+        for i in range(count):
+            if not fits(number, width // 8, bound):
+                good = False
+                break
+            if length > width:
+                memset(target, 0xFF if number[width - 1] & 0x80 else 0, length - width)
+            for j in range(kept):
+                target[length - 1 - j] = number[j]
+            number += width
+            target += length
+    if not good:
+        raise ValueError(f"a decimal has more digits than its type, which has {precision}")

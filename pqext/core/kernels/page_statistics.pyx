@@ -169,7 +169,9 @@ def byte_extremes(
                     if at < 0 or size < 0 or at > length - size:
                         bad = True
                         break
-                word = prefix(base + at, size, end) if size and not is_signed else 0
+                word = prefix(base + at, size, end) if size and (width > 0 or not is_signed) else 0
+                if is_signed and width > 0:
+                    word ^= <uint64_t> 1 << 63  # of numbers of one width, the sign bit comes first, the other way
                 if first:
                     first = False
                     low[page] = high[page] = i

@@ -1,0 +1,39 @@
+"""Decimals narrowed to the bytes of their stored form, and held to their precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import decimals
+
+from pqext.core.kernels.decimals import narrow
+from pqext.core.logical import max_precision
+
+
+@given(st.data(), st.sampled_from([16, 32]))
+def test_numbers_are_narrowed_as_the_twin_does(data: st.DataObject, width: int) -> None:
+    length = data.draw(st.integers(1, 34))
+    precision = min(max_precision(length), 38 if width == 16 else 76)
+    limit = 10**precision - 1
+    numbers = data.draw(st.lists(st.integers(-limit, limit), max_size=20))
+    words = b"".join(number.to_bytes(width, "little", signed=True) for number in numbers)
+    out = np.empty(len(numbers) * length, np.uint8)
+    narrow(words, width, length, precision, out)
+    assert out.tobytes() == decimals.narrow(numbers, length)
+
+
+@pytest.mark.parametrize("width", [16, 32])
+@pytest.mark.parametrize("number", [100, -100, 1 << 100, -(1 << 127)])
+def test_numbers_beyond_their_precision_are_refused(width: int, number: int) -> None:
+    words = number.to_bytes(width, "little", signed=True)
+    with pytest.raises(ValueError, match="more digits than its type, which has 2"):
+        narrow(words, width, 0, 2, np.empty(0, np.uint8))
+    both = (99).to_bytes(width, "little") + (-99).to_bytes(width, "little", signed=True)
+    narrow(both, width, 1, 2, np.empty(2, np.uint8))
+
+
+def test_an_output_of_another_size_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not hold one number"):
+        narrow(bytes(16), 16, 3, 5, np.empty(2, np.uint8))
