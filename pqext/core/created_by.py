@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 
+@cache
 def created_by() -> str:
     """The application and its version, in the form that the format prescribes."""
     try:

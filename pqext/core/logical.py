@@ -223,8 +223,13 @@ class LeafType:
             return number
         if member == "DECIMAL":
             return self._scaled(number)
-        timed = self.logical.TIME or self.logical.TIMESTAMP
-        return number * _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else number
+        return number * self.nanoseconds
+
+    @property
+    def nanoseconds(self) -> int:
+        """Nanoseconds of a unit of a TIME or TIMESTAMP; 1 for everything else."""
+        timed = (self.logical.TIME or self.logical.TIMESTAMP) if self.logical is not None else None
+        return _NANOSECONDS[timed.unit.member] if timed is not None and timed.unit.member else 1
 
     def _scaled(self, unscaled: int) -> Decimal:
         assert self.logical is not None

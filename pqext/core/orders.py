@@ -24,7 +24,7 @@ DECIMAL_BYTES = 64
 _BITS: dict[int, tuple[str, int]] = {2: ("<h", 0x7FFF), 4: ("<i", 0x7FFFFFFF), 8: ("<q", 0x7FFFFFFFFFFFFFFF)}
 _NUMBERS = {Type.INT32: ("i", "I"), Type.INT64: ("q", "Q"), Type.FLOAT: ("f", "f"), Type.DOUBLE: ("d", "d")}
 _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.FLOAT: 4, Type.DOUBLE: 8}
-_AS_STORED = frozenset({"", "INTEGER", "DATE", "STRING", "ENUM", "JSON", "BSON", "UUID"})
+_AS_STORED = frozenset({"", "INTEGER", "DATE", "STRING", "ENUM", "JSON", "BSON", "UUID", "TIME", "TIMESTAMP"})
 """Logical types whose values compare as their physical type's do, integers by their sign."""
 
 
@@ -66,7 +66,9 @@ class BoundOrder:
             width = _WIDTHS.get(physical)
             if width is not None and all(len(raw) == width for raw in raws):
                 code = _NUMBERS[physical][leaf.order == "unsigned"]
-                return list(struct.unpack(f"<{len(raws)}{code}", b"".join(raws)))
+                numbers = struct.unpack(f"<{len(raws)}{code}", b"".join(raws))
+                unit = leaf.nanoseconds
+                return list(numbers) if unit == 1 else [number * unit for number in numbers]
         return [leaf.comparison_value(raw) if self._is_sound(raw, member) else None for raw in raws]
 
     def _is_sound(self, raw: bytes, member: str) -> bool:
