@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +76,17 @@ class _Values:
         indexed = self.dictionary
         if indexed is not None and stop <= len(indexed.indices):
             return Encoding.RLE_DICTIONARY, dictionary.encode(indexed.indices[start:stop], len(indexed.entries))
+        if self._plain is not None:
+            data, width = self._plain
+            return Encoding.PLAIN, data[start * width : stop * width]
         return self.fallback, encoder(self.fallback).encode(self.physical[start:stop])
+
+    @cached_property
+    def _plain(self) -> tuple[Bytes, int] | None:
+        """All values in PLAIN and the bytes of one, where pages are slices of them."""
+        kind = self.physical.type
+        fixed = not (pa.types.is_binary(kind) or pa.types.is_boolean(kind))
+        return (plain.encode(self.physical), kind.byte_width) if fixed and self.fallback == Encoding.PLAIN else None
 
 
 def encode_chunk(
@@ -157,13 +168,19 @@ class _Page:
         def encoded(level: int | NDArray[np.int16], highest: int) -> bytes | None:
             if not highest:
                 return None
-            part = np.full(count, level, np.int16) if isinstance(level, int) else level[self.entries]
-            return rle.encode_levels(part, highest)
+            if isinstance(level, int):
+                return _same_levels(count, level, highest)
+            return rle.encode_levels(level[self.entries], highest)
 
         return (
             encoded(column.definition, node.max_definition_level),
             encoded(column.repetition, node.max_repetition_level),
         )
+
+
+@lru_cache(maxsize=256)
+def _same_levels(count: int, level: int, highest: int) -> bytes:
+    return rle.encode_levels(np.full(count, level, np.int16), highest)
 
 
 def _cut(

@@ -25,7 +25,7 @@ _BITS: dict[int, tuple[str, int]] = {2: ("<h", 0x7FFF), 4: ("<i", 0x7FFFFFFF), 8
 _NUMBERS = {Type.INT32: ("i", "I"), Type.INT64: ("q", "Q"), Type.FLOAT: ("f", "f"), Type.DOUBLE: ("d", "d")}
 _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.FLOAT: 4, Type.DOUBLE: 8}
 _AS_STORED = frozenset({"", "INTEGER", "DATE", "STRING", "ENUM", "JSON", "BSON", "UUID", "TIME", "TIMESTAMP"})
-"""Logical types whose values compare as their physical type's do, integers by their sign."""
+"""Logical types whose values compare as their physical type does, integers by their sign, times in their unit."""
 
 
 def is_float(leaf: LeafType) -> bool:
