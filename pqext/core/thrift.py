@@ -134,7 +134,8 @@ class StructMeta(type):
         fields.sort()
         namespace.setdefault("__slots__", tuple(one.name for one in fields))
         is_union = any(getattr(base, "is_union", False) for base in bases)
-        namespace["__init__"] = _initialiser(name, fields, is_union=is_union)
+        if fields or not any(getattr(base, "fields", ()) for base in bases):
+            namespace["__init__"] = _initialiser(name, fields, is_union=is_union)
         cls = super().__new__(mcls, name, bases, namespace)
         spec: list[Any] = [None] * (fields[-1].id + 1 if fields else 0)
         for one in fields:
