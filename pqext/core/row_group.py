@@ -105,8 +105,10 @@ class ColumnChunk:
 
     def may_match(self, predicate: Predicate) -> bool:
         """Can a value of the chunk satisfy ``predicate``, by statistics and then by Bloom filter? No is a proof."""
-        if not may_match(predicate, self.bounds()):
-            return False
+        return may_match(predicate, self.bounds()) and self.may_contain(predicate)
+
+    def may_contain(self, predicate: Predicate) -> bool:
+        """The same by the Bloom filter alone, which is read when it is asked for a value."""
         return self.indexes is None or self.indexes.may_contain(self, predicate)
 
     @property

@@ -1,4 +1,4 @@
-"""Which row groups of a file can hold rows that a filter keeps, from statistics alone.
+"""Which row groups of a file can hold rows that a filter keeps, from statistics and Bloom filters.
 
 "Cannot match" is a proof; everything unknown may match. The answer reads: And needs all its operands, Or one,
 a leaf all its questions, each put to the statistics of a leaf column or to the handler of an annotation.
@@ -10,7 +10,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from pqext.core.annotations import for_logical
-from pqext.core.predicate import Bounds, IsIn, IsNotNull, IsNull, may_match
+from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, may_match
 from pqext.dataset.binding import AllOf, AnyOf, Bound, Leaf, Question
 from pqext.dataset.literals import kind_of_node, value_text
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def row_group_may_match(bound: Bound, row_group: RowGroup) -> bool:
-    """Can a row of ``row_group`` be true? False only when its statistics prove that none is."""
+    """Can a row of ``row_group`` be true? False only when what is stored of it proves that none is."""
     match bound:
         case AllOf():
             return all(row_group_may_match(operand, row_group) for operand in bound.operands)
@@ -48,8 +48,10 @@ def _answer(node: SchemaNode, row_group: RowGroup, question: Question) -> bool:
     annotation = for_logical(node.logical_name)
     if annotation is not None:
         return annotation.load().may_match(node, row_group, question)
-    bounds = row_group.chunk(node).bounds()
-    return _is_in(question, bounds) if isinstance(question, IsIn) else may_match(question, bounds)
+    chunk = row_group.chunk(node)
+    if isinstance(question, IsIn):
+        return _is_in(question, chunk.bounds()) and chunk.may_contain(question)
+    return chunk.may_match(question)
 
 
 def _is_in(question: IsIn, bounds: Bounds) -> bool:
@@ -82,6 +84,9 @@ def _known(leaf: Leaf, row_group: RowGroup) -> str:
     bounds = row_group.chunk(leaf.node).bounds()
     if bounds.all_null:
         return ": all values are null"
+    asked = [question for question in leaf.questions if isinstance(question, Comparison | IsIn)]
+    if asked and all(may_match(question, bounds) for question in asked):
+        return ": its Bloom filter does not hold the value"
     if bounds.minimum is None or bounds.maximum is None:
         return ""
     kind = kind_of_node(leaf.node)

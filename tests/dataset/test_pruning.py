@@ -34,7 +34,7 @@ def by_pyarrow(table: pa.Table, rows: int) -> bytes:
 def by_pqext(table: pa.Table, rows: int) -> bytes:
     """The table as pqext writes it."""
     sink = io.BytesIO()
-    write_table(table, sink, row_group_rows=rows)
+    write_table(table, sink, row_group_rows=rows, bloom_filters=True)
     return sink.getvalue()
 
 
@@ -203,3 +203,24 @@ def test_long_lists_are_searched_as_short_ones_are_walked(literals: list[Any], v
     table = pa.table({"a": pa.array(values, pa.int64())})
     within = any(min(values) <= literal <= max(values) or literal != literal for literal in literals)
     assert kept(table, col("a").isin(literals), rows=4) == ([0] if within else [])
+
+
+def test_bloom_filters_refuse_values_that_lie_between_the_bounds_but_do_not_occur() -> None:
+    table = pa.table({"n": range(0, 4000, 2), "s": [f"name {n}" for n in range(0, 4000, 2)]})
+    sink = io.BytesIO()
+    write_table(table, sink, row_group_rows=500, bloom_filters={"n": {"fpp": 0.001}, "s": True}, dictionary=False)
+    with ParquetFile(sink.getvalue()) as file:
+
+        def kept(expression: Expression) -> list[int]:
+            bound = bind(expression, file.schema)
+            return [group.index for group in file.row_groups if row_group_may_match(bound, group)]
+
+        assert kept(col("n") == 1200) == [1]
+        assert kept(col("n") == 1201) == []
+        reason = refusal(bind(col("n") == 1201, file.schema), file.row_groups[1])
+        assert reason is not None
+        assert reason.endswith("its Bloom filter does not hold the value")
+        assert kept(col("n").isin([1201, 3998])) == [3]
+        assert kept(col("s") == "name 2")[:1] == [0]
+        assert len(kept(col("s") == "name 1999")) < 4
+        assert kept(col("n") > 1201) == [1, 2, 3]
