@@ -102,6 +102,11 @@ def for_logical(name: str) -> Annotation | None:
     return _REGISTRY.get(name)
 
 
+def for_option(option: str) -> Annotation | None:
+    """The annotation whose columns the field ``option`` of ``WriteOptions`` names, if any."""
+    return next((a for a in _REGISTRY.values() if a.option == option), None)
+
+
 def for_field(field: pa.Field, path: str, options: WriteOptions) -> Annotation | None:
     """The annotation that claims an Arrow field to be written at dotted ``path``, if any."""
     return next((a for a in _REGISTRY.values() if a.claims(field, path, options)), None)

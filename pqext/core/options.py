@@ -16,6 +16,7 @@ from pqext.core.index_options import (
     check_index_options,
     sort_keys,
 )
+from pqext.core.suggest import did_you_mean, listed, not_a_leaf
 
 Compression = Literal["uncompressed", "snappy", "gzip", "brotli", "lz4_raw", "zstd"]
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
@@ -191,13 +192,16 @@ class WriteOptions:
             chosen = getattr(self, name)
             for path in chosen if isinstance(chosen, Mapping) else ():
                 if path not in paths:
-                    raise ValueError(f"{name} names column {path!r}; the columns are {', '.join(paths)}")
+                    raise ValueError(f"{name} names column {path!r}{not_a_leaf(path, paths)}")
         for place in self.extensions:
             if place not in paths and not extension_places.is_place(place):
-                raise ValueError(f"extensions names {place!r}, which is neither a place nor one of {', '.join(paths)}")
+                raise ValueError(
+                    f"extensions names {place!r}, which is neither a place nor one of {listed(paths)}"
+                    f"{did_you_mean(place, paths)}"
+                )
         for key in self.sort_keys:
             if key.path not in paths:
-                raise ValueError(f"sorting names column {key.path!r}; the columns are {', '.join(paths)}")
+                raise ValueError(f"sorting names column {key.path!r}{not_a_leaf(key.path, paths)}")
         if self.compression_level is not None:
             for path in paths:
                 level = self.compression_level

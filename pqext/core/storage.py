@@ -6,7 +6,7 @@ and the three-level LIST and MAP of the LogicalTypes document.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core import marks, profile
-from pqext.core.annotations import Annotation, Storage, for_field
+from pqext.core.annotations import Annotation, Storage, for_field, for_option
 from pqext.core.file_reference import check_file
 from pqext.core.logical import LeafType
 from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.stored_types import from_arrow, normal
+from pqext.core.suggest import did_you_mean, listed
 
 
 @dataclass(frozen=True)
@@ -127,15 +128,50 @@ def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = Non
     Raises ``TypeError`` naming the field when a type cannot be stored, ``ValueError`` for an option that names
     no column.
     """
-    for option in ("shredding", "geometry"):
+    for option in _OPTIONS:
         for path in getattr(options, option):
-            if not isinstance(path, str) or path.split(".")[0] not in schema.names:
-                raise ValueError(f"option {option!r} names column {path!r}, which the schema does not have")
+            if not isinstance(path, str) or not {path, path.split(".")[0]} & set(schema.names):
+                raise _no_column(option, path, schema.names)
     columns = sample.combine_chunks().columns if sample is not None else None
-    return tuple(
+    fields = tuple(
         _stored(field, field.name, _first_chunk(columns[i]) if columns is not None else None, options)
         for i, field in enumerate(schema)
     )
+    _check_served(fields, options)
+    return fields
+
+
+_OPTIONS = ("shredding", "geometry")
+
+
+def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
+    """Raise for a column that an option names and that is not there, or that another annotation has claimed."""
+    if not any(getattr(options, option) for option in _OPTIONS):
+        return
+    found: dict[str, StoredField] = {}
+    queue = [(field.field.name, field) for field in fields]
+    for path, field in queue:
+        found[path] = field
+        if field.annotation is None:
+            queue += [(f"{path}.{child.field.name}", child) for child in field.children]
+    for option in _OPTIONS:
+        wanted = for_option(option)
+        for path in getattr(options, option):
+            if path not in found:
+                raise _no_column(option, path, found)
+            annotation = found[path].annotation
+            if annotation is not None and wanted is not None and annotation.option != option:
+                raise ValueError(
+                    f"option {option!r} names column {path!r}, which is a {annotation.logical} column: "
+                    f"the option is for {wanted.logical} columns"
+                )
+
+
+def _no_column(option: str, path: object, known: Iterable[str]) -> ValueError:
+    known = list(known)
+    meant = did_you_mean(path, known) if isinstance(path, str) else ""
+    there = f"{meant} The columns are " if meant else "; the columns are "
+    return ValueError(f"option {option!r} names column {path!r}, which the schema does not have{there}{listed(known)}")
 
 
 def _first_chunk(column: pa.ChunkedArray) -> pa.Array | None:

@@ -71,6 +71,11 @@ class VariantHandler:
         """The storage struct: by the ``shredding`` option, else as the array is shredded already."""
         type = storage_type(field.type)
         if not (is_variant_type(type) or is_shredded_type(type)):
+            if path in options.shredding:
+                raise TypeError(
+                    f"option 'shredding' names column {path!r}, which is no variant but has type {type}; "
+                    "pqext.variant.parse_json makes variants of JSON"
+                )
             raise TypeError(
                 f"column {path!r} is a variant, struct<metadata: binary, value: binary>, but has type {type}"
             )

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 
 MAX_DEPTH = 100
+QUOTED = 300
+"""Characters of a schema's text that an error quotes."""
 
 _TOKEN = re.compile(r"\s*(?:(?P<word>[^\W\d]\w*|\d+)|`(?P<quoted>(?:[^`]|``)*)`|'(?P<text>[^']*)'|(?P<mark>[<>(),:]))")
 
@@ -43,6 +45,14 @@ def parse_ddl(text: str) -> DdlType:
     return parsed
 
 
+def ddl_error(text: str, position: int, reason: str) -> ValueError:
+    """What is wrong at a position of the DDL ``text``, which is quoted, or the part of it around the position."""
+    start = max(0, position - QUOTED // 2)
+    stop = start + QUOTED
+    quoted = ("..." if start else "") + text[start:stop] + ("..." if len(text) > stop else "")
+    return ValueError(f"shredding schema {quoted!r}, position {position}: {reason}")
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -63,7 +73,7 @@ class _Parser:
         return [*tokens, _Token("end", "", len(text))]
 
     def error(self, position: int, reason: str) -> ValueError:
-        return ValueError(f"shredding schema {self.text!r}, position {position}: {reason}")
+        return ddl_error(self.text, position, reason)
 
     @property
     def next(self) -> _Token:
@@ -128,7 +138,8 @@ class _Parser:
             raise self.error(token.position, f"types nest deeper than {MAX_DEPTH}")
         name = token.text.upper()
         if token.kind != "word" or name[0].isdigit():
-            raise self.error(token.position, f"expected a type, found {token.text or 'the end'!r}")
+            example = " (write fields like 'mag DECIMAL(9,2), place STRING')" if not self.text.strip() else ""
+            raise self.error(token.position, f"expected a type, found {token.text or 'the end'!r}{example}")
         if name == "MAP":
             raise self.error(token.position, "a variant has no maps; use STRUCT for an object")
         if name == "STRUCT":

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from pqext.core.errors import VariantError
 from pqext.core.marks import UUID_MARK
-from pqext.variant.ddl import DdlType, parse_ddl
+from pqext.core.suggest import did_you_mean
+from pqext.variant.ddl import DdlType, ddl_error, parse_ddl
 from pqext.variant.types import is_shredded_type, is_variant_type, metadata_field, storage_type, variant_type
 
 MAX_DEPTH = 100
@@ -115,7 +116,7 @@ def shredding_schema(spec: Any) -> ShreddingSchema:
     if isinstance(spec, Object | Array | Primitive | Untyped):
         schema: ShreddingSchema = spec
     elif isinstance(spec, str):
-        schema = _from_ddl(parse_ddl(spec))
+        schema = _from_ddl(parse_ddl(spec), spec)
     elif isinstance(spec, pa.DataType):
         is_storage = is_variant_type(spec) or is_shredded_type(spec)
         schema = schema_of_storage(spec) if is_storage else _from_arrow(spec, 0)
@@ -331,7 +332,9 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
     if upper == "TIME" and len(arguments) == 1 and arguments[0] <= 6:
         return pa.time64("us")
     if upper not in _LEAF_TYPES:
-        raise ValueError(f"{name} is not a type of the variant encoding")
+        types = sorted([*_LEAF_TYPES, "DECIMAL(precision,scale)"])
+        meant = did_you_mean(name, [*_LEAF_TYPES, *_ALIASES, "DECIMAL"])
+        raise ValueError(f"{name} is not a type of the variant encoding{meant or ';'} The types are {', '.join(types)}")
     if arguments:
         raise ValueError(f"{name} takes no arguments")
     return _LEAF_TYPES[upper]
@@ -365,17 +368,19 @@ def _is_binary(type: pa.DataType) -> bool:
 # --- Other forms ---------------------------------------------------------------------------------
 
 
-def _from_ddl(parsed: DdlType) -> ShreddingSchema:
+def _from_ddl(parsed: DdlType, text: str) -> ShreddingSchema:
     if parsed.name == "STRUCT":
-        return Object(tuple((name, _from_ddl(child)) for name, child in parsed.fields))
+        return Object(tuple((name, _from_ddl(child, text)) for name, child in parsed.fields))
     if parsed.element is not None:
-        return Array(_from_ddl(parsed.element))
+        return Array(_from_ddl(parsed.element, text))
     if parsed.name == "VARIANT" and not parsed.arguments:
         return Untyped()
     try:
         return Primitive(leaf_of_name(parsed.name, parsed.arguments))
     except ValueError as error:
-        raise ValueError(f"shredding schema, position {parsed.position}: {error}") from None
+        unknown = "is not a type" in str(error)
+        more = ", STRUCT<name: type, ...>, ARRAY<type> and VARIANT" if unknown else ""
+        raise ddl_error(text, parsed.position, f"{error}{more}") from None
 
 
 def _from_arrow(type: pa.DataType, depth: int) -> ShreddingSchema:
@@ -395,7 +400,7 @@ def _from_spark(form: Any, depth: int) -> ShreddingSchema:
     if depth > MAX_DEPTH:
         raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
     if isinstance(form, str):
-        return _from_ddl(parse_ddl(form))
+        return _from_ddl(parse_ddl(form), form)
     if isinstance(form, dict) and form.get("type") == "struct":
         return Object(tuple((child["name"], _from_spark(child["type"], depth + 1)) for child in form["fields"]))
     if isinstance(form, dict) and form.get("type") == "array":

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import pqext
+from pqext import variant
 from pqext.core.options import WriteOptions
 
 
@@ -25,3 +29,53 @@ from pqext.core.options import WriteOptions
 def test_an_option_of_the_wrong_type_is_named(option: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"{option} cannot be a"):
         WriteOptions(**{option: value})
+
+
+TABLE = pa.table(
+    {
+        "event": variant.parse_json(pa.array(['{"a": 1}'])),
+        "geom": pa.array([bytes.fromhex("0101000000") + bytes(16)]),
+        "place": pa.array([{"x": 1, "at": bytes.fromhex("0101000000") + bytes(16)}]),
+        "count": [1],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"geometry": {"event": "OGC:CRS84"}}, "'event', which is a VARIANT column: the option is for GEOMETRY"),
+        ({"geometry": {"count": "OGC:CRS84"}}, "'count': a geometry column holds WKB in a binary array, not int64"),
+        ({"geometry": {"gem": "OGC:CRS84"}}, "'gem', which the schema does not have; did you mean 'geom'"),
+        ({"geometry": {"place.att": "OGC:CRS84"}}, "'place.att', which .*; did you mean 'place.at'"),
+        ({"geometry": {"event.value": "OGC:CRS84"}}, "'event.value', which the schema does not have"),
+        ({"shredding": {"geom": "a INT"}}, "'geom', which is no variant but has type binary"),
+        ({"shredding": {"geom": "a INT"}, "geometry": {"geom": "OGC:CRS84"}}, "'geom', which is no variant"),
+        ({"shredding": {"count": "infer"}}, "'count', which is no variant but has type int64"),
+        ({"shredding": {"events": "a INT"}}, "'events', which .*; did you mean 'event'"),
+        ({"shredding": {"event": "a BIGNT"}}, "'a BIGNT', position 2: BIGNT is not a type .* did you mean 'BIGINT'"),
+        ({"compression": {"cuont": "zstd"}}, "'cuont'; did you mean 'count'. The columns are event.metadata, event.v"),
+        ({"statistics": {"place": False}}, "'place', which is a group: name a column within it, place.x, place.at"),
+        ({"sorting": ["Count"]}, "'Count'; did you mean 'count'"),
+        ({"dictionary": {"zzz": False}}, "'zzz'; the columns are event.metadata, .*, count"),
+    ],
+)
+def test_an_option_for_a_column_that_cannot_take_it_is_refused_in_words_that_help(
+    option: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        pqext.write_table(TABLE, io.BytesIO(), **option)
+
+
+def test_options_reach_nested_columns_and_names_with_dots() -> None:
+    out = io.BytesIO()
+    table = TABLE.append_column("a.b", TABLE["geom"])
+    pqext.write_table(table, out, geometry={"place.at": "OGC:CRS84", "a.b": "OGC:CRS84"})
+    leaves = {leaf.dotted: leaf.logical_name for leaf in pqext.open(out.getvalue()).schema.leaves}
+    assert (leaves["place.at"], leaves["a.b"], leaves["geom"]) == ("GEOMETRY", "GEOMETRY", "")
+
+
+def test_a_long_list_of_columns_is_cut_short() -> None:
+    wide = pa.table({f"c{i}": [i] for i in range(500)})
+    with pytest.raises(ValueError, match=r"c29 and 470 more$"):
+        pqext.write_table(wide, io.BytesIO(), compression={"unlike": "zstd"})

@@ -101,7 +101,7 @@ def test_a_type_name_can_name_a_field() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "position 0: expected a type"),
+        ("", "position 0: expected a type, found 'the end' .write fields like 'mag DECIMAL"),
         ("a", "position 0: A is not a type"),
         ("a INT,", "position 6: expected a field name"),
         ("a INT b", "position 6: unexpected 'b'"),
@@ -110,6 +110,9 @@ def test_a_type_name_can_name_a_field() -> None:
         ("a STRUCT<>", "position 9: expected a field name"),
         ("a ARRAY<INT", "position 11: expected >"),
         ("a UINT", "position 2: UINT is not a type"),
+        ("t DECMAL(9,2)", "'t DECMAL.9,2.', position 2: DECMAL is not a type .*; did you mean 'DECIMAL'. The types"),
+        ("a INT128", "did you mean 'INT'.*BIGINT, .*UUID, STRUCT<name: type, ...>, ARRAY<type> and VARIANT"),
+        (f"a INT, {'b' * 5000} ?", r"'\.\.\.b{149} \?', position 5008: unexpected"),
         ("a DECIMAL(40,1)", "up to 38 digits"),
         ("a DECIMAL(5,6)", "scale from 0 to the precision"),
         ("a DECIMAL(x)", "position 10: expected a number"),
