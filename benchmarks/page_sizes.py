@@ -21,7 +21,8 @@ import read_write
 import pqext
 from pqext.core.options import WriteOptions
 
-PAGES = [(1 << 40, 8 << 10), (1 << 40, 64 << 10), (5_000, 1 << 20), (20_000, 1 << 20), (100_000, 1 << 20), (1 << 40, 8 << 20)]
+ANY = 1 << 40
+PAGES = [(ANY, 8 << 10), (ANY, 64 << 10), (5_000, 1 << 20), (20_000, 1 << 20), (100_000, 1 << 20), (ANY, 8 << 20)]
 GROUPS = [16 << 10, 128 << 10, 1 << 20, 4 << 20]
 
 
@@ -69,15 +70,17 @@ def main() -> int:
     defaults = WriteOptions()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.parquet"
-        for name, table in (("flights", read_write.flights(options.rows)), ("events", read_write.events(options.rows // 2))):
+        tables = {"flights": read_write.flights(options.rows), "events": read_write.events(options.rows // 2)}
+        for name, table in tables.items():
             base = measure(table, path, options.repeat)
-            print(f"{name}: {base[0] / 1e6:.1f} MB, write {base[1]:.2f} s, read {base[2]:.2f} s, one row {base[3] / 1e3:.0f} KB")
+            times = f"write {base[1]:.2f} s, read {base[2]:.2f} s"
+            print(f"{name}: {base[0] / 1e6:.1f} MB, {times}, one row {base[3] / 1e3:.0f} KB")
             print(f"{'':44}{'size':>7}{'write':>7}{'read':>7}{'one row':>9}")
             sizes = [{"page_rows": rows, "page_bytes": size} for rows, size in PAGES]
             sizes += [{"row_group_rows": rows} for rows in GROUPS]
             for size in sizes:
                 found = measure(table, path, options.repeat, **size)
-                label = ", ".join(f"{key}={value}" for key, value in size.items() if value < 1 << 40)
+                label = ", ".join(f"{key}={value}" for key, value in size.items() if value < ANY)
                 mark = " *" if all(getattr(defaults, key) == value for key, value in size.items()) else ""
                 ratios = [ours / theirs for ours, theirs in zip(found, base, strict=True)]
                 print(f"{label + mark:44}{ratios[0]:7.2f}{ratios[1]:7.2f}{ratios[2]:7.2f}{ratios[3]:9.2f}", flush=True)

@@ -5,9 +5,7 @@ The way of a byte: ``source`` -> ``footer`` -> ``schema`` and ``shape`` -> ``pag
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import repeat
@@ -33,6 +31,7 @@ from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.source import Source, open_source
+from pqext.core.workers import Workers
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]
 
@@ -209,7 +208,7 @@ class ParquetFile:
             rows = _rows(group)
             readers = self._column_readers(group, leaves, lost)
             start = 0
-            with _Workers(self.options.threads, len(readers)) as workers:
+            with Workers(self.options.threads, len(readers)) as workers:
                 while start < rows:
                     count = rows - start if batch_rows is None else min(batch_rows, rows - start)
                     taken = workers.map(ColumnReader.take, readers.values(), repeat(count))
@@ -291,23 +290,3 @@ class _Located:
         elif isinstance(error, RecursionError):
             message = "the schema nests deeper than Python's stack lets it be followed"
             raise LimitError(message, path=self._path) from None
-
-
-class _Workers:
-    """Maps over columns on threads, or in place when one thread is enough."""
-
-    def __init__(self, threads: int, jobs: int) -> None:
-        count = min(threads or os.cpu_count() or 1, jobs)
-        self._pool = ThreadPoolExecutor(count) if count > 1 else None
-
-    def map(self, function: Any, *items: Iterable[Any]) -> Iterator[Any]:
-        return map(function, *items) if self._pool is None else self._pool.map(function, *items)
-
-    def __enter__(self) -> _Workers:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)

@@ -6,10 +6,8 @@ The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statisti
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
+from itertools import chain, count, repeat
 from types import TracebackType
 from typing import Any
 
@@ -32,6 +30,10 @@ from pqext.core.second_copy import note_copies, write_copies
 from pqext.core.shape import Shape
 from pqext.core.sink import Sink
 from pqext.core.storage import StoredField
+from pqext.core.workers import Workers
+
+_SMALL = 64 << 10
+"""Bytes of a row group that are not worth a thread."""
 
 
 class ParquetWriter:
@@ -199,18 +201,17 @@ class ParquetWriter:
     def _encode(self, table: pa.Table) -> list[EncodedChunk]:
         rows = len(table)
         assert self._plan is not None
-        with ThreadPoolExecutor(self.options.threads or os.cpu_count() or 1) as pool:
-            columns = pool.map(self._leaves, self._plan, self._shapes, table.columns)
+        assert self._schema is not None
+        jobs = len(self._schema.leaves) if table.nbytes > _SMALL else 1
+        with Workers(self.options.threads, jobs) as workers:
+            columns = workers.map(self._leaves, self._plan, self._shapes, table.columns)
             leaves: Iterable[DenseColumn] = chain.from_iterable(columns)
             if self._sorting:
                 leaves = held = list(leaves)
                 keys, group = self.options.sort_keys, len(self._row_groups)
                 sorting.check(keys, self._sorting, held, group, self.options.float_order)
-            jobs = [
-                pool.submit(encode_chunk, leaf, rows, self.options, self._chunk_encryptor(index))
-                for index, leaf in enumerate(leaves)
-            ]
-            return [job.result() for job in jobs]
+            encryptors = map(self._chunk_encryptor, count())
+            return list(workers.map(encode_chunk, leaves, repeat(rows), repeat(self.options), encryptors))
 
     def _leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
         """The leaf columns of one top-level column."""

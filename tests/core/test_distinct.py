@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +37,7 @@ def test_byte_arrays_are_numbered_as_they_first_occur(values: list[bytes], limit
     indices = np.empty(len(values), np.int32)
     done, starts, data = index_byte_arrays(b"".join(values), offsets, limit, indices)
     ends = np.frombuffer(starts, np.int32)
-    entries = [bytes(data)[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+    entries = [bytes(data)[a:b] for a, b in pairwise(ends)]
     assert (indices[:done].tolist(), entries) == twin(values, limit, 4)
 
 
