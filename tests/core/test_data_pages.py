@@ -1,0 +1,164 @@
+"""What stands in the pages that pqext writes, taken apart by hand, and pages made by hand that it reads."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.core.errors import CorruptFileError
+from pqext.core.metadata import Type
+from reference import hybrid, page_headers
+from reference.compact import Reader
+
+LISTS = [[1, 2, None], None, [], [3], [4, 5, 6, 7]]
+REPETITION = [0, 1, 1, 0, 0, 0, 0, 1, 1, 1]
+DEFINITION = [3, 3, 2, 0, 1, 3, 3, 3, 3, 3]
+VALUES = [1, 2, 3, 4, 5, 6, 7]
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **{"compression": "uncompressed", "dictionary": False, **options})
+    return out.getvalue()
+
+
+def header_of(data: bytes, column: int = 0) -> tuple[dict[int, Any], bytes]:
+    """The first page header of a chunk as fields by id, and the page's stored bytes."""
+    chunk = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0).column(column)
+    reader = Reader(data, chunk.data_page_offset)
+    header: dict[int, Any] = {id: value for id, _, value in reader.struct()}
+    return header, data[reader.at : reader.at + header[3]]
+
+
+def detail(header: dict[int, Any]) -> dict[int, Any]:
+    return {id: value for id, _, value in header.get(5) or header[8]}
+
+
+@pytest.mark.spec("page.order", "page.uncompressed-size", "levels.definition", "levels.repetition")
+@pytest.mark.spec("levels.every-entry", "levels.width", "levels.encodings", "nulls.not-stored")
+def test_a_page_of_version_1_is_its_levels_and_values_and_nothing_else() -> None:
+    data = written(pa.table({"a": pa.array(LISTS, pa.list_(pa.int64()))}), page_version=1)
+    header, body = header_of(data)
+    assert header[2] == header[3] == len(body)
+    assert detail(header)[1] == len(REPETITION)
+    (first,) = struct.unpack_from("<I", body)
+    assert hybrid.decode(body[4 : 4 + first], 1, len(REPETITION)) == REPETITION
+    (second,) = struct.unpack_from("<I", body, 4 + first)
+    values = 8 + first + second
+    assert hybrid.decode(body[8 + first : values], 2, len(DEFINITION)) == DEFINITION
+    assert struct.unpack("<7q", body[values:]) == tuple(VALUES)
+    assert page_headers.of_column(data, 0)[0].levels == ("RLE", "RLE")
+
+
+@pytest.mark.spec("page.v2.levels", "page.v2.counts", "page.v2.is-compressed")
+@pytest.mark.parametrize("codec", ["uncompressed", "zstd"])
+def test_a_page_of_version_2_has_its_levels_in_front_uncompressed(codec: str) -> None:
+    lists = LISTS * 50
+    data = written(pa.table({"a": pa.array(lists, pa.list_(pa.int64()))}), page_version=2, compression=codec)
+    header, body = header_of(data)
+    fields = detail(header)
+    second, first = fields[5], fields[6]
+    assert (fields[1], fields[2]) == (500, 150)
+    assert fields[3] == len(lists)
+    assert hybrid.decode(body[:first], 1, 500) == REPETITION * 50
+    assert hybrid.decode(body[first : first + second], 2, 500) == DEFINITION * 50
+    values = body[first + second :]
+    if codec == "zstd":
+        assert fields.get(7, True) is True
+        values = pa.Codec("zstd").decompress(values, header[2] - first - second, asbytes=True)
+    assert struct.unpack("<350q", values) == tuple(VALUES * 50)
+
+
+@pytest.mark.spec("page.v2.is-compressed")
+def test_values_that_do_not_shrink_are_left_as_they_are() -> None:
+    data = written(pa.table({"a": [7]}), page_version=2, compression="zstd")
+    header, body = header_of(data)
+    assert detail(header)[7] is False
+    assert body.endswith(struct.pack("<q", 7))
+    assert pq.read_table(pa.BufferReader(data)).to_pydict() == {"a": [7]}
+
+
+@pytest.mark.spec("page.no-repetition-levels", "page.no-definition-levels")
+def test_a_required_flat_column_has_nothing_but_values_in_its_pages() -> None:
+    schema = pa.schema([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.int32())])
+    data = written(pa.table([[1, 2, 3], [4, None, 6]], schema=schema))
+    assert header_of(data, 0)[1] == struct.pack("<3i", 1, 2, 3)
+    body = header_of(data, 1)[1]
+    (length,) = struct.unpack_from("<I", body)
+    assert hybrid.decode(body[4 : 4 + length], 1, 3) == [1, 0, 1]
+    assert body[4 + length :] == struct.pack("<2i", 4, 6)
+
+
+@pytest.mark.spec("page.v1.compressed-whole")
+def test_levels_and_values_of_version_1_are_compressed_together() -> None:
+    table = pa.table({"a": pa.array(LISTS * 50, pa.list_(pa.int64()))})
+    plain = header_of(written(table))[1]
+    header, body = header_of(written(table, compression="zstd"))
+    assert header[2] == len(plain)
+    assert pa.Codec("zstd").decompress(body, len(plain), asbytes=True) == plain
+
+
+@pytest.mark.spec("nulls.one-run", "nulls.not-stored")
+def test_a_thousand_nulls_are_one_run_and_nothing_else() -> None:
+    data = written(pa.table({"a": pa.array([None] * 1000, pa.int64())}))
+    assert header_of(data)[1] == struct.pack("<I", 3) + bytes([0xD0, 0x0F, 0])  # 1000 << 1 in two bytes, and the 0
+
+
+@pytest.mark.spec("page.crc")
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_checksum_is_that_of_the_stored_page_without_its_header(version: int) -> None:
+    table = pa.table({"a": ["x", "yy", None] * 100})
+    data = written(table, compression="zstd", dictionary=True, page_version=version)
+    header, body = header_of(data)
+    assert header[4] & 0xFFFFFFFF == zlib.crc32(body)
+    chunk = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0).column(0)
+    reader = Reader(data, chunk.dictionary_page_offset)
+    dictionary = {id: value for id, _, value in reader.struct()}
+    assert dictionary[4] & 0xFFFFFFFF == zlib.crc32(data[reader.at : reader.at + dictionary[3]])
+    assert pq.read_table(pa.BufferReader(data), page_checksum_verification=True).equals(table)
+
+
+@pytest.mark.spec("page.crc.optional")
+def test_checksums_can_be_left_out_and_left_unverified() -> None:
+    table = pa.table({"a": pa.array(range(100), pa.int64())})
+    assert 4 not in header_of(written(table, checksums=False))[0]
+    data = bytearray(written(table))
+    at = bytes(data).index(struct.pack("<2q", 50, 51))
+    data[at] = 99
+    with pytest.raises(CorruptFileError, match="checksum"):
+        pqext.read_table(bytes(data))
+    assert pqext.read_table(bytes(data), checksums=False)["a"][50].as_py() == 99
+
+
+@pytest.mark.spec("page.row-boundary")
+@pytest.mark.parametrize("version", [1, 2])
+def test_every_page_starts_a_row(version: int) -> None:
+    table = pa.table({"a": pa.array(LISTS * 40, pa.list_(pa.int64()))})
+    data = written(table, page_rows=7, page_version=version)
+    pages = page_headers.of_column(data, 0)
+    assert len(pages) == -(-200 // 7)
+    for page in pages:
+        body = page.body if version == 2 else page.body[4:]
+        assert hybrid.decode(body, 1, 1) == [0]
+
+
+@pytest.mark.spec("types.physical", "types.small-integers")
+def test_arrow_types_are_stored_in_the_eight_physical_types() -> None:
+    fields = [
+        pa.field("a", pa.bool_()), pa.field("b", pa.int8()), pa.field("c", pa.uint16()), pa.field("d", pa.int64()),
+        pa.field("e", pa.timestamp("ns"), metadata={"PARQUET:physical_type": "INT96"}), pa.field("f", pa.float32()),
+        pa.field("g", pa.float64()), pa.field("h", pa.binary()), pa.field("i", pa.binary(5)),
+    ]
+    table = pa.schema(fields).empty_table()
+    schema = pq.ParquetFile(pa.BufferReader(written(table))).schema
+    found = [schema.column(i).physical_type for i in range(len(fields))]
+    expected = ["BOOLEAN", "INT32", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"]
+    assert found == expected
+    assert {Type[name] for name in found} == set(Type)
