@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from pqext.cli import demo, inspect
-from pqext.core.errors import ParquetError
 from pqext.text import visible
 
 app = typer.Typer(
@@ -44,14 +43,14 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; a fault of the input or the machine is one line on standard error and status 1."""
+    """Run the command line; a fault of the arguments, the input or the machine is one line on stderr and status 1."""
     try:
         app()
     except BrokenPipeError:
         # Whoever read our output has seen enough; nothing more may be written at exit.
         sys.stderr.close()
         sys.exit(1)
-    except (ParquetError, ImportError, OSError, RuntimeError) as error:
+    except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
         typer.echo(f"pqext: {describe(error)}", err=True)
         sys.exit(1)
 

@@ -12,7 +12,7 @@ from pqext.text import visible
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A Parquet file.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A Parquet file, or a folder with one in it.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
     columns: Annotated[
         str | None,
@@ -34,7 +34,7 @@ def command(
     chosen = [name.strip() for name in columns.split(",")] if columns is not None else None
     try:
         limit = None if as_json else MAX_CHUNKS
-        report = inspect(file, columns=chosen, row_groups=_indexes(row_groups), max_chunks=limit)
+        report = inspect(_file(file), columns=chosen, row_groups=_indexes(row_groups), max_chunks=limit)
     except ParquetError:
         raise
     except ValueError as error:
@@ -46,6 +46,21 @@ def command(
     if not console.is_terminal:
         console.width = 160  # a pipe has no width of its own
     console.print(report)
+
+
+def _file(path: Path) -> Path:
+    """``path``, or the one Parquet file below the folder ``path``; ``ValueError`` names them when there are more."""
+    if not path.is_dir():
+        return path
+    from pqext.core.suggest import listed
+    from pqext.dataset.sources import find_sources
+
+    files = [name for name in map(str, find_sources(path)) if name.endswith((".parquet", ".parq"))]
+    if not files:
+        raise ValueError(f"the folder {path} holds no file that ends in .parquet: name a file")
+    if len(files) > 1:
+        raise ValueError(f"the folder {path} holds {len(files)} Parquet files, name one of them: {listed(files)}")
+    return Path(files[0])
 
 
 def _indexes(text: str | None) -> list[int] | None:

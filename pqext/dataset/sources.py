@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 from collections.abc import Iterable, Iterator
@@ -43,12 +44,14 @@ def _find(source: Any) -> Iterable[Any]:
         raise UnsupportedError(f"{path} is not a local file", feature="remote sources")
     if os.path.isdir(path):
         found = list(_files_below(path))
+        reason = "No file in this folder but hidden ones"
     elif os.path.exists(path):
         return [path]
     else:
         found = [file for match in sorted(glob.glob(path, recursive=True)) for file in _matched(match, path)]
+        reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(errno.ENOENT)
     if not found:
-        raise FileNotFoundError(f"{path} names no file, or only hidden ones")
+        raise FileNotFoundError(errno.ENOENT, reason, path)
     return found
 
 

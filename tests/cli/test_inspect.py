@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -97,6 +98,42 @@ def test_a_missing_file_gives_one_line(
 ) -> None:
     path = tmp_path / "none.parquet"
     assert fails(["inspect", str(path)], monkeypatch, capsys) == (1, f"pqext: {path}: No such file or directory\n")
+
+
+def test_a_folder_with_one_file_stands_for_it_and_one_with_more_lists_them(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "_SUCCESS").touch()
+    assert run("inspect", tmp_path).output == run("inspect", file).output
+    other = tmp_path / "deep" / "u.parquet"
+    other.parent.mkdir()
+    other.write_bytes(file.read_bytes())
+    result = run("inspect", tmp_path)
+    assert result.exit_code == 2
+    told = "".join(result.output.replace("│", "").split())
+    assert "holds2Parquetfiles,nameoneofthem:" in told
+    assert str(file) in told
+    assert str(other) in told
+
+
+def test_a_folder_without_a_parquet_file_asks_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fails(["inspect", str(tmp_path)], monkeypatch, capsys) == (
+        1,
+        f"pqext: {tmp_path}: No file in this folder but hidden ones\n",
+    )
+    (tmp_path / "readme.txt").touch()
+    assert "name a file" in run("inspect", tmp_path).output
+
+
+@pytest.mark.parametrize("error", [ValueError("no\nsuch thing"), TypeError("no such thing")])
+def test_an_argument_that_is_wrong_deep_down_gives_one_line(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> None:
+        raise error
+
+    monkeypatch.setattr(sys.modules["pqext.cli.app"], "app", refuse)
+    assert fails([], monkeypatch, capsys) == (1, "pqext: no such thing\n")
 
 
 def fails(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import pqext
 from pqext.core.errors import UnsupportedError
 from pqext.dataset.sources import find_sources, source_name
 
@@ -64,12 +65,28 @@ def test_what_is_no_path_is_passed_on() -> None:
 
 
 def test_sources_that_name_nothing_are_errors(tree: Path) -> None:
-    for missing in (tree / "none.parquet", str(tree / "*.none"), tree / "_temporary" / "1"):
-        with pytest.raises(FileNotFoundError, match="names no file"):
-            find_sources(missing)
     (tree / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match="empty names no file"):
-        find_sources(tree / "empty")
+    for missing, reason in (
+        (tree / "none.parquet", "No such file or directory"),
+        (tree / "_temporary" / "1", "No such file or directory"),
+        (str(tree / "*.none"), "No file matches this pattern"),
+        (tree / "empty", "No file in this folder but hidden ones"),
+    ):
+        with pytest.raises(FileNotFoundError) as caught:
+            find_sources([missing])
+        assert (caught.value.filename, caught.value.strerror) == (str(missing), reason)
+
+
+def test_a_missing_file_is_told_in_the_same_words_by_a_scan_and_by_the_file_itself(tree: Path) -> None:
+    told = []
+    for read in (pqext.read_table, pqext.open):
+        with pytest.raises(FileNotFoundError) as caught:
+            read(tree / "none.parquet")
+        told.append(str(caught.value))
+    assert told == [f"[Errno 2] No such file or directory: '{tree / 'none.parquet'}'"] * 2
+
+
+def test_an_empty_list_and_remote_or_strange_paths_are_errors(tree: Path) -> None:
     with pytest.raises(ValueError, match="list of sources is empty"):
         find_sources([])
     with pytest.raises(UnsupportedError, match="not a local file"):
