@@ -1,4 +1,4 @@
-"""pqext: write, read, prune, check and repair Parquet with VARIANT and geospatial columns.
+"""pqext: write, read, prune and inspect Parquet with VARIANT and geospatial columns.
 
 Public names are imported when they are first used, so that ``import pqext`` stays cheap.
 """
