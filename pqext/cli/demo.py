@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import time
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from pqext.text import shorten, size, visible
+from pqext.text import counted, shorten, size, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pqext.report.model import Agreement, Question
+    from pqext.report.model import Agreement, FilePicture, Question
 
 MAX_ROWS = 15
+NO_ROWS = "no row of the data answers this"
+T = TypeVar("T")
+_BAD_LINE = re.compile(r", line \d+, byte \d+: ")
 
 
 class OnError(StrEnum):
@@ -36,12 +42,16 @@ def command(
     ] = None,
     variant: Annotated[
         str | None,
-        typer.Option(help="With --input: the name for the VARIANT column.", metavar="COLUMN", show_default=False),
+        typer.Option(
+            help="With --input: the name that the new VARIANT column gets, one value of it a line.",
+            metavar="COLUMN",
+            show_default=False,
+        ),
     ] = None,
     geometry: Annotated[
         str | None,
         typer.Option(
-            help="With --input: paths of two or three coordinates within each line.",
+            help="With --input: paths of two or three numbers within each line, such as lon,lat or at.x,at.y,at.z.",
             metavar="lon,lat",
             show_default=False,
         ),
@@ -54,7 +64,9 @@ def command(
             show_default=False,
         ),
     ] = None,
-    output: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("pqext-demo"),
+    output: Annotated[
+        Path, typer.Option(help="Folder for the files; those of an earlier run are replaced.")
+    ] = Path("pqext-demo"),
     report: Annotated[
         Path | None, typer.Option(help="The report, by default report.html in the output folder.", show_default=False)
     ] = None,
@@ -70,34 +82,61 @@ def command(
     """
     from rich.console import Console
 
-    from pqext.demo.source import example, own
+    from pqext.core.errors import VariantError
+    from pqext.demo.source import EXAMPLE_FILE, check_column, check_schema, example, own
 
     if input is None and (variant is not None or geometry is not None):
         raise typer.BadParameter("--variant and --geometry describe a file given with --input")
     if input is not None and (variant is None or geometry is None):
         raise typer.BadParameter("--input needs --variant COLUMN and --geometry lon,lat")
-    output.mkdir(parents=True, exist_ok=True)
-    if input is None:
-        source = example(output, schema)
-    else:
-        try:
-            source = own(input, variant or "", geometry or "", schema)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
+    _checked("--schema", check_schema, schema)
+    page = report if report is not None else output / "report.html"
+    if page.is_dir():
+        raise typer.BadParameter(f"{page} is a folder: name a file", param_hint="--report")
+    _check_folder(output)
+    if input is not None:
+        _checked("--variant", check_column, variant)
+        source = _checked("--geometry", own, input, variant, geometry, schema)
 
     from pqext.demo.job import Job, run
 
     console = Console()
     if not console.is_terminal:
         console.width = 120  # a pipe has no width of its own
-    page = report if report is not None else output / "report.html"
-    job = Job(source, output, page, "null" if on_error is OnError.null else "raise")
-    result = run(job, Narrator(console))
+    is_new = not output.exists()
+    try:
+        if input is None:
+            source = example(output, schema)
+        job = Job(source, output, page, "null" if on_error is OnError.null else "raise")
+        result = run(job, Narrator(console))
+    except BaseException as error:
+        if is_new and output.is_dir() and {one.name for one in output.iterdir()} <= {EXAMPLE_FILE}:
+            (output / EXAMPLE_FILE).unlink(missing_ok=True)
+            output.rmdir()
+        if on_error is OnError.stop and isinstance(error, VariantError) and _BAD_LINE.search(error.message):
+            raise VariantError(f"{error.message} (with --on-error null such lines become null)") from error
+        raise
     for note in result.notes:
         console.print(visible(note), markup=False, highlight=False)
     console.print(f"Report: {visible(str(page))}", markup=False, highlight=False, soft_wrap=True)
     if show:
         webbrowser.open(page.absolute().as_uri())
+
+
+def _checked(option: str, function: Callable[..., T], *arguments: Any) -> T:
+    """The function's result; what it finds wrong is the fault of ``option``."""
+    try:
+        return function(*arguments)
+    except ValueError as error:
+        raise typer.BadParameter(visible(str(error)), param_hint=option) from None
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise ``OSError`` when ``folder`` is none, or can be neither made nor written to."""
+    there = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    code = errno.ENOTDIR if not there.is_dir() else errno.EACCES if not os.access(there, os.W_OK | os.X_OK) else 0
+    if code:
+        raise OSError(code, os.strerror(code), str(there))
 
 
 class Narrator:
@@ -132,6 +171,14 @@ class Narrator:
         self.console.print(text, markup=False, highlight=False, soft_wrap=True, end=end)
         self.console.file.flush()
 
+    def wrote(self, file: FilePicture) -> None:
+        """Print by which schema a file is shredded, and how large it is."""
+        self._say(f"   {file.label}: {visible(file.schema)}")
+        self._say(
+            f"   {visible(file.name)}: {size(file.size)}, {counted(len(file.row_groups), 'row group')}, "
+            f"{counted(len(file.columns), 'leaf column')}, footer {size(file.footer)}"
+        )
+
     def asked(self, question: Question) -> None:
         """Print an answer's rows, and what each file gave for it."""
         from rich.table import Table
@@ -144,13 +191,16 @@ class Narrator:
             table.add_row(*(Text(shorten(visible(value), 60)) for value in row))
         self.console.print()
         self.console.print(Text(visible(question.expression), style="dim"), soft_wrap=True)
-        self.console.print(table)
+        if question.rows:
+            self.console.print(table)
+        else:
+            self._say(f"{visible(question.title)}: {NO_ROWS}")
         if question.num_rows > MAX_ROWS:
-            self._say(f"and {question.num_rows - MAX_ROWS} rows more")
+            self._say(f"and {counted(question.num_rows - MAX_ROWS, 'row')} more")
         for reading in question.readings:
             share = 100 * reading.bytes_read / reading.bytes_total if reading.bytes_total else 0.0
             self._say(
-                f"{reading.file}: {question.num_rows} rows from {len(reading.row_groups)} of "
+                f"{reading.file}: {counted(question.num_rows, 'row')} from {len(reading.row_groups)} of "
                 f"{reading.row_groups_total} row groups, {size(reading.bytes_read)} of {size(reading.bytes_total)} "
                 f"({share:.0f} %)"
             )

@@ -13,6 +13,7 @@ from pqext.demo.compare import Columns, Row
 from pqext.demo.damage import destroy_others
 from pqext.demo.questions import Asked
 from pqext.report.model import Agreement, Question, Reading
+from pqext.text import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,7 +71,7 @@ def agreements(
         expected = list(compare.by_pqext(file.file, columns)) if small else None
         found += [_agreement(reader, file, expected, asked, scratch) for reader in readers]
         if version is None:
-            found.append(Agreement("DuckDB", file.label, None, "not installed"))
+            found.append(Agreement("DuckDB", file.label, None, "not installed: pip install duckdb"))
     return tuple(found)
 
 
@@ -87,9 +88,9 @@ def _agreement(
     for one, question in asked:
         if differs is None and (rows := reader.count(file.file, one)) != question.num_rows:
             differs = f"{question.title}: {rows} rows instead of {question.num_rows}"
-    note = f"{len(expected):,} rows and {len(asked)} answers the same"
+    note = f"{counted(len(expected), 'row')} and {counted(len(asked), 'answer')} the same"
     if json_nulls:
-        note += f"; it has no JSON null apart from null ({json_nulls} rows)"
+        note += f"; it has no JSON null apart from null ({counted(json_nulls, 'row')})"
     return Agreement(reader.name, file.label, differs is None, differs or note, _pruned(reader, file, asked, scratch))
 
 
@@ -97,18 +98,32 @@ def _pruned(reader: Reader, file: File, asked: list[tuple[Asked, Question]], scr
     """For which questions the reader, too, answers right when the row groups that pqext skips are destroyed."""
     if file.file.stat().st_size > MAX_COPIED_BYTES:
         return "not tried on a file of this size"
-    enough = []
+    enough: dict[str, int] = {}
+    more: dict[str, int] = {}
     with TemporaryDirectory(dir=scratch, prefix="_damaged-") as folder:
         for i, (one, question) in enumerate(asked):
             copy = Path(folder) / f"{i}.parquet"
-            destroy_others(file.file, _reading(question, file.label).row_groups, copy)
-            if compare.survives(lambda copy=copy, one=one: reader.count(copy, one), question.num_rows):  # type: ignore[misc]
-                enough.append(question.title)
+            kept = _reading(question, file.label).row_groups
+            destroy_others(file.file, kept, copy)
+            survived = compare.survives(lambda copy=copy, one=one: reader.count(copy, one), question.num_rows)  # type: ignore[misc]
+            (enough if survived else more)[question.title] = len(kept)
+    total = _reading(asked[0][1], file.label).row_groups_total if asked else 0
+    return _needed(enough, more, total)
+
+
+def _needed(enough: dict[str, int], more: dict[str, int], total: int) -> str:
+    """In words, which questions a reader answers from the row groups that pqext reads, whose numbers are given."""
+    if not more:
+        return f"no more than pqext: {_listed(enough.values())} of {total}" if enough else ""
     if not enough:
-        return "more than pqext for every question"
-    if len(enough) == len(asked):
-        return "no more than pqext"
-    return f"no more than pqext for {', '.join(enough)}; more for the others"
+        return f"more than pqext's {_listed(more.values())} of {total}"
+    fewer, others = (", ".join(f"{n} ({title})" for title, n in one.items()) for one in (enough, more))
+    return f"no more than pqext's {fewer}; more than its {others}; of {total}"
+
+
+def _listed(counts: Iterable[int]) -> str:
+    *most, last = map(str, counts)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def _reading(question: Question, label: str) -> Reading:

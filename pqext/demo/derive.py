@@ -6,17 +6,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from pqext import variant
 from pqext.core.metadata import Type
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
-from pqext.demo.source import Threshold
+from pqext.demo.source import Shown, Threshold
 from pqext.report.model import Box
 from pqext.variant.path import format_path
+from pqext.variant.schema import Object, Primitive, ShreddingSchema, shredding_schema
 
 _NUMBERS = {Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY}
 _NOT_NUMBERS = {"DATE", "TIME", "TIMESTAMP", "UUID", "STRING"}
+MAX_SHOWN = 4
 SHARE = 0.05
 TOP = 0.98
 
@@ -89,3 +92,26 @@ def numbers(path: Path, column: str, paths: Sequence[str]) -> list[np.ndarray]:
                 values = variant.get(batch.column(column), one, "double")
                 part.append(values.to_numpy(zero_copy_only=False).astype(float))
     return [np.concatenate(part) for part in parts]
+
+
+def shown(ddl: str, threshold: Threshold | None, without: Sequence[str], *, chosen: bool) -> tuple[Shown, ...]:
+    """Which fields the answers show: the number asked about, and a few others of the shredding schema ``ddl``.
+
+    Those of a ``chosen`` schema stand in its order, of an inferred one texts come first. ``without`` are paths that
+    are shown anyway.
+    """
+    leaves = [(path, leaf) for path, leaf in _leaves(shredding_schema(ddl), ()) if path not in without]
+    if not chosen:
+        leaves.sort(key=lambda one: one[1].type != pa.string())
+    names = [path for path, _ in leaves if threshold is None or path != threshold.path]
+    first = [] if threshold is None else [Shown(threshold.path.removeprefix("$."), threshold.path, "double")]
+    return (*first, *(Shown(path.removeprefix("$."), path, "string") for path in names[: MAX_SHOWN - len(first)]))
+
+
+def _leaves(schema: ShreddingSchema, steps: tuple[str, ...]) -> Iterator[tuple[str, Primitive]]:
+    """The typed leaves outside arrays, with their paths."""
+    if isinstance(schema, Primitive) and steps:
+        yield format_path(steps), schema
+    elif isinstance(schema, Object):
+        for name, child in schema.fields:
+            yield from _leaves(child, (*steps, name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 import pqext.spark as on_spark
-from pqext.core.reader import ParquetFile
 from pqext.demo import compare, derive
 from pqext.demo.agreement import agreements
 from pqext.demo.faults import unwrapped
 from pqext.demo.pictures import picture
-from pqext.demo.questions import Answer, Asked, answer, questions, reading
-from pqext.demo.source import Source, row_group_rows
-from pqext.report import Agreement, DemoReport, Question, Reading, render
-from pqext.text import size
+from pqext.demo.preflight import check
+from pqext.demo.questions import Answer, Asked, answer, questions, reading, same
+from pqext.demo.source import GEOMETRY, Source, check_column, row_group_rows
+from pqext.report import Agreement, DemoReport, FilePicture, Question, Reading, render
+from pqext.text import counted, size
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-GEOMETRY = "geom"
 WORLD = (-180.0, -90.0, 180.0, 90.0)
 MAX_SHOWN_ROWS = 200
 MAX_POINTS = 5000
@@ -39,6 +38,9 @@ class Listener(Protocol):
 
     def step(self, text: str) -> AbstractContextManager[None]:
         """A step begins, and ends with the context."""
+
+    def wrote(self, file: FilePicture) -> None:
+        """A file was written."""
 
     def asked(self, question: Question) -> None:
         """A question was answered."""
@@ -61,19 +63,26 @@ class Job:
 class Written:
     """One file that the job wrote."""
 
-    label: str
     folder: Path
     file: Path
+    picture: FilePicture
+
+    @property
+    def label(self) -> str:
+        """Its name in the report."""
+        return self.picture.label
 
 
 def run(job: Job, listener: Listener, spark: SparkSession | None = None) -> DemoReport:
     """Do the whole job and write the report, on ``spark``, a session that runs already, or one for the while.
 
-    Raises typed errors of pqext for bad input, such as a line that is not JSON.
+    Raises typed errors of pqext for bad input, such as a line that is not JSON, and ``ValueError`` when no row has
+    coordinates: before Spark starts, where the beginning of the input shows it.
     """
     began = time.perf_counter()
-    if job.source.column == GEOMETRY:
-        raise ValueError(f"the geometry is called {GEOMETRY}; give the VARIANT column another name")
+    check_column(job.source.column)
+    with listener.step(f"look at {job.source.path}"):
+        check(job.source, job.on_error)
     started = None
     if spark is None:
         spark = _running()
@@ -125,6 +134,8 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
         bounds = WORLD if source.box is not None else _bounds(events, source)
     schemas = {"inferred": "infer"} if source.schema is None else {"chosen": source.schema, "inferred": "infer"}
     files = []
+    for name in {"chosen", "inferred"} - schemas.keys():
+        _forget(job.output / name)
     for name, schema in schemas.items():
         folder = job.output / name
         label = f"{name} schema"
@@ -134,11 +145,21 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
             ordered = shredded.repartition(1).sortWithinPartitions(order)
             ordered.write.format("pqext").option("row_group_rows", rows).mode("overwrite").save(str(folder))
         (file,) = sorted(folder.glob("*.parquet"))
-        files.append(Written(label, folder, file))
+        files.append(Written(folder, file, picture(file, label, f"{name}/{file.name}", source.column, GEOMETRY)))
+        listener.wrote(files[-1].picture)
     if source.box is None:
         with listener.step("derive questions from the data"):
-            source = _derived(source, files[-1].file)
+            source = _derived(source, files[-1].file, files[0].picture.schema)
     return source, files, lost
+
+
+def _forget(folder: Path) -> None:
+    """Remove what an earlier run of the job, with a schema chosen, has left in ``folder``, and nothing else."""
+    written = [*folder.glob("part-*.parquet"), folder / "_SUCCESS"] if (folder / "_SUCCESS").is_file() else []
+    for path in written:
+        path.unlink()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _events(spark: SparkSession, source: Source, on_error: Literal["raise", "null"]) -> DataFrame:
@@ -160,23 +181,27 @@ def _lost(events: DataFrame) -> list[str]:
 
 
 def _bounds(events: DataFrame, source: Source) -> tuple[float, float, float, float]:
-    """The box around all points, for a curve that fits them."""
+    """The box around all points, for a curve that fits them; ``ValueError`` when there are none."""
     from pyspark.sql import functions as F
 
     x, y = _coordinates(source)[:2]
-    ends = events.agg(F.min(x), F.min(y), F.max(x), F.max(y)).first()
-    if ends is None or any(end is None or not math.isfinite(end) for end in ends):
+    found = events.agg(F.min(x), F.min(y), F.max(x), F.max(y), F.count(x + y)).first()
+    if found is None or not found[4]:
+        both = " and ".join(source.coordinates[:2])
+        raise ValueError(f"no row of {source.path} has coordinates: there are no numbers at {both}")
+    if any(end is None or not math.isfinite(end) for end in found):
         return WORLD
-    xmin, ymin, xmax, ymax = ends
+    xmin, ymin, xmax, ymax, _ = found
     return (xmin, ymin, xmax, ymax)
 
 
-def _derived(source: Source, file: Path) -> Source:
+def _derived(source: Source, file: Path, schema: str) -> Source:
     x, y = derive.numbers(file, source.column, source.coordinates[:2])
     threshold = source.threshold or derive.threshold(file, source.column, source.coordinates)
     box = derive.box_around_the_middle(x, y)
     title = "" if threshold is None else f"{threshold.path} of {threshold.value:g} or more"
-    return replace(source, box=box, threshold=threshold, threshold_title=title)
+    shown = derive.shown(schema, threshold, source.coordinates, chosen=source.schema is not None)
+    return replace(source, box=box, threshold=threshold, threshold_title=title, shown=shown)
 
 
 def _ask(spark: SparkSession, source: Source, files: list[Written], listener: Listener) -> list[tuple[Asked, Question]]:
@@ -190,7 +215,7 @@ def _ask(spark: SparkSession, source: Source, files: list[Written], listener: Li
                     answers.append(answer(asked.frame(spark, written.folder, Path(told)), source))
                     readings.append(reading(written.folder, written.label, asked, Path(told)))
         first = answers[0]
-        if any(other.rows != first.rows for other in answers):
+        if any(not same(other, first) for other in answers):
             raise RuntimeError(f"the files do not give the same answer to {asked.title!r}")
         question = Question(
             title=asked.title,
@@ -217,7 +242,7 @@ def _report(
     began: float,
     spark_version: str,
 ) -> DemoReport:
-    pictures = tuple(picture(one.file, one.label, f"{one.folder.name}/{one.file.name}", GEOMETRY) for one in files)
+    pictures = tuple(one.picture for one in files)
     x, y = derive.numbers(files[0].file, source.column, source.coordinates[:2])
     finite = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     sample = finite[:: max(1, -(-len(finite) // MAX_POINTS))]
@@ -238,13 +263,20 @@ def _report(
         questions=tuple(asked),
         agreements=others,
         points=tuple((float(x[i]), float(y[i])) for i in sample),
-        notes=_notes(job, source, files, lost, len(finite), len(sample)),
+        notes=_notes(job, source, pictures, lost, len(finite), len(sample)),
     )
 
 
-def _notes(job: Job, source: Source, files: list[Written], lost: list[str], points: int, drawn: int) -> tuple[str, ...]:
-    footers = " and ".join(size(_footer_bytes(one.file)) for one in files)
-    notes = [f"Bytes are those of column chunks; whoever reads a file reads its footer besides, here {footers}."]
+def _notes(
+    job: Job, source: Source, files: tuple[FilePicture, ...], lost: list[str], points: int, drawn: int
+) -> tuple[str, ...]:
+    notes = [
+        "Bytes read are those of column chunks; whoever reads a file reads its footer besides.",
+        _why_sizes_differ(files),
+    ]
+    rows = files[0].rows
+    if points < rows:
+        notes.append(f"{rows - points:,} of {rows:,} rows have no coordinates; their geometry is null.")
     if job.source.box is None and source.box is not None:
         notes.append(
             "The box was derived: around the point in the middle of the Hilbert order, it spans a tenth of the points "
@@ -264,6 +296,16 @@ def _notes(job: Job, source: Source, files: list[Written], lost: list[str], poin
     return tuple(notes)
 
 
-def _footer_bytes(path: Path) -> int:
-    with ParquetFile(path) as file:
-        return file.footer.length
+def _why_sizes_differ(files: tuple[FilePicture, ...]) -> str:
+    groups = len(files[0].row_groups)
+    few = files[0].rows < 10_000 * groups
+    why = ", many for so few rows so that there is something to skip," if few and groups > 1 else ""
+    shares = "; ".join(
+        f"{one.label}: {counted(len(one.columns), 'leaf column')}, {size(one.size)}, of which the footer is "
+        f"{size(one.footer)} ({100 * one.footer / max(one.size, 1):.0f} %)"
+        for one in files
+    )
+    return (
+        f"Why the sizes are what they are: each of the {counted(groups, 'row group')}{why} has pages, and an entry in "
+        f"the footer, for every leaf column, so that a schema of more fields costs more here. {shares}."
+    )

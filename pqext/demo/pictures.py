@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pqext.core.options import ReadOptions
+from pqext.core.reader import ParquetFile
 from pqext.inspection import Column, inspect
 from pqext.report.model import Box, Chunk, FilePicture, RowGroup
+from pqext.variant.schema import schema_of_storage
 
 
-def picture(path: Path, label: str, name: str, geometry: str) -> FilePicture:
-    """The layout of the file at ``path``; boxes are those of the column ``geometry``."""
+def picture(path: Path, label: str, name: str, column: str, geometry: str) -> FilePicture:
+    """The layout of the file at ``path``: the schema is that of the VARIANT ``column``, boxes those of ``geometry``."""
+    with ParquetFile(path, ReadOptions(shredded=True)) as file:
+        footer = file.footer.length
+        schema = str(schema_of_storage(file.arrow_schema.field(column).type))
     report = inspect(path)
     leaves = [field for field in report.schema if field.column is not None]
     groups = tuple(
@@ -21,7 +27,8 @@ def picture(path: Path, label: str, name: str, geometry: str) -> FilePicture:
         )
         for group in report.row_groups
     )
-    return FilePicture(label, name, report.size, tuple(".".join(leaf.path) for leaf in leaves), groups)
+    columns = tuple(".".join(leaf.path) for leaf in leaves)
+    return FilePicture(label, name, report.size, columns, groups, schema, footer)
 
 
 def _chunk(column: Column) -> Chunk:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,9 @@ from pqext.report.model import Box, Reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_EXACT = Context(prec=1000)
+_NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +116,20 @@ def answer(frame: DataFrame, source: Source) -> Answer:
         *(on_spark.functions.variant_get(column, one.path, one.type).alias(f"c{i}") for i, one in enumerate(shown))
     ).collect()
     points = tuple((row[-2], row[-1]) for row in rows if row[-2] is not None and row[-1] is not None)
-    rows.sort(key=lambda row: [_rank(value) for value in row], reverse=True)
+    rows.sort(key=lambda row: [_rank(_same_number(value)) for value in row], reverse=True)
     return Answer(tuple(one.name for one in shown), tuple(tuple(map(_text, row)) for row in rows), points)
+
+
+def same(answer: Answer, other: Answer) -> bool:
+    """Have both the same rows? Numbers as text may differ in how they are written: one file has 2.5, one 2.50."""
+    rows, others = ([[_same_number(cell) for cell in row] for row in one.rows] for one in (answer, other))
+    return rows == others
+
+
+def _same_number(value: Any) -> Any:
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return str(Decimal(value).normalize(_EXACT) or Decimal())  # zero has no sign here
+    return value
 
 
 def _rank(value: Any) -> tuple[bool, Any]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from pqext.examples import earthquakes
 from pqext.report.model import Box
 from pqext.variant.path import format_path, parse
+from pqext.variant.schema import shredding_schema
 
 ROW_GROUPS = 27
 """How many row groups a small file is cut into; a third of them is nine."""
 MAX_ROW_GROUP_ROWS = 1 << 17
 
+GEOMETRY = "geom"
+"""The name of the GEOMETRY column."""
+EXAMPLE_FILE = "earthquakes.ndjson"
 EARTHQUAKE_SCHEMA = "properties STRUCT<mag: DECIMAL(9,2), place: STRING, time: BIGINT, magType: STRING>"
 FIJI = Box(165.0, -170.0, -30.0, -10.0)
 """The sea around Fiji, from Vanuatu to Tonga, across the antimeridian; in degrees."""
@@ -59,8 +65,13 @@ class Source:
 
 
 def example(folder: Path, schema: str | None = None) -> Source:
-    """Write the earthquakes' features to ``folder`` as JSON lines; ``schema`` takes the place of the usual one."""
-    path = folder / "earthquakes.ndjson"
+    """Write the earthquakes' features to ``folder`` as JSON lines; ``schema`` takes the place of the usual one.
+
+    Raises ``ValueError`` for a schema that is none, before the folder is made.
+    """
+    check_schema(schema)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / EXAMPLE_FILE
     collection = json.loads(earthquakes().read_text("utf-8"))
     with path.open("w", encoding="utf-8", newline="\n") as lines:
         for feature in collection["features"]:
@@ -71,7 +82,7 @@ def example(folder: Path, schema: str | None = None) -> Source:
         path=path,
         column="event",
         coordinates=tuple(f"$.geometry.coordinates[{i}]" for i in range(3)),
-        schema=schema or EARTHQUAKE_SCHEMA,
+        schema=EARTHQUAKE_SCHEMA if schema is None else schema,
         box=FIJI,
         box_title="Around Fiji",
         threshold=Threshold("$.properties.mag", 5.0),
@@ -88,12 +99,13 @@ def example(folder: Path, schema: str | None = None) -> Source:
 def own(path: Path, column: str, coordinates: str, schema: str | None) -> Source:
     """A user's file: ``coordinates`` names two or three paths, ``lon,lat`` or ``$.place.x,$.place.y``.
 
-    Raises ``ValueError`` for paths that are none and ``FileNotFoundError`` for a file that is not there.
+    Raises ``ValueError`` for paths, a column or a schema that are none, and ``OSError`` for a file that is not there.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    if not column.strip():
-        raise ValueError("the VARIANT column needs a name")
+        code = errno.EISDIR if path.is_dir() else errno.ENOENT
+        raise OSError(code, os.strerror(code), str(path))
+    check_column(column)
+    check_schema(schema)
     paths = tuple(_path(part.strip()) for part in coordinates.split(","))
     if len(paths) not in (2, 3):
         raise ValueError("the geometry takes two or three paths, as in lon,lat or $.at.x,$.at.y,$.at.z")
@@ -105,6 +117,24 @@ def own(path: Path, column: str, coordinates: str, schema: str | None) -> Source
         coordinates=paths,
         schema=schema,
     )
+
+
+def check_column(name: str) -> None:
+    """Raise ``ValueError`` when the VARIANT column cannot have this name."""
+    if not name.strip():
+        raise ValueError("the VARIANT column needs a name")
+    if name.lower() == GEOMETRY or name.startswith("_pqext"):
+        used = f"the geometry is called {GEOMETRY}" if name.lower() == GEOMETRY else "names with _pqext are taken"
+        raise ValueError(f"{used}: give the VARIANT column another name than {name!r}")
+
+
+def check_schema(schema: str | None) -> None:
+    """Raise ``ValueError`` when the shredding schema cannot be read."""
+    if schema is None:
+        return
+    if schema.strip().lower() == "infer":
+        raise ValueError("a file with the inferred schema is always written: leave the schema out")
+    shredding_schema(schema)
 
 
 def _path(text: str) -> str:

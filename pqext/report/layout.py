@@ -10,6 +10,8 @@ from pqext.report.model import Chunk, FilePicture, Question
 from pqext.text import shorten, size
 
 _LABEL = 360.0
+_MAX_LABEL = 52
+"""Characters of a label, 6.5 units wide each: they end before the edge of the picture."""
 _BAR = 150.0
 _CELLS = 640.0
 _ROW = 15.0
@@ -142,4 +144,4 @@ def _bound(value: str | None) -> str:
 
 def _front(label: str) -> str:
     # The end of a path tells columns apart.
-    return label if len(label) <= 56 else "…" + label[-55:]
+    return label if len(label) <= _MAX_LABEL else "…" + label[1 - _MAX_LABEL :]

@@ -13,6 +13,7 @@ from pqext.text import size
 
 WIDTH = 1000.0
 _MAX_HEIGHT = 620.0
+_CORNER = 34.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +156,15 @@ def _graticule(projection: Projection) -> Markup:
     step = _step(max(extent.xmax - extent.xmin, extent.ymax - extent.ymin))
     parts = []
     for k in range(math.ceil(extent.xmin / step), math.floor(extent.xmax / step) + 1):
-        x = number(projection.x(k * step))
-        parts.append(tag("path", d=f"M{x} 0V{number(projection.height)}"))
-        parts.append(tag("text", f"{k * step:g}", x=x, y=number(projection.height - 4)))
+        x = projection.x(k * step)
+        parts.append(tag("path", d=f"M{number(x)} 0V{number(projection.height)}"))
+        if _CORNER <= x <= projection.width - _CORNER:  # the corners belong to neither scale
+            parts.append(tag("text", f"{k * step:g}", x=number(x + 2), y=number(projection.height - 4)))
     for k in range(math.ceil(extent.ymin / step), math.floor(extent.ymax / step) + 1):
-        y = number(projection.y(k * step))
-        parts.append(tag("path", d=f"M0 {y}H{number(projection.width)}"))
-        parts.append(tag("text", f"{k * step:g}", x=3, y=y))
+        y = projection.y(k * step)
+        parts.append(tag("path", d=f"M0 {number(y)}H{number(projection.width)}"))
+        if _CORNER <= y <= projection.height - _CORNER:
+            parts.append(tag("text", f"{k * step:g}", x=3, y=number(y - 2)))
     return tag("g", *parts, class_="graticule")
 
 

@@ -51,13 +51,18 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class FilePicture:
-    """The layout of one file: ``columns`` are the dotted paths of its leaves."""
+    """The layout of one file: ``columns`` are the dotted paths of its leaves, ``footer`` the bytes of its footer.
+
+    ``schema`` is the DDL by which its VARIANT column is shredded.
+    """
 
     label: str
     name: str
     size: int
     columns: tuple[str, ...]
     row_groups: tuple[RowGroup, ...]
+    schema: str = ""
+    footer: int = 0
 
     @property
     def rows(self) -> int:

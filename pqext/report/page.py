@@ -10,7 +10,7 @@ from pqext.report import layout, map
 from pqext.report.markup import Markup, join, table, tag
 from pqext.report.model import Agreement, DemoReport, Question, Reading
 from pqext.report.style import SHEET
-from pqext.text import size
+from pqext.text import counted, size
 
 _HEAD = Markup("""
 <meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -98,9 +98,11 @@ def _asked(report: DemoReport) -> Markup:
             "div",
             tag(
                 "p",
-                f"{picture.name}: {picture.rows} rows, {len(picture.row_groups)} row groups, "
-                f"{len(picture.columns)} columns, {size(picture.size)}",
+                f"{picture.name}: {counted(picture.rows, 'row')}, {counted(len(picture.row_groups), 'row group')}, "
+                f"{counted(len(picture.columns), 'leaf column')}, {size(picture.size)}, of which the footer is "
+                f"{size(picture.footer)}{'. Shredded by' if picture.schema else ''}",
             ),
+            tag("p", tag("code", picture.schema)) if picture.schema else Markup(""),
             tag("div", layout.draw(picture, f, report.questions), class_="scroll"),
             class_=f"file f{f}",
         )
@@ -151,8 +153,8 @@ def _answer(question: Question, q: int) -> Markup:
         "div",
         tag("p", tag("code", question.expression)),
         tag("p", *_sentences(question.readings)),
-        table(question.columns, question.rows),
-        tag("p", f"and {more} rows more") if more > 0 else Markup(""),
+        table(question.columns, question.rows) if question.rows else tag("p", "No row of the data answers this."),
+        tag("p", f"and {counted(more, 'row')} more") if more > 0 else Markup(""),
         class_=f"answer q{q}",
     )
 

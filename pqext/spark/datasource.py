@@ -18,6 +18,7 @@ from pqext.core.reader import ParquetFile
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Expression
 from pqext.spark.arrays import conform, conform_batch
+from pqext.spark.brief import brief
 from pqext.spark.planning import ReadMetrics, Slice, needed_columns, plan_read, write_metrics
 from pqext.spark.pushed import translate
 from pqext.spark.query import VIRTUAL, Query
@@ -62,14 +63,17 @@ class PqextSource(DataSource):
         """The format's name in Spark."""
         return "pqext"
 
+    @brief
     def schema(self) -> StructType:
         """The schema of the files, by Spark's types."""
         return Query.from_options(self.options).schema()
 
+    @brief
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns of ``schema``."""
         return Reader(Query.from_options(self.options).resolved(), schema)
 
+    @brief
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer of files with ``schema``."""
         from pqext.spark.sink import Sink
@@ -87,6 +91,7 @@ class Reader(DataSourceReader):
         # A method in the class would fail every read where push-down is off, which is Spark's default.
         self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
 
+    @brief
     def partitions(self) -> list[InputPartition]:
         """One slice a task, made of the row groups that may hold matching rows."""
         plan = plan_read(self.query, self.target.names, self.pushed)

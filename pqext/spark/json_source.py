@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from pqext.core.errors import LimitError, UnsupportedError, VariantError
 from pqext.spark.arrays import conform
+from pqext.spark.brief import brief
 from pqext.spark.files import list_files, option_paths, slice_bytes
 from pqext.spark.types import exchange_schema
 
@@ -80,6 +81,7 @@ class JsonLinesSource(DataSource):
         """The format's name in Spark."""
         return FORMAT
 
+    @brief
     def schema(self) -> T.StructType:
         """One VARIANT column, and the column of errors when it is asked for."""
         unknown = {name.lower() for name in self.options} - _OPTIONS - {"path", "paths"}
@@ -90,6 +92,7 @@ class JsonLinesSource(DataSource):
             schema = schema.add(self.options["error_column"], T.StringType())
         return schema
 
+    @brief
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """A reader with these options."""
         on_error = self.options.get("on_error", "raise")
@@ -120,6 +123,7 @@ class JsonLinesReader(DataSourceReader):
     max_line_bytes: int
     duplicate_keys: str
 
+    @brief
     def partitions(self) -> list[InputPartition]:
         """Ranges of nearly equal length."""
         for path in self.files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -9,15 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
-from pqext.cli import app
-from pqext.core.errors import CorruptFileError, VariantError
-from pqext.demo import compare, derive
+from pqext.cli import app, main
+from pqext.cli.demo import Narrator
+from pqext.core.errors import CorruptFileError, UnsupportedError, VariantError
+from pqext.demo import compare, derive, preflight
+from pqext.demo.agreement import _needed
 from pqext.demo.damage import destroy_others
 from pqext.demo.faults import typed
-from pqext.demo.source import MAX_ROW_GROUP_ROWS, example, own, row_group_rows
+from pqext.demo.questions import Answer, same
+from pqext.demo.source import MAX_ROW_GROUP_ROWS, Threshold, example, own, row_group_rows
 from pqext.examples import earthquakes
+from pqext.report import Question, Reading
 
 
 def test_the_example_is_every_feature_on_a_line_of_its_own(tmp_path: Path) -> None:
@@ -137,6 +143,102 @@ def test_another_error_of_spark_is_told_in_one_line() -> None:
     assert str(typed(RuntimeError("it broke\nat a.b"))) == "Spark: it broke"
 
 
+ROW = '{"name": "a", "at": {"lon": 1, "lat": 2.5}, "tags": ["x"], "text": "far", "n": null}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "paths", "message"),
+    [
+        (ROW * 3, "at.lon,at.latt", "a number at at.latt; did you mean 'at.lat'. There are numbers at at.lat, at.lon"),
+        (ROW, "lon,lat", r"has a number at lon; did you mean 'at.lon'"),
+        (ROW, "at.lon,elsewhere", r"at elsewhere; there are numbers at at.lat, at.lon. The input has a single line"),
+        (ROW, "at.lon,text", r'has a number at text; there stands "far"'),
+        (ROW, "at.lon,at.lat,n", r"has a number at n; there are numbers"),
+        ('{"a": "x"}\n{"b": []}\n', "u,v", "its fields are a, b, none of them a number"),
+        ("1\n2\n", "a,b", "a line should be an object"),
+        ("\n \n", "a,b", "has no lines of JSON"),
+        ('{"a": 1}\n{"b": 1}\n', "a,b", "has numbers at both a and b"),
+    ],
+)
+def test_coordinates_that_no_line_has_are_told_with_those_that_there_are(
+    tmp_path: Path, text: str, paths: str, message: str
+) -> None:
+    file = tmp_path / "f.ndjson"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        preflight.check(own(file, "v", paths, None))
+
+
+@pytest.mark.parametrize("text", [ROW, "\ufeff" + ROW.strip(), "\n" + ROW * 2, ROW + "{}\nnull\n"])
+def test_lines_with_coordinates_pass(tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "f.ndjson"
+    file.write_text(text, "utf-8")
+    preflight.check(own(file, "v", "at.lon,at.lat", None))
+    monkeypatch.setattr(preflight, "BLOCK_BYTES", 5)
+    preflight.check(own(file, "v", "at.lon,at.lat", None))
+
+
+def test_the_first_line_that_is_not_json_is_named_whatever_block_it_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "f.ndjson"
+    file.write_text(ROW * 3 + '\n{"at": oops}\n' + ROW)
+    source = own(file, "v", "at.lon,at.lat", None)
+    for block in (10, 1 << 20):
+        monkeypatch.setattr(preflight, "BLOCK_BYTES", block)
+        with pytest.raises(VariantError, match=r"f\.ndjson, line 5, byte 7: no JSON value"):
+            preflight.check(source)
+        preflight.check(source, "null")
+
+
+def test_of_a_large_input_only_the_beginning_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "f.ndjson"
+    file.write_text('{"a": 1}\n' * 100 + ROW)
+    source = own(file, "v", "at.lon,at.lat", None)
+    preflight.check(source)
+    monkeypatch.setattr(preflight, "BLOCK_BYTES", 10)
+    monkeypatch.setattr(preflight, "MAX_BYTES", 50)
+    preflight.check(source)
+
+
+def test_compressed_input_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "f.ndjson.gz"
+    file.write_bytes(b"\x1f\x8b")
+    with pytest.raises(UnsupportedError, match=r"decompress .*f\.ndjson\.gz first"):
+        preflight.check(own(file, "v", "a,b", None))
+
+
+def test_answers_show_the_number_asked_about_and_fields_of_the_schema() -> None:
+    ddl = "STRUCT<x: INT, y: INT, mag: DOUBLE, k: BIGINT, name: STRING, in: STRUCT<deep: STRING, tags: ARRAY<STRING>>>"
+    threshold = Threshold("$.mag", 5.0)
+
+    def names(chosen: bool, threshold: Threshold | None = threshold) -> list[str]:
+        return [one.name for one in derive.shown(ddl, threshold, ("$.x", "$.y"), chosen=chosen)]
+
+    assert names(chosen=False) == ["mag", "name", "in.deep", "k"]
+    assert names(chosen=True) == ["mag", "k", "name", "in.deep"]
+    assert names(chosen=True, threshold=None) == ["mag", "k", "name", "in.deep"]
+    assert derive.shown("VARIANT", None, (), chosen=False) == ()
+
+
+def test_answers_are_the_same_however_their_numbers_are_written() -> None:
+    def given(*cells: str) -> Answer:
+        return Answer(("a",), tuple((cell,) for cell in cells), ())
+
+    assert same(given("2.50", "x"), given("2.5", "x"))
+    assert same(given("-0.0", "1000"), given("0", "1000.000"))
+    assert not same(given("2.50"), given("2.51"))
+    assert not same(given("1e5"), given("100000"))
+    assert not same(given("x"), given("x", "x"))
+
+
+def test_row_groups_that_others_need_are_told_in_numbers() -> None:
+    assert _needed({"box": 4, "number": 9, "both": 2}, {}, 27) == "no more than pqext: 4, 9 and 2 of 27"
+    assert _needed({}, {"box": 4, "number": 9}, 27) == "more than pqext's 4 and 9 of 27"
+    assert _needed({"box": 4}, {"number": 9}, 27) == "no more than pqext's 4 (box); more than its 9 (number); of 27"
+    assert _needed({}, {}, 0) == ""
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -144,11 +246,88 @@ def test_another_error_of_spark_is_told_in_one_line() -> None:
         ["--input", "f.ndjson"],
         ["--input", "f.ndjson", "--variant", "v", "--geometry", "lon"],
         ["--on-error", "ignore"],
+        ["--schema", "temp DECMAL(9,2)"],
+        ["--schema", ""],
+        ["--schema", "infer"],
+        ["--report", "."],
+        ["--input", "f.ndjson", "--variant", "Geom", "--geometry", "lon,lat"],
+        ["--input", "f.ndjson", "--variant", "_pqext_error", "--geometry", "lon,lat"],
+        ["--input", "f.ndjson", "--variant", "v", "--geometry", "lon,lat", "--schema", "a INT,"],
     ],
 )
-def test_wrong_arguments_are_usage_errors(
+def test_wrong_arguments_are_usage_errors_that_leave_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f.ndjson").touch()
     assert CliRunner().invoke(app, ["demo", *arguments]).exit_code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["f.ndjson"]
+
+
+def test_a_wrong_schema_is_shown_with_the_types_that_there_are() -> None:
+    told = CliRunner().invoke(app, ["demo", "--schema", "temp DECMAL(9,2)"], env={"COLUMNS": "500"}).output
+    assert "temp DECMAL(9,2)" in told
+    assert "did you mean 'DECIMAL'" in told
+    assert "BIGINT" in told
+
+
+OWN = ["--variant", "v", "--geometry", "lon,lat"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "none.ndjson", *OWN], "pqext: none.ndjson: No such file or directory"),
+        (["--input", "folder", *OWN], "pqext: folder: Is a directory"),
+        (["--input", "f.ndjson", *OWN, "--output", "f.ndjson"], "pqext: f.ndjson: Not a directory"),
+        (
+            ["--input", "f.ndjson", *OWN[:3], "lon,latt"],
+            "pqext: no line of f.ndjson has a number at latt; did you mean 'lat'? There are numbers at lat, lon.",
+        ),
+        (
+            ["--input", "bad.ndjson", *OWN],
+            "pqext: bad.ndjson, line 2, byte 0: no JSON value starts with this character "
+            "(with --on-error null such lines become null)\n",
+        ),
+    ],
+)
+def test_a_fault_of_the_input_is_one_line_before_spark_starts_and_leaves_nothing_behind(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pqext.spark.local_session", lambda *_: pytest.fail("Spark starts"), raising=False)
+    Path("f.ndjson").write_text('{"lon": 1, "lat": 2}\n')
+    Path("bad.ndjson").write_text('{"lon": 1, "lat": 2}\noops\n')
+    Path("folder").mkdir()
+    monkeypatch.setattr("sys.argv", ["pqext", "demo", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    error = capsys.readouterr().err
+    assert caught.value.code == 1
+    assert error.startswith(message)
+    assert error.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.ndjson", "f.ndjson", "folder"]
+
+
+def test_a_demo_that_fails_removes_the_folder_it_has_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("there is no Java")
+
+    monkeypatch.setattr("pqext.demo.job.run", fail)
+    for output in (tmp_path / "new", tmp_path):
+        result = CliRunner().invoke(app, ["demo", "--output", str(output)])
+        assert isinstance(result.exception, RuntimeError)
+    assert [path.name for path in tmp_path.iterdir()] == ["earthquakes.ndjson"], "a folder that was there stays"
+
+
+def test_an_answer_without_rows_is_told_in_words() -> None:
+    console = Console(file=io.StringIO(), width=120)
+    reading = Reading("chosen schema", frozenset(), 27, 0, 5000)
+    Narrator(console).asked(Question("Both together", "read(...)", ("place",), (), 0, (reading,)))
+    told = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "Both together: no row of the data answers this" in told
+    assert "chosen schema: 0 rows from 0 of 27 row groups, 0 B of 4.9 KiB (0 %)" in told

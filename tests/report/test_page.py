@@ -145,3 +145,41 @@ def test_boxes_without_numbers_and_files_without_boxes_are_drawn_as_nothing() ->
 
 def test_a_report_without_questions_or_files_is_still_a_page() -> None:
     Page(render(DemoReport("t", "s", (), (), ())))
+
+
+def test_the_schema_of_a_file_and_its_footer_are_shown() -> None:
+    base = report()
+    page = Page(render(replace(base, files=(replace(base.files[0], schema="STRUCT<a: INT>", footer=2048),))))
+    assert "STRUCT<a: INT>" in page.text
+    assert "of which the footer is 2.0 KiB" in page.text
+
+
+def test_an_answer_without_rows_is_told_in_words() -> None:
+    base = report()
+    page = Page(render(replace(base, questions=(replace(base.questions[0], rows=(), num_rows=0),))))
+    assert "No row of the data answers this." in page.text
+
+
+def test_the_labels_of_the_scales_keep_clear_of_each_other_and_of_the_edges() -> None:
+    text = render(replace(report(), files=(replace(report().files[0], row_groups=WORLD),)))
+    graticule = text[text.index('class="graticule"') - 20000 : text.index('class="graticule"') + 20000]
+    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)">(-?[\d.]+)</text>', graticule)
+    assert {label for *_, label in found} == {f"{k}" for k in range(-150, 180, 30)}
+    assert len(found) == 11 + 5, "meridians and parallels, but for those along the edges"
+    boxes = [(float(x), float(y) - 9, float(x) + 6 * len(label), float(y)) for x, y, label in found]
+    for i, (left, top, right, bottom) in enumerate(boxes):
+        assert left >= 0
+        assert top >= 0
+        assert right <= 1000
+        assert bottom <= 500
+        for other in boxes[:i]:
+            assert right < other[0] or other[2] < left or bottom < other[1] or other[3] < top
+
+
+WORLD = (RowGroup(0, 64, Box(-180, 180, -90, 90), (chunk(),) * 2),)
+
+
+def test_a_long_name_of_a_column_ends_before_the_edge() -> None:
+    page = Page(render(report(name="x" * 200)))
+    label = next(text for text in re.findall(r"…x+\d", page.text))
+    assert len(label) * 6.5 < 350

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import shutil
 from collections import Counter
@@ -19,13 +20,12 @@ from typer.testing import CliRunner
 
 from pqext import variant
 from pqext.cli import app
-from pqext.core.errors import VariantError
 from pqext.demo.compare import canonical
 from pqext.demo.damage import destroy_others
 from pqext.demo.job import Job, run
 from pqext.demo.questions import answer, questions
 from pqext.demo.source import FIJI, Source, example, own
-from pqext.report import Agreement, DemoReport, Question
+from pqext.report import Agreement, DemoReport, FilePicture, Question
 
 Feature = dict[str, Any]
 
@@ -35,6 +35,7 @@ class Record:
     """Keeps what the job tells."""
 
     steps: list[str] = field(default_factory=list)
+    files: list[FilePicture] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
     agreements: tuple[Agreement, ...] = ()
 
@@ -42,6 +43,9 @@ class Record:
     def step(self, text: str) -> Iterator[None]:
         yield
         self.steps.append(text)
+
+    def wrote(self, file: FilePicture) -> None:
+        self.files.append(file)
 
     def asked(self, question: Question) -> None:
         self.questions.append(question)
@@ -178,6 +182,21 @@ def test_sparks_own_reader_and_duckdb_agree(demo: Demo) -> None:
         assert agreement.agrees, agreement
 
 
+def test_both_schemas_are_told_with_the_sizes_and_what_they_come_from(demo: Demo) -> None:
+    chosen, inferred = demo.record.files
+    assert chosen.schema == (
+        "STRUCT<properties: STRUCT<mag: DECIMAL(9,2), place: STRING, time: BIGINT, magType: STRING>>"
+    )
+    assert inferred.schema.startswith("STRUCT<")
+    assert "felt: " in inferred.schema
+    for picture, path in zip((chosen, inferred), demo.files.values(), strict=True):
+        data = path.read_bytes()
+        assert picture.footer == int.from_bytes(data[-8:-4], "little")
+        assert picture.size == len(data)
+    assert any("Why the sizes" in note and "inferred schema" in note for note in demo.report.notes)
+    assert chosen.schema in html.unescape((demo.folder / "report.html").read_text("utf-8"))
+
+
 class Elements(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -222,6 +241,10 @@ def stations(count: int = 400) -> list[object]:
 def test_a_file_of_ones_own_gets_questions_that_suit_it(spark: Any, tmp_path: Path) -> None:
     record = Record()
     source = own(lines(tmp_path, stations()), "station", "at.x,at.y", None)
+    kept = [tmp_path / "out" / "chosen" / name for name in ("notes.txt", "mine.parquet")]
+    kept[0].parent.mkdir(parents=True)
+    for path in (*kept, *(kept[0].with_name(name) for name in ("_SUCCESS", "part-00000-x-1.parquet"))):
+        path.touch()
     report = run(Job(source, tmp_path / "out", tmp_path / "r.html"), record, spark)
     box, number, both = record.questions
     assert box.box is not None
@@ -232,7 +255,9 @@ def test_a_file_of_ones_own_gets_questions_that_suit_it(spark: Any, tmp_path: Pa
     assert both.num_rows <= min(box.num_rows, number.num_rows)
     assert len(report.files) == 1
     assert report.files[0].rows == 400
-    assert len(report.notes) == 3
+    assert number.columns == ("height", "name", "x", "y")
+    assert all(name.startswith("station ") for _, name, *_ in number.rows)
+    assert sorted((tmp_path / "out" / "chosen").iterdir()) == sorted(kept), "an older file is gone, others are not"
     assert all(agreement.agrees in (True, None) for agreement in record.agreements)
 
 
@@ -240,15 +265,6 @@ def _within(question: Question, station: Any) -> bool:
     box = question.box
     assert box is not None
     return bool(box.xmin <= station["at"]["x"] <= box.xmax and box.ymin <= station["at"]["y"] <= box.ymax)
-
-
-def test_a_line_that_is_not_json_stops_the_job_with_file_line_and_reason(spark: Any, tmp_path: Path) -> None:
-    path = lines(tmp_path, [*stations(30), '{"at": oops}\n', *stations(30)])
-    source = own(path, "station", "at.x,at.y", None)
-    with pytest.raises(VariantError, match=r"stations\.ndjson, line 31, byte") as caught:
-        run(Job(source, tmp_path / "out", tmp_path / "r.html"), Record(), spark)
-    assert "Traceback" not in str(caught.value)
-    assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
 def test_a_line_that_is_not_json_can_become_null_and_is_counted(spark: Any, tmp_path: Path) -> None:
@@ -262,9 +278,20 @@ def test_a_line_that_is_not_json_can_become_null_and_is_counted(spark: Any, tmp_
     table = pq.read_table(next((tmp_path / "out" / "chosen").glob("*.parquet")))
     assert table.column("station").null_count == 1
     assert table.column("geom").null_count == 3
+    assert any("3 of 63 rows have no coordinates" in note for note in report.notes)
     assert all(agreement.agrees in (True, None) for agreement in record.agreements), record.agreements
     for agreement in record.agreements:
-        assert agreement.reader.startswith("Spark") or "no JSON null apart from null (1 rows)" in agreement.note
+        assert agreement.reader.startswith("Spark") or "no JSON null apart from null (1 row)" in agreement.note
+
+
+def test_coordinates_beyond_what_was_looked_at_are_missed_by_the_job(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pqext.demo.preflight.MAX_BYTES", 0)
+    source = own(lines(tmp_path, stations(30)), "station", "at.x,at.z", None)
+    with pytest.raises(ValueError, match=r"no row of .*stations\.ndjson has coordinates: .*at\.z"):
+        run(Job(source, tmp_path / "out", tmp_path / "r.html"), Record(), spark)
+    assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
 def test_the_command_runs_the_job_and_prints_answers_in_plain_text(spark: Any, tmp_path: Path) -> None:
@@ -274,6 +301,7 @@ def test_the_command_runs_the_job_and_prints_answers_in_plain_text(spark: Any, t
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     assert "\x1b" not in result.output
+    assert "inferred schema: STRUCT<" in result.output
     assert "row groups" in result.output
     assert (out / "report.html").is_file()
     shutil.rmtree(out)

@@ -1,0 +1,133 @@
+"""A look at the input before Spark starts: are the lines JSON, and do they have the coordinates asked for?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from pqext import variant
+from pqext.core.errors import UnsupportedError, VariantError
+from pqext.core.suggest import did_you_mean, listed
+from pqext.demo.source import Source
+from pqext.text import shorten
+from pqext.variant.json import parse_json_lines
+from pqext.variant.path import format_path, parse
+
+MAX_BYTES = 64 << 20
+"""How much of the input is looked at; Spark's tasks see the rest."""
+BLOCK_BYTES = 8 << 20
+MAX_LINE_BYTES = 128 << 20
+EXAMPLES = 200
+_MAX_PATHS = 1000
+_COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".lz4", ".xz", ".snappy", ".zip")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def check(source: Source, on_error: Literal["raise", "null"] = "raise") -> None:
+    """Look at the beginning of the input, or all of it when it is small.
+
+    Raises ``VariantError`` with file, line and reason for a line that is not JSON, unless ``on_error`` is
+    ``"null"``, and ``ValueError`` when the whole input was seen and there are no rows, or none with coordinates.
+    """
+    if source.path.name.lower().endswith(_COMPRESSED):
+        raise UnsupportedError(f"decompress {source.path} first", feature="compressed JSON lines")
+    found = np.zeros(len(source.coordinates), np.int64)
+    rows = located = seen = 0
+    line = 1
+    examples: list[Any] = []
+    for block in _blocks(source.path):
+        values, faults = parse_json_lines(block, on_error="null", duplicate_keys="error", base_line=line)
+        if faults and on_error == "raise":
+            fault = faults[0]
+            raise VariantError(f"{source.path}, line {fault.line}, byte {fault.offset}: {fault.reason}")
+        known = [_is_number(values, path) for path in source.coordinates]
+        found += [np.count_nonzero(one) for one in known]
+        located += int(np.count_nonzero(known[0] & known[1]))
+        examples += map(json.loads, variant.to_json(values.drop_null().slice(0, EXAMPLES - len(examples))).to_pylist())
+        rows += len(values)
+        line += block.count(b"\n")
+        seen += len(block)
+    if seen < source.path.stat().st_size - len(_BYTE_ORDER_MARK):
+        return
+    if not rows:
+        raise ValueError(f"{source.path} has no lines of JSON")
+    for path, count in zip(source.coordinates, found, strict=True):
+        if not count:
+            raise ValueError(f"no line of {source.path} has a number at {_short(path)}{_advice(path, examples)}")
+    if not located:
+        both = " and ".join(map(_short, source.coordinates[:2]))
+        raise ValueError(f"no line of {source.path} has numbers at both {both}")
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """Whole lines of the beginning of the file."""
+    with path.open("rb") as file:
+        if file.read(len(_BYTE_ORDER_MARK)) != _BYTE_ORDER_MARK:
+            file.seek(0)
+        while file.tell() < MAX_BYTES and (block := file.read(BLOCK_BYTES)):
+            rest = b"" if block.endswith(b"\n") else file.readline(MAX_LINE_BYTES)
+            if len(rest) == MAX_LINE_BYTES:
+                return  # the job refuses such a line in its own words
+            yield block + rest
+
+
+def _is_number(values: pa.Array, path: str) -> np.ndarray:
+    numbers = variant.get(values, path, "double").to_numpy(zero_copy_only=False)
+    return np.asarray(np.isfinite(numbers.astype(float)))
+
+
+def _advice(path: str, examples: list[Any]) -> str:
+    """What stands at the path instead, or which path may have been meant, and where there are numbers."""
+    if examples and not any(isinstance(one, dict | list) for one in examples):
+        return "; a line should be an object, such as {...}: " + shorten(json.dumps(examples[0]), 60)
+    values = [value for one in examples if (value := _at(one, parse(path))) is not None]
+    if values:
+        return f"; there stands {shorten(json.dumps(values[0], ensure_ascii=False), 60)}"
+    places: dict[str, None] = {}
+    for one in examples:
+        places.update(dict.fromkeys(_numbers(one)))
+    names = [_short(place) for place in places]
+    meant = did_you_mean(_short(path), names)
+    if not meant:
+        last = parse(path)[-1:]
+        meant = next((f"; did you mean {_short(place)!r}?" for place in places if parse(place)[-1:] == last), "")
+    if not names:
+        fields = dict.fromkeys(name for one in examples if isinstance(one, dict) for name in one)
+        return f"; its fields are {listed(fields)}, none of them a number" if fields else ""
+    lines = " The input has a single line: JSON lines have an object on each." if len(examples) == 1 else ""
+    return f"{meant or ';'} {'T' if meant else 't'}here are numbers at {listed(names)}{'.' if lines else ''}{lines}"
+
+
+def _at(value: Any, steps: tuple[str | int, ...]) -> Any:
+    for step in steps:
+        if isinstance(step, str) and isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(step, int) and isinstance(value, list) and step < len(value):
+            value = value[step]
+        else:
+            return None
+    return value
+
+
+def _numbers(document: Any) -> list[str]:
+    """The paths of a document's numbers; of an array the first three elements."""
+    found: list[str] = []
+    below: list[tuple[tuple[str | int, ...], Any]] = [((), document)]
+    while below and len(found) < _MAX_PATHS:
+        steps, value = below.pop()
+        if isinstance(value, dict):
+            below += [((*steps, name), child) for name, child in reversed(value.items())]
+        elif isinstance(value, list):
+            below += [((*steps, i), child) for i, child in reversed([*enumerate(value[:3])])]
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found.append(format_path(steps))
+    return found
+
+
+def _short(path: str) -> str:
+    return path.removeprefix("$.")
