@@ -180,6 +180,9 @@ class ColumnReader:
     def _placeholder(self, rows: int) -> LeafColumn:
         """Rows in the place of lost ones."""
         node = self._shape.node
+        if rows * ((self._type.width or 4) + _LEVEL_BYTES) > self._limits.column_bytes:
+            # Where something is damaged, such a number is damage too: it costs the row group.
+            raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more")
         slots = rows if self._shape.slot_level == 0 else 0
         levels = np.zeros(rows, np.int16)
         empty = self._decode([])

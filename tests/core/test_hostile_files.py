@@ -14,8 +14,8 @@ import pytest
 
 import pqext
 from pqext.core.buffers import EMPTY
-from pqext.core.encodings import Dictionary, dictionary
-from pqext.core.errors import AnnotationWarning, CorruptFileError, LimitError, ParquetError
+from pqext.core.encodings import Dictionary, dictionary, plain
+from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, LimitError, ParquetError
 from pqext.core.footer import serialise_footer
 from pqext.core.limits import Limits
 from pqext.core.metadata import FileMetaData, KeyValue, Type
@@ -189,6 +189,24 @@ def test_a_row_group_of_negative_size_is_not_counted() -> None:
     data = edited(lambda metadata: setattr(metadata.row_groups[0], "num_rows", -3))
     with pqext.open(data) as file, pytest.raises(CorruptFileError, match="a row group of -3 rows"):
         _ = file.num_rows
+
+
+@pytest.mark.parametrize("rows", [1 << 31, 1 << 60, (1 << 63) - 1])
+@pytest.mark.parametrize("column", TABLE.column_names)
+def test_rows_beyond_reason_cost_their_row_group_where_damage_is_passed_over(column: str, rows: int) -> None:
+    data = edited(lambda metadata: setattr(metadata.row_groups[0], "num_rows", rows))
+    with pqext.open(data, pqext.ReadOptions(on_corrupt="skip")) as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore", CorruptDataWarning)
+        assert file.read([column]) == TABLE.slice(3).select([column])
+
+
+@pytest.mark.parametrize("width", [1 << 12, 1 << 23])
+def test_dictionary_values_wider_than_their_page_are_refused_before_they_are_given_room(width: int) -> None:
+    page = np.zeros(1 << 20, np.uint8)
+    with pytest.raises(CorruptFileError, match="cannot hold 1048576 values"):
+        plain.read_dictionary(page, len(page), Type.FIXED_LEN_BYTE_ARRAY, width)
+    with pytest.raises(CorruptFileError, match="cannot hold 9 values"):
+        plain.read_dictionary(page[:1], 9, Type.BOOLEAN, 1)
 
 
 def test_an_index_into_an_empty_dictionary_is_refused() -> None:

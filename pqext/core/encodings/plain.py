@@ -36,7 +36,7 @@ def byte_arrays(
 def read_dictionary(page: Bytes, count: int, physical: Type, width: int | None) -> Dictionary:
     """The values of a dictionary page."""
     if width is not None:
-        if count > len(page) * (8 if physical == Type.BOOLEAN else 1):
+        if len(page) < ((count + 7) // 8 if physical == Type.BOOLEAN else count * width):
             raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} values")
         values = np.empty(count * width, np.uint8)
         fixed(page, count, physical, width, None, values)
