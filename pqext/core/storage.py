@@ -70,8 +70,7 @@ class StoredField:
         types = pa.types
         return (
             isinstance(arrow, pa.BaseExtensionType) or types.is_run_end_encoded(arrow)
-            or types.is_list_view(arrow) or types.is_large_list_view(arrow)
-            or bool(types.is_dictionary(arrow) and self.children)
+            or types.is_list_view(arrow) or types.is_large_list_view(arrow) or types.is_dictionary(arrow)
         )
 
     def _rebuild(self, array: pa.Array, options: WriteOptions) -> pa.Array:
@@ -117,7 +116,8 @@ def _decoded(array: pa.Array) -> pa.Array:
         elif pa.types.is_run_end_encoded(array.type):
             array = pa.compute.run_end_decode(array)
         elif pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
+            # Below a null struct Arrow itself leaves indices into a dictionary that is empty.
+            array = array.dictionary_decode() if len(array.dictionary) else pa.nulls(len(array), array.type.value_type)
         else:
             return array
 

@@ -28,6 +28,8 @@ def plain(array: pa.Array | pa.ChunkedArray) -> list[Any]:
         return plain(array.storage)
     if is_.is_dictionary(kind):
         return plain(array.cast(kind.value_type))
+    if is_.is_run_end_encoded(kind):
+        return plain(pc.run_end_decode(array))
     if is_.is_nested(kind):
         return _nested(array, kind)
     if is_.is_floating(kind):
@@ -53,16 +55,22 @@ def columns(table: pa.Table) -> list[tuple[str, list[Any]]]:
 
 def _nested(array: pa.Array, kind: pa.DataType) -> list[Any]:
     valid = array.is_valid().to_pylist()
+    elements: list[Any]
     if is_.is_struct(kind):
         children = [plain(array.field(at)) for at in range(kind.num_fields)]
         return [tuple(child[at] for child in children) if ok else None for at, ok in enumerate(valid)]
     if is_.is_fixed_size_list(kind):
-        array = array.cast(pa.list_(kind.value_field))
+        elements, size, first = plain(array.values), kind.list_size, array.offset
+        starts = [(first + at) * size for at in range(len(array))]
+        return [elements[start : start + size] if ok else None for start, ok in zip(starts, valid, strict=True)]
     if is_.is_list_view(kind) or is_.is_large_list_view(kind):
-        array = array.cast(pa.list_(kind.value_field))
+        # Read by offset and size: Arrow's cast of views to lists makes arrays that are not valid.
+        elements = plain(array.values)
+        places = zip(array.offsets.to_pylist(), array.sizes.to_pylist(), valid, strict=True)
+        return [elements[start : start + size] if ok else None for start, size, ok in places]
     if is_.is_map(kind):
         keys, items = plain(array.keys), plain(array.items)
-        elements: list[Any] = list(zip(keys, items, strict=True))
+        elements = list(zip(keys, items, strict=True))
     else:
         elements = plain(array.values)
     offsets = array.offsets.to_pylist()
