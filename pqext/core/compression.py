@@ -31,6 +31,8 @@ WRITABLE = {
 _GZIP_LEVEL = 6
 _GZIP_WINDOW = 1 << 14
 """Input given to a further member at once: zlib copies what it leaves, which for tiny members would be all the rest."""
+_HADOOP_EMPTY = 64
+"""Stretches of Hadoop's framing that may hold nothing: no writer makes many, and zeros would be looked at singly."""
 _MAGIC_OF_FRAME = b"\x04\x22\x4d\x18"
 
 
@@ -174,11 +176,12 @@ def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | N
     ``None`` when the bytes are not framed so.
     """
     parts: list[Any] = []
-    at = made = 0
+    at = made = empty = 0
     while at < len(data):
         goal = made + int.from_bytes(data[at : at + 4], "big")
         at += 4
-        if goal > size:
+        empty += goal == made
+        if goal > size or empty > _HADOOP_EMPTY:
             return None
         while made < goal:
             length = int.from_bytes(data[at : at + 4], "big")

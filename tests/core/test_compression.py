@@ -8,6 +8,7 @@ import io
 import os
 import resource
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,14 @@ def lzo_block(data: bytes) -> bytes:
     from lzallright import LZOCompressor
 
     return bytes(LZOCompressor().compress(data))
+
+
+@pytest.mark.parametrize("codec", [CompressionCodec.LZ4, CompressionCodec.LZO])
+def test_empty_stretches_of_hadoops_framing_are_not_counted_one_by_one_without_end(codec: CompressionCodec) -> None:
+    begin = time.thread_time()
+    with pytest.raises(CorruptFileError):
+        unpack(codec, bytes(16 << 20), 32)
+    assert time.thread_time() - begin < 1
 
 
 @pytest.mark.spec("compression.lzo")
