@@ -215,11 +215,17 @@ class ParquetWriter:
 
     def _leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
         """The leaf columns of one top-level column."""
+        return list(disassemble(top, self._stored(field, column)))
+
+    def _stored(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array:
         if column.num_chunks == 1:
-            array = column.chunk(0)
-        else:
+            return field.store(column.chunk(0), self.options)
+        try:
             array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-        return list(disassemble(top, field.store(array, self.options)))
+        except pa.ArrowInvalid:
+            # Together the dictionaries have more entries than the index type counts; the stored form has none.
+            return pa.concat_arrays([field.store(chunk, self.options) for chunk in column.chunks])
+        return field.store(array, self.options)
 
     def _chunk_encryptor(self, column: int) -> ChunkEncryptor | None:
         return None if self._encryptor is None else self._encryptor.chunk(len(self._row_groups), column)

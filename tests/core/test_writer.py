@@ -250,3 +250,14 @@ def test_strings_that_are_not_utf8_are_refused_before_they_are_written(text: byt
     table = pa.table({"s": pa.array([b"fine", text]).view(pa.string())})
     with pytest.raises(ValueError, match="not UTF-8"):
         pqext.write_table(table, io.BytesIO())
+
+
+def test_chunks_whose_dictionaries_together_outgrow_their_index_type_are_written() -> None:
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), pa.array([f"{name}{i}" for i in range(100)]))
+        for name in "ab"
+    ]
+    table = pa.table({"d": pa.chunked_array(chunks)})
+    out = io.BytesIO()
+    pqext.write_table(table, out)
+    assert pq.read_table(io.BytesIO(out.getvalue()))["d"].to_pylist() == table["d"].to_pylist()
