@@ -115,11 +115,11 @@ class _Concatenation:
             for index, chunk in enumerate(group.columns):
                 if index in orders:
                     forget_bounds(chunk)
-            found = [self._take_indexes(chunk, source, shift) for chunk in group.columns]
+            found = [self._take_indexes(chunk, source, shift, footer.offset) for chunk in group.columns]
             for chunk in group.columns:
-                _move(chunk, shift)
+                _move(chunk, shift, footer.offset)
             if group.file_offset:
-                group.file_offset += shift
+                group.file_offset = _moved(group.file_offset, shift, footer.offset)
             group.ordinal = len(self._groups) if len(self._groups) < 1 << 15 else None
             self._groups.append(group)
             self._indexes.append(found)
@@ -135,13 +135,13 @@ class _Concatenation:
                 one.chunk.offset_index_offset, one.chunk.offset_index_length = _write(sink, one.offset)
         return self._merge.finish(self._groups)
 
-    def _take_indexes(self, chunk: ColumnChunk, source: Source, shift: int) -> _Indexes:
+    def _take_indexes(self, chunk: ColumnChunk, source: Source, shift: int, end: int) -> _Indexes:
         column = _read(source, chunk.column_index_offset, chunk.column_index_length)
         raw = _read(source, chunk.offset_index_offset, chunk.offset_index_length)
         if raw is not None:
             index, _ = decode(OffsetIndex, raw, limits=self._limits, base=chunk.offset_index_offset or 0)
             for location in index.page_locations:
-                location.offset += shift
+                location.offset = _moved(location.offset, shift, end)
             raw = encode(index)
         return _Indexes(chunk, column, raw)
 
@@ -186,13 +186,19 @@ def _data_end(chunks: list[ColumnChunk], footer: Footer) -> int:
     return start if start >= max(data) else footer.offset
 
 
-def _move(chunk: ColumnChunk, shift: int) -> None:
+def _moved(offset: int, shift: int, end: int) -> int:
+    """``offset``, which must lie before ``end``, in the new file; a negative one points nowhere and stays so."""
+    if offset > end:
+        raise CorruptFileError(f"the offset {offset} leaves the data of its file, which end at {end}")
+    return offset + shift if offset > 0 else offset
+
+
+def _move(chunk: ColumnChunk, shift: int, end: int) -> None:
     about = _metadata(chunk)
     for name in ("data_page_offset", "index_page_offset", "dictionary_page_offset", "bloom_filter_offset"):
         if getattr(about, name):
-            setattr(about, name, getattr(about, name) + shift)
-    if chunk.file_offset > 0:
-        chunk.file_offset += shift
+            setattr(about, name, _moved(getattr(about, name), shift, end))
+    chunk.file_offset = _moved(chunk.file_offset, shift, end)
 
 
 def _unknown(struct: Struct) -> bool:

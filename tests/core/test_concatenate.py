@@ -332,6 +332,22 @@ def test_encrypted_files_are_neither_joined_nor_rewritten(parquet_testing: Path)
             edited(path.read_bytes(), lambda metadata: None)
 
 
+@pytest.mark.parametrize("name", ["dictionary_page_offset", "index_page_offset", "bloom_filter_offset"])
+def test_an_offset_that_leaves_its_file_does_not_come_to_point_into_another(name: str) -> None:
+    data = by_pqext(numbers(0))
+
+    def lie(offset: int) -> bytes:
+        return edited(data, lambda metadata: setattr(metadata.row_groups[0].columns[0].meta_data, name, offset))
+
+    for offset in (len(data), 1 << 40, (1 << 63) - 1):
+        with pytest.raises(pqext.CorruptFileError, match=r"leaves? the data"):
+            joined(data, lie(offset))
+    if name != "dictionary_page_offset":
+        groups = len(pqext.open(data).row_groups)
+        again = joined(data, lie(-1), data)
+        assert getattr(pqext.open(again).metadata.row_groups[groups].columns[0].meta_data, name) == -1
+
+
 def test_public_files_joined_with_themselves_are_read_twice_over(parquet_testing: Path) -> None:
     tried = 0
     for path in sorted((parquet_testing / "data").glob("*.parquet")):
