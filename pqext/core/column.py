@@ -204,6 +204,9 @@ class ColumnReader:
                 if self._entries_left < 0:
                     raise CorruptFileError("pages hold more values than the column chunk claims", offset=raw.offset)
                 yield raw
+            elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
+                # Passed over like a type that is not known, it would move the rows behind it.
+                raise CorruptFileError(f"a data page that calls itself type {int(raw.header.type)}", offset=raw.offset)
             first = False
         if self._entries_left:
             raise CorruptFileError(f"{self._entries_left} values of the column chunk are missing from its pages")

@@ -170,3 +170,19 @@ def test_whatever_is_damaged_every_row_that_is_read_is_a_row_of_the_table() -> N
 def test_an_option_that_is_not_known_is_refused() -> None:
     with pytest.raises(ValueError, match='"raise" or "skip"'):
         pqext.ReadOptions(on_corrupt="ignore")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_data_page_whose_type_is_damaged_moves_no_rows(version: int) -> None:
+    table = pa.table({"id": list(range(60)), "l": [[i] * (i % 3) for i in range(60)]})
+    out = io.BytesIO()
+    pqext.write_table(table, out, page_version=version, page_rows=20, page_index=True, dictionary=False)
+    damaged = bytearray(out.getvalue())
+    index = pqext.open(out.getvalue()).row_groups[0].chunk(1).offset_index
+    assert index is not None
+    damaged[index.page_locations[0].offset + 1] = 14  # the type, as zigzag: 7
+    with pytest.warns(UserWarning, match="calls itself type 7"):
+        read = pqext.open(bytes(damaged), pqext.ReadOptions(on_corrupt="skip")).read().to_pylist()
+    assert all(row in table.to_pylist() for row in read)
+    with pytest.raises(pqext.CorruptFileError, match="calls itself type 7"):
+        pqext.open(bytes(damaged)).read()
