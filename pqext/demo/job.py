@@ -272,7 +272,7 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = [
         "Bytes read are those of column chunks; whoever reads a file reads its footer besides.",
-        _why_sizes_differ(files),
+        _where_the_bytes_are(files),
     ]
     rows = files[0].rows
     if points < rows:
@@ -296,16 +296,20 @@ def _notes(
     return tuple(notes)
 
 
-def _why_sizes_differ(files: tuple[FilePicture, ...]) -> str:
+def _where_the_bytes_are(files: tuple[FilePicture, ...]) -> str:
     groups = len(files[0].row_groups)
     few = files[0].rows < 10_000 * groups
-    why = ", many for so few rows so that there is something to skip," if few and groups > 1 else ""
-    shares = "; ".join(
-        f"{one.label}: {counted(len(one.columns), 'leaf column')}, {size(one.size)}, of which the footer is "
-        f"{size(one.footer)} ({100 * one.footer / max(one.size, 1):.0f} %)"
-        for one in files
-    )
+    many = ", many for so few rows so that there is something to skip," if few and groups > 1 else ""
+    shares = "; ".join(_shares(one) for one in files)
     return (
-        f"Why the sizes are what they are: each of the {counted(groups, 'row group')}{why} has pages, and an entry in "
-        f"the footer, for every leaf column, so that a schema of more fields costs more here. {shares}."
+        f"Where the bytes are: each of the {counted(groups, 'row group')}{many} has a chunk, indexes and an entry in "
+        f"the footer for every leaf column, so that a schema of more fields costs more. {shares}."
+    )
+
+
+def _shares(file: FilePicture) -> str:
+    chunks = sum(group.bytes for group in file.row_groups)
+    return (
+        f"{file.label}: {counted(len(file.columns), 'leaf column')}, {size(chunks)} in chunks, "
+        f"{size(file.size - chunks - file.footer)} in indexes, {size(file.footer)} in the footer"
     )

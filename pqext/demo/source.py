@@ -116,6 +116,7 @@ def own(path: Path, column: str, coordinates: str, schema: str | None) -> Source
         column=column,
         coordinates=paths,
         schema=schema,
+        axes=(paths[0].removeprefix("$."), paths[1].removeprefix("$.")),
     )
 
 

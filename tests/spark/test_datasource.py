@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -214,8 +215,16 @@ def test_columns_are_chosen_by_option_and_misspelt_ones_named(spark: Any, quakes
     assert read(spark, str(quakes), columns=["geom"]).columns == ["geom"]
     with pytest.raises(Exception, match="no column 'geo'; there are event, geom"):
         read(spark, str(quakes), columns=["geo"]).collect()
-    with pytest.raises(Exception, match="unknown option 'colums'"):
+    with pytest.raises(AnalysisException, match="unknown option 'colums'") as caught:
         spark.read.format("pqext").option("colums", "geom").load(str(quakes)).collect()
+    assert str(caught.value).count('File "') == 1, "no frame within pqext but the one that shortens"
+
+
+def test_what_is_missing_is_told_in_the_words_of_the_system_and_a_save_needs_a_mode(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException, match=r"FileNotFoundError: .* No such file or directory: '.*nowhere'"):
+        read(spark, str(tmp_path / "nowhere")).collect()
+    with pytest.raises(AnalysisException, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
+        spark.range(1).write.format("pqext").save(str(tmp_path / "new"))
 
 
 def test_virtual_fields_are_columns_like_any_other(spark: Any, quakes: Path, events: list[dict[str, Any]]) -> None:

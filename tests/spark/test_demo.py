@@ -193,7 +193,7 @@ def test_both_schemas_are_told_with_the_sizes_and_what_they_come_from(demo: Demo
         data = path.read_bytes()
         assert picture.footer == int.from_bytes(data[-8:-4], "little")
         assert picture.size == len(data)
-    assert any("Why the sizes" in note and "inferred schema" in note for note in demo.report.notes)
+    assert any("Where the bytes are" in note and "inferred schema" in note for note in demo.report.notes)
     assert chosen.schema in html.unescape((demo.folder / "report.html").read_text("utf-8"))
 
 
@@ -255,7 +255,7 @@ def test_a_file_of_ones_own_gets_questions_that_suit_it(spark: Any, tmp_path: Pa
     assert both.num_rows <= min(box.num_rows, number.num_rows)
     assert len(report.files) == 1
     assert report.files[0].rows == 400
-    assert number.columns == ("height", "name", "x", "y")
+    assert number.columns == ("height", "name", "at.x", "at.y")
     assert all(name.startswith("station ") for _, name, *_ in number.rows)
     assert sorted((tmp_path / "out" / "chosen").iterdir()) == sorted(kept), "an older file is gone, others are not"
     assert all(agreement.agrees in (True, None) for agreement in record.agreements)
