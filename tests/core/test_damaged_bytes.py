@@ -1,7 +1,7 @@
 """A small file cut at any byte, or with any byte changed: the right result or a typed error, in bounded memory.
 
 The files are damaged in a process of its own whose address space may grow by ``CAP`` bytes. By default every
-29th byte is tried, and all of them where the environment variable PQEXT_EVERY_BYTE is set (some minutes).
+11th byte is tried, and all of them where the environment variable PQEXT_EVERY_BYTE is set (two minutes).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CAP = 256 << 20
 """Bytes of address space beyond what the process has after its imports and the first reading of the files."""
 SECONDS = 2.0
 """Processor time of the slowest read; the files have some kilobytes."""
-STRIDE = 1 if os.environ.get("PQEXT_EVERY_BYTE") else 29
+STRIDE = 1 if os.environ.get("PQEXT_EVERY_BYTE") else 11
 
 
 @cache
@@ -89,7 +89,7 @@ def test_a_changed_byte_of_a_page_with_a_checksum_is_always_found(name: str) -> 
 def test_no_changed_byte_of_an_encrypted_file_changes_what_is_read(name: str) -> None:
     found = outcomes()[name, "flip"]
     assert found["unexpected"] == []
-    assert set(found["counts"]) <= {"EncryptionError", "CorruptFileError", "LimitError", "equal"}
+    assert set(found["counts"]) <= {"EncryptionError", "CorruptFileError", "LimitError", "UnsupportedError", "equal"}
 
 
 def test_the_comparison_is_with_a_table_that_was_written() -> None:
