@@ -1,0 +1,34 @@
+"""Run one target under atheris: ``python fuzz/run.py TARGET CORPUS [options of libFuzzer]``.
+
+Coverage is that of the Python code of ``pqext.core``; the compiled kernels have none, and are watched by the
+sanitizers they are built with (see README.md).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["pqext.core"]):
+    import targets
+
+    import pqext.core
+
+    # Modules that load others when they are needed would load them without instruments.
+    for module in pkgutil.walk_packages(pqext.core.__path__, "pqext.core."):
+        if ".kernels." not in module.name:
+            importlib.import_module(module.name)
+
+
+def main() -> None:
+    """Hand the target to libFuzzer."""
+    name = sys.argv.pop(1)
+    atheris.Setup(sys.argv, targets.TARGETS[name])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Seeds for the targets: small files of every kind of page, and single pages, footers and indexes out of them.
+
+``python fuzz/seeds.py FOLDER`` writes a folder a target. Checksums are off, so that changed bytes get past them.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import pqext
+from pqext.core.encodings import dictionary, encoder
+from pqext.core.metadata import Encoding, Type
+
+KEY = b"0123456789012345"
+TABLE = pa.table(
+    {
+        "b": pa.array([True, None, False, True, True]),
+        "i": pa.array([1, None, -3, 3, 5], pa.int32()),
+        "l": pa.array([1 << 40, 7, 7, 7, -1], pa.int64()),
+        "f": pa.array([1.5, None, float("nan"), -0.0, 2.25], pa.float32()),
+        "d": pa.array([1.25, 2.5, None, 0.0, 1e300]),
+        "s": ["a", "bb", None, "a", "dddd"],
+        "x": pa.array([b"12345", None, b"abcde", b"12345", b"\0\0\0\0\0"], pa.binary(5)),
+        "n": pa.array([[1, None], [], None, [2, 3], [4]], pa.list_(pa.int16())),
+        "m": pa.array([[("k", 1)], None, [], [("k", 2), ("j", None)], []], pa.map_(pa.string(), pa.int32())),
+        "t": pa.array([0, 1, None, 3, 4], pa.timestamp("us", "UTC")),
+    }
+)
+"""Every physical type, nulls and nesting."""
+
+ENCODED = {
+    "b": "rle", "i": "delta_binary_packed", "l": "delta_binary_packed", "f": "byte_stream_split", "d": "alp",
+    "s": "delta_byte_array", "x": "byte_stream_split", "m.key_value.key": "delta_length_byte_array",
+}
+FILES: dict[str, dict[str, Any]] = {
+    "plain": {"dictionary": False, "compression": "uncompressed", "page_index": False, "statistics": False},
+    "dictionary": {"compression": "uncompressed"},
+    "encodings": {"encodings": ENCODED, "compression": "uncompressed", "row_group_rows": 3},
+    "pages of version 2": {"page_version": 2, "page_rows": 2, "encodings": ENCODED, "compression": "uncompressed"},
+    "snappy": {"compression": "snappy", "page_version": 2},
+    "zstd": {"compression": "zstd"},
+    "gzip": {"compression": "gzip", "page_rows": 2},
+    "lz4_raw": {"compression": "lz4_raw"},
+    "brotli": {"compression": "brotli"},
+    "bloom filters": {"bloom_filters": {"i": {"ndv": 5}, "s": {"ndv": 5}}, "compression": "uncompressed"},
+}
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    """A file without checksums."""
+    out = io.BytesIO()
+    pqext.write_table(table, out, checksums=False, **options)
+    return out.getvalue()
+
+
+def readers() -> Iterator[tuple[str, bytes]]:
+    """Whole files; the first byte says how the target reads them."""
+    for name, options in FILES.items():
+        data = written(TABLE, **options)
+        for how in (0, 1, 2):
+            yield f"{name} {how}", bytes([how]) + data
+    ctr = pqext.FileEncryption(KEY, algorithm="AES_GCM_CTR_V1", plaintext_footer=True)
+    yield "encrypted", b"\4" + written(TABLE, encryption=pqext.FileEncryption(KEY))
+    yield "encrypted, signed", b"\4" + written(TABLE, encryption=ctr)
+
+
+def footers() -> Iterator[tuple[str, bytes]]:
+    """Serialised footers, without their length and magic."""
+    for name, options in FILES.items():
+        data = written(TABLE, **options)
+        yield name, data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+    wide = pa.table({f"c{at}": pa.array([], pa.int8()) for at in range(40)})
+    data = written(wide)
+    yield "wide", data[-8 - int.from_bytes(data[-8:-4], "little") : -8]
+
+
+def pages() -> Iterator[tuple[str, bytes]]:
+    """Encoded values behind the four bytes that tell the target what they are."""
+    columns = {
+        Type.BOOLEAN: TABLE["b"], Type.INT32: TABLE["i"], Type.INT64: TABLE["l"], Type.FLOAT: TABLE["f"],
+        Type.DOUBLE: TABLE["d"], Type.BYTE_ARRAY: TABLE["s"].cast(pa.binary()),
+        Type.FIXED_LEN_BYTE_ARRAY: TABLE["x"],
+    }
+    for physical, column in columns.items():
+        dense = pa.concat_arrays(column.drop_null().chunks * 3)
+        for encoding in (0, 3, 5, 6, 7, 9, 10):
+            try:
+                body = bytes(encoder(Encoding(encoding)).encode(dense))
+            except Exception:
+                continue  # not an encoding of that type
+            yield f"{physical.name} {Encoding(encoding).name}", bytes([encoding, physical, len(dense), 5]) + body
+        import numpy as np
+
+        indices = dictionary.encode(np.array([0, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0], np.int32), 3)
+        yield f"{physical.name} RLE_DICTIONARY", bytes([8, physical, 12, 5]) + indices
+    yield "levels", bytes([4, 0, 8, 3]) + b"\x05\x00\x00\x00\x0c\x02\x03\x1b\x1b"
+
+
+def structures() -> Iterator[tuple[str, bytes]]:
+    """Page headers, indexes and Bloom filter headers behind the byte that tells the target which."""
+    from pqext.core.metadata import BloomFilterHeader, ColumnIndex, OffsetIndex, PageHeader
+    from pqext.core.thrift import decode
+
+    data = written(TABLE, page_version=2, page_rows=2, bloom_filters={"i": True})
+    with pqext.open(data) as file:
+        for chunk in file.row_groups[0].chunks():
+            raw = file.row_groups[0].metadata.columns[chunk.node.leaf_start]
+            start = chunk.byte_range[0]
+            places = [(0, PageHeader, start), (1, ColumnIndex, raw.column_index_offset)]
+            places.append((2, OffsetIndex, raw.offset_index_offset))
+            places.append((3, BloomFilterHeader, chunk.metadata.bloom_filter_offset))
+            for kind, structure, at in places:
+                if at is not None:
+                    _, end = decode(structure, data[at:])
+                    yield f"{chunk.node.dotted} {structure.__name__}", bytes([kind]) + data[at : at + end]
+
+
+TARGETS = {"reader": readers, "footer": footers, "pages": pages, "structures": structures}
+
+
+def main(folder: Path) -> None:
+    """Write the seeds of every target."""
+    for target, seeds in TARGETS.items():
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        for name, data in seeds():
+            (folder / target / name.replace(" ", "-")).write_bytes(data)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
