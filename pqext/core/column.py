@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core import page
+from pqext.core import encodings, page
 from pqext.core.buffers import Bytes
 from pqext.core.encodings import Dictionary, plain, rle
 from pqext.core.encryption.reading import ChunkDecryptor
@@ -248,6 +248,7 @@ class ColumnReader:
                     raw, self._metadata.codec,
                     max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
                 )
+                self._check_encoding(data.encoding)
                 stop = at + data.num_values
                 if repetition is not None:
                     assert data.repetition is not None
@@ -262,6 +263,11 @@ class ColumnReader:
                 error.locate(offset=raw.offset)
                 raise
         return LeafColumn(repetition, definition, slots.finish())
+
+    def _check_encoding(self, encoding: int) -> None:
+        """An encoding that is not known is one to come, unless the chunk's own list of encodings lacks it."""
+        if encodings.decoder(encoding) is None and encoding not in self._metadata.encodings:
+            raise CorruptFileError(f"a page claims encoding {encoding}, which its column chunk does not list")
 
     def _presence(self, data: DataPage, definition: Levels | None, flags: Bytes) -> tuple[int, int]:
         """(slots, values) of a page; ``flags`` tells which of the slots have a value."""

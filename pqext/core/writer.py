@@ -215,7 +215,15 @@ class ParquetWriter:
 
     def _leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
         """The leaf columns of one top-level column."""
-        return list(disassemble(top, self._stored(field, column)))
+        try:
+            return list(disassemble(top, self._stored(field, column)))
+        except pa.ArrowInvalid as error:
+            if "overflow" not in str(error):
+                raise
+            raise LimitError(
+                "more than 2 GiB of byte arrays in one row group; write smaller ones (row_group_bytes, row_group_rows)",
+                column=top.node.dotted,
+            ) from error
 
     def _stored(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array:
         if column.num_chunks == 1:

@@ -106,6 +106,20 @@ def test_a_damaged_page_header_costs_the_rest_of_its_chunk(leaf: str) -> None:
     assert table.equals(without(300, 500))
 
 
+@pytest.mark.spec("layout.page-lost")
+def test_a_page_of_an_encoding_that_its_chunk_does_not_list_is_damaged() -> None:
+    data = written(1)
+    header, body, _ = pages(data, 0, "n")[1]
+    claim = bytes([0x15, 0x00, 0x15, 0x06, 0x15, 0x06])  # encoding PLAIN, and RLE for both kinds of levels
+    at = data.index(claim, header, body)
+    damaged = data[: at + 1] + bytes([2 * 30]) + data[at + 2 :]
+    with pytest.raises(CorruptFileError, match="encoding 30, which its column chunk does not list"):
+        pqext.read_table(damaged)
+    table, damage = skipped(damaged)
+    assert damage == [(0, "n", 100, 200)]
+    assert table.equals(without(100, 200))
+
+
 @pytest.mark.spec("layout.chunk-lost")
 def test_damaged_chunk_metadata_costs_its_row_group() -> None:
     from pqext.core.footer import serialise_footer

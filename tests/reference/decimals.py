@@ -1,8 +1,10 @@
-"""Decimals as bytes, one Python integer at a time."""
+"""Decimals of Parquet, slowly and plainly."""
 
 from __future__ import annotations
 
 
-def narrow(numbers: list[int], length: int) -> bytes:
-    """Big-endian two's complement numbers of ``length`` bytes."""
-    return b"".join(number.to_bytes(length, "big", signed=True) for number in numbers)
+def stored(unscaled: int, width: int | None = None) -> bytes:
+    """Big-endian two's complement in ``width`` bytes, or in the fewest."""
+    if width is None:
+        width = next(n for n in range(1, 40) if -(1 << (8 * n - 1)) <= unscaled < 1 << (8 * n - 1))
+    return unscaled.to_bytes(width, "big", signed=True)

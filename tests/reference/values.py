@@ -27,7 +27,8 @@ def plain(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     if isinstance(kind, pa.ExtensionType):
         return plain(array.storage)
     if is_.is_dictionary(kind):
-        return plain(array.cast(kind.value_type))
+        # Below a null struct Arrow itself leaves indices into a dictionary that is empty.
+        return plain(array.cast(kind.value_type)) if len(array.dictionary) else [None] * len(array)
     if is_.is_run_end_encoded(kind):
         return plain(pc.run_end_decode(array))
     if is_.is_nested(kind):

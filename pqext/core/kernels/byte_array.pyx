@@ -280,32 +280,6 @@ def encode_plain(const uint8_t[::1] data, const int32_t[::1] offsets):
     return take(&out)
 
 
-def widen_decimals(const uint8_t[::1] data, const int32_t[::1] offsets, uint8_t[::1] out):
-    """Big-endian two's complement numbers of up to 16 bytes as Arrow's 16-byte little-endian decimals.
-
-    An empty value (a null slot) becomes zero. Raises ``CorruptFileError`` for a longer number whose leading
-    bytes are more than a sign.
-    """
-    cdef Py_ssize_t i, j, count = offsets.shape[0] - 1, first, length, skip
-    cdef uint8_t fill
-    if count < 0 or out.shape[0] != count * 16:
-        raise ValueError("the output does not hold 16 bytes a value")
-    for i in range(count):
-        first = offsets[i]
-        length = offsets[i + 1] - first
-        if first < 0 or length < 0 or first + length > data.shape[0]:
-            raise ValueError("offsets leave the data")
-        fill = 0xFF if length and data[first] & 0x80 else 0
-        skip = length - 16 if length > 16 else 0
-        for j in range(skip):
-            if data[first + j] != fill:
-                raise CorruptFileError("a decimal is longer than 16 bytes")
-        if skip and (data[first + skip] & 0x80) != (fill & 0x80):
-            raise CorruptFileError("a decimal is longer than 16 bytes")
-        for j in range(16):
-            out[i * 16 + j] = data[first + length - 1 - j] if j < length - skip else fill
-
-
 def is_ascii(const uint8_t[::1] data):
     """Are all bytes below 128?"""
     cdef size_t i = 0, size = data.shape[0]
