@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pqext import geo, spark, variant
-    from pqext.core.concatenate import concatenate
     from pqext.core.encryption.identity import verify_file_set
     from pqext.core.encryption.keytools.factory import (
         CryptoFactory,
@@ -28,15 +27,16 @@ if TYPE_CHECKING:
         UnsupportedError,
         VariantError,
     )
-    from pqext.core.extension import append_extension, set_extension
-    from pqext.core.extension_container import ExtensionContainer
-    from pqext.core.framed_extension import find_framed
+    from pqext.core.extension.container import ExtensionContainer
+    from pqext.core.extension.framed import find_framed
+    from pqext.core.extension.structure import append_extension, set_extension
+    from pqext.core.files.concatenate import concatenate
+    from pqext.core.files.rewrite import rewrite_footer
+    from pqext.core.files.summary import write_summary
     from pqext.core.limits import Limits
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import ParquetFile
     from pqext.core.reader import ParquetFile as open
-    from pqext.core.rewrite import rewrite_footer
-    from pqext.core.summary import write_summary
     from pqext.core.writer import ParquetWriter, write_table
     from pqext.dataset.expressions import col
     from pqext.dataset.scan import read_table, scan
@@ -49,7 +49,7 @@ _HOME = {
     "DecryptionConfiguration": "pqext.core.encryption.keytools.factory",
     "EncryptionConfiguration": "pqext.core.encryption.keytools.factory",
     "EncryptionError": "pqext.core.errors",
-    "ExtensionContainer": "pqext.core.extension_container",
+    "ExtensionContainer": "pqext.core.extension.container",
     "FileDecryption": "pqext.core.encryption.properties",
     "FileEncryption": "pqext.core.encryption.properties",
     "GeometryError": "pqext.core.errors",
@@ -64,18 +64,18 @@ _HOME = {
     "UnsupportedError": "pqext.core.errors",
     "VariantError": "pqext.core.errors",
     "WriteOptions": "pqext.core.options",
-    "append_extension": "pqext.core.extension",
+    "append_extension": "pqext.core.extension.structure",
     "col": "pqext.dataset.expressions",
-    "concatenate": "pqext.core.concatenate",
-    "find_framed": "pqext.core.framed_extension",
+    "concatenate": "pqext.core.files.concatenate",
+    "find_framed": "pqext.core.extension.framed",
     "inspect": "pqext.inspection",
     "open": "pqext.core.reader:ParquetFile",
     "read_table": "pqext.dataset.scan",
-    "rewrite_footer": "pqext.core.rewrite",
+    "rewrite_footer": "pqext.core.files.rewrite",
     "scan": "pqext.dataset.scan",
-    "set_extension": "pqext.core.extension",
+    "set_extension": "pqext.core.extension.structure",
     "verify_file_set": "pqext.core.encryption.identity",
-    "write_summary": "pqext.core.summary",
+    "write_summary": "pqext.core.files.summary",
     "write_table": "pqext.core.writer",
 }
 _PACKAGES = ("geo", "spark", "variant")

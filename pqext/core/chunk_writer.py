@@ -15,16 +15,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core import chunk_index, distinct, leaf
+from pqext.core import distinct
 from pqext.core.buffers import Bytes
-from pqext.core.chunk_index import ChunkIndexes, WrittenPage
 from pqext.core.compression import WRITABLE
 from pqext.core.disassemble import DenseColumn
 from pqext.core.distinct import IndexedValues
 from pqext.core.encodings import dictionary, encoder, plain, rle
 from pqext.core.encodings.choose import choose
 from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
-from pqext.core.extension import set_extension
+from pqext.core.extension.structure import set_extension
+from pqext.core.indexes import chunk as chunk_index
+from pqext.core.indexes.chunk import ChunkIndexes, WrittenPage
 from pqext.core.metadata import (
     ColumnMetaData,
     Encoding,
@@ -33,6 +34,7 @@ from pqext.core.metadata import (
 )
 from pqext.core.options import WriteOptions
 from pqext.core.page import PageWriter
+from pqext.core.types import leaf
 
 
 @dataclass

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from pqext.core import extension_places
 from pqext.core.compression import levels
 from pqext.core.encryption.properties import FileDecryption, FileEncryption
-from pqext.core.index_options import (
+from pqext.core.extension import places as extension_places
+from pqext.core.indexes.options import (
     BloomFilterChoice,
     SortKey,
     bloom_filter_choice,
@@ -42,7 +42,7 @@ class ReadOptions:
     hold is an error that names a coarser one.
     ``second_copies``: read columns from their second copy, where the writer stored one (``second_encodings``).
     ``external_files``: which other files the column chunks of a summary file may lie in: those in its own folder and
-    below, ``"any"``, or none (``"refuse"``); see :mod:`pqext.core.external`.
+    below, ``"any"``, or none (``"refuse"``); see :mod:`pqext.core.files.external`.
     """
 
     shredded: bool = False
@@ -111,12 +111,12 @@ class WriteOptions:
     are refused.
     ``extensions`` maps places in the metadata to extension bytes, or to a mapping from UUIDs to bytes that becomes a
     container: ``"file"`` is the footer, a leaf's dotted path the metadata of its chunks, and other places are written
-    as ``ParquetFile.extensions`` lists them (:mod:`pqext.core.extension_places`).
+    as ``ParquetFile.extensions`` lists them (:mod:`pqext.core.extension.places`).
     ``second_encodings`` maps leaves to an encoding in which they are stored once more, at the start of the row group,
-    for readers that know of it (:mod:`pqext.core.second_copy`); all others read the ordinary pages.
+    for readers that know of it (:mod:`pqext.core.extension.second_copy`); all others read the ordinary pages.
     ``encryption`` says what is encrypted, with which keys (:class:`pqext.FileEncryption`); a column chunk then has
     32,767 pages at most, and pages grow beyond ``page_rows`` and ``page_bytes`` where there would be more.
-    ``profile="spark"`` writes only what Spark's own reader takes: see :mod:`pqext.core.profile`.
+    ``profile="spark"`` writes only what Spark's own reader takes: see :mod:`pqext.core.types.profile`.
     """
 
     compression: Compression | Mapping[str, Compression] = "snappy"

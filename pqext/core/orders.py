@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pqext.core.logical import LeafType
 from pqext.core.metadata import ColumnOrder, IEEE754TotalOrder, Int96TimestampOrder, Type, TypeDefinedOrder
 from pqext.core.predicate import Value
+from pqext.core.types.logical import LeafType
 
 Kind = Literal["undefined", "type", "total", "chronological"]
 FloatOrder = Literal["type", "ieee754"]

@@ -14,16 +14,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core import int96, second_copy, shape
 from pqext.core import metadata as structures
+from pqext.core import shape
 from pqext.core.assemble import assemble
 from pqext.core.column import ColumnReader
 from pqext.core.damage import Damage, Losses
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
-from pqext.core.extension_places import listed
-from pqext.core.external import FileResolver, spans_of
+from pqext.core.extension import second_copy
+from pqext.core.extension.places import listed
+from pqext.core.files.external import FileResolver, spans_of
 from pqext.core.footer import Footer, read_footer
-from pqext.core.index_reader import PageIndex
+from pqext.core.indexes.reading import PageIndex
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.row_group import ColumnChunk, RowGroup
@@ -31,6 +32,7 @@ from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.source import Source, open_source
+from pqext.core.types import int96
 from pqext.core.workers import Workers
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]

@@ -8,14 +8,14 @@ from functools import cached_property
 
 from pqext.core import metadata as structures
 from pqext.core import statistics
-from pqext.core.bloom import SplitBlockFilter
 from pqext.core.encryption.footer import no_decryptor
 from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.external import FileResolver
-from pqext.core.index_reader import IndexReader
+from pqext.core.files.external import FileResolver
+from pqext.core.indexes.bloom import SplitBlockFilter
+from pqext.core.indexes.page_index import ChunkPages
+from pqext.core.indexes.reading import IndexReader
 from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.page_index import ChunkPages
 from pqext.core.predicate import Bounds, Predicate, may_match
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.source import Source

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pqext.core import logical
-from pqext.core.logical import LeafType
 from pqext.core.metadata import FieldRepetitionType, LogicalType, SchemaElement, Type
+from pqext.core.types import logical
+from pqext.core.types.logical import LeafType
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core import logical
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.kernels import schema_tree as kernel
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FieldRepetitionType, SchemaElement, Type
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.thrift import LazyStructs
+from pqext.core.types import logical
 
 _REPETITIONS = tuple(FieldRepetitionType)
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from pqext.core import marks
 from pqext.core.annotations import Annotation, for_logical
 from pqext.core.errors import AnnotationWarning, ParquetError
-from pqext.core.logical import GROUP_MEMBERS
 from pqext.core.metadata import FieldRepetitionType
 from pqext.core.options import ReadOptions
 from pqext.core.schema import SchemaNode
+from pqext.core.types import marks
+from pqext.core.types.logical import GROUP_MEMBERS
 
 
 @dataclass(frozen=True)

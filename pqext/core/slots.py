@@ -8,15 +8,16 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pqext.core import encodings, leaf
+from pqext.core import encodings
 from pqext.core.buffers import EMPTY, Bytes, allocate
 from pqext.core.encodings import Dictionary
 from pqext.core.errors import UnsupportedError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.limits import Limits
-from pqext.core.logical import LeafType
 from pqext.core.page import DataPage
+from pqext.core.types import leaf
+from pqext.core.types.logical import LeafType
 
 
 class SlotBuilder:

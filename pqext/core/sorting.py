@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.disassemble import DenseColumn
-from pqext.core.index_options import SortKey
+from pqext.core.indexes.options import SortKey
 from pqext.core.metadata import SortingColumn
 from pqext.core.orders import FloatOrder, is_float, to_write
 from pqext.core.schema import Schema, SchemaNode

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.kernels import page_statistics
-from pqext.core.logical import LeafType
 from pqext.core.metadata import ColumnOrder, Statistics, Type
 from pqext.core.orders import BoundOrder, is_float, of_column
 from pqext.core.predicate import Bounds
+from pqext.core.types.logical import LeafType
 
 BOUND_BYTES = 64
 """Longer minima and maxima of byte arrays are cut to this many bytes by default, the maximum then rounded up."""

@@ -13,15 +13,15 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from pqext.core import marks, profile
 from pqext.core.annotations import Annotation, Storage, for_field, for_option
-from pqext.core.file_reference import check_file
-from pqext.core.logical import LeafType
 from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema, SchemaNode
-from pqext.core.stored_types import from_arrow, normal
 from pqext.core.suggest import did_you_mean, listed
+from pqext.core.types import marks, profile
+from pqext.core.types.file_reference import check_file
+from pqext.core.types.logical import LeafType
+from pqext.core.types.stored import from_arrow, normal
 
 
 @dataclass(frozen=True)

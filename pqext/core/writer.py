@@ -13,23 +13,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core import extension_places, profile, shape, sorting, storage
+from pqext.core import shape, sorting, storage
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
 from pqext.core.created_by import created_by
 from pqext.core.disassemble import DenseColumn, disassemble
 from pqext.core.encodings import choose
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
 from pqext.core.errors import LimitError
+from pqext.core.extension import places as extension_places
+from pqext.core.extension.second_copy import note_copies, write_copies
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
-from pqext.core.index_writer import IndexWriter
+from pqext.core.indexes.writing import IndexWriter
 from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
 from pqext.core.options import WriteOptions
 from pqext.core.orders import to_write
 from pqext.core.schema import Schema, to_elements
-from pqext.core.second_copy import note_copies, write_copies
 from pqext.core.shape import Shape
 from pqext.core.sink import Sink
 from pqext.core.storage import StoredField
+from pqext.core.types import profile
 from pqext.core.workers import Workers
 
 _SMALL = 64 << 10

@@ -15,7 +15,6 @@ from core.raw_files import REQUIRED, Column, group, int32, int64, leaf, write
 import pqext
 from pqext.core.errors import AnnotationWarning, CorruptFileError, UnsupportedError
 from pqext.core.limits import Limits
-from pqext.core.logical import TIME_UNITS
 from pqext.core.metadata import (
     ConvertedType,
     DecimalType,
@@ -30,6 +29,7 @@ from pqext.core.metadata import (
     UUIDType,
 )
 from pqext.core.thrift import decode
+from pqext.core.types.logical import TIME_UNITS
 
 FIXED = Type.FIXED_LEN_BYTE_ARRAY
 

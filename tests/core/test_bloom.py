@@ -22,12 +22,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import bloom
-from pqext.core.bloom import SplitBlockFilter
 from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.indexes import bloom
+from pqext.core.indexes.bloom import SplitBlockFilter
 from pqext.core.kernels import xxh64
 from pqext.core.limits import Limits
-from pqext.core.logical import LeafType
 from pqext.core.metadata import (
     BloomFilterAlgorithm,
     BloomFilterCompression,
@@ -45,6 +44,7 @@ from pqext.core.metadata import (
 from pqext.core.predicate import Comparison, IsIn, may_match
 from pqext.core.source import MemorySource
 from pqext.core.thrift import encode
+from pqext.core.types.logical import LeafType
 from reference import split_block
 
 DATA = os.environ.get("PARQUET_TEST_DATA")
@@ -416,7 +416,7 @@ def test_a_damaged_filter_raises_when_asked_for_and_is_passed_over_in_pruning() 
     with pytest.raises(CorruptFileError) as caught:
         _ = chunk.bloom_filter
     assert caught.value.column == "c"
-    with pytest.warns(pqext.core.index_reader.DamagedIndexWarning):
+    with pytest.warns(pqext.core.indexes.reading.DamagedIndexWarning):
         assert chunk.may_match(Comparison("==", 2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

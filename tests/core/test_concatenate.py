@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.extension import append_extension
+from pqext.core.extension.structure import append_extension
 from pqext.core.footer import serialise_footer
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import ColumnOrder, FileMetaData, IEEE754TotalOrder, KeyValue, StringType, TypeDefinedOrder

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import page_headers
 
 import pqext
 from pqext.core import distinct
 from pqext.core.kernels.distinct import index_byte_arrays, index_fixed
+from reference import page_headers
 
 
 def twin(values: list[bytes], limit: int, overhead: int) -> tuple[list[int], list[bytes]]:

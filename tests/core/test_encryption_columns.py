@@ -13,7 +13,7 @@ from core.test_encryption_files import DECRYPTION, FOOTER_KEY, KEYS, TABLE, encr
 import pqext
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import EncryptionError
-from pqext.core.extension import extensions
+from pqext.core.extension.structure import extensions
 from reference import modular_encryption as reference
 
 

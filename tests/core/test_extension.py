@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext.core.errors import CorruptFileError
-from pqext.core.extension import append_extension, extensions, walk_extensions
+from pqext.core.extension.structure import append_extension, extensions, walk_extensions
 from pqext.core.footer import read_footer, serialise_footer
 from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
 from pqext.core.source import open_source

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.extension_container import CONTAINER, ExtensionContainer
-from pqext.core.second_copy import SECOND_COPY, of_chunk
+from pqext.core.extension.container import CONTAINER, ExtensionContainer
+from pqext.core.extension.second_copy import SECOND_COPY, of_chunk
 from reference import thrift_package
 
 MINE = UUID(int=99)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pqext.core.extension_container import CONTAINER, ExtensionContainer
-from pqext.core.framed_extension import find_framed, frame, owner, unframe
+from pqext.core.extension.container import CONTAINER, ExtensionContainer
+from pqext.core.extension.framed import find_framed, frame, owner, unframe
 from pqext.core.leb128 import read_uleb, uleb
 from pqext.core.limits import Limits
 from pqext.core.source import MemorySource

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.errors import UnsupportedError
-from pqext.core.int96 import JULIAN_EPOCH, nanoseconds
 from pqext.core.metadata import Type
+from pqext.core.types.int96 import JULIAN_EPOCH, nanoseconds
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 SPARK = {"org.apache.spark.version": "4.1.0"}

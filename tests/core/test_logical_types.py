@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.logical import LeafType, from_element, max_precision
 from pqext.core.metadata import (
     ConvertedType,
     IntType,
@@ -32,6 +31,7 @@ from pqext.core.metadata import (
     NullType,
     Type,
 )
+from pqext.core.types.logical import LeafType, from_element, max_precision
 
 FIXED = Type.FIXED_LEN_BYTE_ARRAY
 

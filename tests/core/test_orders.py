@@ -22,10 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core import leaf as leaves
 from pqext.core import orders, statistics
 from pqext.core.kernels import page_statistics
-from pqext.core.logical import LeafType
 from pqext.core.metadata import (
     ColumnOrder,
     DecimalType,
@@ -41,6 +39,8 @@ from pqext.core.metadata import (
     TypeDefinedOrder,
 )
 from pqext.core.predicate import Bounds
+from pqext.core.types import leaf as leaves
+from pqext.core.types.logical import LeafType
 
 TYPE = ColumnOrder(TYPE_ORDER=TypeDefinedOrder())
 TOTAL = ColumnOrder(IEEE_754_TOTAL_ORDER=IEEE754TotalOrder())

@@ -25,15 +25,15 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
-from pqext.core.index_reader import DamagedIndexWarning
+from pqext.core.indexes.page_index import ChunkPages, matching_rows
+from pqext.core.indexes.reading import DamagedIndexWarning
+from pqext.core.indexes.row_ranges import intersection, merged, union
 from pqext.core.limits import Limits
-from pqext.core.logical import LeafType
 from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex, PageHeader, PageLocation, Type
 from pqext.core.orders import BoundOrder
-from pqext.core.page_index import ChunkPages, matching_rows
 from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, Predicate
-from pqext.core.row_ranges import intersection, merged, union
 from pqext.core.thrift import decode, encode
+from pqext.core.types.logical import LeafType
 
 DATA = os.environ.get("PARQUET_TEST_DATA")
 needs_data = pytest.mark.skipif(DATA is None, reason="PARQUET_TEST_DATA is not set")

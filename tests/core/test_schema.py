@@ -11,7 +11,7 @@ import pytest
 from core import tables
 
 import pqext
-from pqext.core import logical, schema, schema_tree, shape
+from pqext.core import schema, schema_tree, shape
 from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
 from pqext.core.footer import serialise_footer
 from pqext.core.limits import Limits
@@ -27,6 +27,7 @@ from pqext.core.metadata import (
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.storage import plan, to_schema
 from pqext.core.thrift import decode, encode
+from pqext.core.types import logical
 
 REQUIRED, OPTIONAL, REPEATED = FieldRepetitionType
 

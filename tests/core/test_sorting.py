@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.index_options import SortKey, sort_keys
+from pqext.core.indexes.options import SortKey, sort_keys
 
 
 def write(table: pa.Table, sorting: Any, **options: Any) -> bytes:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core import orders, statistics
-from pqext.core.logical import LeafType
 from pqext.core.metadata import ColumnOrder, GeometryType, LogicalType, Statistics, Type, TypeDefinedOrder
 from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, may_match
+from pqext.core.types.logical import LeafType
 
 ORDERED = ColumnOrder(TYPE_ORDER=TypeDefinedOrder())
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pqext.core import metadata
-from pqext.core.extension import append_extension, extensions, set_extension, walk_extensions
+from pqext.core.extension.structure import append_extension, extensions, set_extension, walk_extensions
 from pqext.core.thrift import Struct, decode, encode
 from reference import compact, thrift_package
 from reference.thrift_package import FORMAT

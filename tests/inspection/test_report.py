@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pqext.core.errors import ParquetError
-from pqext.core.extension import append_extension
+from pqext.core.extension.structure import append_extension
 from pqext.core.metadata import SchemaElement, Type
 from pqext.core.schema_tree import from_elements
 from pqext.inspection import Column, inspect

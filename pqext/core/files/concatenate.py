@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
-from pqext.core.extension import extensions as extensions_of
-from pqext.core.extension import set_extension
+from pqext.core.extension.structure import extensions as extensions_of
+from pqext.core.extension.structure import set_extension
+from pqext.core.files.footer_merge import FooterMerge, Merge, forget_bounds
+from pqext.core.files.rewrite import copy_bytes, plain_footer
 from pqext.core.footer import MAGIC, Footer, serialise_footer
-from pqext.core.footer_merge import FooterMerge, Merge, forget_bounds
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, OffsetIndex, RowGroup
-from pqext.core.rewrite import copy_bytes, plain_footer
 from pqext.core.sink import Sink
 from pqext.core.source import Source, open_source
 from pqext.core.thrift import Struct, decode, encode

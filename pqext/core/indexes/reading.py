@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pqext.core import bloom
-from pqext.core.bloom import SplitBlockFilter
 from pqext.core.encryption.modules import Module
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
-from pqext.core.external import read_many
+from pqext.core.files.external import read_many
+from pqext.core.indexes import bloom
+from pqext.core.indexes.bloom import SplitBlockFilter
+from pqext.core.indexes.page_index import ChunkPages, check_column_index, check_offset_index
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnIndex, OffsetIndex
 from pqext.core.orders import of_column
-from pqext.core.page_index import ChunkPages, check_column_index, check_offset_index
 from pqext.core.predicate import Comparison, IsIn, Predicate, may_contain
 from pqext.core.source import Source
 from pqext.core.thrift import Struct, decode

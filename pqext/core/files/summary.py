@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from pqext.core.errors import ParquetError, UnsupportedError
+from pqext.core.files.footer_merge import FooterMerge, Merge, forget_bounds
+from pqext.core.files.rewrite import plain_footer
 from pqext.core.footer import MAGIC, serialise_footer
-from pqext.core.footer_merge import FooterMerge, Merge, forget_bounds
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData, RowGroup
-from pqext.core.rewrite import plain_footer
 from pqext.core.sink import Sink
 from pqext.core.source import PathSource
 
@@ -30,8 +30,8 @@ def write_summary(
     """Write ``_metadata`` and ``_common_metadata`` of the files at ``paths`` into ``folder``; returns their paths.
 
     The files must lie in ``folder`` or below it and have one schema; their row groups are listed in the order given,
-    and not read. ``key_value_metadata`` is as for :func:`pqext.core.concatenate.concatenate`. Extensions and unknown
-    fields of row groups are kept, since the offsets in them stay true of their files; those of the footers are not.
+    and not read. ``key_value_metadata`` is as for :func:`pqext.concatenate`. Extensions and unknown fields of row
+    groups are kept, since the offsets in them stay true of their files; those of the footers are not.
 
     Raises ``ValueError`` when a file lies elsewhere or the schemas differ, and ``UnsupportedError`` for files with
     encrypted parts or with chunks in other files.

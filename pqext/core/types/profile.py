@@ -21,9 +21,9 @@ import re
 
 import pyarrow as pa
 
-from pqext.core import marks
 from pqext.core.errors import UnsupportedError
 from pqext.core.schema import Schema, SchemaNode
+from pqext.core.types import marks
 
 _CRS = re.compile(r"OGC:CRS84|EPSG:\d+|SRID:\d+", re.IGNORECASE)
 _EXTENSION = b"ARROW:extension:name"

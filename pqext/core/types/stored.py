@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from pqext.core import marks
-from pqext.core.logical import TIME_UNITS, IntervalAnnotation, LeafType, max_precision
 from pqext.core.metadata import (
     BsonType,
     DateType,
@@ -24,6 +22,8 @@ from pqext.core.metadata import (
     Type,
     UUIDType,
 )
+from pqext.core.types import marks
+from pqext.core.types.logical import TIME_UNITS, IntervalAnnotation, LeafType, max_precision
 
 _MARKED = {
     "ENUM": LogicalType(ENUM=EnumType()),
@@ -60,7 +60,7 @@ def normal(arrow: pa.DataType) -> pa.DataType:
 def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType | None:
     """How values of a non-nested Arrow type are stored; ``None`` when they cannot be.
 
-    ``metadata`` are the marks of the field, see :mod:`pqext.core.marks`. Raises ``ValueError`` for marks that the
+    ``metadata`` are the marks of the field, see :mod:`pqext.core.types.marks`. Raises ``ValueError`` for marks that the
     type cannot follow.
     """
     wanted = marks.logical_name(metadata)

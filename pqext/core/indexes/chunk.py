@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core import bloom, page_index, statistics
-from pqext.core.bloom import SplitBlockFilter
+from pqext.core import statistics
 from pqext.core.disassemble import DenseColumn
+from pqext.core.indexes import bloom, page_index
+from pqext.core.indexes.bloom import SplitBlockFilter
 from pqext.core.kernels import page_statistics
 from pqext.core.metadata import ColumnIndex, ColumnMetaData, OffsetIndex, PageLocation, SizeStatistics, Type
 from pqext.core.options import WriteOptions

@@ -1,6 +1,6 @@
 """Several extensions in the one that a structure may have.
 
-The container is a framed extension (:mod:`pqext.core.framed_extension`) under a UUID of its own, with the payload
+The container is a framed extension (:mod:`pqext.core.extension.framed`) under a UUID of its own, with the payload
 
     1 byte     version, 1
     ULEB128    number of entries
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.framed_extension import frame, unframe
+from pqext.core.extension.framed import frame, unframe
 from pqext.core.leb128 import read_uleb, uleb
 
 CONTAINER = UUID("10db0b02-31cc-4724-b76c-0d7a0d14c508")

@@ -15,8 +15,8 @@ from uuid import UUID
 
 from pqext.core import metadata as structures
 from pqext.core.errors import CorruptFileError, ParquetError
-from pqext.core.extension import extensions, set_extension
-from pqext.core.extension_container import ExtensionContainer
+from pqext.core.extension.container import ExtensionContainer
+from pqext.core.extension.structure import extensions, set_extension
 from pqext.core.metadata import ColumnMetaData
 from pqext.core.sink import Sink
 from pqext.core.thrift import decode, encode

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from pqext.core import bloom
 from pqext.core.encryption.modules import Module
+from pqext.core.indexes import bloom
 from pqext.core.metadata import ColumnChunk
 from pqext.core.options import WriteOptions
 from pqext.core.thrift import encode

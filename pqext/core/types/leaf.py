@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from pqext.core import int96, interval
 from pqext.core.buffers import EMPTY, allocate, view
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels.byte_array import is_ascii
 from pqext.core.kernels.decimals import narrow, widen
-from pqext.core.logical import LeafType
 from pqext.core.metadata import Type
+from pqext.core.types import int96, interval
+from pqext.core.types.logical import LeafType
 
 _DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 

@@ -23,7 +23,6 @@ from pqext.core.encryption.modules import LENGTH_BYTES, Module
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.kernels import xxh64
 from pqext.core.limits import Limits
-from pqext.core.logical import LeafType
 from pqext.core.metadata import (
     BloomFilterAlgorithm,
     BloomFilterCompression,
@@ -37,6 +36,7 @@ from pqext.core.metadata import (
 from pqext.core.predicate import Value
 from pqext.core.source import Source
 from pqext.core.thrift import decode, encode
+from pqext.core.types.logical import LeafType
 
 if TYPE_CHECKING:
     from pqext.core.encryption.reading import ChunkDecryptor

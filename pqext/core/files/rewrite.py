@@ -30,7 +30,7 @@ def rewrite_footer(
 
     ``change`` gets the metadata and alters it, or returns another. The result goes to ``dest``, a path or a binary
     file object, or takes the place of ``source``, a path then, at one stroke. Fields that this version does not
-    know are kept, extensions too (:func:`pqext.core.extension.set_extension` adds one).
+    know are kept, extensions too (:func:`pqext.core.extension.structure.set_extension` adds one).
 
     Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
     schema, and ``UnsupportedError`` for files with anything encrypted: the signature or the key would be needed.

@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from uuid import UUID
 
-from pqext.core.extension import holds_header, set_extension, walk_extensions
-from pqext.core.extension_container import ExtensionContainer
+from pqext.core.extension.container import ExtensionContainer
+from pqext.core.extension.structure import holds_header, set_extension, walk_extensions
 from pqext.core.metadata import ColumnChunk, FileMetaData
 from pqext.core.thrift import LazyStructs, Struct
 

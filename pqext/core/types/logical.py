@@ -15,7 +15,6 @@ from typing import Literal
 import pyarrow as pa
 
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.int96 import nanoseconds
 from pqext.core.metadata import (
     BsonType,
     ConvertedType,
@@ -38,6 +37,7 @@ from pqext.core.metadata import (
     Type,
 )
 from pqext.core.predicate import Value
+from pqext.core.types.int96 import nanoseconds
 
 Order = Literal["signed", "unsigned", "chronological", "undefined"]
 """How values compare; ``chronological`` is the order of INT96, which only a ColumnOrder of its own vouches for."""

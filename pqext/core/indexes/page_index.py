@@ -13,10 +13,10 @@ from operator import ge, le
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.errors import CorruptFileError
+from pqext.core.indexes.row_ranges import RowRanges, merged
 from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex, PageLocation
 from pqext.core.orders import BoundOrder
 from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, may_match
-from pqext.core.row_ranges import RowRanges, merged
 from pqext.core.statistics import PageExtremes, bounds_of, cut, is_cuttable, raise_cut
 
 if TYPE_CHECKING:
@@ -241,6 +241,6 @@ def matching_rows(pages: ChunkPages, predicate: Predicate) -> RowRanges:
     """The rows of the row group whose values may satisfy ``predicate``; no row outside them does.
 
     Where the pages' bounds are ordered they are searched by halving, else one by one. Answers on several columns
-    combine with :func:`pqext.core.row_ranges.intersection` and ``union``.
+    combine with :func:`pqext.core.indexes.row_ranges.intersection` and ``union``.
     """
     return merged(pages.rows(page) for page in pages.matching(predicate))

@@ -1,0 +1,1 @@
+"""Files made from files without decoding a page, and column chunks that lie in other files."""

@@ -1,0 +1,1 @@
+"""What is stored of a chunk beside it: page indexes and Bloom filters, written, read and asked."""
