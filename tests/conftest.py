@@ -12,6 +12,7 @@ from hypothesis import settings
 # search that is left running; CI repeats the same examples each time so that a red run can be repeated.
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("sanitized", settings.get_profile("ci"), max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
 
@@ -26,3 +27,10 @@ def parquet_testing() -> Path:
     if not folder.is_dir():
         pytest.fail(f"PARQUET_TEST_DATA names no folder: {named}")
     return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever starts Spark runs in one process, one test after another; everything else goes to both."""
+    for item in items:
+        if item.path.parent.name == "spark" or item.path.name == "test_readme.py":
+            item.add_marker(pytest.mark.xdist_group("spark"))
