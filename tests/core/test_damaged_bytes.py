@@ -26,6 +26,8 @@ from pqext.core.errors import EncryptionError, ParquetError
 from pqext.core.limits import Limits
 from pqext.core.source import Span
 
+pytestmark = pytest.mark.xdist_group("damaged bytes")  # one process damages the files for all tests here
+
 CAP = 256 << 20
 """Bytes of address space beyond what the process has after its imports and the first reading of the files."""
 SECONDS = 2.0
