@@ -75,7 +75,7 @@ def test_nulls_are_no_literals(missing: Any) -> None:
     "wrong",
     [object(), [1], 1j, timedelta(1), time(1, tzinfo=UTC), pa.scalar([1]), pa.scalar(1, pa.duration("s")),
      np.timedelta64(1, "s"), np.longdouble(1), np.datetime64(1, "ps")],
-    ids=repr,
+    ids=lambda value: "object()" if type(value) is object else repr(value),
 )  # fmt: skip
 def test_what_no_column_holds_is_a_type_error(wrong: Any) -> None:
     with pytest.raises(TypeError):
