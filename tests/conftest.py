@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# The processes that share the tests must name them alike, also where a name shows a set.
+os.environ.setdefault("PYTHONHASHSEED", "0")
+
 # Examples are bounded by count, not by the clock: a loaded machine must not fail a test. `thorough` is for a
 # search that is left running; CI repeats the same examples each time so that a red run can be repeated.
 settings.register_profile("default", deadline=None)
