@@ -32,6 +32,7 @@ def parquet_testing() -> Path:
     return folder
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever starts Spark runs in one process, one test after another; everything else goes to both."""
     for item in items:
