@@ -30,11 +30,3 @@ def parquet_testing() -> Path:
     if not folder.is_dir():
         pytest.fail(f"PARQUET_TEST_DATA names no folder: {named}")
     return folder
-
-
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever starts Spark runs in one process, one test after another; everything else goes to both."""
-    for item in items:
-        if item.path.parent.name == "spark" or item.path.name == "test_readme.py":
-            item.add_marker(pytest.mark.xdist_group("spark"))
