@@ -2,9 +2,10 @@
 """Every rule of the Variant binary encoding, checked on whole columns."""
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memset
 
+from pqext.variant.kernels.accept cimport Acceptance, accept_value, acceptance_free
 from pqext.variant.kernels.binary cimport (
     BASIC_OBJECT,
     BASIC_PRIMITIVE,
@@ -71,6 +72,7 @@ cdef struct Work:
     # The last metadata that was found to be valid
     const uint8_t *known
     size_t known_size
+    Acceptance acceptance
     const uint8_t *where    # of a fault
     bint in_metadata
 
@@ -369,10 +371,49 @@ cdef int check_row(VariantInput variants, int64_t row, Metadata *metadata, Work 
     if not binary_valid(&variants.value, row):
         return FAULT_VALUE_NULL
     status = binary_at(&variants.value, row, &p, &n)
-    if status == 0:
+    if status == 0 and not accept_value(
+        &work.acceptance, metadata, p, n, work.max_depth, variants.value.data + variants.value.data_size
+    ):
         status = check_value(p, n, metadata, work)
         if status != 0:
             offset[0] = work.where - p
+    return status
+
+
+cdef void *checker_new(uint32_t max_depth, bint allow_unknown) noexcept nogil:
+    """A checker, to be freed by `checker_free`; NULL when there is no memory."""
+    cdef Work *work = <Work *> calloc(1, sizeof(Work))
+    if work != NULL:
+        work.max_depth = max_depth
+        work.allow_unknown = allow_unknown
+    return work
+
+
+cdef void checker_free(void *checker) noexcept nogil:
+    cdef Work *work = <Work *> checker
+    if work != NULL:
+        free(work.stack)
+        free(work.order)
+        free(work)
+
+
+cdef int checker_metadata(
+    void *checker, const uint8_t *p, size_t n, Metadata *metadata, size_t *offset
+) noexcept nogil:
+    """Check the metadata of n bytes at p and open it."""
+    cdef Work *work = <Work *> checker
+    cdef int status = check_metadata(p, n, metadata, work)
+    offset[0] = <size_t> (work.where - p)
+    return status
+
+
+cdef int checker_value(
+    void *checker, const uint8_t *p, size_t n, const Metadata *metadata, size_t *offset
+) noexcept nogil:
+    """Check that one value fills the n bytes at p; its metadata was found to be valid."""
+    cdef Work *work = <Work *> checker
+    cdef int status = check_value(p, n, metadata, work)
+    offset[0] = <size_t> (work.where - p)
     return status
 
 
@@ -392,6 +433,7 @@ def first_fault(VariantInput variants, uint32_t max_depth, bint allow_unknown):
                 if status != 0:
                     break
             row += 1
+        acceptance_free(&work.acceptance)
         free(work.stack)
         free(work.order)
     if status == 0:
