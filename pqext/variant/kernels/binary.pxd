@@ -263,29 +263,19 @@ cdef inline int64_t metadata_find(const Metadata *m, const uint8_t *name, size_t
 
 # --- Values --------------------------------------------------------------------------------------
 
+cdef extern from * nogil:
+    """
+    /* By primitive type id; with zeros for ids that the format may add. */
+    static const unsigned char pqext_primitive_sizes[64] = {
+        1, 1, 1, 2, 3, 5, 9, 9, 6, 10, 18, 5, 9, 9, 5, 5, 5, 9, 9, 9, 17,
+    };
+    """
+    const uint8_t *_PRIMITIVE_SIZES "pqext_primitive_sizes"
+
+
 cdef inline int primitive_size(int type_id) noexcept nogil:
     """Header and fixed data in bytes, for binary and string up to and including the length; 0 if unknown."""
-    if type_id <= TYPE_FALSE:
-        return 1
-    if type_id == TYPE_INT8:
-        return 2
-    if type_id == TYPE_INT16:
-        return 3
-    if type_id == TYPE_INT32 or type_id == TYPE_DATE or type_id == TYPE_FLOAT:
-        return 5
-    if type_id == TYPE_BINARY or type_id == TYPE_STRING:
-        return 5
-    if type_id == TYPE_DECIMAL4:
-        return 6
-    if type_id == TYPE_DECIMAL8:
-        return 10
-    if type_id == TYPE_DECIMAL16:
-        return 18
-    if type_id == TYPE_UUID:
-        return 17
-    if type_id <= LAST_TYPE:
-        return 9
-    return 0
+    return _PRIMITIVE_SIZES[type_id & 63]
 
 
 cdef inline int _container_open(
