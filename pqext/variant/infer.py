@@ -24,7 +24,7 @@ from pqext.variant.schema import (
 )
 from pqext.variant.types import VariantLike, struct_chunks
 
-Mixed = Literal["majority", "untyped"]
+Mixed = Literal["majority", "uniform"]
 
 # The order of the classes in the kernel's counts.
 _CLASSES = (
@@ -95,7 +95,7 @@ def infer_schema(
     ``max_fields`` such paths the most frequent ones do; what lies deeper than ``max_depth`` stays in the
     residual. Integers become BIGINT; decimals, with the integers beside them, one DECIMAL of 18 or 38 digits
     that holds all of them. Where values of several classes meet, ``mixed="majority"`` takes the class of more
-    than half of them, and ``"untyped"`` none. JSON nulls have no say.
+    than half of them, and ``"uniform"`` none. JSON nulls have no say.
 
     The result's ``explain()`` says why each choice was made. Raises ``VariantError`` for broken values in
     the sample.
@@ -104,8 +104,8 @@ def infer_schema(
         raise ValueError("sample_rows and max_fields are at least 1, min_frequency lies between 0 and 1")
     if not 0 <= max_depth <= MAX_DEPTH:
         raise ValueError(f"max_depth lies between 0 and {MAX_DEPTH}")
-    if mixed not in ("majority", "untyped"):
-        raise ValueError(f"mixed is 'majority' or 'untyped', not {mixed!r}")
+    if mixed not in ("majority", "uniform"):
+        raise ValueError(f"mixed is 'majority' or 'uniform', not {mixed!r}")
     places = _survey(array, sample_rows, max_depth)
     root = places[0]
     if not root.total:
@@ -166,7 +166,7 @@ def _choose(place: _Place, mixed: Mixed, min_frequency: float, max_depth: int, d
     kind = max(counts, key=lambda kind: counts[kind])
     if len(counts) > 1:
         others = ", ".join(f"{k} {counts[k] / values:.1%}" for k in sorted(counts, key=lambda k: -counts[k]))
-        if mixed == "untyped" or counts[kind] * 2 <= values:
+        if mixed == "uniform" or counts[kind] * 2 <= values:
             return Untyped(f"{seen}; mixed: {others}")
         seen += f"; mostly {kind}: {others}"
     if kind == "object":

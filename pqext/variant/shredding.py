@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -14,7 +14,9 @@ from pqext.variant.reconstruct import unshred
 from pqext.variant.schema import Object, Primitive, Untyped, shredding_schema, storage_struct, typed_type
 from pqext.variant.types import VariantLike, child, is_shredded_type, like_input, struct_chunks
 
-Coerce = Literal["equivalent", "same"]
+Coerce = Literal["equivalent", "exact", "json"]
+COERCE: dict[Coerce, int] = {"equivalent": 0, "exact": 1, "json": 2}
+"""The kernels' number for each way to coerce."""
 Buffer: TypeAlias = Any  # whatever lends its bytes through the buffer protocol
 
 
@@ -26,14 +28,15 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
 
     With ``coerce="equivalent"`` a value goes to a typed column of its own equivalence class that can hold
     it exactly (2 to a ``DECIMAL(9,2)``, 2.00 to a ``BIGINT``), and comes back equal, as the column's type;
-    with ``"same"`` only values of the column's own variant type go there. Everything else stays in
-    ``value``. Raises ``VariantError`` with the row for bytes that break the encoding, among those that have
-    to be looked at: what goes to a residual whole is copied, not examined inside.
+    with ``"exact"`` only values of the column's own variant type and form go there, so that canonical values
+    come back with the same bytes (specs/variant-shredding.md says which); with ``"json"`` what is equivalent
+    does, and decimals go to a ``DOUBLE`` whose JSON text is theirs (2.5, but neither 2.50 nor 2). Everything
+    else stays in ``value``. Raises ``VariantError`` with the row for bytes that break the encoding, among those
+    that have to be looked at: what goes to a residual whole is copied, not examined inside.
 
     Implements Variant Shredding, "Value Shredding".
     """
-    if coerce not in ("equivalent", "same"):
-        raise ValueError(f"coerce is 'equivalent' or 'same', not {coerce!r}")
+    check_coerce(coerce)
     chunks = struct_chunks(array)
     if is_shredded_type(array.type):
         array = unshred(array)
@@ -46,13 +49,20 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
     shredded = []
     row = 0
     for chunk in chunks:
-        shredded.append(_shred_chunk(chunk, compiled, coerce == "same", row))
+        shredded.append(_shred_chunk(chunk, compiled, COERCE[coerce], row))
         row += len(chunk)
     return like_input(array, shredded, storage_struct(compiled.nodes[0].schema))
 
 
-def _shred_chunk(chunk: pa.StructArray, compiled: CompiledSchema, same: bool, first_row: int) -> pa.StructArray:
-    status, row, offset, validity, columns = kernel.shred(compiled.plan, VariantInput(chunk), same)
+def check_coerce(coerce: Any) -> Coerce:
+    """``coerce``, when it is a way to coerce; ``ValueError`` otherwise."""
+    if not isinstance(coerce, str) or coerce not in COERCE:
+        raise ValueError(f"coerce is one of {', '.join(map(repr, COERCE))}, not {coerce!r}")
+    return cast(Coerce, coerce)
+
+
+def _shred_chunk(chunk: pa.StructArray, compiled: CompiledSchema, coerce: int, first_row: int) -> pa.StructArray:
+    status, row, offset, validity, columns = kernel.shred(compiled.plan, VariantInput(chunk), coerce)
     if status != 0:
         raise shredding_faults.error(status, row=first_row + row, offset=offset if offset >= 0 else None)
     groups: list[list[pa.Array]] = [[] for _ in columns]

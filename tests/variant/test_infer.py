@@ -74,7 +74,7 @@ def test_values_of_one_class_have_the_type_that_holds_them_all(values: list[byte
 def test_the_majority_of_mixed_values_decides_or_nobody_does() -> None:
     mixed = column([prim("int8", 1)] * 3 + [prim("string", "x")])
     assert inferred(mixed) == "BIGINT"
-    assert inferred(mixed, mixed="untyped") == "VARIANT"
+    assert inferred(mixed, mixed="uniform") == "VARIANT"
     assert inferred(column([prim("int8", 1), prim("string", "x")])) == "VARIANT"
     assert "exact number 75.0%, string 25.0%" in variant.infer_schema(mixed).explain()
 

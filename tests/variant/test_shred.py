@@ -55,7 +55,7 @@ rows_strategy = st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=
 def test_every_column_is_as_the_twin_has_it(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, same: bool
 ) -> None:
-    shredded = variant.shred(column(rows), schema, coerce="same" if same else "equivalent")
+    shredded = variant.shred(column(rows), schema, coerce="exact" if same else "equivalent")
     shredded.validate(full=True)
     assert shredded.type == storage_struct(schema)
     assert bytewise(shredded) == bytewise(expected(rows, schema, same))
@@ -226,9 +226,9 @@ def test_a_leaf_takes_what_fits_exactly_within_its_equivalence_class(schema: str
     assert shredded.field("value").to_pylist() == [None if typed else value]
 
 
-def test_with_coerce_same_only_the_leafs_own_type_goes_there() -> None:
-    assert variant.shred(one(integer(2)), "BIGINT", coerce="same").field("typed_value").to_pylist() == [None]
-    assert variant.shred(one(integer(2)), "INT", coerce="same").field("typed_value").to_pylist() == [2]
+def test_with_coerce_exact_only_the_leafs_own_type_goes_there() -> None:
+    assert variant.shred(one(integer(2)), "BIGINT", coerce="exact").field("typed_value").to_pylist() == [None]
+    assert variant.shred(one(integer(2)), "INT", coerce="exact").field("typed_value").to_pylist() == [2]
 
 
 @pytest.mark.spec("shredding.metadata.top-level", "shredding.metadata.names")

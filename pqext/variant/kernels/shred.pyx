@@ -11,6 +11,12 @@ from pqext.variant.kernels.binary_write cimport *
 from pqext.variant.kernels.exact cimport *
 from pqext.variant.kernels.leaves cimport NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.shredding cimport *
+from pqext.variant.kernels.text cimport text_open
+from pqext.variant.kernels.text_write cimport fill_powers
+
+if text_open() != 0:
+    raise MemoryError
+fill_powers()
 
 cdef uint8_t VARIANT_NULL = 0
 
@@ -37,7 +43,7 @@ cdef struct State:
     Builder *builders
     Dictionary dictionary
     Bytes entries
-    bint same_type_only
+    int coerce
     const uint8_t *fault     # where the value that failed starts
 
 
@@ -190,7 +196,7 @@ cdef int _put(State *s, int32_t index, int64_t row, const uint8_t *p, size_t n) 
     cdef int status
     s.fault = p
     if node.kind == KIND_PRIMITIVE:
-        status = put_leaf(node, s.same_type_only, &b.typed, row, p, n)
+        status = put_leaf(node, s.coerce, &b.typed, row, p, n)
         if status != NOT_STORED:
             return 0 if status == STORED else status
     elif node.kind == KIND_OBJECT and p[0] & 3 == BASIC_OBJECT:
@@ -230,8 +236,8 @@ cdef int _shred_row(
     return _put(s, 0, row, p, n)
 
 
-def shred(ShreddingPlan plan, VariantInput variants, bint same_type_only):
-    """Shred every row.
+def shred(ShreddingPlan plan, VariantInput variants, int coerce):
+    """Shred every row; `coerce` is one of the COERCE values of leaves.pxd.
 
     Returns (status, row, offset, validity, columns): status 0, or the fault with its row and the offset of
     the value at fault (-1 when unknown). `validity` has a bit a row, as do all bitmaps here. `columns` holds
@@ -254,7 +260,7 @@ def shred(ShreddingPlan plan, VariantInput variants, bint same_type_only):
     s.entries.data = NULL
     s.entries.size = 0
     s.entries.capacity = 0
-    s.same_type_only = same_type_only
+    s.coerce = coerce
     s.fault = NULL
     validity.data = NULL
     validity.size = 0
