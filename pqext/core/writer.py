@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core import shape, sorting, storage
+from pqext.core.arrow_check import check_table
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
 from pqext.core.created_by import created_by
 from pqext.core.disassemble import DenseColumn, disassemble
@@ -75,6 +76,7 @@ class ParquetWriter:
             raise TypeError(f"write_table takes a pyarrow Table, not {type(table).__name__}")
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = _conform(table, self.arrow_schema)
+        check_table(table)
         if self._plan is None:
             self._prepare(table)
         start, stop = 0, len(table)
