@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from pqext.variant.types import variant_field as variant_field
     from pqext.variant.types import variant_type as variant_type
     from pqext.variant.validation import VariantFault as VariantFault
+    from pqext.variant.validation import find_faults as find_faults
     from pqext.variant.validation import validate as validate
     from pqext.variant.value import Variant as Variant
 
 _MODULES = {
     "Variant": "value",
     "VariantFault": "validation",
+    "find_faults": "validation",
     "get": "cast",
     "infer_schema": "infer",
     "is_variant_type": "types",
