@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 import pyarrow as pa
 
 from pqext.variant import shredding_faults
+from pqext.variant.columns import storage_of
 from pqext.variant.kernels import shred as kernel
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.plan import CompiledSchema, compile_schema
 from pqext.variant.reconstruct import unshred
-from pqext.variant.schema import Object, Primitive, Untyped, shredding_schema, storage_struct, typed_type
+from pqext.variant.schema import shredding_schema, storage_struct
 from pqext.variant.types import VariantLike, child, is_shredded_type, like_input, struct_chunks
 
 Coerce = Literal["equivalent", "exact", "json"]
 COERCE: dict[Coerce, int] = {"equivalent": 0, "exact": 1, "json": 2}
 """The kernels' number for each way to coerce."""
-Buffer: TypeAlias = Any  # whatever lends its bytes through the buffer protocol
 
 
 def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> pa.Array | pa.ChunkedArray:
@@ -65,49 +65,5 @@ def _shred_chunk(chunk: pa.StructArray, compiled: CompiledSchema, coerce: int, f
     status, row, offset, validity, columns = kernel.shred(compiled.plan, VariantInput(chunk), coerce)
     if status != 0:
         raise shredding_faults.error(status, row=first_row + row, offset=offset if offset >= 0 else None)
-    groups: list[list[pa.Array]] = [[] for _ in columns]
-    for index in reversed(range(len(columns))):  # children come after their parents
-        node = compiled.nodes[index]
-        rows, value_count, *value, typed_count, typed_validity, typed_offsets, typed_data = columns[index]
-        groups[index] = [_variable(pa.binary(), rows, value_count, *value)]
-        if isinstance(node.schema, Untyped):
-            continue
-        type = typed_type(node.schema)
-        if isinstance(node.schema, Primitive):
-            groups[index].append(_leaf(type, rows, typed_count, typed_validity, typed_offsets, typed_data))
-            continue
-        bitmap = pa.py_buffer(typed_validity) if typed_count < rows else None
-        nulls = rows - typed_count
-        if isinstance(node.schema, Object):
-            members = [
-                pa.StructArray.from_buffers(type.field(i).type, rows, [None], 0, children=groups[number])
-                for i, number in enumerate(node.children)
-            ]
-            typed = pa.StructArray.from_buffers(type, rows, [bitmap], nulls, children=members)
-        else:
-            group = groups[node.children[0]]
-            elements = pa.StructArray.from_buffers(type.value_type, len(group[0]), [None], 0, children=group)
-            buffers = [bitmap, pa.py_buffer(typed_offsets)]
-            typed = pa.ListArray.from_buffers(type, rows, buffers, nulls, children=[elements])
-        groups[index].append(typed)
     metadata = child(chunk, "metadata").cast(pa.binary())  # type: ignore[union-attr]
-    nulls = chunk.null_count
-    bitmap = pa.py_buffer(validity) if nulls else None
-    type = storage_struct(compiled.nodes[0].schema)
-    return pa.StructArray.from_buffers(type, len(chunk), [bitmap], nulls, children=[metadata, *groups[0]])
-
-
-def _variable(type: pa.DataType, rows: int, count: int, validity: Buffer, offsets: Buffer, data: Buffer) -> pa.Array:
-    if count == 0:
-        return pa.nulls(rows, type)
-    bitmap = pa.py_buffer(validity) if count < rows else None
-    return pa.Array.from_buffers(type, rows, [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)], rows - count)
-
-
-def _leaf(type: pa.DataType, rows: int, count: int, validity: Buffer, offsets: Buffer | None, data: Buffer) -> pa.Array:
-    if count == 0:
-        return pa.nulls(rows, type)
-    if offsets is not None:
-        return _variable(type, rows, count, validity, offsets, data)
-    bitmap = pa.py_buffer(validity) if count < rows else None
-    return pa.Array.from_buffers(type, rows, [bitmap, pa.py_buffer(data)], rows - count)
+    return storage_of(compiled, metadata, columns, validity, chunk.null_count)
