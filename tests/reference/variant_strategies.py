@@ -91,6 +91,24 @@ def valid_variants() -> st.SearchStrategy[tuple[bytes, bytes]]:
     return _VALID
 
 
+def _narrow(tree: Any) -> Any:
+    """The same tree without the forms that are wider than they need be, or last first."""
+    if isinstance(tree, bytes):
+        return tree
+    parts = tree[0]
+    if isinstance(parts, list):
+        return [_narrow(part) for part in parts], False, False
+    return {name: _narrow(part) for name, part in parts.items()}, False, False
+
+
+_CANONICAL = st.builds(_variant, _TREES.map(_narrow), _DICTIONARIES)
+
+
+def canonical_variants() -> st.SearchStrategy[tuple[bytes, bytes]]:
+    """(metadata, value) in the narrowest form: smallest offsets and ids, values one after another in order."""
+    return _CANONICAL
+
+
 LEAVES = [
     pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(),
     pa.decimal128(9, 2), pa.decimal128(18, 0), pa.decimal128(38, 10), pa.decimal128(2, 2), pa.decimal128(38, 38),
