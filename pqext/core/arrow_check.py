@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pqext.core.types.mapped import mapped
+
 
 def check_table(table: pa.Table) -> None:
     """Raise ``ValueError`` naming the column unless all that ``table`` refers to is there.
@@ -16,7 +18,7 @@ def check_table(table: pa.Table) -> None:
     within the day.
     """
     for field, column in zip(table.schema, table.columns, strict=True):
-        layout = _layout(field.type)
+        layout = mapped(field.type, _bare)
         try:
             for chunk in column.chunks:
                 _check(chunk, layout)
@@ -34,36 +36,14 @@ def _check(array: pa.Array, layout: pa.DataType) -> None:
         array.validate(full=True)
 
 
-def _layout(arrow: pa.DataType) -> pa.DataType:
+def _bare(arrow: pa.DataType) -> pa.DataType:
     """A type of the same buffers whose values are not looked at, to be checked in less time."""
-    types = pa.types
-    if isinstance(arrow, pa.BaseExtensionType):
-        return _layout(arrow.storage_type)
-    if types.is_struct(arrow):
-        return pa.struct([_below(field) for field in arrow])
-    if types.is_map(arrow):
-        return pa.map_(_below(arrow.key_field), _below(arrow.item_field), arrow.keys_sorted)
-    if types.is_fixed_size_list(arrow):
-        return pa.list_(_below(arrow.value_field), arrow.list_size)
-    for is_kind, make in _LISTS:
-        if is_kind(arrow):
-            return make(_below(arrow.value_field))
     for is_kind, bare in _BARE:
         if is_kind(arrow):
             return bare
-    return pa.binary(arrow.byte_width) if types.is_decimal(arrow) else arrow
+    return pa.binary(arrow.byte_width) if pa.types.is_decimal(arrow) else arrow
 
 
-def _below(field: pa.Field) -> pa.Field:
-    return field.with_type(_layout(field.type))
-
-
-_LISTS = (
-    (pa.types.is_list, pa.list_),
-    (pa.types.is_large_list, pa.large_list),
-    (pa.types.is_list_view, pa.list_view),
-    (pa.types.is_large_list_view, pa.large_list_view),
-)
 _BARE = (
     (pa.types.is_string, pa.binary()),
     (pa.types.is_large_string, pa.large_binary()),

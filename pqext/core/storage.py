@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.annotations import Annotation, Storage, for_field, for_option
+from pqext.core.errors import LimitError
 from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema, SchemaNode
@@ -21,6 +22,7 @@ from pqext.core.suggest import did_you_mean, listed
 from pqext.core.types import marks, profile
 from pqext.core.types.file_reference import check_file
 from pqext.core.types.logical import LeafType
+from pqext.core.types.mapped import mapped
 from pqext.core.types.stored import from_arrow, normal
 
 
@@ -51,6 +53,8 @@ class StoredField:
         except pa.ArrowNotImplementedError as error:
             raise TypeError(f"column {self.field.name!r} of type {array.type} cannot be stored: {error}") from None
         except pa.ArrowInvalid as error:
+            if any(said in str(error) for said in _TOO_LARGE):
+                raise LimitError(TOO_MUCH, column=self.field.name) from None
             raise ValueError(f"column {self.field.name!r} holds a value that cannot be stored: {error}") from None
 
     def _store(self, array: pa.Array, options: WriteOptions) -> pa.Array:
@@ -59,7 +63,12 @@ class StoredField:
         array = _decoded(array)
         if self.children and self.is_rebuilt:
             return self._rebuild(array, options)
-        return array if array.type == self.plain.type else array.cast(self.plain.type)
+        if array.type == self.plain.type:
+            return array
+        if _has_views(array.type):
+            # Arrow's cast of views to 32-bit offsets lets these run over.
+            array = array.cast(mapped(self.plain.type, _large))
+        return array.cast(self.plain.type)
 
     @cached_property
     def is_rebuilt(self) -> bool:
@@ -87,6 +96,25 @@ class StoredField:
         (element,) = self.children
         values = element.store(array.values, options)
         return pa.ListArray.from_arrays(_offsets(array), values, self.plain.type, mask=mask)
+
+
+TOO_MUCH = (
+    "more than 2 GiB of byte arrays in one row group; write smaller ones (row_group_bytes, row_group_rows)"
+)
+_TOO_LARGE = ("input array too large", "overflowed binary array capacity", "offset overflow")
+"""What Arrow says of byte arrays that are more than 32-bit offsets reach."""
+
+
+def _has_views(arrow: pa.DataType) -> bool:
+    if pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow):
+        return True
+    return any(_has_views(arrow.field(i).type) for i in range(arrow.num_fields))
+
+
+def _large(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(arrow):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(arrow) else arrow
 
 
 def _offsets(array: pa.Array) -> pa.Array:

@@ -224,10 +224,7 @@ class ParquetWriter:
         except pa.ArrowInvalid as error:
             if "overflow" not in str(error):
                 raise
-            raise LimitError(
-                "more than 2 GiB of byte arrays in one row group; write smaller ones (row_group_bytes, row_group_rows)",
-                column=top.node.dotted,
-            ) from error
+            raise LimitError(storage.TOO_MUCH, column=top.node.dotted) from error
 
     def _stored(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array:
         if column.num_chunks == 1:
