@@ -60,6 +60,7 @@ class ReadOptions:
         return "ns" if self.int96 == "auto" else self.int96
 
     def __post_init__(self) -> None:
+        _check_flags(self, "shredded", "checksums", "second_copies")
         if self.on_corrupt not in ("raise", "skip"):
             raise ValueError(f'on_corrupt must be "raise" or "skip", not {self.on_corrupt!r}')
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):
@@ -149,11 +150,14 @@ class WriteOptions:
     def __post_init__(self) -> None:
         for name in ("row_group_rows", "row_group_bytes", "page_rows", "page_bytes"):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive number, not {value!r}")
+        _check_flags(self, "checksums")
         for name, kinds in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 raise TypeError(f"{name} cannot be a {type(getattr(self, name)).__name__}")
+        if isinstance(self.dictionary, Mapping) and not all(isinstance(flag, bool) for flag in self.dictionary.values()):
+            raise TypeError(f"dictionary must be a bool or a mapping from columns to bools, not {self.dictionary!r}")
         if self.page_version not in (1, 2):
             raise ValueError(f"page_version must be 1 or 2, not {self.page_version!r}")
         check_index_options(self)
@@ -263,6 +267,16 @@ class WriteOptions:
     def encoding_of(self, path: str) -> EncodingName:
         """How values of the leaf at dotted ``path`` are encoded without a dictionary."""
         return self.encodings if isinstance(self.encodings, str) else self.encodings.get(path, "plain")
+
+
+def _check_flags(options: ReadOptions | WriteOptions, *flags: str) -> None:
+    """Raise for flags that are no bools and for ``threads`` that are no number of them."""
+    for name in flags:
+        if not isinstance(getattr(options, name), bool):
+            raise TypeError(f"{name} must be a bool, not {getattr(options, name)!r}")
+    threads = options.threads
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
+        raise ValueError(f"threads must be 0, for one a processor, or a positive number, not {threads!r}")
 
 
 def _check_pairs(pairs: Mapping[Any, Any]) -> None:
