@@ -98,7 +98,9 @@ class WriteOptions:
     dictionary unless ``dictionary`` names it too; columns left out are ``"plain"``.
     Levels are those of the codec: gzip 1 to 9, brotli 0 to 11, lz4_raw 1 to 12, zstd up to 22; ``None`` is its
     default, and one level for all columns passes over those whose codec has none.
-    ``shredding`` maps a VARIANT column to its shredding schema (DDL, Arrow type or ``"infer"``),
+    ``shredding`` maps a VARIANT column to its shredding schema (DDL, Arrow type or ``"infer"``), or to a mapping like
+    ``{"schema": "infer", "coerce": "json", "max_fields": 50}`` (:func:`pqext.variant.choice.shredding`). A VARIANT in
+    a list or map is named by its path in the file: ``l.list.element``, ``m.key_value.value``.
     ``geometry`` maps a WKB column to its CRS. A row group or page ends at whichever of its rows and bytes is
     reached first; bytes are those of Arrow before encoding. ``page_version`` is 1 or 2. ``threads``: columns
     encoded at once, 0 for one a processor.
@@ -156,7 +158,8 @@ class WriteOptions:
         for name, kinds in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 raise TypeError(f"{name} cannot be a {type(getattr(self, name)).__name__}")
-        if isinstance(self.dictionary, Mapping) and not all(isinstance(flag, bool) for flag in self.dictionary.values()):
+        flags = self.dictionary.values() if isinstance(self.dictionary, Mapping) else ()
+        if not all(isinstance(choice, bool) for choice in flags):
             raise TypeError(f"dictionary must be a bool or a mapping from columns to bools, not {self.dictionary!r}")
         if self.page_version not in (1, 2):
             raise ValueError(f"page_version must be 1 or 2, not {self.page_version!r}")

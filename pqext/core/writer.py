@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core import shape, sorting, storage
+from pqext.core.annotations import for_option
 from pqext.core.arrow_check import check_table
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
 from pqext.core.created_by import created_by
@@ -49,6 +50,8 @@ class ParquetWriter:
     """
 
     def __init__(self, dest: Any, schema: pa.Schema, **options: Any) -> None:
+        if not isinstance(schema, pa.Schema):
+            raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
         self.options = WriteOptions(**options)
         self.arrow_schema = schema
         self._plan: tuple[StoredField, ...] | None = None
@@ -142,7 +145,11 @@ class ParquetWriter:
             raise ValueError("the writer is closed")
 
     def _looks_at_data(self) -> bool:
-        return any(choice == "infer" for choice in self.options.shredding.values())
+        annotation = for_option("shredding") if self.options.shredding else None
+        if annotation is None:
+            return False
+        handler = annotation.load()
+        return any(handler.looks_at_data(choice) for choice in self.options.shredding.values())
 
     def _prepare(self, sample: pa.Table | None) -> None:
         try:

@@ -54,6 +54,15 @@ def test_a_flag_of_the_reader_is_a_bool(option: dict[str, Any]) -> None:
         ReadOptions(**option)
 
 
+def test_a_file_is_asked_for_a_list_of_columns_under_options_of_its_own_kind() -> None:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"a": [1], "b": [2]}), out)
+    with pqext.open(out.getvalue()) as file, pytest.raises(TypeError, match="list of names"):
+        file.read("ab")
+    with pytest.raises(TypeError, match="must be ReadOptions, not dict"):
+        pqext.open(out.getvalue(), {"threads": 1})  # type: ignore[arg-type]
+
+
 TABLE = pa.table(
     {
         "event": variant.parse_json(pa.array(['{"a": 1}'])),

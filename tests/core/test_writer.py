@@ -172,7 +172,9 @@ def test_a_batch_is_written_as_a_table_and_anything_else_refused() -> None:
     pqext.write_table(TABLE.to_batches()[0], out)
     assert pq.read_table(io.BytesIO(out.getvalue())).num_rows == 100
     with pytest.raises(TypeError, match="not list"):
-        pqext.write_table([1], io.BytesIO())  # type: ignore[arg-type]
+        pqext.write_table([1], io.BytesIO())
+    with pytest.raises(TypeError, match="a pyarrow Schema, not Table"):
+        pqext.ParquetWriter(io.BytesIO(), TABLE)
 
 
 @pytest.mark.spec("layout.page-size")
