@@ -170,6 +170,14 @@ def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = Non
 
 
 _OPTIONS = ("shredding", "geometry")
+_KEY, _ITEM, _ELEMENT = "key_value.key", "key_value.value", "list.element"
+
+
+def _names(field: StoredField) -> list[str]:
+    """The names of a field's children in its dotted path, as they will stand in the file."""
+    if pa.types.is_map(field.plain.type):
+        return [_KEY, _ITEM]
+    return [_ELEMENT] if pa.types.is_list(field.plain.type) else [child.field.name for child in field.children]
 
 
 def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
@@ -181,7 +189,7 @@ def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
     for path, field in queue:
         found[path] = field
         if field.annotation is None:
-            queue += [(f"{path}.{child.field.name}", child) for child in field.children]
+            queue += [(f"{path}.{name}", child) for name, child in zip(_names(field), field.children, strict=True)]
     for option in _OPTIONS:
         wanted = for_option(option)
         for path in getattr(options, option):
@@ -236,10 +244,11 @@ def _plain(
             break
     sample = _decoded(sample) if sample is not None else None
 
-    def below(child: pa.Field, array: pa.Array | None) -> StoredField:
+    def below(child: pa.Field, array: pa.Array | None, name: str | None = None) -> StoredField:
+        inner = f"{path}.{child.name if name is None else name}"
         if annotated is not None:
-            return _plain(child, f"{path}.{child.name}", array, options, None, exact)
-        return _stored(child, f"{path}.{child.name}", array, options, exact=exact)
+            return _plain(child, inner, array, options, None, exact)
+        return _stored(child, inner, array, options, exact=exact)
 
     def made(kind: pa.DataType, children: tuple[StoredField, ...], logical_type: LogicalType | None) -> StoredField:
         plain = pa.field(field.name, kind, field.nullable, metadata)
@@ -256,11 +265,11 @@ def _plain(
             annotated = LogicalType(FILE=FileType()) if options.profile is None else None
         return made(pa.struct([child.plain for child in fields]), fields, annotated)
     if types.is_map(arrow):
-        key = below(arrow.key_field, sample.keys if sample is not None else None)
-        item = below(arrow.item_field, sample.items if sample is not None else None)
+        key = below(arrow.key_field, sample.keys if sample is not None else None, _KEY)
+        item = below(arrow.item_field, sample.items if sample is not None else None, _ITEM)
         return made(pa.map_(key.plain, item.plain), (key, item), LogicalType(MAP=MapType()))
     if _is_list(arrow):
-        element = below(arrow.value_field, sample.flatten() if sample is not None else None)
+        element = below(arrow.value_field, sample.flatten() if sample is not None else None, _ELEMENT)
         return made(pa.list_(element.plain), (element,), LogicalType(LIST=ListType()))
     if options.profile is not None:
         arrow, metadata = profile.adapt(arrow, metadata, path, exact=exact)

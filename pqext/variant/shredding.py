@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -23,7 +23,8 @@ COERCE: dict[Coerce, int] = {"equivalent": 0, "exact": 1, "json": 2}
 def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> pa.Array | pa.ChunkedArray:
     """Shred a variant array: ``struct<metadata, value, typed_value>`` of the schema, row by row.
 
-    ``schema`` is whatever :func:`pqext.variant.shredding_schema` takes, or ``"infer"``. A shredded array is
+    ``schema`` is whatever :func:`pqext.variant.shredding_schema` takes, or ``"infer"``, which infers one with
+    :func:`pqext.variant.infer_schema`'s defaults for ``coerce``. A shredded array is
     reconstructed first. Null rows stay null; ``metadata`` is shared with the input.
 
     With ``coerce="equivalent"`` a value goes to a typed column of its own equivalence class that can hold
@@ -44,7 +45,7 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
     if isinstance(schema, str) and schema == "infer":
         from pqext.variant.infer import infer_schema
 
-        schema = infer_schema(array)
+        schema = infer_schema(array, coerce=coerce)
     compiled = compile_schema(shredding_schema(schema))
     shredded = []
     row = 0
@@ -58,7 +59,7 @@ def check_coerce(coerce: Any) -> Coerce:
     """``coerce``, when it is a way to coerce; ``ValueError`` otherwise."""
     if not isinstance(coerce, str) or coerce not in COERCE:
         raise ValueError(f"coerce is one of {', '.join(map(repr, COERCE))}, not {coerce!r}")
-    return cast(Coerce, coerce)
+    return coerce
 
 
 def _shred_chunk(chunk: pa.StructArray, compiled: CompiledSchema, coerce: int, first_row: int) -> pa.StructArray:
