@@ -127,7 +127,8 @@ def _as_list(array: pa.Array) -> pa.ListArray:
     """A list of any layout as one with 32-bit offsets."""
     kind = pa.list_(array.type.value_field)
     if not (pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type)):
-        return array.cast(kind)
+        # Arrow refuses the cast of what is null below a null struct, even to the same type.
+        return array if array.type == kind else array.cast(kind)
     # Arrow's own cast of views makes arrays that are not valid.
     lengths = pa.compute.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

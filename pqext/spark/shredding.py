@@ -22,13 +22,13 @@ from pqext.variant.types import variant_type
 def shred_variant(df: DataFrame, schema: Mapping[str, Any]) -> DataFrame:
     """``df`` with VARIANT columns as shredded structs ``metadata, value, typed_value...``.
 
-    ``schema`` maps a column to the schema of its typed part: DDL (``"mag DECIMAL(9,2), tags ARRAY<STRING>"``),
-    a Spark ``StructType``, an Arrow type, ``"infer"``, or a mapping like ``{"schema": "infer", "coerce": "json",
+    ``schema`` maps a column to the schema of its typed part: DDL (``"mag DECIMAL(9,2), tags ARRAY<STRING>"``), a
+    Spark ``StructType``, an Arrow type, ``"infer"``, or a mapping like ``{"schema": "infer", "coerce": "json",
     "max_fields": 50}``: the same as the option ``shredding`` of :func:`pqext.write_table`. A schema is inferred from
-    the first ``sample_rows`` values (10,000) that are not null, which runs a job now. What does not fit its typed column exactly stays in the residual
-    ``value`` (Variant Shredding). A struct is marked in the field metadata of its ``metadata`` child; the mark
-    survives in Spark, and data source ``pqext`` writes such a struct as a VARIANT. Any other sink can store
-    it as the struct it is.
+    the first ``sample_rows`` values (10,000) that are not null, which runs a job now. What does not fit its typed
+    column exactly stays in the residual ``value`` (Variant Shredding). A struct is marked in the field metadata of
+    its ``metadata`` child; the mark survives in Spark, and data source ``pqext`` writes such a struct as a VARIANT.
+    Any other sink can store it as the struct it is.
 
     Raises ``ValueError`` or ``TypeError`` when a column is not there, not a VARIANT, or its schema is none.
     """
