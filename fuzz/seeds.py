@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import pqext
 from pqext.core.encodings import dictionary, encoder
-from pqext.core.metadata import Encoding, Type
+from pqext.core.metadata import BloomFilterHeader, ColumnIndex, Encoding, OffsetIndex, PageHeader, Type
+from pqext.core.thrift import decode
 
 KEY = b"0123456789012345"
 TABLE = pa.table(
@@ -95,8 +97,6 @@ def pages() -> Iterator[tuple[str, bytes]]:
             except Exception:
                 continue  # not an encoding of that type
             yield f"{physical.name} {Encoding(encoding).name}", bytes([encoding, physical, len(dense), 5]) + body
-        import numpy as np
-
         indices = dictionary.encode(np.array([0, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 0], np.int32), 3)
         yield f"{physical.name} RLE_DICTIONARY", bytes([8, physical, 12, 5]) + indices
     yield "levels", bytes([4, 0, 8, 3]) + b"\x05\x00\x00\x00\x0c\x02\x03\x1b\x1b"
@@ -104,9 +104,6 @@ def pages() -> Iterator[tuple[str, bytes]]:
 
 def structures() -> Iterator[tuple[str, bytes]]:
     """Page headers, indexes and Bloom filter headers behind the byte that tells the target which."""
-    from pqext.core.metadata import BloomFilterHeader, ColumnIndex, OffsetIndex, PageHeader
-    from pqext.core.thrift import decode
-
     data = written(TABLE, page_version=2, page_rows=2, bloom_filters={"i": True})
     with pqext.open(data) as file:
         for chunk in file.row_groups[0].chunks():

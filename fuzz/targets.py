@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 import pqext
-from pqext.core.buffers import EMPTY, view
+from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.encodings import Dictionary, bit_packed, decoder, plain, rle
 from pqext.core.errors import ParquetError
 from pqext.core.kernels.byte_array import ByteArrayBuilder
@@ -111,7 +111,7 @@ def _size(physical: Type, width: int) -> int | None:
     return {0: 1, 1: 4, 2: 8, 3: 12, 4: 4, 5: 8, 6: None}.get(int(physical), width % 16 + 1)
 
 
-def _values(encoding: int, physical: Type, count: int, width: int, body: np.ndarray) -> None:  # type: ignore[type-arg]
+def _values(encoding: int, physical: Type, count: int, width: int, body: Bytes) -> None:
     found = decoder(encoding)
     if found is None:
         return

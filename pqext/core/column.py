@@ -299,7 +299,7 @@ class ColumnReader:
 
     def keep(self, column: LeafColumn, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
         """Only the rows of ``column`` within ``ranges``, which ascend and lie apart."""
-        end = (len(column.definition if column.repetition is not None else column.array), len(column.array))  # type: ignore[arg-type]
+        end = (len(column.array if column.repetition is None else column.repetition), len(column.array))
         parts = []
         for start, stop in ranges:
             first, last = self._position(column, start) or end, self._position(column, stop) or end

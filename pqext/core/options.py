@@ -102,11 +102,13 @@ class WriteOptions:
     ``{"schema": "infer", "coerce": "json", "max_fields": 50}`` (:func:`pqext.variant.choice.shredding`). A VARIANT in
     a list or map is named by its path in the file: ``l.list.element``, ``m.key_value.value``.
     ``geometry`` maps a WKB column to its CRS. A row group or page ends at whichever of its rows and bytes is
-    reached first; bytes are those of Arrow before encoding. ``page_version`` is 1 or 2. ``threads``: columns
+    reached first (``row_group_rows``, ``row_group_bytes``, ``page_rows``, ``page_bytes``); bytes are those of Arrow
+    before encoding. ``page_version`` is 1 or 2. ``threads``: columns
     encoded at once, 0 for one a processor.
     ``statistics``, ``page_index`` and ``bloom_filters`` take one value or such a mapping too; columns that it leaves
     out have statistics and a page index, but no Bloom filter. Without statistics a page index tells only where pages
-    are. A Bloom filter is ``True`` or ``{"fpp": 0.01, "ndv": None}``, its size at most ``bloom_filter_bytes``;
+    are. ``checksums``: every page has a CRC. ``key_value_metadata`` maps text to text and goes into the footer.
+    A Bloom filter is ``True`` or ``{"fpp": 0.01, "ndv": None}``, its size at most ``bloom_filter_bytes``;
     ``bloom_filter_place`` is ``"file"`` (behind all row groups, kept in memory till then) or ``"row_group"`` (behind
     each). Bounds of byte arrays are cut to ``bound_bytes``. ``float_order`` is the order of floating-point bounds:
     ``"type"``, which every reader knows, or ``"ieee754"``, the total order. ``sorting`` names the columns by which

@@ -59,8 +59,11 @@ class Sink:
 
     def write(self, data: Any) -> None:
         """Append ``data``."""
-        self._stream.write(data)
-        self.offset += len(data)
+        left = memoryview(data).cast("B")
+        self.offset += len(left)
+        # A raw file may take less than it is given; one that does not say how much has taken all.
+        while (taken := self._stream.write(left)) is not None and taken < len(left):
+            left = left[taken:]
 
     def write_all(self, pieces: Sequence[Any]) -> None:
         """Append all ``pieces``, many of them with one call to the system where the file is ours."""

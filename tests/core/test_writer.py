@@ -291,3 +291,20 @@ def test_a_path_may_be_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path) + b"/\xff.parquet"
     pqext.write_table(pa.table({"a": [1]}), path)
     assert pqext.read_table(os.fsdecode(path)).to_pydict() == {"a": [1]}
+
+
+def test_a_raw_file_that_takes_little_at_a_time_gets_all_of_it() -> None:
+    class Pipe(io.RawIOBase):
+        def __init__(self) -> None:
+            self.held = bytearray()
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            self.held += bytes(data)[:100]
+            return min(len(data), 100)
+
+    pipe = Pipe()
+    pqext.write_table(TABLE, pipe)
+    assert pqext.read_table(bytes(pipe.held)).equals(TABLE)

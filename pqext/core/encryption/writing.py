@@ -155,17 +155,15 @@ class FileEncryptor:
         return EncryptionAlgorithm(AES_GCM_CTR_V1=ctr)
 
     def _key_of(self, path: str) -> ColumnKey | None:
-        found = key_for(path, self._encryption.column_keys)
-        if found is None and self._encryption.encrypt_columns == "all":
-            return ColumnKey()
-        return found  # type: ignore[no-any-return]
+        found: ColumnKey | None = key_for(path, self._encryption.column_keys)
+        return ColumnKey() if found is None and self._encryption.encrypt_columns == "all" else found
 
     def _cipher(self, key: bytes) -> AesKey:
         # One a key, for as long as the user's object lives, so that its encryptions are counted together.
-        ciphers = self._encryption._ciphers
+        ciphers: dict[bytes, AesKey] = self._encryption._ciphers
         if key not in ciphers:
             ciphers.setdefault(key, AesKey(key))
-        return ciphers[key]  # type: ignore[no-any-return]
+        return ciphers[key]
 
 
 def redacted(metadata: ColumnMetaData) -> ColumnMetaData:
