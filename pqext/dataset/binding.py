@@ -192,7 +192,7 @@ def _kind(operand: Operand, node: SchemaNode) -> Kind:
     if isinstance(operand, VariantField):
         if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
             raise TypeError(f"column {operand.column} is no VARIANT")
-        from pqext.variant.cast import target_type
+        from pqext.variant.targets import target_type
 
         kind = kind_of_arrow(target_type(operand.type))
     else:

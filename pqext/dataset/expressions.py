@@ -171,13 +171,11 @@ class Column(Operand):
         """The value at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
 
         ``type`` is a type's name or an Arrow type, and casts are those of ``pqext.variant.get``. Raises
-        ``ValueError`` for a path or a type that is none.
+        ``ValueError`` for a path or a type that is none, and for types of many values, which do not compare.
         """
-        if not isinstance(type, str):
-            from pqext.variant.schema import ddl_name, leaf_type
+        from pqext.variant.targets import comparable_name
 
-            type = ddl_name(leaf_type(type))
-        return VariantField(self, format_path(as_path(path)), type)
+        return VariantField(self, format_path(as_path(path)), comparable_name(type))
 
     def intersects(self, geometry: Any) -> Spatial:
         """Does the geometry share a point with ``geometry``, a box ``(xmin, ymin, xmax, ymax)``, WKB or shapely?
@@ -216,9 +214,9 @@ class VariantField(Operand):
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column) or not isinstance(self.type, str):
             raise TypeError("a variant field has a column, a path and the name of a type")
-        from pqext.variant.cast import target_type
+        from pqext.variant.targets import comparable_name
 
-        target_type(self.type)
+        comparable_name(self.type)
         object.__setattr__(self, "path", format_path(as_path(self.path)))
 
     def __str__(self) -> str:

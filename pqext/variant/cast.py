@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.errors import VariantError
-from pqext.variant import shredding_faults
-from pqext.variant.ddl import parse_ddl
+from pqext.core.errors import LimitError
 from pqext.variant.kernels import get as kernel
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.path import Path, as_path, format_path
-from pqext.variant.plan import compile_schema, leaf_code
-from pqext.variant.reconstruct import build
-from pqext.variant.schema import (
-    UUID,
-    ShreddingSchema,
-    is_list,
-    leaf_of_name,
-    leaf_type,
-    schema_of_group,
-    schema_of_storage,
+from pqext.variant.kernels.cells import Cells
+from pqext.variant.nested import (
+    Task,
+    as_dictionary,
+    as_list,
+    cast_cells,
+    leaf_array,
+    names_of,
+    take_bounded,
 )
+from pqext.variant.path import Path, as_path
+from pqext.variant.plan import compile_schema
+from pqext.variant.reconstruct import build
+from pqext.variant.schema import ShreddingSchema, is_list, schema_of_group, schema_of_storage
+from pqext.variant.targets import VARIANT, describe, target_type
 from pqext.variant.types import (
     VariantLike,
     child,
     is_variant_type,
     like_input,
-    plain_binary,
     storage_array,
     struct_chunks,
     variant_array,
-    variant_type,
 )
 
 
@@ -46,16 +44,20 @@ def get(
     """The value at ``path`` of each variant, cast to ``type``, row by row.
 
     ``array`` is a variant array or a shredded one; of the latter only the columns on the path are touched.
-    ``type`` is a leaf type as Arrow type or by its DDL or Arrow name (``"double"``, ``"decimal(9,2)"``,
-    ``"timestamp"``), or ``"variant"`` for the value itself. The result is null where the variant or the path
-    is missing, and where a JSON null stands (except as a variant). Values cast as in Spark's ANSI mode with the
-    session time zone UTC: numbers among each other, rounded half up to a decimal's scale, towards zero to an
-    integer; text to everything; everything to text, objects and arrays as JSON; dates and timestamps among each
-    other; numbers and timestamps as seconds since 1970.
+    ``type`` is an Arrow type or the name of one, Spark's or Arrow's (``"double"``, ``"decimal(9,2)"``, ``"uint8"``,
+    ``"array<struct<a: int>>"``, ``"map<string, double>"``), or ``"variant"`` for the value itself. The result is
+    null where the variant or the path is missing, and where a JSON null stands (except as a variant). Values cast
+    as in Spark's ANSI mode with the session time zone UTC: numbers among each other, rounded half up to a decimal's
+    scale, towards zero to an integer; text to everything; everything to text, objects and arrays as JSON; dates and
+    timestamps among each other; numbers and timestamps as seconds since 1970. An array becomes a list, an object
+    a struct (fields it does not have are null) or a map; what they hold is cast by the same rules.
 
     A value that does not cast (to that type at all, out of range, or malformed text) is null; with
-    ``strict`` the first one raises ``VariantError`` with its row. Broken bytes on the path always do.
-    Values equal by equivalence class give equal results.
+    ``strict`` the first row with one raises ``VariantError``. Broken bytes on the path always do, with the row
+    and the byte's offset in the value. Values equal by equivalence class give equal results.
+
+    Raises ``ValueError`` for a path or a type that is none, and ``LimitError`` when a result takes more than one
+    Arrow array can hold.
     """
     steps = as_path(path)
     target = target_type(type)
@@ -68,79 +70,191 @@ def get(
     return like_input(array, results, target)
 
 
-@lru_cache(maxsize=256)
-def target_type(type: str | pa.DataType) -> pa.DataType:
-    """The Arrow type of ``get``'s result, ``variant_type()`` for a variant; ``ValueError`` for an unknown type."""
-    if isinstance(type, pa.DataType):
-        return variant_type() if is_variant_type(type) else leaf_type(type)
-    name = type.strip().lower()
-    if name == "variant":
-        return variant_type()
-    if name in _ARROW_NAMES:
-        return _ARROW_NAMES[name]
-    decimal = re.fullmatch(r"decimal(?:32|64|128)\((\d+),\s*(\d+)\)", name)
-    if decimal is not None:
-        return leaf_of_name("DECIMAL", (int(decimal[1]), int(decimal[2])))
-    parsed = parse_ddl(type)
-    if parsed.fields or parsed.element is not None:
-        raise ValueError(f"a value of a variant casts to a single value, not to {type!r}; use 'variant'")
-    return leaf_of_name(parsed.name, parsed.arguments)
-
-
-_ARROW_NAMES: dict[str, pa.DataType] = {
-    **{
-        str(leaf): leaf
-        for leaf in (
-            pa.bool_(),
-            pa.int8(),
-            pa.int16(),
-            pa.int32(),
-            pa.int64(),
-            pa.float32(),
-            pa.float64(),
-            pa.date32(),
-            pa.time64("us"),
-            pa.timestamp("us"),
-            pa.timestamp("ns"),
-            pa.binary(),
-            pa.string(),
-        )
-    },
-    "timestamp[us, tz=utc]": pa.timestamp("us", "UTC"),
-    "timestamp[ns, tz=utc]": pa.timestamp("ns", "UTC"),
-    "float32": pa.float32(),
-    "float64": pa.float64(),
-    "date32": pa.date32(),
-    "utf8": pa.string(),
-    "large_string": pa.string(),
-    "extension<arrow.uuid>": UUID,
-    "fixed_size_binary[16]": UUID,
-}
+_LARGE = (pa.large_string(), pa.string_view(), pa.large_binary(), pa.binary_view())
 
 
 def _get_chunk(chunk: pa.StructArray, path: Path, target: pa.DataType, strict: bool, first_row: int) -> pa.Array:
+    task = Task(path, strict, first_row)
     metadata = child(chunk, "metadata")
     assert metadata is not None
-    if is_variant_type(chunk.type):
-        return _from_bytes(chunk, metadata, child(chunk, "value"), path, path, target, strict, first_row)
-    group, rest = _descend(chunk, path)
-    value, typed = child(group, "value"), child(group, "typed_value")
+    try:
+        group, rest = descend(chunk, path)
+        result = cast_group(Group(group, metadata), rest, target, task)
+    except LimitError:
+        if target not in _LARGE or len(chunk) < 2:
+            raise
+        half = len(chunk) // 2
+        parts = (chunk.slice(0, half), chunk.slice(half))
+        halves = [_get_chunk(part, path, target, strict, first_row + i * half) for i, part in enumerate(parts)]
+        return pa.concat_arrays(halves)
+    task.check()
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of ``value`` and ``typed_value``, or a whole variant, and the metadata of its rows.
+
+    ``rows`` gives for each of the group's rows the one of the metadata, where these are not the same.
+    """
+
+    array: pa.StructArray
+    metadata: pa.Array
+    rows: pa.Array | None = None
+
+    @property
+    def value(self) -> pa.Array | None:
+        return child(self.array, "value")
+
+    @property
+    def typed(self) -> pa.Array | None:
+        return child(self.array, "typed_value")
+
+    @property
+    def validity(self) -> tuple[pa.Buffer, int] | None:
+        return (self.array.buffers()[0], self.array.offset) if self.array.null_count else None
+
+    def cells(self, steps: Path, first_row: int, validity: tuple[pa.Buffer, int] | None = None) -> Cells:
+        """The values at ``steps`` in the encoded ``value`` of each row."""
+        rows = None
+        if self.rows is not None:
+            rows = self.rows.buffers()[1].slice(8 * self.rows.offset, 8 * len(self.rows))
+        return Cells.of(
+            BinaryInput(self.metadata),
+            BinaryInput(self.value),
+            validity or self.validity,
+            rows,
+            kernel.PathSteps(steps),
+            first_row,
+        )
+
+
+def cast_group(group: Group, rest: Path, target: pa.DataType, task: Task, below: str = "") -> pa.Array:
+    """The value at ``rest`` within each row of the group; columns that ``rest`` does not name are not touched."""
+    typed = group.typed
     if rest or typed is None:
         # Below a typed group that has no such field, and below a primitive, only the residual holds the rest.
-        return _from_bytes(group, metadata, value, rest, path, target, strict, first_row)
-    if typed.type == target:
-        return _from_leaf(group, metadata, value, typed, path, target, strict, first_row)
-    schema = schema_of_storage(chunk.type) if group is chunk else _schema_at(group.type)
-    whole = build(group, metadata, compile_schema(schema), missing_is_null=True, first_row=first_row)
-    return _from_bytes(whole, child(whole, "metadata"), child(whole, "value"), (), path, target, strict, first_row)
+        return _from_value(group, rest, target, task, below)
+    typed = _masked(typed, group.array)
+    if pa.types.is_dictionary(target):
+        return as_dictionary(cast_group(group, rest, target.value_type, task, below), target)
+    if pa.types.is_dictionary(typed.type):
+        typed = typed.dictionary_decode()
+    if describe(target) is not None and describe(typed.type) == describe(target):
+        return _completed(typed if typed.type == target else typed.cast(target), group, typed, target, task, below)
+    if pa.types.is_struct(target) and not is_variant_type(target) and pa.types.is_struct(typed.type):
+        return _completed(_struct(group, typed, target, task, below), group, typed, target, task, below)
+    if is_list(target) and is_list(typed.type):
+        return _completed(_list(group, typed, target, task, below), group, typed, target, task, below)
+    return _from_value(_whole(group, task), (), target, task, below)
+
+
+def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, below: str) -> pa.Array:
+    """Evaluate ``steps`` in the encoded ``value`` of each row; null where the group or its value is."""
+    value = group.value
+    if value is None:
+        return pa.nulls(len(group.array), target)
+    described = VARIANT if is_variant_type(target) else describe(target)
+    if group.rows is not None or described is None:
+        return cast_cells(group.cells(steps, task.first_row), group.metadata, target, task, below)
+    names = BinaryInput(group.metadata)
+    result = kernel.get(names, BinaryInput(value), group.validity, kernel.PathSteps(steps), described, task.first_row)
+    task.fail(result[4], below, target)
+    if described != VARIANT:
+        return leaf_array(result, len(value), target, group.metadata, None, task)
+    validity, nulls, offsets, data, _, _ = result
+    values = pa.Array.from_buffers(pa.binary(), len(value), [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
+    return variant_array(names_of(group.metadata), values, pa.py_buffer(validity) if nulls else None)
+
+
+def _completed(
+    result: pa.Array, group: Group, typed: pa.Array, target: pa.DataType, task: Task, below: str
+) -> pa.Array:
+    """What the typed column gave, and the values in the residual where it has none."""
+    value = group.value
+    if value is None or value.null_count == len(value) or typed.null_count == 0:
+        return result
+    lacking = pc.and_(typed.is_null(), value.is_valid())
+    if group.array.null_count:
+        lacking = pc.and_(lacking, group.array.is_valid())
+    if not pc.any(lacking).as_py():
+        return result
+    cells = group.cells((), task.first_row, (lacking.buffers()[1], lacking.offset))
+    others = cast_cells(cells, group.metadata, target, task, below)
+    if others.null_count == len(others):
+        return result
+    if describe(target) is not None:
+        return pc.if_else(lacking, others, result)
+    indices = pa.array(range(len(result)), pa.int64())
+    return pa.concat_arrays([result, others]).take(pc.if_else(lacking, pc.add(indices, len(result)), indices))
+
+
+def _struct(group: Group, typed: pa.StructArray, target: pa.StructType, task: Task, below: str) -> pa.Array:
+    """A struct of a shredded object: each field from its own columns, others from the object in ``value``."""
+    children = []
+    cells = None
+    value = group.value
+    for member in target:
+        name = f"{below}.{member.name}"
+        index = typed.type.get_field_index(member.name)
+        if index >= 0:
+            inner = storage_array(pc.struct_field(typed, [index]))
+            children.append(cast_group(Group(inner, group.metadata, group.rows), (), member.type, task, name))
+        elif value is None or value.null_count == len(value):
+            children.append(pa.nulls(len(typed), member.type))
+        else:
+            if cells is None:
+                partial = pc.and_(typed.is_valid(), value.is_valid())
+                cells = group.cells((), task.first_row, (partial.buffers()[1], partial.offset))
+            found = cells.find(kernel.PathSteps((member.name,)))
+            children.append(cast_cells(found, group.metadata, member.type, task, name))
+    mask = typed.is_null() if typed.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
+
+
+def _list(group: Group, typed: pa.Array, target: pa.DataType, task: Task, below: str) -> pa.Array:
+    """A list of a shredded array, from the columns of its elements."""
+    elements, offsets, parents = list_elements(typed)
+    rows = parents if group.rows is None else group.rows.take(parents)
+    items = cast_group(Group(elements, group.metadata, rows), (), target.value_type, task, f"{below}[]")
+    bitmap = typed.is_valid().buffers()[1] if typed.null_count else None
+    plain = pa.list_(target.value_field)
+    lists = pa.Array.from_buffers(plain, len(typed), [bitmap, offsets.buffers()[1]], children=[items])
+    return as_list(lists, target, task, below, None if group.rows is None else lambda: group.rows.to_numpy())
+
+
+def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
+    """The elements of the lists that are not null, the offsets (int32) of each list and the list of each element."""
+    if not pa.types.is_list(lists.type):
+        lists = lists.cast(pa.list_(lists.type.value_field))
+    lengths = pc.fill_null(pc.list_value_length(lists), 0)
+    ends = pc.cumulative_sum(lengths.cast(pa.int64()))
+    total = ends[-1].as_py() if len(ends) else 0
+    if total > 0x7FFFFFFF:
+        raise LimitError("lists hold more than 2^31 - 1 elements; give fewer rows at a time")
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
+    return storage_array(lists.flatten()), offsets, pc.list_parent_indices(lists).cast(pa.int64())
+
+
+def _whole(group: Group, task: Task) -> Group:
+    """The group's values put together from all its columns, as whole variants."""
+    metadata = group.metadata
+    if group.rows is not None:
+        metadata = take_bounded(names_of(metadata), group.rows)
+    schema = _schema_of(group.array.type)
+    whole = build(group.array, metadata, compile_schema(schema), missing_is_null=True, first_row=task.first_row)
+    return Group(whole, child(whole, "metadata"))
 
 
 @lru_cache(maxsize=256)
-def _schema_at(type: pa.DataType) -> ShreddingSchema:
-    return schema_of_group(type)
+def _schema_of(type: pa.DataType) -> ShreddingSchema:
+    return schema_of_storage(type) if type.get_field_index("metadata") >= 0 else schema_of_group(type)
 
 
-def _descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
+# --- Paths through columns -----------------------------------------------------------------------
+
+
+def descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
     """Follow the path through typed objects and arrays as far as they go.
 
     A group is null where an ancestor's ``typed_value`` is: the field is missing there, since a value that is
@@ -180,80 +294,3 @@ def _element(lists: pa.Array, index: int) -> pa.StructArray:
     starts = lists.offsets.slice(0, len(lists))
     positions = pc.if_else(pc.greater(lengths, index), pc.add(starts, index), pa.scalar(None, pa.int64()))
     return storage_array(lists.values).take(positions)
-
-
-def _from_leaf(
-    group: pa.StructArray,
-    metadata: pa.Array,
-    value: pa.Array | None,
-    typed: pa.Array,
-    path: Path,
-    target: pa.DataType,
-    strict: bool,
-    first_row: int,
-) -> pa.Array:
-    """The typed column as it is, completed from the residual."""
-    result = _masked(typed, group)
-    if value is None or value.null_count == len(value) or result.null_count == 0:
-        return result
-    others = _from_bytes(group, metadata, value, (), path, target, strict, first_row)
-    return result if others.null_count == len(others) else pc.coalesce(result, others)
-
-
-def _from_bytes(
-    group: pa.StructArray,
-    metadata: pa.Array,
-    value: pa.Array | None,
-    steps: Path,
-    path: Path,
-    target: pa.DataType,
-    strict: bool,
-    first_row: int,
-) -> pa.Array:
-    """Evaluate ``steps`` in the encoded ``value`` of each row; null where ``group`` or ``value`` is."""
-    rows = len(group)
-    if value is None:
-        return pa.nulls(rows, target)
-    is_variant = isinstance(target, pa.StructType)
-    decimal = (target.precision, target.scale) if pa.types.is_decimal(target) else (0, 0)
-    leaf = int(kernel.Target.TARGET_VARIANT) if is_variant else leaf_code(target)
-    groups = (group.buffers()[0], group.offset) if group.null_count else None
-    status, row, validity, nulls, offsets, data, failures, nested = kernel.get(
-        BinaryInput(metadata), BinaryInput(value), groups, kernel.PathSteps(steps), leaf, *decimal
-    )
-    if status != 0:
-        raise shredding_faults.error(status, row=first_row + row)
-    if failures[0] and strict:
-        raise VariantError(
-            f"the value at {format_path(path)} does not cast to {'VARIANT' if is_variant else target}",
-            row=first_row + failures[1],
-        )
-    bitmap = pa.py_buffer(validity) if nulls else None
-    if is_variant:
-        values = pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
-        return variant_array(_names(metadata), values, bitmap)
-    variable = pa.types.is_string(target) or pa.types.is_binary(target)
-    buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)] if variable else [bitmap, pa.py_buffer(data)]
-    result = pa.Array.from_buffers(target, rows, buffers, nulls)
-    return _with_json(result, metadata, *nested, first_row) if nested is not None else result
-
-
-def _with_json(
-    result: pa.Array, metadata: pa.Array, validity: Any, offsets: Any, data: Any, first_row: int
-) -> pa.Array:
-    """Put the JSON of objects and arrays into the rows where they stand."""
-    from pqext.variant.json import to_json
-
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    values = pa.Array.from_buffers(pa.binary(), len(result), buffers, 0)
-    nested = variant_array(_names(metadata), values, pa.py_buffer(validity))
-    try:
-        return pc.coalesce(result, to_json(nested).cast(result.type))
-    except VariantError as error:
-        raise shredding_faults.moved(error, first_row) from None
-
-
-def _names(metadata: pa.Array) -> pa.Array:
-    """The metadata as the child of a variant array."""
-    names = plain_binary(metadata).cast(pa.binary())
-    return names.fill_null(b"") if names.null_count else names

@@ -14,13 +14,14 @@ _TOKEN = re.compile(r"\s*(?:(?P<word>[^\W\d]\w*|\d+)|`(?P<quoted>(?:[^`]|``)*)`|
 
 @dataclass(frozen=True, slots=True)
 class DdlType:
-    """A parsed type: ``name`` in upper case, with ``fields`` for STRUCT and ``element`` for ARRAY."""
+    """A parsed type: its name in upper case, ``fields`` of a STRUCT, ``element`` of an ARRAY or MAP, ``key`` of a MAP."""
 
     name: str
     position: int
     arguments: tuple[int, ...] = ()
     fields: tuple[tuple[str, DdlType], ...] = ()
     element: DdlType | None = None
+    key: DdlType | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,13 @@ class _Token:
     position: int
 
 
-def parse_ddl(text: str) -> DdlType:
-    """Parse one type, or a list of fields, which is a STRUCT.
+def parse_ddl(text: str, what: str = "shredding schema", *, maps: bool = False) -> DdlType:
+    """Parse one type, or a list of fields, which is a STRUCT; ``what`` it is of is what errors call it.
 
     ``NOT NULL`` and ``COMMENT 'text'`` after a field are read and ignored: every field of a variant may be
     missing. Raises ``ValueError`` with the position.
     """
-    parser = _Parser(text)
+    parser = _Parser(text, what, maps)
     if parser.at_field_list():
         parsed = DdlType("STRUCT", 0, fields=parser.fields(None))
     else:
@@ -45,17 +46,19 @@ def parse_ddl(text: str) -> DdlType:
     return parsed
 
 
-def ddl_error(text: str, position: int, reason: str) -> ValueError:
+def ddl_error(text: str, position: int, reason: str, what: str = "shredding schema") -> ValueError:
     """What is wrong at a position of the DDL ``text``, which is quoted, or the part of it around the position."""
     start = max(0, position - QUOTED // 2)
     stop = start + QUOTED
     quoted = ("..." if start else "") + text[start:stop] + ("..." if len(text) > stop else "")
-    return ValueError(f"shredding schema {quoted!r}, position {position}: {reason}")
+    return ValueError(f"{what} {quoted!r}, position {position}: {reason}")
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, what: str, maps: bool) -> None:
         self.text = text
+        self.what = what
+        self.maps = maps
         self.tokens = self._tokens(text)
         self.at = 0
 
@@ -73,7 +76,7 @@ class _Parser:
         return [*tokens, _Token("end", "", len(text))]
 
     def error(self, position: int, reason: str) -> ValueError:
-        return ddl_error(self.text, position, reason)
+        return ddl_error(self.text, position, reason, self.what)
 
     @property
     def next(self) -> _Token:
@@ -140,6 +143,13 @@ class _Parser:
         if token.kind != "word" or name[0].isdigit():
             example = " (write fields like 'mag DECIMAL(9,2), place STRING')" if not self.text.strip() else ""
             raise self.error(token.position, f"expected a type, found {token.text or 'the end'!r}{example}")
+        if name == "MAP" and self.maps:
+            self.expect("<")
+            key = self.type(depth + 1)
+            self.expect(",")
+            item = self.type(depth + 1)
+            self.expect(">")
+            return DdlType(name, token.position, element=item, key=key)
         if name == "MAP":
             raise self.error(token.position, "a variant has no maps; use STRUCT for an object")
         if name == "STRUCT":

@@ -1,6 +1,6 @@
-"""Skipping row groups by a question about a path of a variant (Variant Shredding, "Data Skipping").
+"""Skipping row groups and pages by a question about a path of a variant (Variant Shredding, "Data Skipping").
 
-A row group is skipped on the evidence of two columns, the leaf's ``typed_value`` and the ``value`` beside
+A row group, or a row by its pages, is skipped on the evidence of two columns, the leaf's ``typed_value`` and the ``value`` beside
 it. That these two are enough follows from the layout. Take a row and a path ``$.a.b``:
 
 - A value that is an object has a non-null ``typed_value`` group wherever there is one, and its shredded fields
@@ -18,27 +18,24 @@ refuses it. What is not known is answered True.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
-from typing import Any
 
 import pyarrow as pa
 
 from pqext.core.errors import ParquetError
-from pqext.core.predicate import Bounds, IsNull, Predicate, Value
+from pqext.core.indexes.row_ranges import RowRanges, merged, union
+from pqext.core.predicate import Bounds, IsNull, Predicate
 from pqext.core.predicate import may_match as core_may_match
 from pqext.core.reader import RowGroup
 from pqext.core.schema import SchemaNode
-from pqext.variant.cast import target_type
+from pqext.variant.monotone import always_casts, monotone_cast
 from pqext.variant.path import Path, as_path, format_path
 from pqext.variant.schema import leaf_type
+from pqext.variant.targets import target_type
+from pqext.variant.types import is_variant_type
 
 VARIANT_NULL = b"\0"
-
-_EXACT = Context(prec=200)
-_DAY = 86_400_000_000_000
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -76,136 +73,134 @@ def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:
 
 def may_match(node: SchemaNode, row_group: RowGroup, predicate: VariantPredicate) -> bool:
     """Can a row of the row group satisfy ``predicate`` on the VARIANT group ``node``? ``False`` is a proof."""
-    if node.max_repetition_level:
-        return True  # a variant in a list: the columns do not hold one value a row
-    group = find_group(node, predicate.path)
-    if group is None:
+    evidence = _find_evidence(node, predicate)
+    if evidence is None:
         return True
-    value, typed = group.child("value"), group.child("typed_value")
-    if typed is not None and not typed.is_leaf:
-        return True
-    is_variant = isinstance(predicate.type, pa.StructType)
     try:
-        residual = row_group.chunk(value).bounds() if value is not None else _NOTHING
-        bounds = row_group.chunk(typed).bounds() if typed is not None else _NOTHING
+        residual = row_group.chunk(evidence.value).bounds() if evidence.value is not None else _NOTHING
+        bounds = row_group.chunk(evidence.typed).bounds() if evidence.typed is not None else _NOTHING
     except ParquetError:
         return True  # statistics that cannot be read prove nothing; reading the column will say why
     if isinstance(predicate.predicate, IsNull):
-        return typed is None or bounds.null_count != 0 or not _always_casts(_leaf(typed), predicate.type)
-    if not (residual.all_null or (not is_variant and _only_variant_nulls(residual))):
+        return evidence.may_be_null(bounds)
+    if not evidence.is_clean(residual):
         return True
-    if bounds.all_null or typed is None:
+    return evidence.typed_may_match(bounds) and _bloom_may_match(evidence, row_group)
+
+
+def matching_rows(node: SchemaNode, row_group: RowGroup, predicate: VariantPredicate) -> RowRanges | None:
+    """The rows of the row group that may satisfy ``predicate``, by the page indexes; ``None`` when all may.
+
+    No row outside them does. A row is left out on the evidence of two pages, the one of ``typed_value`` and the one
+    of the ``value`` beside it, which start and end at rows of their own. A chunk without a page index is one page
+    with its chunk's statistics.
+    """
+    evidence = _find_evidence(node, predicate)
+    if evidence is None:
+        return None
+    try:
+        row_group.load_page_indexes([leaf for leaf in (evidence.value, evidence.typed) if leaf is not None])
+        typed = _pages(row_group, evidence.typed)
+        if isinstance(predicate.predicate, IsNull):
+            return _rows(typed, evidence.may_be_null)
+        residual = _rows(_pages(row_group, evidence.value), lambda bounds: not evidence.is_clean(bounds))
+        if not _bloom_may_match(evidence, row_group):
+            return residual
+        return union(residual, _rows(typed, evidence.typed_may_match))
+    except ParquetError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """The two columns of a path, and what bounds of them prove of a predicate."""
+
+    value: SchemaNode | None
+    typed: SchemaNode | None
+    predicate: VariantPredicate
+
+    @property
+    def leaf(self) -> pa.DataType | None:
+        """The leaf type of the typed column; None when there is none, or when it is none that a variant may have."""
+        if self.typed is None:
+            return None
+        try:
+            return leaf_type(self.typed.leaf_type.arrow_type())
+        except (ParquetError, ValueError):
+            return None
+
+    def is_clean(self, residual: Bounds) -> bool:
+        """Does no value of the residual cast to anything but null?
+
+        Of variant nulls this is so, but not when variants are asked for. No value sorts above ``00``, and the only
+        other bytes that do not, the empty string, are no value.
+        """
+        only_nulls = residual.maximum == VARIANT_NULL and not is_variant_type(self.predicate.type)
+        return residual.all_null or only_nulls
+
+    def may_be_null(self, bounds: Bounds) -> bool:
+        """Can the result be null where the typed column has these bounds?"""
+        return self.typed is None or bounds.null_count != 0 or not always_casts(self.leaf, self.predicate.type)
+
+    def typed_may_match(self, bounds: Bounds) -> bool:
+        """Can a typed value within these bounds satisfy the predicate?"""
+        if bounds.all_null or self.typed is None:
+            return False
+        cast = monotone_cast(self.leaf, self.predicate.type)
+        return cast is None or core_may_match(self.predicate.predicate, cast.bounds(bounds))
+
+
+def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence | None:
+    if node.max_repetition_level:
+        return None  # a variant in a list: the columns do not hold one value a row
+    group = find_group(node, predicate.path)
+    if group is None:
+        return None
+    value, typed = group.child("value"), group.child("typed_value")
+    return None if typed is not None and not typed.is_leaf else _Evidence(value, typed, predicate)
+
+
+def _bloom_may_match(evidence: _Evidence, row_group: RowGroup) -> bool:
+    """Can the typed column hold an equal value by its Bloom filter? There it has one form, or two for zero."""
+    if evidence.typed is None:
         return False
-    cast = _monotone_cast(_leaf(typed), predicate.type)
-    if cast is None:
-        return True
-    return core_may_match(predicate.predicate, _cast_bounds(bounds, cast))
+    cast = monotone_cast(evidence.leaf, evidence.predicate.type)
+    asked = evidence.predicate.predicate
+    return cast is None or not cast.asks_for(asked) or row_group.chunk(evidence.typed).may_contain(asked)
+
+
+_Pages = list[tuple[range, Bounds]]
+
+
+def _pages(row_group: RowGroup, leaf: SchemaNode | None) -> _Pages:
+    """Rows and bounds of each page of a column; of the whole chunk without a page index."""
+    if leaf is None:
+        return [(range(row_group.num_rows), _NOTHING)]
+    chunk = row_group.chunk(leaf)
+    pages = chunk.pages
+    if pages is None:
+        return [(range(row_group.num_rows), chunk.bounds())]
+    whole = chunk.bounds()
+    return [(pages.rows(page), _narrowed(bounds, whole)) for page, bounds in enumerate(pages.bounds)]
+
+
+def _narrowed(page: Bounds, chunk: Bounds) -> Bounds:
+    """What the chunk's statistics say where the page's own bounds are silent."""
+    if page.null_count is None and chunk.all_null:
+        return replace(page, null_count=page.num_values)
+    if page.null_count is None and chunk.null_count == 0:
+        page = replace(page, null_count=0)
+    return replace(
+        page,
+        minimum=chunk.minimum if page.minimum is None else page.minimum,
+        maximum=chunk.maximum if page.maximum is None else page.maximum,
+        has_nan=False if chunk.has_nan is False else page.has_nan,
+    )
+
+
+def _rows(pages: _Pages, may_match: Callable[[Bounds], bool]) -> RowRanges:
+    return merged(rows for rows, bounds in pages if may_match(bounds))
 
 
 _NOTHING = Bounds(null_count=0, num_values=0)
 """A column that does not exist holds nothing."""
-
-
-def _only_variant_nulls(residual: Bounds) -> bool:
-    """Is every value that is there a variant null?
-
-    No value sorts above ``00``, and the only other bytes that do not, the empty string, are no value.
-    """
-    return residual.maximum == VARIANT_NULL
-
-
-def _leaf(node: SchemaNode) -> pa.DataType | None:
-    """The leaf type of a ``typed_value`` column, None when it is none that a variant may have."""
-    try:
-        return leaf_type(node.leaf_type.arrow_type())
-    except (ParquetError, ValueError):
-        return None
-
-
-# --- Casts of bounds -----------------------------------------------------------------------------
-
-_Cast = Callable[[Any, bool], Value]
-"""Brings a bound to the type asked for; the second argument says whether it is the upper one."""
-
-
-def _is_exact(type: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(type) or pa.types.is_decimal(type))
-
-
-def _always_casts(leaf: pa.DataType | None, type: pa.DataType) -> bool:
-    """Does every value of the leaf cast to ``type``?"""
-    if leaf is None:
-        return False
-    return bool(leaf == type or isinstance(type, pa.StructType) or (_is_exact(leaf) and pa.types.is_float64(type)))
-
-
-def _monotone_cast(leaf: pa.DataType | None, type: pa.DataType) -> _Cast | None:
-    """How bounds of the leaf bound the values cast to ``type``: only for casts that keep the order."""
-    if leaf is None or isinstance(type, pa.StructType):
-        return None
-    if leaf == type:
-        return _unchanged
-    if _is_exact(leaf):
-        if pa.types.is_integer(type):
-            return _to_integer
-        if pa.types.is_decimal(type):
-            return _to_decimal(type.scale)
-    if _is_exact(leaf) or pa.types.is_floating(leaf):
-        return _to_double if pa.types.is_float64(type) else _to_single if pa.types.is_float32(type) else None
-    if pa.types.is_string(leaf) or pa.types.is_binary(leaf):
-        return _unchanged if pa.types.is_string(type) or pa.types.is_binary(type) else None
-    if pa.types.is_timestamp(leaf):
-        if pa.types.is_timestamp(type):
-            return _floor_to_micros if type.unit == "us" else _unchanged
-        return _floor_to_days if pa.types.is_date32(type) else None
-    if pa.types.is_date32(leaf) and pa.types.is_timestamp(type):
-        return _days_to_nanos
-    return None
-
-
-def _unchanged(bound: Value, upper: bool) -> Value:
-    return bound
-
-
-def _to_integer(bound: Any, upper: bool) -> Value:
-    return int(Decimal(bound).to_integral_value(rounding=ROUND_DOWN, context=_EXACT))
-
-
-def _to_decimal(scale: int) -> _Cast:
-    def cast(bound: Any, upper: bool) -> Value:
-        return Decimal(bound).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_EXACT)
-
-    return cast
-
-
-def _to_double(bound: Any, upper: bool) -> Value:
-    return math.nextafter(float(bound), math.inf if upper else -math.inf)
-
-
-def _to_single(bound: Any, upper: bool) -> Value:
-    """Rounded outwards by at least one step of a 32-bit float."""
-    value = float(bound)
-    if math.isinf(value):
-        return value
-    margin = abs(value) * 2.0**-23 + 2.0**-149
-    return value + margin if upper else value - margin
-
-
-def _floor_to_micros(bound: Any, upper: bool) -> Value:
-    return bound // 1000 * 1000  # type: ignore[no-any-return]
-
-
-def _floor_to_days(bound: Any, upper: bool) -> Value:
-    return bound // _DAY  # type: ignore[no-any-return]
-
-
-def _days_to_nanos(bound: Any, upper: bool) -> Value:
-    return bound * _DAY  # type: ignore[no-any-return]
-
-
-def _cast_bounds(bounds: Bounds, cast: _Cast) -> Bounds:
-    return replace(
-        bounds,
-        minimum=None if bounds.minimum is None else cast(bounds.minimum, False),
-        maximum=None if bounds.maximum is None else cast(bounds.maximum, True),
-    )

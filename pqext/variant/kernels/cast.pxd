@@ -1,166 +1,79 @@
 # cython: language_level=3, cdivision=True
-# A variant value cast to one type and put into a column of that type.
+# A variant value cast to one type and put into a column of that type, as Spark's variant_get casts it.
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.cast_put cimport *
 from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.java_text cimport write_java_double, write_java_float
 from pqext.variant.kernels.scan cimport utf8_fault
-from pqext.variant.kernels.shredding cimport Column, bit_set, column_bytes, column_fixed, column_mark
+from pqext.variant.kernels.shredding cimport Column, column_bytes, column_fixed
 from pqext.variant.kernels.text cimport *
-from pqext.variant.kernels.text_write cimport (
-    write_date,
-    write_decimal,
-    write_double,
-    write_float,
-    write_time,
-    write_uuid,
-)
-
-
-cdef enum:
-    TARGET_VARIANT_LEAF = 100    # beside the leaves of exact.pxd
-
-    CAST_NULL = 0
-    CAST_DONE = 1
-    CAST_FAILED = 2
-    CAST_JSON = 3     # an object or array asked as text
-
-cdef enum:
-    DAY_NANOS = 86400000000000
-    SECOND = 1000000000
-
-
-cdef struct Wanted:
-    int leaf
-    int precision
-    int scale
-
-
-cdef inline int _done(int status) noexcept nogil:
-    return CAST_DONE if status == 0 else status
-
-
-cdef inline int _put_integer(const Wanted *w, Column *c, int64_t row, int128 v) noexcept nogil:
-    cdef int8_t i8 = <int8_t> v
-    cdef int16_t i16 = <int16_t> v
-    cdef int32_t i32 = <int32_t> v
-    cdef int64_t i64 = <int64_t> v
-    if w.leaf == LEAF_INT64:
-        return _done(column_fixed(c, row, &i64, 8)) if i64 == v else CAST_FAILED
-    if w.leaf == LEAF_INT32 or w.leaf == LEAF_DATE:
-        return _done(column_fixed(c, row, &i32, 4)) if i32 == v else CAST_FAILED
-    if w.leaf == LEAF_INT16:
-        return _done(column_fixed(c, row, &i16, 2)) if i16 == v else CAST_FAILED
-    return _done(column_fixed(c, row, &i8, 1)) if i8 == v else CAST_FAILED
-
-
-cdef inline int _put_bool(Column *c, int64_t row, bint v) noexcept nogil:
-    cdef int status = column_mark(c, row)
-    if status == 0 and v:
-        status = bit_set(&c.data, row)
-    return _done(status)
-
-
-cdef inline int _put_floating(const Wanted *w, Column *c, int64_t row, double v) noexcept nogil:
-    cdef float narrow = <float> v
-    if w.leaf == LEAF_FLOAT:
-        return _done(column_fixed(c, row, &narrow, 4))
-    return _done(column_fixed(c, row, &v, 8))
-
-
-cdef inline int _put_text(Column *c, int64_t row, const char *text, size_t n) noexcept nogil:
-    return _done(column_bytes(c, row, <const uint8_t *> text, n))
-
-
-cdef inline int _put_instant(const Wanted *w, Column *c, int64_t row, int128 nanos) noexcept nogil:
-    """Nanoseconds since 1970, rounded down to the column's unit."""
-    cdef int128 v = nanos
-    cdef int64_t stored
-    if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NTZ:
-        v = nanos // 1000 - (nanos % 1000 < 0)
-    stored = <int64_t> v
-    return _done(column_fixed(c, row, &stored, 8)) if stored == v else CAST_FAILED
+from pqext.variant.kernels.text_times cimport parse_date, parse_time, parse_timestamp
+from pqext.variant.kernels.text_write cimport write_date, write_decimal, write_double, write_time, write_uuid
+from pqext.variant.kernels.wide cimport Wide, wide_from_text
 
 
 cdef inline int _cast_exact(const Wanted *w, Column *c, int64_t row, int128 unscaled, int scale) noexcept nogil:
     cdef uint8_t text[64]
     cdef uint8_t *end
-    cdef int128 v = 0
-    if LEAF_INT8 <= w.leaf <= LEAF_INT64:
-        return _put_integer(w, c, row, unscaled // power_of_ten(scale) if scale else unscaled)
-    if w.leaf == LEAF_DOUBLE or w.leaf == LEAF_FLOAT:
-        return _put_floating(w, c, row, exact_to_double(unscaled, scale))
+    if is_integer_target(w):
+        return put_integer(w, c, row, unscaled // power_of_ten(scale) if scale else unscaled)
+    if is_floating_target(w):
+        return put_floating(w, c, row, exact_to_floating(unscaled, scale, w.leaf == LEAF_FLOAT))
     if w.leaf == LEAF_DECIMAL:
-        if not round_half_up(unscaled, -scale, False, w.scale, &v) or not has_precision(v, w.precision):
-            return CAST_FAILED
-        return _done(column_fixed(c, row, &v, 16))
+        return put_decimal(w, c, row, unscaled, -scale)
     if w.leaf == LEAF_BOOLEAN:
-        return _put_bool(c, row, unscaled != 0)
+        return put_bool(c, row, unscaled != 0)
     if w.leaf == LEAF_STRING:
         # Without zeros at the end, so that equal numbers have one text.
         while scale > 0 and unscaled % 10 == 0:
             unscaled = unscaled // 10
             scale -= 1
         end = write_decimal(text, <int64_t> (unscaled >> 64), <uint64_t> unscaled, scale)
-        return _done(column_bytes(c, row, text, <size_t> (end - text)))
-    if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NANOS:
-        # Seconds since 1970, as Spark casts them.
-        if multiply_overflows(unscaled, SECOND, &v):
-            return CAST_FAILED
-        return _put_instant(w, c, row, v // power_of_ten(scale) - (v % power_of_ten(scale) < 0))
+        return done(column_bytes(c, row, text, <size_t> (end - text)))
+    if w.leaf == LEAF_TIMESTAMP:
+        return put_seconds(w, c, row, unscaled, scale)
     return CAST_FAILED
 
 
-cdef inline int _put_shortest(Column *c, int64_t row, double v, bint narrow) noexcept nogil:
-    """The shortest text that reads back as the same double (float, when narrow)."""
-    cdef uint8_t text[64]
-    cdef uint8_t *end
-    cdef float small = <float> v
-    cdef uint32_t bits32
-    cdef uint64_t bits
-    if narrow:
-        memcpy(&bits32, &small, 4)
-        end = write_float(text, bits32)
-    else:
-        memcpy(&bits, &v, 8)
-        end = write_double(text, bits)
-    return _done(column_bytes(c, row, text, <size_t> (end - text)))
+cdef inline int _cast_number(const Wanted *w, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
+    """A decimal from the text of a number."""
+    cdef Number number
+    cdef Wide wide
+    if not parse_number(p, n, &number) or number.special or number.far:
+        return CAST_FAILED
+    if not number.dropped:
+        return put_decimal(w, c, row, number.mantissa, number.exponent)
+    return put_wide(w, c, row, &wide) if wide_from_text(p, n, w.scale, &wide) else CAST_FAILED
 
 
 cdef inline int _cast_floating(const Wanted *w, Column *c, int64_t row, double v, bint narrow) noexcept nogil:
-    cdef Number number
-    cdef int128 wide = 0
     cdef uint8_t text[64]
     cdef uint64_t bits
-    if w.leaf == LEAF_DOUBLE or w.leaf == LEAF_FLOAT:
-        return _put_floating(w, c, row, v)
+    cdef uint32_t bits32
+    cdef float small = <float> v
+    if is_floating_target(w):
+        return put_floating(w, c, row, v)
     if w.leaf == LEAF_BOOLEAN:
-        return _put_bool(c, row, v != 0.0)
+        return put_bool(c, row, v != 0.0)
+    memcpy(&bits, &v, 8)
     if w.leaf == LEAF_STRING:
-        if isnan(v):
-            return _put_text(c, row, b"NaN", 3)
-        if not isfinite(v):
-            return _put_text(c, row, b"Infinity", 8) if v > 0 else _put_text(c, row, b"-Infinity", 9)
-        return _put_shortest(c, row, v, narrow)
+        if narrow:
+            memcpy(&bits32, &small, 4)
+            return done(column_bytes(c, row, text, <size_t> (write_java_float(text, bits32) - text)))
+        return done(column_bytes(c, row, text, <size_t> (write_java_double(text, bits) - text)))
     if not isfinite(v):
         return CAST_FAILED
-    if LEAF_INT8 <= w.leaf <= LEAF_INT64:
-        if not -9.3e18 < v < 9.3e18:
-            return CAST_FAILED
-        return _put_integer(w, c, row, <int128> v)
+    if is_integer_target(w):
+        return put_integer(w, c, row, <int128> v) if -2e19 < v < 2e19 else CAST_FAILED
     if w.leaf == LEAF_DECIMAL:
         # A double is the decimal of its shortest text, as Spark has it.
-        memcpy(&bits, &v, 8)
-        parse_number(text, <size_t> (write_double(text, bits) - text), &number)
-        if not round_half_up(number.mantissa, number.exponent, number.half, w.scale, &wide) or not has_precision(wide, w.precision):
-            return CAST_FAILED
-        return _done(column_fixed(c, row, &wide, 16))
-    if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NANOS:
-        if not -1e13 < v < 1e13:
-            return CAST_FAILED
-        return _put_instant(w, c, row, <int128> (v * 1e6) * 1000)
+        return _cast_number(w, c, row, text, <size_t> (write_double(text, bits) - text))
+    if w.leaf == LEAF_TIMESTAMP:
+        return put_instant(w, c, row, <int128> (v * 1e6) * 1000) if -1e13 < v < 1e13 else CAST_FAILED
     return CAST_FAILED
 
 
@@ -168,39 +81,31 @@ cdef inline int _cast_instant(const Wanted *w, Column *c, int64_t row, int128 na
     cdef uint8_t text[64]
     cdef uint8_t *end
     cdef int128 day = nanos // DAY_NANOS - (nanos % DAY_NANOS < 0)
-    cdef int128 seconds
-    cdef int128 v = 0
-    if LEAF_TIMESTAMP <= w.leaf <= LEAF_TIMESTAMP_NTZ_NANOS:
-        return _put_instant(w, c, row, nanos)
+    if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NTZ:
+        return put_instant(w, c, row, nanos)
     if w.leaf == LEAF_DATE:
-        return _put_integer(w, c, row, day)
+        return put_days(w, c, row, day)
+    if w.leaf == LEAF_TIME:
+        return put_time(w, c, row, <int64_t> (nanos - day * DAY_NANOS))
     if w.leaf == LEAF_STRING:
         end = write_date(text, <int64_t> day)
         end[0] = c' '
         end = write_time(end + 1, <int64_t> (nanos - day * DAY_NANOS), SECOND, 9)
-        return _done(column_bytes(c, row, text, <size_t> (end - text)))
+        return done(column_bytes(c, row, text, <size_t> (end - text)))
     if not utc:
         return CAST_FAILED
-    if LEAF_INT8 <= w.leaf <= LEAF_INT64:
-        seconds = nanos // SECOND - (nanos % SECOND < 0)
-        return _put_integer(w, c, row, seconds)
-    if w.leaf == LEAF_DOUBLE or w.leaf == LEAF_FLOAT:
-        return _put_floating(w, c, row, exact_to_double(nanos, 9))
-    if w.leaf == LEAF_DECIMAL:
-        if not round_half_up(nanos, -9, False, w.scale, &v) or not has_precision(v, w.precision):
-            return CAST_FAILED
-        return _done(column_fixed(c, row, &v, 16))
-    return CAST_FAILED
+    if is_integer_target(w):
+        return put_integer(w, c, row, nanos // SECOND - (nanos % SECOND < 0))
+    if is_floating_target(w):
+        return put_floating(w, c, row, exact_to_floating(nanos, 9, False))
+    return put_decimal(w, c, row, nanos, -9) if w.leaf == LEAF_DECIMAL else CAST_FAILED
 
 
 cdef inline int _hex(uint8_t c) noexcept nogil:
     if c'0' <= c <= c'9':
         return c - c'0'
-    if c'a' <= c <= c'f':
-        return c - c'a' + 10
-    if c'A' <= c <= c'F':
-        return c - c'A' + 10
-    return -1
+    c |= 0x20
+    return c - c'a' + 10 if c'a' <= c <= c'f' else -1
 
 
 cdef inline bint _parse_uuid(const uint8_t *p, size_t n, uint8_t *out) noexcept nogil:
@@ -225,45 +130,42 @@ cdef inline bint _parse_uuid(const uint8_t *p, size_t n, uint8_t *out) noexcept 
 
 cdef inline int _cast_string(const Wanted *w, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
     cdef Number number
-    cdef int128 wide = 0
     cdef int64_t day = 0, nanos = 0, zone = 0
     cdef uint8_t uuid[16]
+    cdef double v = 0.0
     cdef bint flag = False
     if w.leaf == LEAF_STRING:
         if utf8_fault(p, n) >= 0:
             return FAULT_STRING_UTF8
-        return _done(column_bytes(c, row, p, n))
+        return done(column_bytes(c, row, p, n))
     if w.leaf == LEAF_BINARY:
-        return _done(column_bytes(c, row, p, n))
+        return done(column_bytes(c, row, p, n))
+    if w.leaf == TARGET_FIXED:
+        return done(column_fixed(c, row, p, n)) if n == <size_t> w.width else CAST_FAILED
     if w.leaf == LEAF_BOOLEAN:
-        return _put_bool(c, row, flag) if parse_bool(p, n, &flag) else CAST_FAILED
+        return put_bool(c, row, flag) if parse_bool(p, n, &flag) else CAST_FAILED
     if w.leaf == LEAF_UUID:
-        return _done(column_fixed(c, row, uuid, 16)) if _parse_uuid(p, n, uuid) else CAST_FAILED
+        return done(column_fixed(c, row, uuid, 16)) if _parse_uuid(p, n, uuid) else CAST_FAILED
     if w.leaf == LEAF_TIME:
-        if not parse_time(p, n, &nanos):
-            return CAST_FAILED
-        nanos //= 1000
-        return _done(column_fixed(c, row, &nanos, 8))
-    if w.leaf == LEAF_DATE or LEAF_TIMESTAMP <= w.leaf <= LEAF_TIMESTAMP_NTZ_NANOS:
+        return put_time(w, c, row, nanos) if parse_time(p, n, &nanos) else CAST_FAILED
+    if w.leaf == LEAF_DATE:
+        return put_days(w, c, row, day) if parse_date(p, n, &day) else CAST_FAILED
+    if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NTZ:
         if not parse_timestamp(p, n, &day, &nanos, &zone):
             return CAST_FAILED
-        if w.leaf == LEAF_DATE:
-            return _put_integer(w, c, row, day)
-        if w.leaf == LEAF_TIMESTAMP_NTZ or w.leaf == LEAF_TIMESTAMP_NTZ_NANOS:
+        if w.leaf == LEAF_TIMESTAMP_NTZ:
             zone = 0   # what the clock showed
-        return _put_instant(w, c, row, <int128> day * DAY_NANOS + nanos - <int128> zone * SECOND)
-    if not parse_number(p, n, &number):
-        return CAST_FAILED
-    if w.leaf == LEAF_DOUBLE or w.leaf == LEAF_FLOAT:
-        return _put_floating(w, c, row, number_to_double(&number, p, n))
-    if number.special:
-        return CAST_FAILED
+        return put_instant(w, c, row, <int128> day * DAY_NANOS + nanos - <int128> zone * SECOND)
     if w.leaf == LEAF_DECIMAL:
-        if not round_half_up(number.mantissa, number.exponent, number.half, w.scale, &wide) or not has_precision(wide, w.precision):
-            return CAST_FAILED
-        return _done(column_fixed(c, row, &wide, 16))
-    if _is_integer(p, n):
-        return CAST_FAILED if number.exponent else _put_integer(w, c, row, number.mantissa)
+        return _cast_number(w, c, row, p, n)
+    if is_floating_target(w):
+        if not parse_number(p, n - is_suffixed(p, n), &number):
+            if not parse_hexadecimal(p, n, w.leaf == LEAF_FLOAT, &v):
+                return CAST_FAILED
+            return put_floating(w, c, row, v)
+        return put_floating(w, c, row, number_to_floating(&number, p, n, w.leaf == LEAF_FLOAT))
+    if is_integer_target(w) and _is_integer(p, n) and parse_number(p, n, &number):
+        return CAST_FAILED if number.exponent else put_integer(w, c, row, number.mantissa)
     return CAST_FAILED
 
 
@@ -281,6 +183,14 @@ cdef inline bint _is_integer(const uint8_t *p, size_t n) noexcept nogil:
     return True
 
 
+cdef inline int _cast_bytes(const Wanted *w, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
+    if w.leaf == LEAF_BINARY or (w.leaf == LEAF_STRING and utf8_fault(p, n) < 0):
+        return done(column_bytes(c, row, p, n))
+    if (w.leaf == TARGET_FIXED or w.leaf == LEAF_UUID) and n == <size_t> w.width:
+        return done(column_fixed(c, row, p, n))
+    return CAST_FAILED
+
+
 cdef inline int cast_value(const Wanted *w, Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
     """Cast the value of exactly `n` bytes at `p` into the column: one of CAST_*, or a fault."""
     cdef const uint8_t *text = NULL
@@ -291,8 +201,8 @@ cdef inline int cast_value(const Wanted *w, Column *c, int64_t row, const uint8_
     cdef double wide
     cdef float narrow
     cdef uint8_t text_of[64]
-    if w.leaf == TARGET_VARIANT_LEAF:
-        return _done(column_bytes(c, row, p, n))
+    if w.leaf == TARGET_VARIANT:
+        return done(column_bytes(c, row, p, n))
     if is_string(p):
         status = string_open(p, n, &text, &length)
         return status if status != 0 else _cast_string(w, c, row, text, length)
@@ -305,13 +215,10 @@ cdef inline int cast_value(const Wanted *w, Column *c, int64_t row, const uint8_
     if type_id == TYPE_NULL:
         return CAST_NULL
     if type_id == TYPE_TRUE or type_id == TYPE_FALSE:
-        if w.leaf == LEAF_BOOLEAN:
-            return _put_bool(c, row, type_id == TYPE_TRUE)
         if w.leaf == LEAF_STRING:
-            return _put_text(c, row, b"true", 4) if type_id == TYPE_TRUE else _put_text(c, row, b"false", 5)
-        if LEAF_INT8 <= w.leaf <= LEAF_DECIMAL:
-            return _cast_exact(w, c, row, type_id == TYPE_TRUE, 0)
-        return CAST_FAILED
+            return put_text(c, row, b"true", 4) if type_id == TYPE_TRUE else put_text(c, row, b"false", 5)
+        # Booleans are numbers, but no seconds.
+        return CAST_FAILED if w.leaf == LEAF_TIMESTAMP else _cast_exact(w, c, row, type_id == TYPE_TRUE, 0)
     if type_id == TYPE_DOUBLE:
         memcpy(&wide, p + 1, 8)
         return _cast_floating(w, c, row, wide, False)
@@ -321,11 +228,11 @@ cdef inline int cast_value(const Wanted *w, Column *c, int64_t row, const uint8_
     if type_id == TYPE_DATE:
         v = <int32_t> read_uint(p + 1, 4)
         if w.leaf == LEAF_DATE:
-            return _put_integer(w, c, row, v)
-        if LEAF_TIMESTAMP <= w.leaf <= LEAF_TIMESTAMP_NTZ_NANOS:
-            return _put_instant(w, c, row, <int128> v * DAY_NANOS)
+            return put_days(w, c, row, v)
+        if w.leaf == LEAF_TIMESTAMP or w.leaf == LEAF_TIMESTAMP_NTZ:
+            return put_instant(w, c, row, <int128> v * DAY_NANOS)
         if w.leaf == LEAF_STRING:
-            return _done(column_bytes(c, row, text_of, <size_t> (write_date(text_of, v) - text_of)))
+            return done(column_bytes(c, row, text_of, <size_t> (write_date(text_of, v) - text_of)))
         return CAST_FAILED
     if type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NTZ:
         v = <int64_t> read_uint64(p + 1)
@@ -338,20 +245,17 @@ cdef inline int cast_value(const Wanted *w, Column *c, int64_t row, const uint8_
         if not 0 <= v < DAY_NANOS // 1000:
             return FAULT_TIME
         if w.leaf == LEAF_TIME:
-            return _done(column_fixed(c, row, &v, 8))
+            return put_time(w, c, row, v * 1000)
         if w.leaf == LEAF_STRING:
-            return _done(column_bytes(c, row, text_of, <size_t> (write_time(text_of, v, 1000000, 6) - text_of)))
+            return done(column_bytes(c, row, text_of, <size_t> (write_time(text_of, v, 1000000, 6) - text_of)))
         return CAST_FAILED
     if type_id == TYPE_BINARY:
         status = string_open(p, n, &text, &length)
-        if status != 0:
-            return status
-        if w.leaf == LEAF_BINARY or (w.leaf == LEAF_STRING and utf8_fault(text, length) < 0):
-            return _done(column_bytes(c, row, text, length))
-        return CAST_FAILED
-    # What is left is a UUID: value_size knows no other type.
+        return status if status != 0 else _cast_bytes(w, c, row, text, length)
+    if type_id != TYPE_UUID:
+        return FAULT_UNKNOWN_TYPE
     if w.leaf == LEAF_UUID:
-        return _done(column_fixed(c, row, p + 1, 16))
+        return done(column_fixed(c, row, p + 1, 16))
     if w.leaf == LEAF_STRING:
-        return _done(column_bytes(c, row, text_of, <size_t> (write_uuid(text_of, p + 1) - text_of)))
+        return done(column_bytes(c, row, text_of, <size_t> (write_uuid(text_of, p + 1) - text_of)))
     return CAST_FAILED

@@ -1,19 +1,21 @@
 # cython: language_level=3, cdivision=True
-# Numbers, dates and times from text, for the casts of variant values.
+# Numbers from text, for the casts of variant values; `text_times` has dates and times.
 from libc.stddef cimport size_t
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from pqext.variant.kernels.exact cimport int128, multiply_overflows, power_of_ten
-from pqext.variant.kernels.text_write cimport floor_divide, write_decimal
+from pqext.variant.kernels.text_write cimport write_decimal
 
 cdef extern from * nogil:
     """
     #include <locale.h>
     #include <math.h>
+    #include <stdint.h>
     #include <stdlib.h>
+    #include <string.h>
     #if defined(__APPLE__)
     #include <xlocale.h>
     #endif
@@ -23,9 +25,19 @@ cdef extern from * nogil:
         return pqext_text_locale ? 0 : -1;
     }
     static inline double pqext_text_strtod(const char *s) { return strtod_l(s, NULL, pqext_text_locale); }
+    static inline double pqext_text_strtof(const char *s) { return strtof_l(s, NULL, pqext_text_locale); }
+    /* Is a double within the range of normal floats, and not halfway between two of them? */
+    static inline int pqext_rounds_once(double v) {
+        uint64_t bits;
+        memcpy(&bits, &v, 8);
+        return fabs(v) >= 1.1754943508222875e-38 && (bits & 0x1FFFFFFF) != 0x10000000;
+    }
     """
     int text_open "pqext_text_open"()
     double strtod_c "pqext_text_strtod"(const char *s)
+    double strtof_c "pqext_text_strtof"(const char *s)
+    bint rounds_once "pqext_rounds_once"(double v)
+    double copysign(double v, double sign)
     double NAN
     double INFINITY
     bint isfinite(double v)
@@ -36,9 +48,10 @@ cdef struct Number:
     # A parsed number: mantissa times ten to the exponent; or one of the special values of floating point.
     int128 mantissa
     int64_t exponent
+    bint negative
     bint dropped      # digits beyond the 38th were not all zero
-    bint half         # the 39th digit was 5 or more
     bint special
+    bint far          # the exponent as written is beyond 32 bits
     double value      # of a special
 
 
@@ -87,15 +100,17 @@ cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept 
     out.mantissa = 0
     out.exponent = 0
     out.dropped = False
-    out.half = False
     out.special = False
+    out.far = False
     if n and (p[0] == c'-' or p[0] == c'+'):
         negative = p[0] == c'-'
         i = 1
+    out.negative = negative
     if is_word(p + i, n - i, b"nan"):
+        # Spark takes the word in any case, but with a sign only as Java writes it.
         out.special = True
         out.value = NAN
-        return i == 0
+        return i == 0 or p[i + 1] == c'a'
     if is_word(p + i, n - i, b"inf") or is_word(p + i, n - i, b"infinity"):
         out.special = True
         out.value = -INFINITY if negative else INFINITY
@@ -112,9 +127,6 @@ cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept 
                     digits += 1
                 exponent -= point
             else:
-                if digits == 38:
-                    out.half = c >= c'5'
-                    digits += 1
                 out.dropped = out.dropped or c != c'0'
                 exponent += not point
         else:
@@ -130,11 +142,12 @@ cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept 
         any_digit = False
         while i < n and c'0' <= p[i] <= c'9':
             any_digit = True
-            if written < 1000000:
+            if written < 1000000000:
                 written = written * 10 + (p[i] - c'0')
             i += 1
         if not any_digit:
             return False
+        out.far = written > 0x7FFFFFFF
         exponent += -written if exponent_negative else written
     if i != n:
         return False
@@ -144,37 +157,16 @@ cdef inline bint parse_number(const uint8_t *p, size_t n, Number *out) noexcept 
     return True
 
 
-cdef inline bint round_half_up(int128 mantissa, int64_t exponent, bint half, int scale, int128 *out) noexcept nogil:
-    """mantissa * 10**exponent at `scale`, ties away from zero; False when it overflows 128 bits.
-
-    `half` says that at least half a unit of the mantissa, which then has 38 digits, was left out: that counts
-    only when the mantissa's last digit is the result's.
-    """
-    cdef int64_t shift = exponent + scale
-    cdef int128 factor, rest
-    if mantissa == 0:
-        out[0] = 0
-        return True
-    if shift == 0:
-        out[0] = mantissa + ((-1 if mantissa < 0 else 1) if half else 0)
-        return True
-    if shift > 0:
-        return shift <= 38 and not multiply_overflows(mantissa, power_of_ten(<int> shift), out)
-    if shift < -38:
-        out[0] = 0
-        return True
-    factor = power_of_ten(<int> -shift)
-    out[0] = mantissa // factor
-    rest = mantissa % factor
-    if rest < 0:
-        rest = -rest
-    if rest >= factor - rest:
-        out[0] += -1 if mantissa < 0 else 1
-    return True
+cdef inline bint is_suffixed(const uint8_t *p, size_t n) noexcept nogil:
+    """Does the text end in d or f after a digit or a point, as Java's literals may?"""
+    trim(&p, &n)
+    if n < 2 or (p[n - 2] != c'.' and not c'0' <= p[n - 2] <= c'9'):
+        return False
+    return p[n - 1] == c'd' or p[n - 1] == c'D' or p[n - 1] == c'f' or p[n - 1] == c'F'
 
 
-cdef inline double number_to_double(const Number *number, const uint8_t *p, size_t n) noexcept nogil:
-    """The nearest double of a parsed number, whose text `p` is needed when it has more than 38 digits."""
+cdef inline double number_to_floating(const Number *number, const uint8_t *p, size_t n, bint narrow) noexcept nogil:
+    """The nearest double (or float, when narrow) of a parsed number, whose text `p` is needed beyond 38 digits."""
     cdef char text[72]
     cdef char *copy
     cdef double value
@@ -182,163 +174,83 @@ cdef inline double number_to_double(const Number *number, const uint8_t *p, size
     cdef uint8_t *digits
     if number.special:
         return number.value
+    if number.mantissa == 0 and not number.dropped:
+        return copysign(0.0, -1.0 if number.negative else 1.0)
     if magnitude <= (<int128> 1 << 53) and -22 <= number.exponent <= 22 and not number.dropped:
         # Both operands are exact, so that the result is rounded once.
         value = <double> <int64_t> number.mantissa
-        if number.exponent < 0:
-            return value / <double> <int64_t> power_of_ten(<int> -number.exponent) if number.exponent >= -18 \
-                else value / (1e18 * <double> <int64_t> power_of_ten(<int> (-18 - number.exponent)))
-        return value * <double> <int64_t> power_of_ten(<int> number.exponent) if number.exponent <= 18 \
-            else value * (1e18 * <double> <int64_t> power_of_ten(<int> (number.exponent - 18)))
+        if number.exponent < -18:
+            value = value / (1e18 * <double> <int64_t> power_of_ten(<int> (-18 - number.exponent)))
+        elif number.exponent < 0:
+            value = value / <double> <int64_t> power_of_ten(<int> -number.exponent)
+        elif number.exponent <= 18:
+            value = value * <double> <int64_t> power_of_ten(<int> number.exponent)
+        else:
+            value = value * (1e18 * <double> <int64_t> power_of_ten(<int> (number.exponent - 18)))
+        if not narrow or rounds_once(value):
+            return value
     if not number.dropped:
         digits = write_decimal(
             <uint8_t *> text, <int64_t> (number.mantissa >> 64), <uint64_t> number.mantissa, 0
         )
         snprintf(<char *> digits, 30, b"e%lld", <long long> number.exponent)
-        return strtod_c(text)
+        return strtof_c(text) if narrow else strtod_c(text)
     copy = <char *> malloc(n + 1)
     if copy == NULL:
         return NAN
     memcpy(copy, p, n)
     copy[n] = 0
-    value = strtod_c(copy)
+    value = strtof_c(copy) if narrow else strtod_c(copy)
     free(copy)
     return value
 
 
-cdef inline double exact_to_double(int128 unscaled, int scale) noexcept nogil:
+cdef inline double exact_to_floating(int128 unscaled, int scale, bint narrow) noexcept nogil:
     cdef Number number
+    if scale == 0 and <int64_t> unscaled == unscaled:
+        return <double> <float> <int64_t> unscaled if narrow else <double> <int64_t> unscaled
     number.mantissa = unscaled
     number.exponent = -scale
+    number.negative = False
     number.dropped = False
     number.special = False
-    return number_to_double(&number, NULL, 0)
+    return number_to_floating(&number, NULL, 0, narrow)
 
 
-# --- Dates and times -----------------------------------------------------------------------------
-
-cdef inline int64_t days_from_civil(int64_t y, int m, int d) noexcept nogil:
-    cdef int64_t era, year_of_era, day_of_year
-    y -= m <= 2
-    era = floor_divide(y, 400)
-    year_of_era = y - era * 400
-    day_of_year = (153 * (m + (-3 if m > 2 else 9)) + 2) // 5 + d - 1
-    return era * 146097 + year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year - 719468
+cdef inline double exact_to_double(int128 unscaled, int scale) noexcept nogil:
+    return exact_to_floating(unscaled, scale, False)
 
 
-cdef inline int days_in_month(int64_t y, int m) noexcept nogil:
-    if m == 2:
-        return 29 if (y % 4 == 0 and y % 100 != 0) or y % 400 == 0 else 28
-    return 30 if m == 4 or m == 6 or m == 9 or m == 11 else 31
-
-
-cdef inline bint _digits(const uint8_t *p, size_t n, size_t *at, int least, int most, int64_t *out) noexcept nogil:
-    cdef int count = 0
-    out[0] = 0
-    while at[0] < n and count < most and c'0' <= p[at[0]] <= c'9':
-        out[0] = out[0] * 10 + (p[at[0]] - c'0')
-        at[0] += 1
-        count += 1
-    return count >= least
-
-
-cdef inline bint _clock(const uint8_t *p, size_t n, size_t *at, int64_t *nanos) noexcept nogil:
-    """hh:mm[:ss[.f]] as nanoseconds since midnight; of a fraction, digits beyond the ninth are dropped."""
-    cdef int64_t hours, minutes, seconds = 0, digit
-    cdef int64_t unit = 100_000_000
-    if not _digits(p, n, at, 1, 2, &hours) or at[0] >= n or p[at[0]] != c':':
+cdef inline bint parse_hexadecimal(const uint8_t *p, size_t n, bint narrow, double *out) noexcept nogil:
+    """A hexadecimal floating point number with its binary exponent, such as 0x1.8p3, as Java reads it."""
+    cdef char text[72]
+    cdef size_t i = 0, start
+    cdef bint any_digit = False, point = False
+    trim(&p, &n)
+    if is_suffixed(p, n):
+        n -= 1
+    if n >= sizeof(text):
         return False
-    at[0] += 1
-    if not _digits(p, n, at, 1, 2, &minutes):
+    memcpy(text, p, n)
+    text[n] = 0
+    if i < n and (p[i] == c'-' or p[i] == c'+'):
+        i += 1
+    if n - i < 4 or p[i] != c'0' or p[i + 1] | 0x20 != c'x':
         return False
-    nanos[0] = 0
-    if at[0] < n and p[at[0]] == c':':
-        at[0] += 1
-        if not _digits(p, n, at, 1, 2, &seconds):
-            return False
-        if at[0] < n and p[at[0]] == c'.':
-            at[0] += 1
-            if not _digits(p, n, at, 1, 1, &digit):
-                return False
-            while True:
-                nanos[0] += digit * unit
-                unit //= 10
-                if not _digits(p, n, at, 1, 1, &digit):
-                    break
-    if hours > 23 or minutes > 59 or seconds > 59:
+    i += 2
+    while i < n and (c'0' <= p[i] <= c'9' or c'a' <= p[i] | 0x20 <= c'f' or (p[i] == c'.' and not point)):
+        point = point or p[i] == c'.'
+        any_digit = any_digit or p[i] != c'.'
+        i += 1
+    if not any_digit or i == n or p[i] | 0x20 != c'p':
         return False
-    nanos[0] += ((hours * 60 + minutes) * 60 + seconds) * 1_000_000_000
+    i += 1
+    if i < n and (p[i] == c'-' or p[i] == c'+'):
+        i += 1
+    start = i
+    while i < n and c'0' <= p[i] <= c'9':
+        i += 1
+    if i != n or i == start:
+        return False
+    out[0] = strtof_c(text) if narrow else strtod_c(text)
     return True
-
-
-cdef inline bint _zone(const uint8_t *p, size_t n, size_t *at, int64_t *seconds) noexcept nogil:
-    """Z, UTC, GMT or an offset as hh, hh:mm or hhmm; nothing is UTC."""
-    cdef int64_t hours, minutes = 0
-    cdef int64_t sign
-    seconds[0] = 0
-    while at[0] < n and p[at[0]] == c' ':
-        at[0] += 1
-    if at[0] == n:
-        return True
-    if is_word(p + at[0], n - at[0], b"z") or is_word(p + at[0], n - at[0], b"utc") \
-            or is_word(p + at[0], n - at[0], b"gmt"):
-        at[0] = n
-        return True
-    if p[at[0]] != c'+' and p[at[0]] != c'-':
-        return False
-    sign = -1 if p[at[0]] == c'-' else 1
-    at[0] += 1
-    if not _digits(p, n, at, 1, 2, &hours):
-        return False
-    if at[0] < n and p[at[0]] == c':':
-        at[0] += 1
-        if not _digits(p, n, at, 2, 2, &minutes):
-            return False
-    elif at[0] < n and not _digits(p, n, at, 2, 2, &minutes):
-        return False
-    if hours > 18 or minutes > 59:
-        return False
-    seconds[0] = sign * (hours * 3600 + minutes * 60)
-    return at[0] == n
-
-
-cdef inline bint parse_time(const uint8_t *p, size_t n, int64_t *nanos) noexcept nogil:
-    cdef size_t at = 0
-    trim(&p, &n)
-    return _clock(p, n, &at, nanos) and at == n
-
-
-cdef inline bint parse_timestamp(
-    const uint8_t *p, size_t n, int64_t *day, int64_t *nanos, int64_t *zone
-) noexcept nogil:
-    """An ISO 8601 date with an optional time of day and zone: days since 1970, nanoseconds of the day, UTC offset."""
-    cdef size_t at = 0
-    cdef int64_t y, m = 1, d = 1
-    cdef bint negative = False
-    trim(&p, &n)
-    nanos[0] = 0
-    zone[0] = 0
-    if n and (p[0] == c'-' or p[0] == c'+'):
-        negative = p[0] == c'-'
-        at = 1
-    if not _digits(p, n, &at, 4, 6, &y):
-        return False
-    if negative:
-        y = -y
-    if at < n and p[at] == c'-':
-        at += 1
-        if not _digits(p, n, &at, 1, 2, &m):
-            return False
-        if at < n and p[at] == c'-':
-            at += 1
-            if not _digits(p, n, &at, 1, 2, &d):
-                return False
-    if not (1 <= m <= 12 and 1 <= d <= days_in_month(y, <int> m)):
-        return False
-    day[0] = days_from_civil(y, <int> m, <int> d)
-    if at == n:
-        return True
-    if p[at] != c'T' and p[at] != c' ' and p[at] != c't':
-        return False
-    at += 1
-    return _clock(p, n, &at, nanos) and _zone(p, n, &at, zone)

@@ -1,0 +1,105 @@
+# cython: language_level=3, cdivision=True
+# Floating point as Java writes it, and so Spark: the fewest digits that read back as the same number, at least one
+# of them after the point, with an exponent below 0.001 and from 10,000,000. 64 bytes must be free at p.
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+from pqext.variant.kernels.text_write cimport shortest_digits, write_digits
+
+
+cdef inline uint8_t *_write_java(uint8_t *p, uint64_t digits, int power) noexcept nogil:
+    cdef uint8_t[20] text
+    cdef int count, point, i
+    while digits % 10 == 0:
+        digits = digits // 10
+        power += 1
+    count = <int> (write_digits(&text[0], digits) - &text[0])
+    point = count + power       # digits before the decimal point
+    if -3 < point <= 0:
+        p[0] = c'0'
+        p[1] = c'.'
+        p += 2
+        for i in range(-point):
+            p[i] = c'0'
+        memcpy(p - point, &text[0], count)
+        return p - point + count
+    if 0 < point <= 7:
+        for i in range(point):
+            p[i] = text[i] if i < count else c'0'
+        p[point] = c'.'
+        p += point + 1
+        if point >= count:
+            p[0] = c'0'
+            return p + 1
+        memcpy(p, &text[point], count - point)
+        return p + count - point
+    p[0] = text[0]
+    p[1] = c'.'
+    p += 2
+    if count > 1:
+        memcpy(p, &text[1], count - 1)
+        p += count - 1
+    else:
+        p[0] = c'0'
+        p += 1
+    p[0] = c'E'
+    p += 1
+    point -= 1
+    if point < 0:
+        p[0] = c'-'
+        p += 1
+        point = -point
+    return write_digits(p, <uint64_t> point)
+
+
+cdef inline uint8_t *_least(uint8_t *p, uint64_t fraction, uint64_t unit, int power) noexcept nogil:
+    """One of the smallest numbers, `fraction` times `unit * 10 ** power`: of one-digit texts Java prefers two digits."""
+    cdef uint64_t value = fraction * unit, step = 1
+    while value // step >= 100:
+        step *= 10
+        power += 1
+    value = (value + step // 2) // step
+    return _write_java(p, value, power)
+
+
+cdef inline uint8_t *_special(uint8_t *p, uint64_t fraction, bint finite) noexcept nogil:
+    if finite:
+        memcpy(p, b"0.0", 3)
+        return p + 3
+    memcpy(p, b"Infinity", 8)
+    return p + 8
+
+
+cdef inline uint8_t *write_java_double(uint8_t *p, uint64_t bits) noexcept nogil:
+    cdef uint64_t fraction = bits & 0xFFFFFFFFFFFFFULL, digits
+    cdef int exponent = <int> (bits >> 52) & 0x7FF, power
+    if exponent == 0x7FF and fraction:
+        memcpy(p, b"NaN", 3)
+        return p + 3
+    if bits >> 63:
+        p[0] = c'-'
+        p += 1
+    if exponent == 0x7FF or (exponent == 0 and fraction == 0):
+        return _special(p, fraction, exponent == 0)
+    digits = shortest_digits(fraction, exponent, 52, 1023, &power)
+    if exponent == 0 and fraction < 20 and (digits < 10 or digits % 10 == 0):
+        return _least(p, fraction, 49406564584124654ULL, -340)
+    return _write_java(p, digits, power)
+
+
+cdef inline uint8_t *write_java_float(uint8_t *p, uint32_t bits) noexcept nogil:
+    cdef uint32_t fraction = bits & 0x7FFFFF
+    cdef int exponent = (bits >> 23) & 0xFF, power
+    cdef uint64_t digits
+    if exponent == 0xFF and fraction:
+        memcpy(p, b"NaN", 3)
+        return p + 3
+    if bits >> 31:
+        p[0] = c'-'
+        p += 1
+    if exponent == 0xFF or (exponent == 0 and fraction == 0):
+        return _special(p, fraction, exponent == 0)
+    digits = shortest_digits(fraction, exponent, 23, 127, &power)
+    if exponent == 0 and fraction < 20 and (digits < 10 or digits % 10 == 0):
+        return _least(p, fraction, 14012984643248171ULL, -61)
+    return _write_java(p, digits, power)

@@ -1,0 +1,204 @@
+"""Values as cells, cast to any type: lists, structs and maps are made of the casts of what they hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.errors import LimitError, VariantError
+from pqext.variant import shredding_faults
+from pqext.variant.kernels.cells import Cells
+from pqext.variant.kernels.get import PathSteps
+from pqext.variant.path import format_path
+from pqext.variant.schema import is_list
+from pqext.variant.targets import VARIANT, describe, kernel_type
+from pqext.variant.types import is_variant_type, plain_binary, variant_array
+
+MOST_BYTES = (1 << 31) - 1
+"""What one Arrow column of bytes holds."""
+
+
+@dataclass(slots=True)
+class Task:
+    """One call: where it looks, from which row on, and the first value that did not cast."""
+
+    path: tuple[str | int, ...]
+    strict: bool
+    first_row: int = 0
+    failed: tuple[int, str, pa.DataType] | None = field(default=None)
+
+    def fail(self, failures: tuple[int, int], below: str, type: pa.DataType) -> None:
+        """Note that values ``below`` the path did not cast: (how many, the first one's row)."""
+        count, row = failures
+        if count and (self.failed is None or row < self.failed[0]):
+            self.failed = (row, below, type)
+
+    def check(self) -> None:
+        """Raise ``VariantError`` for the first row that has a value that did not cast, where that is asked for."""
+        if self.strict and self.failed is not None:
+            row, below, type = self.failed
+            name = "VARIANT" if is_variant_type(type) else type
+            raise VariantError(
+                f"the value at {format_path(self.path)}{below} does not cast to {name}", row=self.first_row + row
+            )
+
+
+def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str = "") -> pa.Array:
+    """The value of each cell as ``target``, null where there is none; ``metadata`` is what the cells' rows count."""
+    types = pa.types
+    if is_variant_type(target):
+        return _variants(cells, metadata)
+    if describe(target) is not None:
+        return _leaves(cells, metadata, target, task, below)
+    if types.is_struct(target):
+        validity, nulls, _, _, _, failures = cells.open(False, True, False)
+        task.fail(failures, below, target)
+        children = [
+            cast_cells(cells.find(PathSteps((member.name,))), metadata, member.type, task, f"{below}.{member.name}")
+            for member in target
+        ]
+        bitmap = pa.py_buffer(validity) if nulls else None
+        return pa.StructArray.from_buffers(target, cells.count, [bitmap], nulls, children=children)
+    if types.is_dictionary(target):
+        return as_dictionary(cast_cells(cells, metadata, target.value_type, task, below), target)
+    return _lists(cells, metadata, target, task, below)
+
+
+def _leaves(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str) -> pa.Array:
+    described = describe(target)
+    assert described is not None
+    result = cells.cast(described)
+    task.fail(result[4], below, target)
+    rows = cells.rows if result[5] is not None else None
+    return leaf_array(result, cells.count, target, metadata, rows, task)
+
+
+def leaf_array(result: Any, count: int, target: pa.DataType, metadata: pa.Array, rows: Any, task: Task) -> pa.Array:
+    """The array of a kernel's result; ``rows`` gives each value's row in ``metadata`` unless they are the same."""
+    validity, nulls, offsets, data, _, nested = result
+    plain = kernel_type(target)
+    if pa.types.is_null(target):
+        return pa.nulls(count)
+    bitmap = pa.py_buffer(validity) if nulls else None
+    variable = pa.types.is_string(plain) or pa.types.is_binary(plain)
+    buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)] if variable else [bitmap, pa.py_buffer(data)]
+    array = pa.Array.from_buffers(plain, count, buffers, nulls)
+    if nested is not None:
+        array = _with_json(array, metadata, rows, task, *nested)
+    return array if plain == target else array.cast(target)
+
+
+def _with_json(
+    array: pa.Array, metadata: pa.Array, rows: Any, task: Task, validity: Any, offsets: Any, data: Any
+) -> pa.Array:
+    """Put the JSON of objects and arrays into the rows where they stand."""
+    from pqext.variant.json_text import to_json
+
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    values = pa.Array.from_buffers(pa.binary(), len(array), buffers, 0)
+    bitmap = pa.py_buffer(validity)
+    of_row = None if rows is None else pa.Array.from_buffers(pa.int64(), len(array), [None, pa.py_buffer(rows())])
+    names = names_of(metadata)
+    if of_row is not None:
+        # The rows that have no JSON need no metadata.
+        mask = pa.Array.from_buffers(pa.bool_(), len(array), [None, bitmap])
+        names = names_of(take_bounded(names, pc.if_else(mask, of_row, pa.scalar(None, pa.int64()))))
+    try:
+        return pc.coalesce(array, to_json(variant_array(names, values, bitmap)).cast(array.type))
+    except VariantError as error:
+        if of_row is not None and error.row is not None:
+            error = shredding_faults.moved(error, of_row[error.row].as_py() - error.row)
+        raise shredding_faults.moved(error, task.first_row) from None
+
+
+def names_of(metadata: pa.Array) -> pa.Array:
+    """The metadata as the child of a variant array."""
+    names = plain_binary(metadata).cast(pa.binary())
+    return names.fill_null(b"") if names.null_count else names
+
+
+_NO_NAMES = b"\x11\0\0"
+
+
+def _variants(cells: Cells, metadata: pa.Array) -> pa.Array:
+    """The values themselves; what holds no names has no dictionary, so that elements do not repeat their row's."""
+    validity, nulls, offsets, data, _, _ = cells.cast(VARIANT)
+    rows = pa.Array.from_buffers(pa.int64(), cells.count, [None, pa.py_buffer(cells.rows())])
+    bitmap = pa.py_buffer(validity) if nulls else None
+    values = pa.Array.from_buffers(pa.binary(), cells.count, [None, pa.py_buffer(offsets), pa.py_buffer(data)], 0)
+    holder, some, *_ = cells.open(True, True, False)
+    if some == cells.count:
+        names = pa.repeat(pa.scalar(_NO_NAMES, pa.binary()), cells.count)
+    else:
+        if some:
+            mask = pa.Array.from_buffers(pa.bool_(), cells.count, [None, pa.py_buffer(holder)])
+            rows = pc.if_else(mask, rows, pa.scalar(None, pa.int64()))
+        names = take_bounded(names_of(metadata), rows)
+        names = names.fill_null(_NO_NAMES) if names.null_count else names
+    return variant_array(names, values, bitmap)
+
+
+def take_bounded(values: pa.Array, indices: pa.Array) -> pa.Array:
+    """``values.take(indices)`` of binary values, ``LimitError`` where that exceeds one column."""
+    sizes = pc.sum(pc.binary_length(values).cast(pa.int64()).take(indices)).as_py() or 0
+    if sizes > MOST_BYTES:
+        raise LimitError(
+            f"the metadata of {len(indices)} values takes {sizes} bytes, more than 2^31 - 1; give fewer rows at a time"
+        )
+    return values.take(indices)
+
+
+def _lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str) -> pa.Array:
+    is_map = pa.types.is_map(target)
+    validity, nulls, offsets, keys, children, failures = cells.open(not is_map, is_map, True)
+    task.fail(failures, below, target)
+    bitmap = pa.py_buffer(validity) if nulls else None
+    starts = pa.py_buffer(offsets)
+    if is_map:
+        items = cast_cells(children, metadata, target.item_type, task, f"{below}[]")
+        names = pa.Array.from_buffers(pa.string(), children.count, [None, *map(pa.py_buffer, keys[1:])], 0)
+        if target.key_type != pa.string():
+            names = names.cast(target.key_type)
+        entry = pa.struct([target.key_field, target.item_field])
+        entries = pa.StructArray.from_buffers(entry, children.count, [None], 0, children=[names, items])
+        return pa.Array.from_buffers(target, cells.count, [bitmap, starts], nulls, children=[entries])
+    items = cast_cells(children, metadata, target.value_type, task, f"{below}[]")
+    plain = pa.list_(target.value_field)
+    lists = pa.Array.from_buffers(plain, cells.count, [bitmap, starts], nulls, children=[items])
+    return as_list(lists, target, task, below, cells.rows)
+
+
+def as_list(lists: pa.Array, target: pa.DataType, task: Task, below: str, rows: Any = None) -> pa.Array:
+    """Lists in another layout; those that are not as long as ``target``'s lists, if it says so, do not cast."""
+    assert is_list(target)
+    if not pa.types.is_fixed_size_list(target):
+        return lists if lists.type == target else lists.cast(target)
+    size = target.list_size
+    wrong = pc.fill_null(pc.not_equal(pc.list_value_length(lists), size), False)
+    if pc.any(wrong).as_py():
+        first = pc.index(wrong, True).as_py()
+        row = np.frombuffer(rows(), np.int64)[first] if rows is not None else first
+        task.fail((1, int(row)), below, target)
+    right = pc.and_(lists.is_valid(), pc.invert(wrong))
+    starts = lists.offsets.slice(0, len(lists)).to_numpy(zero_copy_only=False).astype(np.int64)
+    at = (starts[:, None] + np.arange(size)).ravel()
+    present = np.repeat(right.to_numpy(zero_copy_only=False), size)
+    items = lists.values.take(pa.array(np.where(present, at, 0), mask=~present))
+    mask = pc.invert(right)
+    bitmap = right.buffers()[1] if pc.any(mask).as_py() else None
+    return pa.Array.from_buffers(target, len(lists), [bitmap], children=[items], offset=0)
+
+
+def as_dictionary(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Values as a dictionary of those that occur; ``ValueError`` where its indices cannot count them."""
+    encoded = values.dictionary_encode()
+    limit = 1 << (target.index_type.bit_width - (not pa.types.is_unsigned_integer(target.index_type)))
+    if len(encoded.dictionary) > limit:
+        raise ValueError(f"{len(encoded.dictionary)} different values do not fit a dictionary of {target.index_type}")
+    return pa.DictionaryArray.from_arrays(
+        encoded.indices.cast(target.index_type), encoded.dictionary, ordered=target.ordered
+    )

@@ -1,0 +1,211 @@
+"""The types that values of a variant are cast to, by their Arrow types and by their names."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import pyarrow as pa
+
+from pqext.variant.ddl import MAX_DEPTH, DdlType, parse_ddl
+from pqext.variant.kernels.exact import Leaf
+from pqext.variant.schema import UUID, ddl_name, is_list, leaf_of_name
+from pqext.variant.types import is_variant_type, variant_type
+
+Described = tuple[int, int, int, int, int]
+"""A type for the kernels: leaf or target, precision, scale, bytes of a value (0: bits, or any), nanoseconds a tick."""
+
+_UINT8, _HALF, _FIXED, _NULL, _VARIANT = 20, 24, 25, 26, 100
+_NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+_SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
+_PLAIN: dict[pa.DataType, Described] = {
+    pa.null(): (_NULL, 0, 0, 0, 0),
+    pa.bool_(): (Leaf.LEAF_BOOLEAN, 0, 0, 0, 0),
+    **{type: (Leaf.LEAF_INT8 + i, 0, 0, 1 << i, 0) for i, type in enumerate(_SIGNED)},
+    **{type: (_UINT8 + i, 0, 0, 1 << i, 0) for i, type in enumerate(_UNSIGNED)},
+    pa.float16(): (_HALF, 0, 0, 2, 0),
+    pa.float32(): (Leaf.LEAF_FLOAT, 0, 0, 4, 0),
+    pa.float64(): (Leaf.LEAF_DOUBLE, 0, 0, 8, 0),
+    pa.date32(): (Leaf.LEAF_DATE, 0, 0, 4, 0),
+    pa.date64(): (Leaf.LEAF_DATE, 0, 0, 8, 0),
+    **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), (Leaf.LEAF_STRING, 0, 0, 0, 0)),
+    **dict.fromkeys((pa.binary(), pa.large_binary(), pa.binary_view()), (Leaf.LEAF_BINARY, 0, 0, 0, 0)),
+    UUID: (Leaf.LEAF_UUID, 0, 0, 16, 0),
+}
+VARIANT: Described = (_VARIANT, 0, 0, 0, 0)
+
+
+@lru_cache(maxsize=1024)
+def describe(type: pa.DataType) -> Described | None:
+    """A leaf type for the kernels; None for a type that is nested or a dictionary, or that no value casts to."""
+    types = pa.types
+    if type in _PLAIN:
+        return _PLAIN[type]
+    if types.is_decimal(type):
+        return (Leaf.LEAF_DECIMAL, type.precision, type.scale, type.bit_width // 8, 0) if type.scale >= 0 else None
+    if types.is_timestamp(type):
+        leaf = Leaf.LEAF_TIMESTAMP_NTZ if type.tz is None else Leaf.LEAF_TIMESTAMP
+        return leaf, 0, 0, 8, _NANOSECONDS[type.unit]
+    if types.is_time(type):
+        return Leaf.LEAF_TIME, 0, 0, type.bit_width // 8, _NANOSECONDS[type.unit]
+    if types.is_fixed_size_binary(type):
+        return _FIXED, 0, 0, type.byte_width, 0
+    return None
+
+
+def kernel_type(type: pa.DataType) -> pa.DataType:
+    """The type that the kernels make of a leaf type: of texts and bytes only the plain one."""
+    if type in (pa.large_string(), pa.string_view()):
+        return pa.string()
+    return pa.binary() if type in (pa.large_binary(), pa.binary_view()) else type
+
+
+def target_type(type: str | pa.DataType) -> pa.DataType:
+    """The Arrow type of ``get``'s result, ``variant_type()`` for a variant; ``ValueError`` for what nothing casts to.
+
+    Names are Spark's (``BIGINT``, ``ARRAY<STRUCT<a: INT>>``, ``MAP<STRING, DOUBLE>``, a list of fields for a
+    STRUCT) or Arrow's (``uint8``, ``timestamp[ms, tz=Europe/Paris]``). Fields and elements may always be null.
+    """
+    if isinstance(type, str):
+        return _of_name(type)
+    if not isinstance(type, pa.DataType):
+        raise TypeError(f"a type is an Arrow type or the name of one, not {type!r}")
+    return _checked(type, 0)
+
+
+def _checked(type: pa.DataType, depth: int) -> pa.DataType:
+    types = pa.types
+    if depth > MAX_DEPTH:
+        raise ValueError(f"types nest deeper than {MAX_DEPTH}")
+    if is_variant_type(type):
+        return variant_type()
+    if isinstance(type, pa.BaseExtensionType):
+        if type.extension_name == "arrow.uuid":
+            return UUID
+        raise ValueError(f"no value of a variant casts to the extension type {type.extension_name}")
+    if describe(type) is not None:
+        return type
+    if types.is_struct(type):
+        if len({field.name for field in type}) < type.num_fields:
+            raise ValueError(f"two fields of {type} have the same name")
+        return pa.struct([_field(field, depth) for field in type])
+    if types.is_map(type):
+        if describe(type.key_type) != describe(pa.string()):
+            raise ValueError(f"the keys of a map are the names of an object's fields: strings, not {type.key_type}")
+        return pa.map_(type.key_field, _field(type.item_field, depth), type.keys_sorted)
+    if is_list(type):
+        return _list_like(type, _field(type.value_field, depth))
+    if types.is_dictionary(type):
+        if describe(type.value_type) in (None, describe(pa.null())):
+            raise ValueError(f"a dictionary's values are single values, not {type.value_type}")
+        return type
+    raise ValueError(f"no value of a variant casts to the type {type}{_advice(type)}")
+
+
+def _field(field: pa.Field, depth: int) -> pa.Field:
+    return field.with_type(_checked(field.type, depth + 1)).with_nullable(True)
+
+
+def _list_like(type: pa.DataType, element: pa.Field) -> pa.DataType:
+    if pa.types.is_fixed_size_list(type):
+        return pa.list_(element, type.list_size)
+    for is_kind, make in (
+        (pa.types.is_large_list, pa.large_list),
+        (pa.types.is_list_view, pa.list_view),
+        (pa.types.is_large_list_view, pa.large_list_view),
+    ):
+        if is_kind(type):
+            return make(element)
+    return pa.list_(element)
+
+
+def _advice(type: pa.DataType) -> str:
+    if pa.types.is_duration(type) or pa.types.is_interval(type):
+        return ": variants have no intervals; cast to a number or a string and compute with that"
+    if pa.types.is_decimal(type):
+        return ": a decimal's scale is 0 or more"
+    return ""
+
+
+# --- Names ---------------------------------------------------------------------------------------
+
+_ARROW_NAMES: dict[str, pa.DataType] = {
+    **{str(type): type for type in _PLAIN},
+    **{str(type): type for unit in ("s", "ms") for type in (pa.time32(unit), pa.timestamp(unit))},
+    **{str(type): type for unit in ("us", "ns") for type in (pa.time64(unit), pa.timestamp(unit))},
+    "float16": pa.float16(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "date32": pa.date32(),
+    "date64": pa.date64(),
+    "utf8": pa.string(),
+    "large_utf8": pa.large_string(),
+    "extension<arrow.uuid>": UUID,
+    "null": pa.null(),
+}
+_DECIMALS = {"32": pa.decimal32, "64": pa.decimal64, "128": pa.decimal128, "256": pa.decimal256}
+
+
+@lru_cache(maxsize=256)
+def _of_name(name: str) -> pa.DataType:
+    lower = name.strip().lower()
+    if lower == "variant":
+        return variant_type()
+    if lower in _ARROW_NAMES:
+        return _ARROW_NAMES[lower]
+    if match := re.fullmatch(r"decimal(32|64|128|256)\((\d{1,9}),\s*(\d{1,9})\)", lower):
+        return _checked(_DECIMALS[match[1]](int(match[2]), int(match[3])), 0)
+    if match := re.fullmatch(r"fixed_size_binary\[(\d{1,9})\]", lower):
+        return pa.binary(int(match[1]))
+    if match := re.fullmatch(r"timestamp\[(s|ms|us|ns),\s*tz=([\w/+:-]+)\]", name.strip(), re.IGNORECASE):
+        zone = "UTC" if match[2].upper() == "UTC" else match[2]
+        return pa.timestamp(match[1].lower(), zone)
+    if re.match(r"(interval|duration|month_)", lower):
+        raise ValueError(f"no value of a variant casts to {name}{_advice(pa.duration('us'))}")
+    return _of_ddl(parse_ddl(name, "type", maps=True), name)
+
+
+def _of_ddl(parsed: DdlType, text: str) -> pa.DataType:
+    if parsed.name == "STRUCT":
+        names = [name for name, _ in parsed.fields]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two fields of {text!r} have the same name")
+        return pa.struct([pa.field(name, _of_ddl(child, text)) for name, child in parsed.fields])
+    if parsed.element is not None:
+        item = _of_ddl(parsed.element, text)
+        if parsed.key is None:
+            return pa.list_(item)
+        if _of_ddl(parsed.key, text) != pa.string():
+            raise ValueError(f"the keys of a map are strings, the names of an object's fields, in {text!r}")
+        return pa.map_(pa.string(), item)
+    if parsed.name == "VARIANT" and not parsed.arguments:
+        return variant_type()
+    if parsed.name == "TIME" and len(parsed.arguments) == 1:
+        units = {0: pa.time32("s"), 3: pa.time32("ms"), 6: pa.time64("us"), 9: pa.time64("ns")}
+        if parsed.arguments[0] not in units:
+            raise ValueError(f"TIME({parsed.arguments[0]}): Arrow has times of 0, 3, 6 and 9 digits after the second")
+        return units[parsed.arguments[0]]
+    if parsed.name.lower() in _ARROW_NAMES and not parsed.arguments:
+        return _ARROW_NAMES[parsed.name.lower()]
+    return leaf_of_name(parsed.name, parsed.arguments)
+
+
+def comparable_name(type: str | pa.DataType) -> str:
+    """The name of a type whose values compare: of single values, or ``variant``, which is null or not.
+
+    Raises ``ValueError`` for nested types, and as :func:`target_type`.
+    """
+    if isinstance(type, pa.DataType) and pa.types.is_dictionary(type):
+        type = type.value_type
+    target = target_type(type)
+    if is_variant_type(target):
+        return type if isinstance(type, str) else "variant"
+    if describe(target) is None:
+        raise ValueError(f"values of {target} do not compare; name the type of a single value, or 'variant'")
+    if isinstance(type, str):
+        return type
+    try:
+        return ddl_name(target)
+    except KeyError:
+        return str(target)
