@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pqext.dataset.expressions import col
     from pqext.dataset.scan import read_table, scan
     from pqext.inspection import inspect
+    from pqext.verification import verify
 
 _HOME = {
     "ColumnKey": "pqext.core.encryption.properties",
@@ -74,6 +75,7 @@ _HOME = {
     "rewrite_footer": "pqext.core.files.rewrite",
     "scan": "pqext.dataset.scan",
     "set_extension": "pqext.core.extension.structure",
+    "verify": "pqext.verification",
     "verify_file_set": "pqext.core.encryption.identity",
     "write_summary": "pqext.core.files.summary",
     "write_table": "pqext.core.writer",
@@ -115,6 +117,7 @@ __all__ = [
     "set_extension",
     "spark",
     "variant",
+    "verify",
     "verify_file_set",
     "write_summary",
     "write_table",

@@ -18,7 +18,7 @@ FOUNDATION = {"pqext.core.errors", "pqext.core.limits"}
 CORE = FOUNDATION | {"pqext.core.kernels", "pqext.core"}
 VALUES = {"pqext.variant", "pqext.geo"}
 DATASET = CORE | VALUES | {"pqext.dataset"}
-TOOLS = {"pqext.text", "pqext.inspection", "pqext.report", "pqext.examples"}
+TOOLS = {"pqext.text", "pqext.inspection", "pqext.verification", "pqext.report", "pqext.examples"}
 ALLOWED: dict[str, set[str]] = {
     "pqext.core.errors": set(),
     "pqext.core.limits": set(),
@@ -33,10 +33,11 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.examples": set(),
     "pqext.report": {"pqext.text"},
     "pqext.inspection": CORE | {"pqext.text"},
+    "pqext.verification": CORE | VALUES | {"pqext.text"},
     "pqext.demo": DATASET | TOOLS | {"pqext.spark"},
     "pqext.cli": DATASET | TOOLS | {"pqext.spark", "pqext.skipping", "pqext.demo"},
     # The package itself names everything, and imports it only when a name is asked for.
-    "pqext": DATASET | {"pqext.inspection", "pqext.spark"},
+    "pqext": DATASET | {"pqext.inspection", "pqext.verification", "pqext.spark"},
 }
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pqext.cli import demo, inspect
+from pqext.cli import demo, inspect, verify
 from pqext.text import visible
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.command)
 app.command("inspect")(inspect.command)
+app.command("verify")(verify.command)
 
 
 def _version(wanted: bool) -> None:

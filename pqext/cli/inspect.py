@@ -34,7 +34,7 @@ def command(
     chosen = [name.strip() for name in columns.split(",")] if columns is not None else None
     try:
         limit = None if as_json else MAX_CHUNKS
-        report = inspect(_file(file), columns=chosen, row_groups=_indexes(row_groups), max_chunks=limit)
+        report = inspect(one_file(file), columns=chosen, row_groups=_indexes(row_groups), max_chunks=limit)
     except ParquetError:
         raise
     except ValueError as error:
@@ -48,7 +48,7 @@ def command(
     console.print(report)
 
 
-def _file(path: Path) -> Path:
+def one_file(path: Path) -> Path:
     """``path``, or the one Parquet file below the folder ``path``; ``ValueError`` names them when there are more."""
     if not path.is_dir():
         return path

@@ -174,6 +174,14 @@ class ParquetFile:
             for index in self._indices(row_groups):
                 yield from self._batches(self.row_groups[index], shapes, batch_rows, arrow_schema)
 
+    def iter_stored(self, top: Shape, row_group: int, batch_rows: int) -> Iterator[pa.Array]:
+        """A top-level column of one row group as it is stored, annotations left aside, a batch at a time."""
+        shapes = (shape.bare(top),)
+        with self._located():
+            arrow_schema = self._arrow_schema(shapes)
+            for batch in self._batches(self.row_groups[row_group], shapes, batch_rows, arrow_schema):
+                yield batch.column(0)
+
     def close(self) -> None:
         """Close the source."""
         self.source.close()

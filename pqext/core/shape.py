@@ -187,6 +187,15 @@ def check(shapes: Iterable[Shape]) -> None:
             warnings.warn(f"column {node.dotted}: {reason}", AnnotationWarning, stacklevel=4)
 
 
+def bare(shape: Shape) -> Shape:
+    """The shape without the annotations at and below it: what is stored, as it is stored."""
+    if isinstance(shape, GroupShape):
+        return replace(shape, annotation=None, children=tuple(map(bare, shape.children)))
+    if isinstance(shape, ListShape):
+        return replace(shape, annotation=None, element=bare(shape.element))
+    return replace(shape, annotation=None)
+
+
 def of(node: SchemaNode, slot_level: int = 0) -> Shape:
     """The shape of a node whose nearest repeated ancestor has definition level ``slot_level``."""
     if node.repetition == FieldRepetitionType.REPEATED:

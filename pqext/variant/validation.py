@@ -29,7 +29,7 @@ RECORD = np.dtype(
     [("row", np.int64), ("offset", np.int64), ("node", np.int32), ("status", np.int32), ("part", np.int64)]
 )
 """A fault as the kernel records it."""
-PARTS = ("metadata", "value", "typed_value")
+PARTS = ("metadata", "value", "typed_value", "residual")
 _MOST = (1 << 63) - 1
 
 
@@ -38,8 +38,9 @@ class VariantFault:
     """One fault of an array, in ``row``.
 
     ``part`` is ``"metadata"``, ``"value"`` or ``"typed_value"`` and ``column`` where it lies below the variant, such
-    as ``typed_value.user.value``; ``offset`` is the byte in it, None where the fault is not at a byte. ``rule`` is the
-    id of the broken rule in the ledger, None where the fault is not one of encoding.
+    as ``typed_value.user.value``; ``offset`` is the byte in it, None where the fault is not at a byte. Of a shredded
+    field that is also in the value beside its object, that value is the ``"residual"`` part, and ``column`` the
+    group of the field. ``rule`` is the id of the broken rule in the ledger, None where there is no rule of the format.
     """
 
     row: int
@@ -167,9 +168,9 @@ def column_paths(compiled: CompiledSchema) -> list[str]:
 
 
 def column_of(path: str, part: int) -> str:
-    """Where a fault of a ``part`` of the group at ``path`` lies; one of metadata in a group is about its name."""
-    if PARTS[part] == "metadata":
-        return path or "metadata"
+    """Where a fault of a ``part`` of the group at ``path`` lies; one of metadata within a group is about its name."""
+    if PARTS[part] in ("metadata", "residual"):
+        return path or PARTS[part]
     return f"{path}.{PARTS[part]}".lstrip(".")
 
 

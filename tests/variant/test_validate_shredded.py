@@ -96,7 +96,7 @@ FAULTS: list[tuple[str, dict[str, Any], str, str, int | None]] = [
     ("a INT", {"value": fields(), "typed_value": None}, "shredding.object.typed", "value", 0),
     (
         "b INT", {"value": fields(a=text("x"), b=text("y")), "typed_value": {"b": {}}},
-        "shredding.object.disjoint", "typed_value.b.value", 3,
+        "shredding.object.disjoint", "typed_value.b", 3,
     ),
     (
         "z INT", {"value": None, "typed_value": {"z": {"typed_value": 1}}},

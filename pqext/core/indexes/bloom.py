@@ -70,9 +70,13 @@ class SplitBlockFilter:
 
     def contains_hash(self, hashed: int) -> bool:
         """Was a value with this XXH64 inserted? ``False`` is a proof, ``True`` is not."""
-        found = np.empty(1, np.uint8)
-        xxh64.contains_hashes(np.array([hashed], np.uint64), self._words, found)
-        return bool(found[0])
+        return bool(self.contains_hashes(np.array([hashed], np.uint64))[0])
+
+    def contains_hashes(self, hashes: Hashes) -> NDArray[np.uint8]:
+        """The same of many, 1 or 0 each."""
+        found = np.empty(len(hashes), np.uint8)
+        xxh64.contains_hashes(hashes, self._words, found)
+        return found
 
     def might_contain(self, value: Value) -> bool:
         """Can the chunk hold ``value``, given in comparison form? ``False`` is a proof, ``True`` is not.

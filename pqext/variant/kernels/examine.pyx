@@ -19,6 +19,7 @@ cdef enum:
     PART_METADATA = 0
     PART_VALUE = 1
     PART_TYPED = 2
+    PART_RESIDUAL = 3  # the value beside the object that the node is a field of
 
     KINDS = 64        # statuses are the negatives of the numbers below
 
@@ -149,7 +150,7 @@ cdef int _check_residual(State *s, int32_t index, const uint8_t *p, size_t n) no
                 high = middle
         if low < node.first_child + node.child_count and s.nodes[low].name == rank:
             status = _note(
-                s, low, FAULT_CONFLICT, PART_VALUE, fields.ids - p + <int64_t> i * <int64_t> fields.id_size
+                s, low, FAULT_CONFLICT, PART_RESIDUAL, fields.ids - p + <int64_t> i * <int64_t> fields.id_size
             )
             if status != PRESENT:
                 return status

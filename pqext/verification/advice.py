@@ -1,0 +1,38 @@
+"""What to do about each kind of fault."""
+
+from __future__ import annotations
+
+_RESHRED = (
+    "rewrite the file with `pqext reshred IN OUT` or `pqext unshred IN OUT`: what typed_value says is kept, "
+    "as every reader that looks at one column alone sees it already"
+)
+_SCHEMA = "the schema is wrong, not a row: write the file again from its source, with groups and types as the rule says"
+
+ADVICE: tuple[tuple[str, str], ...] = (
+    ("layout.footer-lost", "the file is cut off or its end was overwritten: fetch it again, or write it anew"),
+    ("layout.file-metadata", "the footer contradicts itself: write the file again with another writer"),
+    ("page.crc", "the bytes changed after they were written: fetch the file again; else read around the damage "
+                 'with on_corrupt="skip"'),
+    ("layout.page-lost", "fetch the file again; what is not damaged can be read with on_corrupt=\"skip\""),
+    ("layout.chunk-lost", "fetch the file again; what is not damaged can be read with on_corrupt=\"skip\""),
+    ("statistics.", "readers that trust these statistics lose rows: read without a filter and write the file again"),
+    ("page-index.", "readers that trust this index lose rows: read without a filter and write the file again"),
+    ("shredding.value.exclusive", _RESHRED),
+    ("shredding.object.disjoint", _RESHRED),
+    ("shredding.object.typed", _RESHRED),
+    ("shredding.array.typed", _RESHRED),
+    ("shredding.array.present", "rewrite the file with `pqext reshred IN OUT`: missing elements become variant nulls"),
+    ("shredding.value.missing", "rewrite the file with `pqext reshred IN OUT`: missing values become variant nulls"),
+    ("shredding.metadata.names", "rewrite the file with `pqext reshred IN OUT`: the metadata gets the missing names"),
+    ("shredding.object.residual-kind", "value and typed_value say different things and neither is known to be right: "
+                                       "write these rows again from their source"),
+    ("shredding.layout", _SCHEMA),
+    ("shredding.types", _SCHEMA),
+    ("shredding.array.list", _SCHEMA),
+    ("shredding.object", _SCHEMA),
+    ("variant.group", _SCHEMA),
+    ("variant.version", _SCHEMA),
+    ("variant.", "these values are broken where they were made: write the rows again from their source; "
+                 "`pqext reshred --on-invalid null` makes them null and keeps the others"),
+)  # fmt: skip
+"""Beginnings of rules with what to do; the first that fits counts."""

@@ -1,0 +1,253 @@
+"""Column chunks: their pages, and whether statistics, page index and Bloom filter tell the truth about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core import page as pages
+from pqext.core.column import ColumnReader, LeafColumn
+from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
+from pqext.core.files.external import spans_of
+from pqext.core.indexes import bloom
+from pqext.core.indexes.page_index import ChunkPages
+from pqext.core.limits import DEFAULT_LIMITS
+from pqext.core.metadata import BoundaryOrder, PageType, Type
+from pqext.core.orders import BoundOrder, of_column, to_write
+from pqext.core.predicate import Bounds, Value
+from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
+from pqext.core.shape import LeafShape, Shape
+from pqext.core.source import Span
+from pqext.core.statistics import of_pages
+from pqext.core.types.leaf import to_physical
+from pqext.verification.model import Fault, Findings
+
+BATCH_ROWS = 65_536
+BATCH_BYTES = 32 << 20
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A data page as its header has it: offset in the file, stored size with the header, entries."""
+
+    offset: int
+    size: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What a run of rows of one leaf really holds; extremes are None where there is no value or no order."""
+
+    entries: int
+    nulls: int
+    minimum: Value | None
+    maximum: Value | None
+    nans: int | None
+    physical: pa.Array | None
+
+
+def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
+    """Check every column chunk below ``tops``."""
+    for group in file.row_groups:
+        for top in tops:
+            for leaf in top.leaves():
+                _ChunkCheck(file, group, leaf, findings).run()
+
+
+class _ChunkCheck:
+    def __init__(self, file: ParquetFile, group: RowGroup, leaf: LeafShape, findings: Findings) -> None:
+        self._file = file
+        self._group = group
+        self._leaf = leaf
+        self._findings = findings
+
+    def run(self) -> None:
+        column = self._leaf.node.dotted
+        try:
+            with self._damage("layout.chunk-lost"):
+                chunk = self._group.chunk(self._leaf.node)
+                _ = chunk.metadata, chunk.decryptor
+                # Some writers tell no place of the pages of a chunk that has none.
+                stored = self._pages(chunk) if chunk.num_values or self._group.num_rows else None
+                if stored is not None:
+                    with self._damage("layout.page-lost"):
+                        self._values(chunk, stored)
+        except (UnsupportedError, EncryptionError, LimitError) as error:
+            self._findings.skip(column, self._group.index, error.message)
+
+    def _fault(self, rule: str, message: str, offset: int | None = None) -> None:
+        self._findings.add(Fault(rule, message, self._group.index, None, self._leaf.node.dotted, offset))
+
+    @contextmanager
+    def _damage(self, rule: str) -> Iterator[None]:
+        try:
+            yield
+        except CorruptFileError as error:
+            fault = Fault(rule, error.message, self._group.index, None, self._leaf.node.dotted, error.offset)
+            self._findings.damaged(fault)
+
+    def _span(self, chunk: ColumnChunk) -> Span:
+        return spans_of([(chunk.source(self._file.source), chunk.byte_range)])[0]
+
+    def _pages(self, chunk: ColumnChunk) -> list[StoredPage] | None:
+        """The data pages, their checksums checked; ``None`` when values cannot be told from damage."""
+        span, sound = self._span(chunk), True
+        starts: list[int] = []
+        data: list[tuple[int, int]] = []
+        has_dictionary = chunk.metadata.dictionary_page_offset is not None
+        try:
+            for raw in pages.raw_pages(span, DEFAULT_LIMITS, chunk.decryptor, has_dictionary=has_dictionary):
+                try:
+                    pages.verify_checksum(raw)
+                except CorruptFileError as error:
+                    sound = False
+                    self._fault("page.crc", error.message, span.offset + raw.offset)
+                    self._findings.know_damage(self._group.index, chunk.node.dotted)
+                if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
+                    data.append((len(starts), raw.num_values))
+                starts.append(span.offset + raw.offset)
+        except CorruptFileError as error:
+            error.offset = span.offset + (error.offset or 0)
+            with self._damage("layout.page-lost"):
+                raise
+            return None
+        ends = [*starts[1:], span.offset + span.size]
+        return [StoredPage(starts[i], ends[i] - starts[i], entries) for i, entries in data] if sound else None
+
+    def _index(self, read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except CorruptFileError as error:
+            self._fault("page-index.validation", error.message, error.offset)
+        return None
+
+    def _values(self, chunk: ColumnChunk, stored: list[StoredPage]) -> None:
+        offsets = self._index(lambda: chunk.offset_index)
+        columns = self._index(lambda: chunk.column_index) if offsets is not None else None
+        order = of_column(chunk.node.leaf_type, chunk.order)
+        rows = self._group.num_rows
+        known: ChunkPages | None = None
+        if offsets is not None:
+            known = ChunkPages(chunk.node, order, offsets, columns, rows)
+            said = [(location.offset, location.compressed_page_size) for location in offsets.page_locations]
+            if said != [(page.offset, page.size) for page in stored]:
+                self._fault("page-index.offsets", "the offset index does not say where the pages lie")
+                known = None
+        measured = order if order.is_defined else to_write(chunk.node.leaf_type)  # that of the deprecated fields
+        claimed, filter = chunk.bounds(), self._index_of_values(chunk)
+        nulls = nans = entries = 0
+        outside = absent = False
+        for number, piece in enumerate(self._pieces(chunk, measured, known)):
+            entries, nulls, nans = entries + piece.entries, nulls + piece.nulls, nans + (piece.nans or 0)
+            outside = outside or _outside(piece, claimed)
+            if known is not None:
+                self._page(known, number, piece, stored[number])
+            if filter is not None and piece.physical is not None and len(piece.physical):
+                absent = absent or not filter.contains_hashes(bloom.hash_values(piece.physical)).all()
+        if outside:
+            self._fault("statistics.bounds", "a value lies outside the statistics' minimum and maximum")
+        if absent:
+            self._fault("bloom.check", "the Bloom filter does not know a value that is there")
+        self._counts(chunk, order, entries, nulls, nans)
+        if known is not None and columns is not None:
+            self._boundary_order(order, known, columns.boundary_order)
+
+    def _index_of_values(self, chunk: ColumnChunk) -> bloom.SplitBlockFilter | None:
+        try:
+            return chunk.bloom_filter
+        except CorruptFileError as error:
+            self._fault("bloom.header", error.message, error.offset)
+        return None
+
+    def _pieces(self, chunk: ColumnChunk, order: BoundOrder, known: ChunkPages | None) -> Iterator[Piece]:
+        """The rows of each page, where an index tells them, else runs of rows."""
+        metadata, rows = chunk.metadata, self._group.num_rows
+        reader = ColumnReader(
+            self._leaf, metadata, self._span(chunk), rows, DEFAULT_LIMITS, checksums=False, decryptor=chunk.decryptor
+        )
+        fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
+        step = max(1, min(BATCH_ROWS, fitting))
+        runs = (
+            [len(known.rows(page)) for page in range(len(known))] if known is not None
+            else [min(step, rows - start) for start in range(0, rows, step)]
+        )  # fmt: skip
+        for count in runs:
+            column = reader.take(count)
+            if column.rows != count:
+                raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
+            yield _measure(column, order)
+        reader.check_end()
+
+    def _page(self, known: ChunkPages, number: int, piece: Piece, stored: StoredPage) -> None:
+        bounds = known[number]
+        assert isinstance(bounds, Bounds)
+        if piece.entries != stored.entries:
+            self._fault("page-index.offsets", "a page does not hold the rows that the offset index says", stored.offset)
+        elif bounds.all_null and piece.nulls < piece.entries:
+            self._fault("page-index.null-pages", "a page that is called null holds values", stored.offset)
+        elif bounds.null_count is not None and bounds.null_count != piece.nulls:
+            message = f"the column index counts {bounds.null_count} nulls in a page of {piece.nulls}"
+            self._fault("page-index.null-counts", message, stored.offset)
+        if _outside(piece, bounds):
+            self._fault("page-index.bounds", "a value lies outside the bounds of its page", stored.offset)
+
+    def _counts(self, chunk: ColumnChunk, order: BoundOrder, entries: int, nulls: int, nans: int) -> None:
+        said = chunk.metadata.statistics
+        if said is None:
+            return
+        if said.null_count is not None and said.null_count != nulls:
+            message = f"the statistics count {said.null_count} nulls where there are {nulls}"
+            self._fault("statistics.null-count", message)
+        if order.is_float and said.nan_count is not None and said.nan_count != nans:
+            self._fault("statistics.nan-count", f"the statistics count {said.nan_count} NaN where there are {nans}")
+        if order.is_defined and said.min_value is not None and said.max_value is not None:
+            low, high = order.value(said.min_value), order.value(said.max_value)
+            if low is None or high is None or low > high:  # type: ignore[operator]
+                self._fault("statistics.bounds", "the statistics' minimum and maximum are no bounds of this type")
+
+    def _boundary_order(self, order: BoundOrder, known: ChunkPages, claimed: int) -> None:
+        if claimed == BoundaryOrder.UNORDERED:
+            return
+        bounds = [found for found in known.bounds if found.minimum is not None and found.maximum is not None]
+        for side in ([found.minimum for found in bounds], [found.maximum for found in bounds]):
+            ahead, behind = side[1:], side[:-1]
+            if claimed == BoundaryOrder.DESCENDING:
+                ahead, behind = behind, ahead
+            if any(low > high for low, high in zip(behind, ahead, strict=True)):  # type: ignore[operator]
+                self._fault("page-index.boundary-order", "the pages' bounds are not in the order that is claimed")
+                return
+
+
+def _measure(column: LeafColumn, order: BoundOrder) -> Piece:
+    entries = len(column.definition) if column.definition is not None else len(column.array)
+    values = column.array.drop_null() if column.array.null_count else column.array
+    nulls = entries - len(values)
+    if not order.is_defined or pa.types.is_null(values.type):
+        return Piece(entries, nulls, None, None, None, None)
+    stored = pa.types.is_fixed_size_binary(values.type) and order.leaf.physical == Type.INT96
+    physical = values if stored else to_physical(values, order.leaf)
+    extremes = of_pages(order, physical, np.array([0, len(physical)], np.int64))
+    low, high = extremes.minima[0], extremes.maxima[0]
+    return Piece(
+        entries, nulls, None if low is None else order.value(low), None if high is None else order.value(high),
+        None if extremes.nan_counts is None else extremes.nan_counts[0], physical,
+    )
+
+
+def _outside(piece: Piece, bounds: Bounds) -> bool:
+    """Does a value lie outside the bounds? NaN lies nowhere."""
+    low, high = piece.minimum, piece.maximum
+    if low is None or high is None or low != low or high != high:
+        return False
+    return bool(
+        (bounds.minimum is not None and low < bounds.minimum)  # type: ignore[operator]
+        or (bounds.maximum is not None and high > bounds.maximum)  # type: ignore[operator]
+    )

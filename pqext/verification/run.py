@@ -1,0 +1,99 @@
+"""Verification of a file: it is opened, every check is run, what they find becomes the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
+
+from pqext.core import shape
+from pqext.core.encryption.properties import FileDecryption
+from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options import ReadOptions
+from pqext.core.reader import ParquetFile
+from pqext.core.shape import Shape
+from pqext.core.source import open_source
+from pqext.verification import chunks, variants
+from pqext.verification.advice import ADVICE
+from pqext.verification.model import Fault, Findings, Report
+
+Check = Literal["chunks", "variants"]
+CHECKS: dict[str, Callable[[ParquetFile, Sequence[Shape], Findings], None]] = {
+    "chunks": chunks.check,
+    "variants": variants.check,
+}
+"""What is looked at. A check takes the open file and the top-level columns, and streams: it holds a batch at a time."""
+
+
+def verify(
+    source: Any,
+    *,
+    checks: Sequence[Check] | None = None,
+    columns: Sequence[str] | None = None,
+    limit: int = 100,
+    limits: Limits = DEFAULT_LIMITS,
+    decryption: FileDecryption | None = None,
+) -> Report:
+    """Read all of a Parquet file and say where it breaks the rules of the format.
+
+    ``source`` is a path or whatever :func:`pqext.open` takes. ``checks`` are, by default, all of
+
+    - ``"chunks"``: every page's checksum, levels and values; that the statistics and the page index of each column
+      chunk say what its values are, and that the offset index says where its pages lie;
+    - ``"variants"``: for each VARIANT column the layout of its groups and the types of its columns, every encoded value
+      and metadata in full, and how ``value`` and ``typed_value`` go together in every row.
+
+    ``columns`` (top-level names) narrows the work, ``limit`` how many faults are listed; all are counted. Memory is
+    bounded by a batch of one column, whatever the file holds.
+
+    A file that is damaged gives a report, a damaged footer too. Raises ``ValueError`` for wrong arguments, ``OSError``
+    for a file that cannot be read, and ``LimitError`` for a footer beyond ``limits``.
+    """
+    wanted = get_args(Check) if checks is None else tuple(checks)
+    for name in wanted:
+        if name not in CHECKS:
+            raise ValueError(f"checks are {', '.join(CHECKS)}, not {name!r}")
+    if limit < 0:
+        raise ValueError(f"limit must not be negative, not {limit}")
+    findings = Findings(limit)
+    try:
+        file = ParquetFile(source, ReadOptions(decryption=decryption), limits=limits)
+    except CorruptFileError as error:
+        findings.add(Fault("layout.footer-lost", error.message, column=error.column, offset=error.offset))
+        opened = open_source(source)
+        size = opened.size
+        opened.close()
+        return Report(error.path, size, None, None, wanted, (), findings.counts(ADVICE), tuple(findings.faults), ())
+    with file:
+        tops = _chosen(file, columns)
+        try:
+            rows: int | None = file.num_rows
+        except CorruptFileError as error:
+            rows = None
+            findings.add(Fault("layout.file-metadata", error.message, error.row_group))
+        if rows is not None:
+            if rows != file.metadata.num_rows:
+                message = f"the file claims {file.metadata.num_rows} rows, its row groups {rows}"
+                findings.add(Fault("layout.file-metadata", message))
+            for name in wanted:
+                CHECKS[name](file, tops, findings)
+        return Report(
+            file.path, file.source.size, rows, len(file.row_groups), wanted,
+            tuple(found.node.dotted for top in tops for found in variants.within(top)),
+            findings.counts(ADVICE), tuple(findings.faults), tuple(findings.unchecked),
+        )
+
+
+def _chosen(file: ParquetFile, columns: Sequence[str] | None) -> list[Shape]:
+    names = None if columns is None else set(columns)
+    if names is not None and (unknown := names - set(file.schema.root.child_names)):
+        raise ValueError(f"there is no top-level column {min(unknown)!r}")
+    tops = []
+    try:
+        for node in file.schema.root.children:
+            if names is None or node.name in names:
+                tops.append(shape.of(node))
+    except ParquetError as error:
+        error.locate(path=file.path)
+        raise
+    return tops

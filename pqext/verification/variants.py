@@ -1,0 +1,148 @@
+"""VARIANT columns: their groups, every value in them, and how ``value`` and ``typed_value`` go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core import shape as shapes
+from pqext.core.errors import EncryptionError, ParquetError, UnsupportedError, VariantError
+from pqext.core.options import ReadOptions
+from pqext.core.reader import ParquetFile
+from pqext.core.shape import GroupShape, ListShape, Shape
+from pqext.variant.plan import CompiledSchema, compile_schema
+from pqext.variant.schema import schema_of_storage
+from pqext.variant.validation import PARTS, examine, meaning_of
+from pqext.verification.model import Fault, Findings
+from pqext.verification.variant_groups import group_faults
+
+BATCH_ROWS = 65_536
+BATCH_BYTES = 32 << 20
+"""Decoded bytes of a column that are looked at at a time, as far as one row has no more."""
+
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Readable:
+    """A VARIANT column whose groups allow its rows to be read; ``paths`` names the group of each node of the plan."""
+
+    shape: GroupShape
+    compiled: CompiledSchema
+    paths: tuple[str, ...]
+
+
+def within(top: Shape) -> Iterator[GroupShape]:
+    """The VARIANT groups at or below a shape; what lies within one is its own affair."""
+    if isinstance(top, GroupShape):
+        if top.node.logical_name == "VARIANT":
+            yield top
+        else:
+            for child in top.children:
+                yield from within(child)
+    elif isinstance(top, ListShape):
+        yield from within(top.element)
+
+
+def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
+    """Check every VARIANT column below ``tops``."""
+    for top in tops:
+        readable = [found for group in within(top) if (found := _readable(group, findings)) is not None]
+        if readable:
+            _check_rows(file, top, readable, findings)
+
+
+def _readable(group: GroupShape, findings: Findings) -> Readable | None:
+    """Report what is wrong with a column's groups; ``None`` when its rows cannot be told."""
+    for fault in group_faults(group.node):
+        findings.add(fault)
+    try:
+        compiled = compile_schema(schema_of_storage(shapes.bare(group).storage_field(ReadOptions()).type))
+    except (VariantError, ValueError) as error:
+        findings.skip(group.node.dotted, None, f"its rows cannot be read: {error}")
+        return None
+    return Readable(group, compiled, tuple(_paths(group, compiled)))
+
+
+def _paths(group: GroupShape, compiled: CompiledSchema) -> list[str]:
+    """The path in the file's schema of the group of each node of the plan."""
+    found: list[Shape] = [group] * len(compiled.nodes)
+    for index, node in enumerate(compiled.nodes):  # parents come before their children
+        held = found[index]
+        assert isinstance(held, GroupShape)
+        typed = next((child for child in held.children if child.node.name == "typed_value"), None)
+        if isinstance(typed, ListShape):
+            found[node.children[0]] = typed.element
+        elif isinstance(typed, GroupShape):
+            for number, child in zip(node.children, typed.children, strict=True):
+                found[number] = child
+    return [held.node.dotted for held in found]
+
+
+def _check_rows(file: ParquetFile, top: Shape, readable: Sequence[Readable], findings: Findings) -> None:
+    first_row = 0
+    for group in file.row_groups:
+        at = first_row
+        try:
+            stored = sum(file.row_groups[group.index].chunk(leaf.node).metadata.total_uncompressed_size
+                         for leaf in top.leaves())
+            fitting = BATCH_BYTES * group.num_rows // max(stored, 1)
+            for array in file.iter_stored(top, group.index, max(1, min(BATCH_ROWS, fitting))):
+                for variant, found, rows in _located(top, readable, array, None):
+                    _judge(variant, found, rows, at, group.index, findings)
+                at += len(array)
+        except (UnsupportedError, EncryptionError) as error:
+            findings.skip(top.node.dotted, group.index, error.message)
+        except ParquetError as error:
+            findings.damaged(
+                Fault("layout.page-lost", error.message, group.index, None, error.column, error.offset)
+            )
+        first_row += group.num_rows
+
+
+def _located(
+    shape: Shape, readable: Sequence[Readable], array: pa.Array, rows: Rows | None
+) -> Iterator[tuple[Readable, pa.StructArray, Rows | None]]:
+    """Each variant below ``shape`` with its array and the row of each of its values, ``None`` for their own number."""
+    if isinstance(shape, GroupShape):
+        own = next((found for found in readable if found.shape is shape), None)
+        if own is not None:
+            yield own, array, rows
+        elif shape.node.logical_name != "VARIANT":
+            for i, child in enumerate(shape.children):
+                yield from _located(child, readable, array.field(i), rows)
+    elif isinstance(shape, ListShape) and any(True for _ in within(shape.element)):
+        offsets = np.asarray(array.offsets)
+        own_rows = np.arange(len(array), dtype=np.int64) if rows is None else rows
+        below = np.repeat(own_rows, np.diff(offsets))
+        start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+        if pa.types.is_map(array.type):
+            assert isinstance(shape.element, GroupShape)
+            for child, values in zip(shape.element.children, (array.keys, array.items), strict=True):
+                yield from _located(child, readable, values.slice(start, count), below)
+        else:
+            yield from _located(shape.element, readable, array.values.slice(start, count), below)
+
+
+def _judge(
+    variant: Readable, array: pa.StructArray, rows: Rows | None, first: int, row_group: int, findings: Findings
+) -> None:
+    records, counts = examine(array, variant.compiled, most=findings.room, first_only=False)
+    for status, number in counts.items():
+        meaning = meaning_of(status)
+        kept = int(np.count_nonzero(records["status"] == status))
+        findings.count(meaning.rule, meaning.message, number - kept)
+    for record in records:
+        meaning = meaning_of(int(record["status"]))
+        index, part, offset = int(record["row"]), PARTS[int(record["part"])], int(record["offset"])
+        path = variant.paths[record["node"]]
+        if part in ("value", "typed_value") or record["node"] == 0:
+            path = f"{path}.{part}"
+        row = first + (index if rows is None else int(rows[index]))
+        findings.add(
+            Fault(meaning.rule, meaning.message, row_group, row, path, None if offset < 0 else offset, part)
+        )

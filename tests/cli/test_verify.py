@@ -1,0 +1,74 @@
+"""`pqext verify` shows what is wrong with a file, in text or JSON, and says so by its status."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner, Result
+
+import pqext
+from pqext.cli import app
+from pqext.variant.schema import shredding_schema, storage_struct
+from reference import variant_shred as reference
+from reference.variant_files import annotated
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    both = {"metadata": reference.encode_metadata([]), "value": b"\0", "typed_value": 1}
+    column = pa.array([both] * 5, storage_struct(shredding_schema("INT")))
+    path = tmp_path / "broken.parquet"
+    path.write_bytes(annotated(pa.table({"v": column, "i\x1b[31m": range(5)})))
+    return path
+
+
+def test_a_sound_file_has_status_0(tmp_path: Path) -> None:
+    pqext.write_table(pa.table({"i": [1, 2]}), tmp_path / "sound.parquet")
+    result = run("verify", tmp_path)
+    assert result.exit_code == 0
+    for expected in ("no faults", "2 rows in 1 row group", "chunks, variants"):
+        assert expected in result.output
+
+
+def test_a_file_with_faults_has_status_1_and_says_where_and_what_to_do(broken: Path) -> None:
+    result = run("verify", broken, "--limit", 2)
+    assert result.exit_code == 1
+    for expected in (
+        "5 faults", "shredding.value.exclusive", "row group 0, row 0, column v.value, byte 0 of the value",
+        "and 3 more", "pqext reshred",
+    ):
+        assert expected in result.output
+    assert "\x1b" not in result.output
+
+
+def test_the_json_holds_everything(broken: Path) -> None:
+    result = run("verify", broken, "--json")
+    assert result.exit_code == 1
+    report = json.loads(result.output)
+    assert report == json.loads(json.dumps(pqext.verify(broken).to_dict()))
+    assert (report["ok"], report["total"], len(report["faults"])) == (False, 5, 5)
+    assert report["faults"][0]["rule"] == "shredding.value.exclusive"
+    assert report["counts"][0]["advice"]
+
+
+def test_checks_and_columns_narrow_the_work(broken: Path) -> None:
+    assert run("verify", broken, "--checks", "chunks").exit_code == 0
+    assert run("verify", broken, "--checks", "variants").exit_code == 1
+    assert run("verify", broken, "--columns", "i\x1b[31m").exit_code == 0
+    for wrong in (("--checks", "all"), ("--columns", "x"), ("--limit", "-1")):
+        assert run("verify", broken, *wrong).exit_code == 2
+
+
+def test_what_is_no_parquet_file_is_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("no Parquet here")
+    result = run("verify", path)
+    assert result.exit_code == 1
+    assert "layout.footer-lost" in result.output
