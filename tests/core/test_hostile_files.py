@@ -17,6 +17,7 @@ from pqext.core.buffers import EMPTY
 from pqext.core.encodings import Dictionary, dictionary, plain
 from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, LimitError, ParquetError
 from pqext.core.footer import serialise_footer
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.limits import Limits
 from pqext.core.metadata import FileMetaData, KeyValue, Type
 
@@ -213,4 +214,4 @@ def test_an_index_into_an_empty_dictionary_is_refused() -> None:
     empty = Dictionary(0, EMPTY)
     packed = np.array([0, 3], np.uint8)  # width 0, one bit-packed group
     with pytest.raises(CorruptFileError, match="empty"):
-        dictionary.fixed(packed, 5, Type.INT32, 4, empty, np.empty(20, np.uint8))
+        dictionary.fixed(PageRun([packed], [5]), Type.INT32, 4, empty, np.empty(20, np.uint8))
