@@ -13,7 +13,24 @@ SMALL, LARGE = 230, 2600
 
 _COUNTRIES = ("DE", "FR", "PL", "US", "JP", "BR", "IN", "KE")
 _EVENTS = ("view", "click", "purchase", "refund", "login", "logout")
-_WORDS = "amber basin copper delta ember fjord gravel harbor iris juniper kelp lumen maple nectar opal pine".split()
+_WORDS = [
+    "amber",
+    "basin",
+    "copper",
+    "delta",
+    "ember",
+    "fjord",
+    "gravel",
+    "harbor",
+    "iris",
+    "juniper",
+    "kelp",
+    "lumen",
+    "maple",
+    "nectar",
+    "opal",
+    "pine",
+]
 
 
 def generated(size: int, count: int, seed: int = 7) -> list[str]:
@@ -81,4 +98,6 @@ def samples(files: list[Path], megabytes: float) -> dict[str, list[str]]:
     else:
         found = {f"{size} bytes": generated(size, max(1000, 3_000_000 // size)) for size in (SMALL, LARGE)}
         found["earthquakes"] = earthquakes()
-    return {name: rows * max(1, round(megabytes * 1e6 / sum(len(r.encode()) for r in rows))) for name, rows in found.items()}
+    return {
+        name: rows * max(1, round(megabytes * 1e6 / sum(len(r.encode()) for r in rows))) for name, rows in found.items()
+    }

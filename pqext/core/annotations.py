@@ -44,6 +44,9 @@ class AnnotationHandler(Protocol):
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> Storage:
         """Choose how ``field`` at dotted ``path`` is stored; ``sample`` holds the first values, when known."""
 
+    def looks_at_data(self, choice: Any) -> bool:
+        """Does ``choice``, what the annotation's option says of a column, need a ``sample``?"""
+
     def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions) -> pa.Array:
         """Turn an array of ``field``'s type into one of the storage field's type, row by row."""
 

@@ -98,6 +98,10 @@ class VariantError(ParquetError):
         self.row = row
 
 
+class VariantLimitError(VariantError, LimitError):
+    """A variant, or the JSON it should come from, exceeds a limit that the caller may raise, on nesting or on size."""
+
+
 class GeometryError(ParquetError):
     """A geometry's bytes or its coordinate reference system break a rule; fields as in :class:`VariantError`."""
 

@@ -60,6 +60,7 @@ class ReadOptions:
         return "ns" if self.int96 == "auto" else self.int96
 
     def __post_init__(self) -> None:
+        _check_flags(self, "shredded", "checksums", "second_copies")
         if self.on_corrupt not in ("raise", "skip"):
             raise ValueError(f'on_corrupt must be "raise" or "skip", not {self.on_corrupt!r}')
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):
@@ -97,7 +98,9 @@ class WriteOptions:
     dictionary unless ``dictionary`` names it too; columns left out are ``"plain"``.
     Levels are those of the codec: gzip 1 to 9, brotli 0 to 11, lz4_raw 1 to 12, zstd up to 22; ``None`` is its
     default, and one level for all columns passes over those whose codec has none.
-    ``shredding`` maps a VARIANT column to its shredding schema (DDL, Arrow type or ``"infer"``),
+    ``shredding`` maps a VARIANT column to its shredding schema (DDL, Arrow type or ``"infer"``), or to a mapping like
+    ``{"schema": "infer", "coerce": "json", "max_fields": 50}`` (:func:`pqext.variant.choice.shredding`). A VARIANT in
+    a list or map is named by its path in the file: ``l.list.element``, ``m.key_value.value``.
     ``geometry`` maps a WKB column to its CRS. A row group or page ends at whichever of its rows and bytes is
     reached first; bytes are those of Arrow before encoding. ``page_version`` is 1 or 2. ``threads``: columns
     encoded at once, 0 for one a processor.
@@ -149,11 +152,15 @@ class WriteOptions:
     def __post_init__(self) -> None:
         for name in ("row_group_rows", "row_group_bytes", "page_rows", "page_bytes"):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive number, not {value!r}")
+        _check_flags(self, "checksums")
         for name, kinds in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 raise TypeError(f"{name} cannot be a {type(getattr(self, name)).__name__}")
+        flags = self.dictionary.values() if isinstance(self.dictionary, Mapping) else ()
+        if not all(isinstance(choice, bool) for choice in flags):
+            raise TypeError(f"dictionary must be a bool or a mapping from columns to bools, not {self.dictionary!r}")
         if self.page_version not in (1, 2):
             raise ValueError(f"page_version must be 1 or 2, not {self.page_version!r}")
         check_index_options(self)
@@ -263,6 +270,16 @@ class WriteOptions:
     def encoding_of(self, path: str) -> EncodingName:
         """How values of the leaf at dotted ``path`` are encoded without a dictionary."""
         return self.encodings if isinstance(self.encodings, str) else self.encodings.get(path, "plain")
+
+
+def _check_flags(options: ReadOptions | WriteOptions, *flags: str) -> None:
+    """Raise for flags that are no bools and for ``threads`` that are no number of them."""
+    for name in flags:
+        if not isinstance(getattr(options, name), bool):
+            raise TypeError(f"{name} must be a bool, not {getattr(options, name)!r}")
+    threads = options.threads
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 0:
+        raise ValueError(f"threads must be 0, for one a processor, or a positive number, not {threads!r}")
 
 
 def _check_pairs(pairs: Mapping[Any, Any]) -> None:

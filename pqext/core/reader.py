@@ -48,6 +48,8 @@ class ParquetFile:
     def __init__(
         self, source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS
     ) -> None:
+        if not isinstance(options, ReadOptions | None):
+            raise TypeError(f"options must be ReadOptions, not {type(options).__name__}")
         self.source: Source = open_source(source)
         self.options = options if options is not None else ReadOptions()
         self._limits = limits
@@ -127,6 +129,8 @@ class ParquetFile:
 
         Raises ``KeyError`` naming a column that the file does not have.
         """
+        if isinstance(columns, str):
+            raise TypeError("columns is a list of names")
         if columns is None:
             return self.shapes
         wanted: set[int] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import secrets
@@ -15,7 +16,11 @@ _PIECES = 512
 
 
 class Sink:
-    """Bytes appended in order. ``commit`` makes them the file at ``path``; ``abort`` leaves nothing behind."""
+    """Bytes appended in order. ``commit`` makes them the file at ``path``; ``abort`` leaves nothing behind.
+
+    A file that is there already keeps its permissions, a link to it stays one. Raises ``OSError`` where a path cannot
+    be written, and ``ValueError`` for one of a device or pipe.
+    """
 
     def __init__(self, dest: Any) -> None:
         self.offset = 0
@@ -28,14 +33,22 @@ class Sink:
             if hasattr(dest, "seekable") and dest.seekable() and dest.tell():
                 raise ValueError("the file object is not at its start: a Parquet file cannot be appended to another")
             return
-        self._path = os.fspath(dest)
+        given = os.fsdecode(dest)
+        if os.path.isdir(given):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
+        if os.path.exists(given) and not os.path.isfile(given):
+            raise ValueError(f"{given} is not a regular file, so none can take its place: open it and give the object")
+        # The file that a link leads to is replaced, not the link.
+        self._path = os.path.realpath(given)
         folder, name = os.path.split(self._path)
         # Next to the destination, so that the rename is atomic; hidden, so that readers pass over it.
         temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
         try:
             self._stream = io.BufferedWriter(io.FileIO(temporary, "x"))
         except FileNotFoundError as error:
-            raise FileNotFoundError(error.errno, error.strerror, self._path) from None
+            raise FileNotFoundError(error.errno, error.strerror, given) from None
+        if os.path.exists(self._path):
+            shutil.copymode(self._path, temporary)
         self._temporary = temporary
         self._leftover = weakref.finalize(self, _remove, self._stream, temporary)
 
@@ -64,11 +77,6 @@ class Sink:
             # A disk that is full, or a signal, ends a call early.
             if written < size:
                 self._stream.write(b"".join(part)[written:])
-
-    def keep_mode(self) -> None:
-        """Give the file to be the permissions of the one whose place it takes."""
-        if self._path is not None and self._temporary is not None:
-            shutil.copymode(self._path, self._temporary)
 
     def commit(self) -> None:
         """Finish: the file is whole."""

@@ -191,14 +191,15 @@ class StreamSource(Source):
     """A seekable binary file object of the caller's, read under a lock."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        if not stream.seekable():
+        if hasattr(stream, "seekable") and not stream.seekable():  # an mmap has none before Python 3.13
             raise ValueError("Parquet is read from its end: the file object must be seekable")
         if not isinstance(stream.read(0), bytes):
             raise TypeError("the file object must be opened in binary mode")
         self._stream = stream
         self._stream_lock = threading.Lock()
         name = getattr(stream, "name", None)
-        super().__init__(name if isinstance(name, str) else None, stream.seek(0, os.SEEK_END))
+        stream.seek(0, os.SEEK_END)
+        super().__init__(name if isinstance(name, str) else None, stream.tell())
 
     def _fetch(self, offset: int, length: int) -> Bytes:
         with self._stream_lock:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.annotations import Annotation, Storage, for_field, for_option
+from pqext.core.errors import LimitError
 from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema, SchemaNode
@@ -21,6 +22,7 @@ from pqext.core.suggest import did_you_mean, listed
 from pqext.core.types import marks, profile
 from pqext.core.types.file_reference import check_file
 from pqext.core.types.logical import LeafType
+from pqext.core.types.mapped import mapped
 from pqext.core.types.stored import from_arrow, normal
 
 
@@ -51,6 +53,8 @@ class StoredField:
         except pa.ArrowNotImplementedError as error:
             raise TypeError(f"column {self.field.name!r} of type {array.type} cannot be stored: {error}") from None
         except pa.ArrowInvalid as error:
+            if any(said in str(error) for said in _TOO_LARGE):
+                raise LimitError(TOO_MUCH, column=self.field.name) from None
             raise ValueError(f"column {self.field.name!r} holds a value that cannot be stored: {error}") from None
 
     def _store(self, array: pa.Array, options: WriteOptions) -> pa.Array:
@@ -59,7 +63,12 @@ class StoredField:
         array = _decoded(array)
         if self.children and self.is_rebuilt:
             return self._rebuild(array, options)
-        return array if array.type == self.plain.type else array.cast(self.plain.type)
+        if array.type == self.plain.type:
+            return array
+        if _has_views(array.type):
+            # Arrow's cast of views to 32-bit offsets lets these run over.
+            array = array.cast(mapped(self.plain.type, _large))
+        return array.cast(self.plain.type)
 
     @cached_property
     def is_rebuilt(self) -> bool:
@@ -89,6 +98,25 @@ class StoredField:
         return pa.ListArray.from_arrays(_offsets(array), values, self.plain.type, mask=mask)
 
 
+TOO_MUCH = (
+    "more than 2 GiB of byte arrays in one row group; write smaller ones (row_group_bytes, row_group_rows)"
+)
+_TOO_LARGE = ("input array too large", "overflowed binary array capacity", "offset overflow")
+"""What Arrow says of byte arrays that are more than 32-bit offsets reach."""
+
+
+def _has_views(arrow: pa.DataType) -> bool:
+    if pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow):
+        return True
+    return any(_has_views(arrow.field(i).type) for i in range(arrow.num_fields))
+
+
+def _large(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(arrow):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary(arrow) else arrow
+
+
 def _offsets(array: pa.Array) -> pa.Array:
     """Offsets of a list or map; copied from a slice, for which Arrow takes no mask."""
     offsets = array.offsets
@@ -99,7 +127,8 @@ def _as_list(array: pa.Array) -> pa.ListArray:
     """A list of any layout as one with 32-bit offsets."""
     kind = pa.list_(array.type.value_field)
     if not (pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type)):
-        return array.cast(kind)
+        # Arrow refuses the cast of what is null below a null struct, even to the same type.
+        return array if array.type == kind else array.cast(kind)
     # Arrow's own cast of views makes arrays that are not valid.
     lengths = pa.compute.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -142,6 +171,14 @@ def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = Non
 
 
 _OPTIONS = ("shredding", "geometry")
+_KEY, _ITEM, _ELEMENT = "key_value.key", "key_value.value", "list.element"
+
+
+def _names(field: StoredField) -> list[str]:
+    """The names of a field's children in its dotted path, as they will stand in the file."""
+    if pa.types.is_map(field.plain.type):
+        return [_KEY, _ITEM]
+    return [_ELEMENT] if pa.types.is_list(field.plain.type) else [child.field.name for child in field.children]
 
 
 def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
@@ -153,7 +190,7 @@ def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
     for path, field in queue:
         found[path] = field
         if field.annotation is None:
-            queue += [(f"{path}.{child.field.name}", child) for child in field.children]
+            queue += [(f"{path}.{name}", child) for name, child in zip(_names(field), field.children, strict=True)]
     for option in _OPTIONS:
         wanted = for_option(option)
         for path in getattr(options, option):
@@ -208,10 +245,11 @@ def _plain(
             break
     sample = _decoded(sample) if sample is not None else None
 
-    def below(child: pa.Field, array: pa.Array | None) -> StoredField:
+    def below(child: pa.Field, array: pa.Array | None, name: str | None = None) -> StoredField:
+        inner = f"{path}.{child.name if name is None else name}"
         if annotated is not None:
-            return _plain(child, f"{path}.{child.name}", array, options, None, exact)
-        return _stored(child, f"{path}.{child.name}", array, options, exact=exact)
+            return _plain(child, inner, array, options, None, exact)
+        return _stored(child, inner, array, options, exact=exact)
 
     def made(kind: pa.DataType, children: tuple[StoredField, ...], logical_type: LogicalType | None) -> StoredField:
         plain = pa.field(field.name, kind, field.nullable, metadata)
@@ -228,11 +266,11 @@ def _plain(
             annotated = LogicalType(FILE=FileType()) if options.profile is None else None
         return made(pa.struct([child.plain for child in fields]), fields, annotated)
     if types.is_map(arrow):
-        key = below(arrow.key_field, sample.keys if sample is not None else None)
-        item = below(arrow.item_field, sample.items if sample is not None else None)
+        key = below(arrow.key_field, sample.keys if sample is not None else None, _KEY)
+        item = below(arrow.item_field, sample.items if sample is not None else None, _ITEM)
         return made(pa.map_(key.plain, item.plain), (key, item), LogicalType(MAP=MapType()))
     if _is_list(arrow):
-        element = below(arrow.value_field, sample.flatten() if sample is not None else None)
+        element = below(arrow.value_field, sample.flatten() if sample is not None else None, _ELEMENT)
         return made(pa.list_(element.plain), (element,), LogicalType(LIST=ListType()))
     if options.profile is not None:
         arrow, metadata = profile.adapt(arrow, metadata, path, exact=exact)

@@ -43,6 +43,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
+def thread_count(threads: int) -> int:
+    """``threads``, or one a processor for 0; ``ValueError`` for fewer."""
+    if threads < 0:
+        raise ValueError(f"threads must be 0, for one a processor, or more, not {threads}")
+    return threads or os.cpu_count() or 1
+
+
 class Workers:
     """At most ``threads`` threads, 0 for one a processor, and no more than there are ``jobs``.
 
@@ -50,7 +57,7 @@ class Workers:
     """
 
     def __init__(self, threads: int, jobs: int) -> None:
-        count = min(threads or os.cpu_count() or 1, jobs)
+        count = min(thread_count(threads), jobs)
         # A job that waits for jobs of its own would take a thread from them.
         nested = getattr(_thread, "is_worker", False)
         self._pool = _pool_of(count) if count > 1 and not nested else None
@@ -62,16 +69,31 @@ class Workers:
             return map(function, *items)
         begun: deque[Future[T]] = deque()
         for arguments in zip(*items):  # noqa: B905 - like map, as long as the shortest
-            begun.append(self._pool.submit(function, *arguments))
-            self._pending.append(begun[-1])
-        return self._results(begun)
+            begun.append(self._begin(function, *arguments))
+        return (self._end(begun.popleft()) for _ in range(len(begun)))
 
-    def _results(self, begun: deque[Future[T]]) -> Iterator[T]:
+    def map_ahead(self, function: Callable[[Any], T], items: Iterable[Any], ahead: int) -> Iterator[T]:
+        """As :meth:`map`, but items are taken as results are: at most ``ahead`` before the results they are for."""
+        if self._pool is None:
+            yield from map(function, items)
+            return
+        begun: deque[Future[T]] = deque()
+        for item in items:
+            begun.append(self._begin(function, item))
+            if len(begun) > ahead:
+                yield self._end(begun.popleft())
         while begun:
-            future = begun.popleft()
-            result = future.result()
-            self._pending.remove(future)
-            yield result
+            yield self._end(begun.popleft())
+
+    def _begin(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        assert self._pool is not None
+        self._pending.append(self._pool.submit(function, *arguments))
+        return self._pending[-1]
+
+    def _end(self, future: Future[T]) -> T:
+        result = future.result()
+        self._pending.remove(future)  # which lets go of the result
+        return result
 
     def __enter__(self) -> Workers:
         return self

@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core import shape, sorting, storage
+from pqext.core.annotations import for_option
+from pqext.core.arrow_check import check_table
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
 from pqext.core.created_by import created_by
 from pqext.core.disassemble import DenseColumn, disassemble
@@ -48,6 +50,8 @@ class ParquetWriter:
     """
 
     def __init__(self, dest: Any, schema: pa.Schema, **options: Any) -> None:
+        if not isinstance(schema, pa.Schema):
+            raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
         self.options = WriteOptions(**options)
         self.arrow_schema = schema
         self._plan: tuple[StoredField, ...] | None = None
@@ -75,6 +79,7 @@ class ParquetWriter:
             raise TypeError(f"write_table takes a pyarrow Table, not {type(table).__name__}")
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = _conform(table, self.arrow_schema)
+        check_table(table)
         if self._plan is None:
             self._prepare(table)
         start, stop = 0, len(table)
@@ -140,7 +145,11 @@ class ParquetWriter:
             raise ValueError("the writer is closed")
 
     def _looks_at_data(self) -> bool:
-        return any(choice == "infer" for choice in self.options.shredding.values())
+        annotation = for_option("shredding") if self.options.shredding else None
+        if annotation is None:
+            return False
+        handler = annotation.load()
+        return any(handler.looks_at_data(choice) for choice in self.options.shredding.values())
 
     def _prepare(self, sample: pa.Table | None) -> None:
         try:
@@ -222,10 +231,7 @@ class ParquetWriter:
         except pa.ArrowInvalid as error:
             if "overflow" not in str(error):
                 raise
-            raise LimitError(
-                "more than 2 GiB of byte arrays in one row group; write smaller ones (row_group_bytes, row_group_rows)",
-                column=top.node.dotted,
-            ) from error
+            raise LimitError(storage.TOO_MUCH, column=top.node.dotted) from error
 
     def _stored(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array:
         if column.num_chunks == 1:

@@ -56,6 +56,10 @@ class GeospatialHandler:
         """The values as they are: WKB in the file, WKB in Arrow."""
         return storage
 
+    def looks_at_data(self, choice: Any) -> bool:
+        """No: the choice is whole."""
+        return False
+
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> GeometryStorage:
         """GEOMETRY or GEOGRAPHY over plain bytes, by the field's marks and what ``options.geometry`` says.
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from pqext.core.errors import LimitError, UnsupportedError, VariantError
+from pqext.core.errors import UnsupportedError, VariantError
 from pqext.spark.arrays import conform
 from pqext.spark.brief import brief
 from pqext.spark.files import list_files, option_paths, slice_bytes
 from pqext.spark.types import exchange_schema
+from pqext.variant import json_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,7 +34,6 @@ MAX_LINE_BYTES = 128 << 20
 """Spark holds no larger VARIANT."""
 _OPTIONS = {"column", "on_error", "error_column", "partition_bytes", "max_line_bytes", "duplicate_keys"}
 _COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".lz4", ".xz", ".snappy")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_json(
@@ -140,20 +140,32 @@ class JsonLinesReader(DataSourceReader):
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The lines of one range."""
         from pqext.variant.json import parse_json_lines
+        from pqext.variant.json_parsing import LARGEST_BYTES
 
         if not isinstance(partition, Range):
             return  # Spark makes one partition of no partitions
-        lines = _LineNumbers(partition.path)
+        numbers = json_lines.LineNumbers(partition.path)
+
+        def describe(start: int, fault: LineFault) -> str:
+            """File, line and reason of a fault in the text that begins at byte ``start``."""
+            line = numbers.before(start) + fault.line
+            return f"{partition.path}, line {line}, byte {fault.offset}: {fault.reason}"
+
         for start, text in read_lines(partition, self.max_line_bytes):
             try:
-                values, faults = parse_json_lines(text, on_error="null", duplicate_keys=self.duplicate_keys)  # type: ignore[arg-type]
+                values, faults = parse_json_lines(
+                    text,
+                    on_error="null",
+                    duplicate_keys=self.duplicate_keys,  # type: ignore[arg-type]
+                    max_bytes=min(self.max_line_bytes, LARGEST_BYTES),
+                )
             except VariantError as error:
                 error.locate(path=partition.path)
                 raise
             if faults and self.raises:
-                raise VariantError(lines.describe(start, faults[0]))
+                raise VariantError(describe(start, faults[0]))
             if len(values):
-                yield self._batch(values, [lines.describe(start, fault) for fault in faults])
+                yield self._batch(values, [describe(start, fault) for fault in faults])
 
     def _batch(self, values: pa.Array, reasons: list[str]) -> pa.RecordBatch:
         columns = []
@@ -175,56 +187,11 @@ def read_lines(partition: Range, max_line_bytes: int = MAX_LINE_BYTES) -> Iterat
     Raises ``LimitError`` for a line longer than ``max_line_bytes``.
     """
     with open(partition.path, "rb") as file:
-        start = partition.start
-        if start == 0:
-            start = len(_BYTE_ORDER_MARK) if file.read(3) == _BYTE_ORDER_MARK else 0
-        else:
-            # The line that begins at `start` is ours when the byte before it ends another.
-            found = _line_end(file, start - 1, partition.path, max_line_bytes)
-            start = partition.stop if found is None else found
-        while start < partition.stop:
-            file.seek(start)
-            text = file.read(min(READ_BYTES, partition.stop - start))
-            if not text:
-                return  # the file has shrunk
-            if start + len(text) >= partition.stop or b"\n" not in text:
-                if not text.endswith(b"\n"):
-                    stop = _line_end(file, start + len(text), partition.path, max_line_bytes)
-                    file.seek(start + len(text))
-                    text += file.read() if stop is None else file.read(stop - start - len(text))
-            else:
-                text = text[: text.rindex(b"\n") + 1]
-            yield start, text
-            start += len(text)
-
-
-def _line_end(file: BinaryIO, at: int, path: str, limit: int) -> int | None:
-    """The offset after the first newline at or after ``at``; None when there is none."""
-    file.seek(at)
-    offset = at
-    while text := file.read(1 << 20):
-        found = text.find(b"\n")
-        if found >= 0:
-            return offset + found + 1
-        offset += len(text)
-        if offset - at > limit:
-            raise LimitError(f"a line is longer than {limit} bytes (option max_line_bytes)", path=path, offset=at)
-    return None
-
-
-class _LineNumbers:
-    """Line numbers in a file, counted only when a line is at fault, and no byte twice."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.offset = 0
-        self.newlines = 0
-
-    def describe(self, start: int, fault: LineFault) -> str:
-        """File, line and reason of a fault in the text that begins at byte ``start``."""
-        with open(self.path, "rb") as file:
-            file.seek(self.offset)
-            while self.offset < start and (text := file.read(min(READ_BYTES, start - self.offset))):
-                self.newlines += text.count(b"\n")
-                self.offset += len(text)
-        return f"{self.path}, line {self.newlines + fault.line}, byte {fault.offset}: {fault.reason}"
+        yield from json_lines.read_lines(
+            file,
+            partition.start,
+            partition.stop,
+            piece_bytes=READ_BYTES,
+            max_line_bytes=max_line_bytes,
+            path=partition.path,
+        )

@@ -13,29 +13,32 @@ from pyspark.sql import types as T
 from pqext.spark.arrays import conform
 from pqext.spark.functions import arrow_udf, normal_variant, quoted
 from pqext.spark.types import exchange_type, is_marked_struct, marked_struct, without_metadata
-from pqext.variant.schema import shredding_schema, storage_struct
+from pqext.variant.choice import Shredding, shredding
+from pqext.variant.schema import ShreddingSchema, storage_struct
+from pqext.variant.shredding import Coerce
 from pqext.variant.types import variant_type
 
-SAMPLE_ROWS = 4096
 
-
-def shred_variant(df: DataFrame, schema: Mapping[str, Any], sample_rows: int = SAMPLE_ROWS) -> DataFrame:
+def shred_variant(df: DataFrame, schema: Mapping[str, Any]) -> DataFrame:
     """``df`` with VARIANT columns as shredded structs ``metadata, value, typed_value...``.
 
-    ``schema`` maps a column to the schema of its typed part: DDL (``"mag DECIMAL(9,2), tags ARRAY<STRING>"``),
-    a Spark ``StructType``, an Arrow type, or ``"infer"`` to infer one from the first ``sample_rows`` values
-    that are not null, which runs a job now. What does not fit its typed column exactly stays in the residual
-    ``value`` (Variant Shredding). A struct is marked in the field metadata of its ``metadata`` child; the mark
-    survives in Spark, and data source ``pqext`` writes such a struct as a VARIANT. Any other sink can store
-    it as the struct it is.
+    ``schema`` maps a column to the schema of its typed part: DDL (``"mag DECIMAL(9,2), tags ARRAY<STRING>"``), a
+    Spark ``StructType``, an Arrow type, ``"infer"``, or a mapping like ``{"schema": "infer", "coerce": "json",
+    "max_fields": 50}``: the same as the option ``shredding`` of :func:`pqext.write_table`. A schema is inferred from
+    the first ``sample_rows`` values (10,000) that are not null, which runs a job now. What does not fit its typed
+    column exactly stays in the residual ``value`` (Variant Shredding). A struct is marked in the field metadata of
+    its ``metadata`` child; the mark survives in Spark, and data source ``pqext`` writes such a struct as a VARIANT.
+    Any other sink can store it as the struct it is.
 
     Raises ``ValueError`` or ``TypeError`` when a column is not there, not a VARIANT, or its schema is none.
     """
     for name, spec in schema.items():
         _check_column(df, name)
-        shredding = _infer(df, name, sample_rows) if _is_infer(spec) else shredding_schema(spec)
-        marked = marked_struct(storage_struct(shredding))
-        df = df.withColumn(name, _shred(F.col(quoted(name)), shredding, without_metadata(marked)).cast(marked))
+        chosen = shredding(spec)
+        typed = chosen.schema if chosen.schema is not None else _infer(df, name, chosen)
+        marked = marked_struct(storage_struct(typed))
+        column = _shred(F.col(quoted(name)), typed, chosen.coerce, without_metadata(marked))
+        df = df.withColumn(name, column.cast(marked))
     return df
 
 
@@ -50,11 +53,11 @@ def unshred_variant(df: DataFrame, columns: Iterable[str] | None = None) -> Data
     return df
 
 
-def _shred(column: Column, shredding: Any, type: T.DataType) -> Column:
+def _shred(column: Column, schema: ShreddingSchema, coerce: Coerce, type: T.DataType) -> Column:
     def shred(values: pa.Array) -> pa.Array:
         from pqext import variant
 
-        return conform(variant.shred(normal_variant(values), shredding), exchange_type(type))
+        return conform(variant.shred(normal_variant(values), schema, coerce=coerce), exchange_type(type))
 
     return arrow_udf(shred, type, "shred_variant")(column)
 
@@ -65,13 +68,11 @@ def _unshred(values: pa.Array) -> pa.Array:
     return conform(variant.unshred(normal_variant(values)), exchange_type(T.VariantType()))
 
 
-def _infer(df: DataFrame, name: str, rows: int) -> Any:
-    from pqext import variant
-
+def _infer(df: DataFrame, name: str, how: Shredding) -> ShreddingSchema:
     column = F.col(quoted(name))
-    sample = df.select(column.alias("v")).where(column.isNotNull()).limit(rows).toArrow()
+    sample = df.select(column.alias("v")).where(column.isNotNull()).limit(how.inference.sample_rows).toArrow()
     values = sample.column("v").combine_chunks() if sample.num_rows else pa.array([], variant_type())
-    return variant.infer_schema(conform(values, variant_type()))
+    return how.schema_for(conform(values, variant_type()))
 
 
 def _check_column(df: DataFrame, name: str) -> None:
@@ -80,7 +81,3 @@ def _check_column(df: DataFrame, name: str) -> None:
     type = df.schema[name].dataType
     if not isinstance(type, T.VariantType):
         raise TypeError(f"column {name!r} is {type.simpleString()}, not VARIANT")
-
-
-def _is_infer(spec: Any) -> bool:
-    return isinstance(spec, str) and spec.strip().lower() == "infer"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pqext.variant.cast import get as get
+    from pqext.variant.file_schema import schema_of_file as schema_of_file
     from pqext.variant.infer import infer_schema as infer_schema
     from pqext.variant.json import parse_json as parse_json
     from pqext.variant.json import parse_json_lines as parse_json_lines
@@ -18,17 +19,20 @@ if TYPE_CHECKING:
     from pqext.variant.types import variant_field as variant_field
     from pqext.variant.types import variant_type as variant_type
     from pqext.variant.validation import VariantFault as VariantFault
+    from pqext.variant.validation import find_faults as find_faults
     from pqext.variant.validation import validate as validate
     from pqext.variant.value import Variant as Variant
 
 _MODULES = {
     "Variant": "value",
     "VariantFault": "validation",
+    "find_faults": "validation",
     "get": "cast",
     "infer_schema": "infer",
     "is_variant_type": "types",
     "parse_json": "json",
     "parse_json_lines": "json",
+    "schema_of_file": "file_schema",
     "shred": "shredding",
     "shredding_schema": "schema",
     "to_json": "json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,15 +16,13 @@ from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import RowGroup
 from pqext.core.schema import SchemaNode
 from pqext.variant import pruning
-from pqext.variant.infer import infer_schema
+from pqext.variant.choice import shredding
 from pqext.variant.layout import normalise
-from pqext.variant.plan import compile_schema
 from pqext.variant.pruning import VariantPredicate
-from pqext.variant.reconstruct import build, unshred
-from pqext.variant.schema import Untyped, schema_of_storage, shredding_schema, storage_struct
-from pqext.variant.shredding import shred
+from pqext.variant.reconstruct import unshred
+from pqext.variant.schema import Untyped, schema_of_storage, storage_struct
+from pqext.variant.shredding import Coerce, shred
 from pqext.variant.types import (
-    child,
     is_shredded_type,
     is_variant_type,
     metadata_field,
@@ -31,9 +30,19 @@ from pqext.variant.types import (
     storage_type,
     variant_field,
 )
+from pqext.variant.validation import validate
 
+MAX_DEPTH = 1_000_000
+"""Nesting up to which residual values are written: the format has no bound of its own."""
 VERSION = 1
 """Version of the encoding that pqext reads and writes; a group that names none has it too."""
+
+
+@dataclass(frozen=True, slots=True)
+class VariantStorage(Storage):
+    """How a variant column is stored: by the schema of its storage struct, values coerced by ``coerce``."""
+
+    coerce: Coerce
 
 
 class VariantHandler:
@@ -67,7 +76,7 @@ class VariantHandler:
             error.locate(column=node.dotted)
             raise
 
-    def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> Storage:
+    def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> VariantStorage:
         """The storage struct: by the ``shredding`` option, else as the array is shredded already."""
         type = storage_type(field.type)
         if not (is_variant_type(type) or is_shredded_type(type)):
@@ -80,15 +89,16 @@ class VariantHandler:
                 f"column {path!r} is a variant, struct<metadata: binary, value: binary>, but has type {type}"
             )
         spec = options.shredding.get(path)
-        if isinstance(spec, str) and spec == "infer":
-            schema = infer_schema(sample) if sample is not None else Untyped()
-        elif spec is not None:
-            schema = shredding_schema(spec)
-        else:
-            schema = schema_of_storage(type)
+        chosen = shredding(spec) if spec is not None else None
+        schema = chosen.schema_for(sample) if chosen is not None else schema_of_storage(type)
         marks = {key: value for key, value in (field.metadata or {}).items() if key not in _EXTENSION_KEYS}
         stored = pa.field(field.name, storage_struct(schema), field.nullable, marks or None)
-        return Storage(LogicalType(VARIANT=VariantType(specification_version=VERSION)), stored)
+        logical = LogicalType(VARIANT=VariantType(specification_version=VERSION))
+        return VariantStorage(logical, stored, chosen.coerce if chosen is not None else "equivalent")
+
+    def looks_at_data(self, choice: Any) -> bool:
+        """Is the schema inferred?"""
+        return shredding(choice).schema is None
 
     def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions) -> pa.Array:
         """Shred, re-shred or reconstruct ``array`` into the storage struct.
@@ -99,11 +109,11 @@ class VariantHandler:
         array = storage_array(array)
         schema = schema_of_storage(storage.field.type)
         if is_shredded_type(array.type) and schema_of_storage(array.type) == schema:
-            metadata = child(array, "metadata")
-            assert metadata is not None
-            build(array, metadata, compile_schema(schema), strict=True)
+            validate(array, max_depth=MAX_DEPTH, on_fault="raise")
             return normalise(array, schema)
-        return unshred(array) if isinstance(schema, Untyped) else shred(array, schema)
+        if isinstance(schema, Untyped):
+            return unshred(array)
+        return shred(array, schema, coerce=storage.coerce if isinstance(storage, VariantStorage) else "equivalent")
 
     def geospatial_statistics(self, node: SchemaNode, values: Sequence[pa.Array]) -> GeospatialStatistics | None:
         """Variants have none."""

@@ -1,82 +1,69 @@
-"""Inference of a shredding schema from a sample of a variant column."""
+"""Inference of a shredding schema from a sample of a variant column: what is counted, and which paths are kept."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from pqext.variant import faults
+from pqext.variant.infer_types import Place, choose
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.infer import Survey
 from pqext.variant.reconstruct import unshred
-from pqext.variant.schema import (
-    MAX_DEPTH,
-    MAX_NODES,
-    UUID,
-    Array,
-    Object,
-    Primitive,
-    ShreddingSchema,
-    Untyped,
-    ddl_name,
-)
+from pqext.variant.schema import MAX_DEPTH, MAX_NODES, ShreddingSchema, Untyped
 from pqext.variant.types import VariantLike, struct_chunks
 
-Mixed = Literal["majority", "untyped"]
-
-# The order of the classes in the kernel's counts.
-_CLASSES = (
-    "null",
-    "boolean",
-    "exact number",
-    "float",
-    "double",
-    "string",
-    "binary",
-    "date",
-    "time",
-    "timestamp",
-    "timestamp without zone",
-    "uuid",
-    "object",
-    "array",
-)
-_PLAIN: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "time": pa.time64("us"),
-    "uuid": UUID,
-}
+Mixed = Literal["majority", "uniform", "widen"]
+Integers = Literal["bigint", "narrowest"]
+Decimals = Literal["wide", "narrowest"] | int
 _MAX_PLACES = 100_000
 
 
-@dataclass(slots=True)
-class _Place:
-    """What the sample holds at one path."""
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """How a schema is inferred: the keyword arguments of :func:`infer_schema`, checked."""
 
-    name: str | None
-    counts: dict[str, int]
-    fractions: int
-    wide: int
-    integer_digits: int
-    scale: int
-    nanos: int
-    share: float = 0.0
-    """Occurrences for each row, or each element of the arrays around it."""
-    weight: float = 0.0
-    """The shares of this path and of the arrays around it, multiplied."""
-    kept: bool = False
-    children: list[_Place] = field(default_factory=list)
+    sample_rows: int = 10_000
+    min_frequency: float = 0.1
+    max_fields: int = 300
+    max_depth: int = 20
+    mixed: Mixed = "majority"
+    integers: Integers = "bigint"
+    decimals: Decimals = "wide"
+    coerce: Literal["equivalent", "exact", "json"] = "equivalent"
 
-    @property
-    def total(self) -> int:
-        return sum(self.counts.values())
+    def __post_init__(self) -> None:
+        for name in ("sample_rows", "max_fields"):
+            _check_whole(name, getattr(self, name), 1, None)
+        _check_whole("max_depth", self.max_depth, 0, MAX_DEPTH)
+        if isinstance(self.min_frequency, bool) or not isinstance(self.min_frequency, int | float):
+            raise TypeError(f"min_frequency is a number, not a {type(self.min_frequency).__name__}")
+        if not 0 <= self.min_frequency <= 1:
+            raise ValueError(f"min_frequency lies between 0 and 1, which {self.min_frequency} does not")
+        _check_word("mixed", self.mixed, ("majority", "uniform", "widen"))
+        _check_word("integers", self.integers, ("bigint", "narrowest"))
+        _check_word("coerce", self.coerce, ("equivalent", "exact", "json"))
+        if isinstance(self.decimals, int):
+            _check_whole("decimals", self.decimals, 0, 38)
+        else:
+            _check_word("decimals", self.decimals, ("wide", "narrowest"))
+
+    def schema_of(self, array: VariantLike) -> ShreddingSchema:
+        """The schema for the values in ``array``; raises as :func:`infer_schema`."""
+        survey = Survey(_MAX_PLACES, self.max_depth)
+        places = _count(survey, array, self.sample_rows)
+        root = places[0]
+        if not root.total:
+            return Untyped("there are no values")
+        candidates = [place for place in places[1:] if place.share >= self.min_frequency]
+        candidates.sort(key=lambda place: -place.weight)  # stable: parents stay before their children
+        for place in [root, *candidates[: min(self.max_fields, MAX_NODES - 1)]]:
+            place.kept = True
+        if survey.full:
+            root.remark = f"only the first {_MAX_PLACES:,} paths were counted"
+        return choose(root, self, 0)
 
 
 def infer_schema(
@@ -87,39 +74,38 @@ def infer_schema(
     max_fields: int = 300,
     max_depth: int = 20,
     mixed: Mixed = "majority",
+    integers: Integers = "bigint",
+    decimals: Decimals = "wide",
+    coerce: Literal["equivalent", "exact", "json"] = "equivalent",
 ) -> ShreddingSchema:
     """Choose a shredding schema for the values in ``array``.
 
     Up to ``sample_rows`` rows, spread over the column, are counted. A path gets a column of its own when it
     occurs in at least ``min_frequency`` of the rows (of the elements, inside arrays); of more than
     ``max_fields`` such paths the most frequent ones do; what lies deeper than ``max_depth`` stays in the
-    residual. Integers become BIGINT; decimals, with the integers beside them, one DECIMAL of 18 or 38 digits
-    that holds all of them. Where values of several classes meet, ``mixed="majority"`` takes the class of more
-    than half of them, and ``"untyped"`` none. JSON nulls have no say.
+    residual. JSON nulls have no say in types.
 
-    The result's ``explain()`` says why each choice was made. Raises ``VariantError`` for broken values in
-    the sample.
+    Where values of several equivalence classes meet, ``mixed="majority"`` takes the class of more than half of
+    them; ``"uniform"`` takes none; ``"widen"`` takes a type that stores all of them, if there is one, and none
+    otherwise. Exact numbers, integers and decimals together, are one class, as are timestamps in microseconds
+    and nanoseconds; between classes only decimals and doubles have a type in common, DOUBLE, and only under
+    ``coerce="json"``. Within the class of exact numbers ``"widen"`` takes a DECIMAL where integers leave 64 bits.
+
+    ``integers`` is ``"bigint"``, or ``"narrowest"`` for the narrowest integer type that holds the sample.
+    ``decimals`` is ``"wide"`` for 18 digits, or 38 where these do not do, ``"narrowest"`` for 9, 18 or 38, or a
+    number: the digits of the sample and as many more before the point. ``coerce`` is how the array will be shredded:
+    under ``"exact"`` a leaf takes the very type that most of the values have, and ``integers`` and ``decimals``
+    do not count.
+
+    The result's ``explain()`` says why each choice was made and what stays in the residual. Raises ``ValueError``
+    or ``TypeError`` for arguments outside these, and ``VariantError`` for broken values in the sample.
     """
-    if sample_rows < 1 or max_fields < 1 or not 0 <= min_frequency <= 1:
-        raise ValueError("sample_rows and max_fields are at least 1, min_frequency lies between 0 and 1")
-    if not 0 <= max_depth <= MAX_DEPTH:
-        raise ValueError(f"max_depth lies between 0 and {MAX_DEPTH}")
-    if mixed not in ("majority", "untyped"):
-        raise ValueError(f"mixed is 'majority' or 'untyped', not {mixed!r}")
-    places = _survey(array, sample_rows, max_depth)
-    root = places[0]
-    if not root.total:
-        return Untyped("there are no values")
-    candidates = [place for place in places[1:] if place.share >= min_frequency]
-    candidates.sort(key=lambda place: -place.weight)  # stable: parents stay before their children
-    for place in [root, *candidates[: min(max_fields, MAX_NODES - 1)]]:
-        place.kept = True
-    return _choose(root, mixed, min_frequency, max_depth, 0)
+    inference = Inference(sample_rows, min_frequency, max_fields, max_depth, mixed, integers, decimals, coerce)
+    return inference.schema_of(array)
 
 
-def _survey(array: VariantLike, sample_rows: int, max_depth: int) -> list[_Place]:
+def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[Place]:
     """Count the sample; the places come parents first."""
-    survey = Survey(_MAX_PLACES, max_depth)
     chunks = struct_chunks(array)
     rows = sum(map(len, chunks))
     before = 0
@@ -131,15 +117,13 @@ def _survey(array: VariantLike, sample_rows: int, max_depth: int) -> list[_Place
         if status != 0:
             raise faults.error(status, row=before + row if sampled is chunk else None)
         before += len(chunk)
-    places: list[_Place] = []
-    for parent, name, counts, fractions, wide, digits, scale, nanos in survey.places():
-        text = name.decode("utf-8", "replace") if name is not None else None
-        kinds = {kind: count for kind, count in zip(_CLASSES, counts, strict=True) if count}
-        place = _Place(text, kinds, fractions, wide, digits, scale, nanos)
-        if parent >= 0:
-            above = places[parent]
+    places: list[Place] = []
+    for counted in survey.places():
+        place = Place.of(counted)
+        if counted["parent"] >= 0:
+            above = places[counted["parent"]]
             above.children.append(place)
-            if name is None:
+            if place.name is None:
                 place.share, place.weight = 1.0, above.weight
             else:
                 # Of the rows, or of the elements around: the share of the path, not of the parent alone.
@@ -155,74 +139,14 @@ def _thin(chunk: pa.StructArray, rows: int) -> pa.StructArray:
     return chunk.take(pa.array([i * len(chunk) // rows for i in range(rows)], pa.int64()))
 
 
-def _choose(place: _Place, mixed: Mixed, min_frequency: float, max_depth: int, depth: int) -> ShreddingSchema:
-    counts = {kind: count for kind, count in place.counts.items() if kind != "null"}
-    values = sum(counts.values())
-    seen = f"in {place.share:.0%} of the {'elements' if place.name is None and depth else 'rows'}"
-    if not counts:
-        return Untyped(f"{seen}, always null")
-    if place.counts.get("null"):
-        seen += f", null in {place.counts['null'] / place.total:.1%}"
-    kind = max(counts, key=lambda kind: counts[kind])
-    if len(counts) > 1:
-        others = ", ".join(f"{k} {counts[k] / values:.1%}" for k in sorted(counts, key=lambda k: -counts[k]))
-        if mixed == "untyped" or counts[kind] * 2 <= values:
-            return Untyped(f"{seen}; mixed: {others}")
-        seen += f"; mostly {kind}: {others}"
-    if kind == "object":
-        return _object(place, mixed, min_frequency, max_depth, depth, seen)
-    if kind == "array":
-        return _array(place, mixed, min_frequency, max_depth, depth, seen)
-    if kind == "exact number":
-        return _exact(place, counts[kind], seen)
-    if kind in ("timestamp", "timestamp without zone"):
-        zone = "UTC" if kind == "timestamp" else None
-        return Primitive(pa.timestamp("ns" if place.nanos else "us", zone), f"{seen}, {kind}")
-    return Primitive(_PLAIN[kind], f"{seen}, {kind}")
+def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a whole number, not a {type(value).__name__}")
+    if value < least or (most is not None and value > most):
+        limits = f"at least {least}" if most is None else f"between {least} and {most}"
+        raise ValueError(f"{name} is {limits}, which {value} is not")
 
 
-def _object(
-    place: _Place, mixed: Mixed, min_frequency: float, max_depth: int, depth: int, seen: str
-) -> ShreddingSchema:
-    fields: list[tuple[str, ShreddingSchema]] = []
-    others: list[str] = []
-    named = [(child.name, child) for child in place.children if child.name is not None]  # None: elements
-    for name, child in sorted(named, key=lambda pair: (-pair[1].share, pair[0])):
-        if not child.kept:
-            others.append(f"{name} {child.share:.1%}")
-            continue
-        chosen = _choose(child, mixed, min_frequency, max_depth, depth + 1)
-        if isinstance(chosen, Untyped):
-            others.append(f"{name} ({chosen.note})")
-        else:
-            fields.append((name, chosen))
-    if not fields:
-        limit = depth >= max_depth and not place.children
-        return Untyped(f"{seen}, object; {'the depth limit' if limit else 'no field to shred'}")
-    if others:
-        seen += f"; in the residual: {', '.join(others[:5])}"
-        seen += f" and {len(others) - 5} more" if len(others) > 5 else ""
-    return Object(tuple(sorted(fields, key=lambda field: field[0].encode("utf-8", "replace"))), f"{seen}, object")
-
-
-def _array(place: _Place, mixed: Mixed, min_frequency: float, max_depth: int, depth: int, seen: str) -> ShreddingSchema:
-    elements = next((child for child in place.children if child.name is None and child.kept), None)
-    if elements is None:
-        return Untyped(f"{seen}, array; {'the depth limit' if depth >= max_depth else 'no elements to go by'}")
-    element = _choose(elements, mixed, min_frequency, max_depth, depth + 1)
-    if isinstance(element, Untyped):
-        return Untyped(f"{seen}, array; its elements have no type in common ({element.note})")
-    return Array(element, f"{seen}, array")
-
-
-def _exact(place: _Place, values: int, seen: str) -> ShreddingSchema:
-    if not place.fractions and place.wide * 2 <= values:
-        return Primitive(pa.int64(), f"{seen}, integers" + (f", {place.wide} too large" if place.wide else ""))
-    digits = place.integer_digits + place.scale
-    if digits <= 38:
-        type = pa.decimal128(18 if digits <= 18 else 38, place.scale)
-        reason = f"up to {place.integer_digits} digits before and {place.scale} after the point"
-        return Primitive(type, f"{seen}, {reason}")
-    if place.fractions * 2 < values:
-        return Primitive(pa.int64(), f"{seen}, mostly integers; no {ddl_name(pa.decimal128(38, 0))} holds all")
-    return Untyped(f"{seen}, decimals of {digits} digits, more than 38")
+def _check_word(name: str, value: Any, words: tuple[str, ...]) -> None:
+    if value not in words:
+        raise ValueError(f"{name} is one of {', '.join(map(repr, words))}, not {value!r}")

@@ -2,147 +2,119 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import LimitError, VariantError
+from pqext.core.errors import LimitError
+from pqext.core.workers import Workers, thread_count
 from pqext.variant import faults
-from pqext.variant.kernels.binary import BinaryInput, VariantInput
-from pqext.variant.kernels.json_document import Duplicates, JsonFault
-from pqext.variant.kernels.json_parse import parse_column, parse_lines
-from pqext.variant.kernels.json_write import write_json
-from pqext.variant.types import (
-    VariantLike,
-    is_shredded_type,
-    storage_array,
-    struct_chunks,
-    variant_array,
-    variant_type,
+from pqext.variant.json_faults import LineFault as LineFault
+from pqext.variant.json_faults import line_error, line_fault
+from pqext.variant.json_lines import split_lines
+from pqext.variant.json_parsing import (
+    DEFAULT_MAX_BYTES,
+    DEFAULT_MAX_DEPTH,
+    MIN_JOB_BYTES,
+    DuplicateKeys,
+    Numbers,
+    OnError,
+    even_ranges,
+    joined,
+    parsing,
 )
-
-OnError = Literal["raise", "null"]
-DuplicateKeys = Literal["error", "first", "last"]
-
-DEFAULT_MAX_DEPTH = 1000
-"""Nesting of objects and arrays in a JSON document, as in Spark."""
-
-REASONS: dict[int, str] = {
-    JsonFault.JSON_EMPTY: "there is no JSON value",
-    JsonFault.JSON_END: "the text ends within a value",
-    JsonFault.JSON_VALUE: "no JSON value starts with this character",
-    JsonFault.JSON_LITERAL: "only null, true and false may be spelled out",
-    JsonFault.JSON_NUMBER: "a digit is missing from a number",
-    JsonFault.JSON_LEADING_ZERO: "a number starts with a superfluous zero",
-    JsonFault.JSON_RANGE: "a number is too large for a double",
-    JsonFault.JSON_CONTROL: "a control character in a string must be escaped",
-    JsonFault.JSON_UNTERMINATED: "the text ends within a string",
-    JsonFault.JSON_ESCAPE: "no such escape sequence",
-    JsonFault.JSON_SURROGATE: "an escaped surrogate is not part of a pair",
-    JsonFault.JSON_UTF8: "the text is not UTF-8",
-    JsonFault.JSON_KEY: "an object's key must be a string",
-    JsonFault.JSON_COLON: "a colon must follow an object's key",
-    JsonFault.JSON_OBJECT_SEPARATOR: "a comma or the closing brace must follow an object's field",
-    JsonFault.JSON_ARRAY_SEPARATOR: "a comma or the closing bracket must follow an array's element",
-    JsonFault.JSON_TRAILING: "text follows the end of the JSON value",
-    JsonFault.JSON_DEPTH: "the value is nested more deeply than max_depth allows",
-    JsonFault.JSON_DUPLICATE: "an object has a key twice",
-    JsonFault.JSON_SIZE: "the document's variant would be larger than 2 GiB",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class LineFault:
-    """Why a line holds no JSON value: ``line`` is its number, ``offset`` the byte within it."""
-
-    line: int
-    offset: int
-    reason: str
+from pqext.variant.kernels.binary import BinaryInput, VariantInput
+from pqext.variant.kernels.json_write import write_json
+from pqext.variant.shredding import Coerce
+from pqext.variant.types import VariantLike, is_shredded_type, storage_array, struct_chunks
 
 
 def parse_json(
     array: VariantLike,
     *,
+    numbers: Numbers = "decimal",
     on_error: OnError = "raise",
     duplicate_keys: DuplicateKeys = "error",
     max_depth: int = DEFAULT_MAX_DEPTH,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    shredding: Any = None,
+    coerce: Coerce = "equivalent",
+    threads: int = 1,
 ) -> pa.StructArray | pa.ChunkedArray:
     """Parse a column of JSON texts (strings or binary, of any layout) into a variant array, row by row.
 
-    Null stays null; ``"null"`` becomes the variant null. Integers and decimals of up to 38 digits stay
-    exact, in the narrowest type that holds them; other numbers become doubles (``specs/variant-encoding.md``).
-    A chunked array gives a chunked array.
+    Null stays null; ``"null"`` becomes the variant null. A chunked array gives a chunked array. The text is
+    JSON as RFC 8259 has it, in UTF-8, with nothing around a document but space.
 
-    ``on_error="null"`` turns texts that are not JSON into nulls. ``duplicate_keys`` chooses between
-    refusing a text in which an object repeats a key and keeping the first or the last of its values.
+    ``numbers="decimal"``: integers and decimals of up to 38 digits stay exact, in the narrowest type that
+    holds them; other numbers become doubles. With ``"double"`` so does every number with a point
+    (``specs/variant-encoding.md``). ``duplicate_keys`` chooses between refusing a text in which an object
+    repeats a key and keeping the first or the last of its values. ``max_depth`` limits nesting,
+    ``max_bytes`` the length of a text. ``on_error="null"`` turns texts that are not JSON, or exceed a limit,
+    into nulls.
+
+    With ``shredding``, whatever :func:`pqext.variant.shredding_schema` takes, the result is what
+    :func:`pqext.variant.shred` makes of the variants by that schema and ``coerce``, without their being
+    built on the way. ``threads``: parts of the column parsed at once, 0 for one a processor.
 
     Raises :class:`~pqext.core.errors.VariantError` with the row, the byte offset and the reason for a text
-    that is not JSON, and ``LimitError`` when the result of an array does not fit into 32-bit offsets.
+    that is not JSON, ``VariantLimitError``, which is one, for a text that exceeds a limit, and
+    ``LimitError`` when the result of an array does not fit into 32-bit offsets.
     """
-    duplicates = _duplicates(duplicate_keys)
-    _check(on_error, max_depth)
+    how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding, coerce)
     if not isinstance(array, pa.Array | pa.ChunkedArray):
         raise TypeError(f"expected an array of JSON texts, not {type(array).__name__}")
-    chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-    parsed: list[pa.StructArray] = []
-    row = 0
-    for chunk in chunks:
+    count = thread_count(threads)
+    jobs: list[tuple[BinaryInput, int, int, int]] = []
+    first = 0
+    for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
         column = BinaryInput(storage_array(chunk))
-
-        def parse(start: int, _: int, column: BinaryInput = column) -> Any:
-            return parse_column(column, start, max_depth, duplicates, _seed(), on_error == "raise")
-
-        for piece, found in _pieces(parse, len(chunk)):
-            if found and on_error == "raise":
-                fault_row, offset, code, name = found[0]
-                raise VariantError(_reason(code, name), row=row + fault_row, offset=offset)
-            parsed.append(piece)
-        row += len(chunk)
+        jobs += [(column, start, stop, first) for start, stop in even_ranges(len(chunk), chunk.nbytes, count)]
+        first += len(chunk)
+    with Workers(count, len(jobs)) as workers:
+        parsed = [piece for pieces in workers.map(lambda job: how.rows(*job), jobs) for piece in pieces]
     if isinstance(array, pa.ChunkedArray):
-        return pa.chunked_array(parsed, type=variant_type())
-    if len(parsed) > 1:
-        raise LimitError("the variants take more than 2 GiB: parse smaller arrays, or a chunked array")
-    return parsed[0] if parsed else pa.array([], variant_type())
+        return pa.chunked_array(parsed, type=how.type)
+    return joined(parsed, how.type)
 
 
 def parse_json_lines(
     text: Any,
     *,
+    numbers: Numbers = "decimal",
     on_error: OnError = "raise",
     duplicate_keys: DuplicateKeys = "error",
     max_depth: int = DEFAULT_MAX_DEPTH,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    shredding: Any = None,
+    coerce: Coerce = "equivalent",
+    threads: int = 1,
     base_line: int = 1,
 ) -> tuple[pa.StructArray, list[LineFault]]:
     """Parse newline-delimited JSON, one document a line, into a variant array and the faults found.
 
     ``text`` is bytes or anything with a contiguous buffer. Lines end with LF or CRLF, the last one may
     lack it; lines of spaces are skipped. Line numbers count all lines, from ``base_line``. With
-    ``on_error="null"`` a line that is not JSON gives a null row and a :class:`LineFault`.
+    ``on_error="null"`` a line that is not JSON gives a null row and a :class:`LineFault`. The other
+    arguments are those of :func:`parse_json`.
 
     Raises :class:`~pqext.core.errors.VariantError` with the line's number, the byte in the line and the
-    reason, and ``LimitError`` when the result does not fit into 32-bit offsets.
+    reason, ``VariantLimitError``, which is one, for a line that exceeds a limit, and ``LimitError`` when the
+    result does not fit into 32-bit offsets.
     """
-    duplicates = _duplicates(duplicate_keys)
-    _check(on_error, max_depth)
-    view = memoryview(text).cast("B")
-
-    def parse(start: int, line: int) -> Any:
-        return parse_lines(view, start, line, max_depth, duplicates, _seed(), on_error == "raise")
-
+    how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding, coerce)
+    pieces = split_lines(memoryview(text).cast("B"), thread_count(threads), MIN_JOB_BYTES)
     arrays: list[pa.StructArray] = []
-    lines: list[LineFault] = []
-    for piece, found in _pieces(parse, len(view), base_line):
-        lines += [LineFault(number, offset, _reason(code, name)) for number, offset, code, name in found]
-        if found and on_error == "raise":
-            raise VariantError(f"line {lines[0].line}: {lines[0].reason}", offset=lines[0].offset)
-        if len(piece):
-            arrays.append(piece)
-    if len(arrays) > 1:
-        raise LimitError("the variants take more than 2 GiB: parse fewer lines at a time")
-    return (arrays[0] if arrays else pa.array([], variant_type())), lines
+    faults_found: list[LineFault] = []
+    before = base_line - 1
+    with Workers(thread_count(threads), len(pieces)) as workers:
+        for parsed, found, lines in workers.map(how.lines, pieces):
+            if found and how.raises:
+                raise line_error(found[0], before)
+            faults_found += [line_fault(fault, before) for fault in found]
+            arrays += [piece for piece in parsed if len(piece)]
+            before += lines
+    return joined(arrays, how.type), faults_found
 
 
 def to_json(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
@@ -183,53 +155,3 @@ def to_json(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
     if len(texts) > 1:
         raise LimitError("the JSON text takes more than 2 GiB: convert smaller arrays, or a chunked array")
     return texts[0] if texts else pa.array([], pa.string())
-
-
-def _check(on_error: str, max_depth: int) -> None:
-    if on_error not in ("raise", "null"):
-        raise ValueError(f"on_error must be 'raise' or 'null', not {on_error!r}")
-    if not 0 <= max_depth <= 1_000_000:
-        raise ValueError(f"max_depth must be between 0 and 1,000,000, not {max_depth}")
-
-
-def _duplicates(choice: str) -> int:
-    try:
-        return {
-            "error": Duplicates.DUPLICATES_ERROR,
-            "first": Duplicates.DUPLICATES_FIRST,
-            "last": Duplicates.DUPLICATES_LAST,
-        }[choice]
-    except KeyError:
-        raise ValueError(f"duplicate_keys must be 'error', 'first' or 'last', not {choice!r}") from None
-
-
-def _seed() -> int:
-    """Keys are hashed with a secret, so that nobody can choose keys that collide."""
-    return secrets.randbits(64)
-
-
-def _reason(code: int, name: bytes | None) -> str:
-    return REASONS[code] if name is None else f"{REASONS[code]}: {name.decode('utf-8')!r}"
-
-
-Found = list[tuple[int, int, int, bytes | None]]
-
-
-def _pieces(parse: Callable[[int, int], Any], stop: int, line: int = 1) -> Iterator[tuple[pa.StructArray, Found]]:
-    """Run the kernel until it reaches ``stop``: it ends early where 32-bit offsets are full."""
-    start = 0
-    while True:
-        result = parse(start, line)
-        if isinstance(result, int):
-            faults.fail(result)
-        rows, nulls, validity, metadata_offsets, metadata, value_offsets, value, found, after, line = result
-        children = [
-            pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-            for offsets, data in ((metadata_offsets, metadata), (value_offsets, value))
-        ]
-        yield variant_array(children[0], children[1], pa.py_buffer(validity) if nulls else None), found
-        if after >= stop:
-            return
-        if after == start:
-            raise LimitError("a row's variant is larger than 2 GiB")
-        start = after

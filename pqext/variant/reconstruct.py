@@ -34,9 +34,9 @@ def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.Chunke
 
     Where ``value`` contradicts ``typed_value``, the latter is right, as Variant Shredding requires of those
     who read such data at all. With ``strict`` these raise ``VariantError``, as do optional field groups,
-    missing array elements and objects in ``value`` beside a null ``typed_value`` group. Columns of types that
-    no shredded value may have, values that are not objects beside a shredded object, and broken bytes
-    always raise it, with the row.
+    missing array elements, and objects or arrays in ``value`` beside a null ``typed_value`` of their kind.
+    Columns of types that no shredded value may have, values that are not objects beside a shredded object,
+    and broken bytes always raise it, with the row.
 
     Implements Variant Shredding, "Reconstructing a Shredded Variant".
     """
@@ -67,10 +67,9 @@ def build(
 
     Rows where the group is null are null, and with ``missing_is_null`` rows where it holds nothing.
     """
-    nodes = [_columns(node, columns) for node, columns in zip(compiled.nodes, _walk(group, compiled), strict=True)]
     metadata = plain_binary(metadata)
     status, row, validity, nulls, offsets, data, *extended = kernel.reconstruct(
-        compiled.plan, BinaryInput(metadata), Sources(nodes), strict, missing_is_null
+        compiled.plan, BinaryInput(metadata), open_columns(group, compiled), strict, missing_is_null
     )
     if status != 0:
         raise shredding_faults.error(status, row=first_row + row)
@@ -81,6 +80,12 @@ def build(
         metadata = metadata.fill_null(b"") if metadata.null_count else metadata
     bitmap = pa.py_buffer(validity) if nulls else None
     return variant_array(metadata, _binary(len(group), offsets, data), bitmap)
+
+
+def open_columns(group: pa.StructArray, compiled: CompiledSchema) -> Sources:
+    """The columns of each node of the plan below ``group``, for the kernels that walk them."""
+    walked = zip(compiled.nodes, _walk(group, compiled), strict=True)
+    return Sources([_columns(node, columns) for node, columns in walked])
 
 
 def _binary(rows: int, offsets: object, data: object) -> pa.Array:

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from pqext.variant import shredding_faults
+from pqext.variant.columns import storage_of
 from pqext.variant.kernels import shred as kernel
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.plan import CompiledSchema, compile_schema
 from pqext.variant.reconstruct import unshred
-from pqext.variant.schema import Object, Primitive, Untyped, shredding_schema, storage_struct, typed_type
+from pqext.variant.schema import shredding_schema, storage_struct
 from pqext.variant.types import VariantLike, child, is_shredded_type, like_input, struct_chunks
 
-Coerce = Literal["equivalent", "same"]
-Buffer: TypeAlias = Any  # whatever lends its bytes through the buffer protocol
+Coerce = Literal["equivalent", "exact", "json"]
+COERCE: dict[Coerce, int] = {"equivalent": 0, "exact": 1, "json": 2}
+"""The kernels' number for each way to coerce."""
 
 
 def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> pa.Array | pa.ChunkedArray:
     """Shred a variant array: ``struct<metadata, value, typed_value>`` of the schema, row by row.
 
-    ``schema`` is whatever :func:`pqext.variant.shredding_schema` takes, or ``"infer"``. A shredded array is
+    ``schema`` is whatever :func:`pqext.variant.shredding_schema` takes, or ``"infer"``, which infers one with
+    :func:`pqext.variant.infer_schema`'s defaults for ``coerce``. A shredded array is
     reconstructed first. Null rows stay null; ``metadata`` is shared with the input.
 
     With ``coerce="equivalent"`` a value goes to a typed column of its own equivalence class that can hold
     it exactly (2 to a ``DECIMAL(9,2)``, 2.00 to a ``BIGINT``), and comes back equal, as the column's type;
-    with ``"same"`` only values of the column's own variant type go there. Everything else stays in
-    ``value``. Raises ``VariantError`` with the row for bytes that break the encoding, among those that have
-    to be looked at: what goes to a residual whole is copied, not examined inside.
+    with ``"exact"`` only values of the column's own variant type and form go there, so that canonical values
+    come back with the same bytes (specs/variant-shredding.md says which); with ``"json"`` what is equivalent
+    does, and decimals go to a ``DOUBLE`` whose JSON text is theirs (2.5, but neither 2.50 nor 2). Everything
+    else stays in ``value``. Raises ``VariantError`` with the row for bytes that break the encoding, among those
+    that have to be looked at: what goes to a residual whole is copied, not examined inside.
 
     Implements Variant Shredding, "Value Shredding".
     """
-    if coerce not in ("equivalent", "same"):
-        raise ValueError(f"coerce is 'equivalent' or 'same', not {coerce!r}")
+    check_coerce(coerce)
     chunks = struct_chunks(array)
     if is_shredded_type(array.type):
         array = unshred(array)
@@ -41,63 +45,26 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
     if isinstance(schema, str) and schema == "infer":
         from pqext.variant.infer import infer_schema
 
-        schema = infer_schema(array)
+        schema = infer_schema(array, coerce=coerce)
     compiled = compile_schema(shredding_schema(schema))
     shredded = []
     row = 0
     for chunk in chunks:
-        shredded.append(_shred_chunk(chunk, compiled, coerce == "same", row))
+        shredded.append(_shred_chunk(chunk, compiled, COERCE[coerce], row))
         row += len(chunk)
     return like_input(array, shredded, storage_struct(compiled.nodes[0].schema))
 
 
-def _shred_chunk(chunk: pa.StructArray, compiled: CompiledSchema, same: bool, first_row: int) -> pa.StructArray:
-    status, row, offset, validity, columns = kernel.shred(compiled.plan, VariantInput(chunk), same)
+def check_coerce(coerce: Any) -> Coerce:
+    """``coerce``, when it is a way to coerce; ``ValueError`` otherwise."""
+    if not isinstance(coerce, str) or coerce not in COERCE:
+        raise ValueError(f"coerce is one of {', '.join(map(repr, COERCE))}, not {coerce!r}")
+    return coerce
+
+
+def _shred_chunk(chunk: pa.StructArray, compiled: CompiledSchema, coerce: int, first_row: int) -> pa.StructArray:
+    status, row, offset, validity, columns = kernel.shred(compiled.plan, VariantInput(chunk), coerce)
     if status != 0:
         raise shredding_faults.error(status, row=first_row + row, offset=offset if offset >= 0 else None)
-    groups: list[list[pa.Array]] = [[] for _ in columns]
-    for index in reversed(range(len(columns))):  # children come after their parents
-        node = compiled.nodes[index]
-        rows, value_count, *value, typed_count, typed_validity, typed_offsets, typed_data = columns[index]
-        groups[index] = [_variable(pa.binary(), rows, value_count, *value)]
-        if isinstance(node.schema, Untyped):
-            continue
-        type = typed_type(node.schema)
-        if isinstance(node.schema, Primitive):
-            groups[index].append(_leaf(type, rows, typed_count, typed_validity, typed_offsets, typed_data))
-            continue
-        bitmap = pa.py_buffer(typed_validity) if typed_count < rows else None
-        nulls = rows - typed_count
-        if isinstance(node.schema, Object):
-            members = [
-                pa.StructArray.from_buffers(type.field(i).type, rows, [None], 0, children=groups[number])
-                for i, number in enumerate(node.children)
-            ]
-            typed = pa.StructArray.from_buffers(type, rows, [bitmap], nulls, children=members)
-        else:
-            group = groups[node.children[0]]
-            elements = pa.StructArray.from_buffers(type.value_type, len(group[0]), [None], 0, children=group)
-            buffers = [bitmap, pa.py_buffer(typed_offsets)]
-            typed = pa.ListArray.from_buffers(type, rows, buffers, nulls, children=[elements])
-        groups[index].append(typed)
     metadata = child(chunk, "metadata").cast(pa.binary())  # type: ignore[union-attr]
-    nulls = chunk.null_count
-    bitmap = pa.py_buffer(validity) if nulls else None
-    type = storage_struct(compiled.nodes[0].schema)
-    return pa.StructArray.from_buffers(type, len(chunk), [bitmap], nulls, children=[metadata, *groups[0]])
-
-
-def _variable(type: pa.DataType, rows: int, count: int, validity: Buffer, offsets: Buffer, data: Buffer) -> pa.Array:
-    if count == 0:
-        return pa.nulls(rows, type)
-    bitmap = pa.py_buffer(validity) if count < rows else None
-    return pa.Array.from_buffers(type, rows, [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)], rows - count)
-
-
-def _leaf(type: pa.DataType, rows: int, count: int, validity: Buffer, offsets: Buffer | None, data: Buffer) -> pa.Array:
-    if count == 0:
-        return pa.nulls(rows, type)
-    if offsets is not None:
-        return _variable(type, rows, count, validity, offsets, data)
-    bitmap = pa.py_buffer(validity) if count < rows else None
-    return pa.Array.from_buffers(type, rows, [bitmap, pa.py_buffer(data)], rows - count)
+    return storage_of(compiled, metadata, columns, validity, chunk.null_count)

@@ -23,6 +23,15 @@ MEANINGS: dict[int, Meaning] = {
     ShreddingFault.FAULT_OBJECT_RESIDUAL: Meaning(
         "shredding.object.typed", "value holds an object but the typed_value group beside it is null"
     ),
+    ShreddingFault.FAULT_ARRAY_RESIDUAL: Meaning(
+        "shredding.array.typed", "value holds an array but the typed_value list beside it is null"
+    ),
+    ShreddingFault.FAULT_NAME_MISSING: Meaning(
+        "shredding.metadata.names", "the name of a shredded field is not in the metadata"
+    ),
+    ShreddingFault.FAULT_MISSING: Meaning(
+        "shredding.value.missing", "neither value nor typed_value is set, which only a shredded field may do"
+    ),
 }
 
 

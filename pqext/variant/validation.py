@@ -1,62 +1,241 @@
-"""Does a variant array keep every rule of the binary encoding?"""
+"""Does a variant array keep every rule, of the binary encoding and of shredding?"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, get_args
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from pqext.variant import faults
-from pqext.variant.kernels.binary import Fault, VariantInput
+from pqext.core.errors import VariantError
+from pqext.variant import faults, shredding_faults
+from pqext.variant.faults import Meaning
+from pqext.variant.kernels import examine as kernel
+from pqext.variant.kernels.binary import BinaryInput, Fault, VariantInput
 from pqext.variant.kernels.validate import first_fault
-from pqext.variant.types import VariantLike, is_variant_type, storage_type, struct_chunks
+from pqext.variant.plan import CompiledSchema, compile_schema
+from pqext.variant.reconstruct import open_columns
+from pqext.variant.schema import Array, Object, schema_of_storage
+from pqext.variant.types import VariantLike, child, is_variant_type, plain_binary, struct_chunks
 
 DEFAULT_MAX_DEPTH = 1000
+Mode = Literal["full", "fast"]
+OnFault = Literal["return", "raise"]
+
+RECORD = np.dtype(
+    [("row", np.int64), ("offset", np.int64), ("node", np.int32), ("status", np.int32), ("part", np.int64)]
+)
+"""A fault as the kernel records it."""
+PARTS = ("metadata", "value", "typed_value")
+_MOST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class VariantFault:
-    """The first fault of an array: ``offset`` counts bytes in the ``part``, ``"metadata"`` or ``"value"``, of ``row``.
+    """One fault of an array, in ``row``.
 
-    ``rule`` is the id of the broken rule in the ledger, None where the fault is not one of encoding.
+    ``part`` is ``"metadata"``, ``"value"`` or ``"typed_value"`` and ``column`` where it lies below the variant, such
+    as ``typed_value.user.value``; ``offset`` is the byte in it, None where the fault is not at a byte. ``rule`` is the
+    id of the broken rule in the ledger, None where the fault is not one of encoding.
     """
 
     row: int
     part: str
-    offset: int
+    offset: int | None
     rule: str | None
     message: str
+    column: str
 
     def __str__(self) -> str:
         rule = f" ({self.rule})" if self.rule else ""
-        return f"row {self.row}, {self.part} byte {self.offset}: {self.message}{rule}"
+        byte = f" byte {self.offset}" if self.offset is not None else ""
+        return f"row {self.row}, {self.column}{byte}: {self.message}{rule}"
+
+    def error(self) -> VariantError:
+        """The fault as an error, to be raised."""
+        error = VariantError(self.message, rule=self.rule, row=self.row, offset=self.offset)
+        error.locate(column=self.column)
+        return error
 
 
 def validate(
-    array: VariantLike, *, max_depth: int = DEFAULT_MAX_DEPTH, allow_unknown: bool = True
+    array: VariantLike,
+    mode: Mode = "full",
+    *,
+    max_depth: int = DEFAULT_MAX_DEPTH,
+    allow_unknown: bool = True,
+    on_fault: OnFault = "return",
 ) -> VariantFault | None:
-    """Check all metadata and values of an unshredded variant array; None when nothing is wrong.
+    """Check all metadata and values of a variant array, shredded or not; None when nothing is wrong.
 
-    Offsets, ids, sizes and the order and uniqueness of fields are checked, that children fill their
-    containers exactly, that strings are UTF-8 and decimals within their types, and that nesting is at most
-    ``max_depth``. Primitives of types that the format may add later pass unless ``allow_unknown`` is false.
-    Reserved bits are ignored. Null rows are valid.
+    ``mode="full"`` checks every byte: versions, offsets, ids, sizes, the order and uniqueness of names and fields,
+    that children fill their containers exactly, that strings are UTF-8 and decimals and times within their types,
+    and that nesting is at most ``max_depth``. Of shredded arrays also how ``value`` and ``typed_value`` go together:
+    that no more than one is set but for objects, that no shredded field stands in the residual, that an element is
+    there and a field's name in the metadata. ``mode="fast"`` looks at no more than the heads: the version and extent of
+    the metadata, that each value's own header, sizes and last offset agree with its bytes, and of shredded
+    arrays which of ``value`` and ``typed_value`` are set. Its time does not grow with the values.
 
-    Raises ``TypeError`` when the array is not an unshredded variant.
+    Primitives of types that the format may add later pass unless ``allow_unknown`` is false. Reserved bits are
+    ignored. Null rows are valid. With ``on_fault="raise"`` the first fault is raised as ``VariantError``.
+
+    Raises ``TypeError`` when the array is no variant, and ``VariantError`` when its columns are not those of one.
     """
-    if not isinstance(array, pa.Array | pa.ChunkedArray):
-        raise TypeError(f"expected a variant array, not {type(array).__name__}")
-    if not is_variant_type(array.type):
-        raise TypeError(f"expected struct<metadata: binary, value: binary>, not {storage_type(array.type)}")
-    first = 0
-    for chunk in struct_chunks(array):
-        found = first_fault(VariantInput(chunk), max_depth, allow_unknown)
-        if found is not None:
-            status, row, offset, in_metadata = found
-            if status == Fault.FAULT_MEMORY:
-                faults.fail(status)
-            meaning = faults.MEANINGS[status]
-            part = "metadata" if in_metadata else "value"
-            return VariantFault(first + row, part, offset, meaning.rule or None, meaning.message)
-        first += len(chunk)
+    _check_arguments(mode, max_depth)
+    if on_fault not in get_args(OnFault):
+        raise ValueError(f"on_fault is 'return' or 'raise', not {on_fault!r}")
+    found = _first(array, mode, max_depth, allow_unknown)
+    if found is not None and on_fault == "raise":
+        raise found.error()
+    return found
+
+
+def find_faults(
+    array: VariantLike,
+    mode: Mode = "full",
+    *,
+    limit: int | None = None,
+    max_depth: int = DEFAULT_MAX_DEPTH,
+    allow_unknown: bool = True,
+) -> pa.Table:
+    """The first fault of every row that has one: ``row``, ``column``, ``offset``, ``rule`` and ``message``.
+
+    ``offset`` is null where a fault is not at a byte, ``rule`` where it is not one of the format. At most ``limit``
+    rows are told of. The rest is as for :func:`validate`.
+    """
+    _check_arguments(mode, max_depth)
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit must not be negative, not {limit}")
+    most = _MOST if limit is None else limit
+    tables = []
+    start = 0
+    for chunk, compiled in _compiled(array):
+        if most == 0:
+            break
+        records, _ = examine(
+            chunk, compiled, mode, most=most, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
+        )
+        most -= len(records)
+        tables.append(_table(records, compiled, start))
+        start += len(chunk)
+    return pa.concat_tables(tables) if tables else _FAULTS.empty_table()
+
+
+def examine(
+    chunk: pa.StructArray,
+    compiled: CompiledSchema,
+    mode: Mode = "full",
+    *,
+    most: int = _MOST,
+    stop: bool = False,
+    first_only: bool = True,
+    max_depth: int = DEFAULT_MAX_DEPTH,
+    allow_unknown: bool = True,
+) -> tuple[NDArray[np.void], dict[int, int]]:
+    """The first ``most`` faults of a storage struct as ``RECORD`` s, and the number of faults of each status.
+
+    ``first_only`` leaves out all but the first of a row, ``stop`` all work after ``most``.
+    """
+    metadata = child(chunk, "metadata")
+    assert metadata is not None
+    records, counts = kernel.examine(
+        compiled.plan, BinaryInput(plain_binary(metadata)), open_columns(chunk, compiled), mode == "full",
+        first_only, most, stop, max_depth, allow_unknown,
+    )
+    return np.frombuffer(records, RECORD), counts
+
+
+def meaning_of(status: int) -> Meaning:
+    """Rule and words of a kernel's status."""
+    return shredding_faults.MEANINGS[status] if status in shredding_faults.MEANINGS else faults.MEANINGS[status]
+
+
+def column_paths(compiled: CompiledSchema) -> list[str]:
+    """For each node of the plan the path of its group below the variant: "" for the whole, ``typed_value.user``."""
+    paths = [""] * len(compiled.nodes)
+    for index, node in enumerate(compiled.nodes):  # parents come before their children
+        typed = f"{paths[index]}.typed_value".lstrip(".")
+        if isinstance(node.schema, Object):
+            for number, (name, _) in zip(node.children, node.schema.fields, strict=True):
+                paths[number] = f"{typed}.{name}"
+        elif isinstance(node.schema, Array):
+            paths[node.children[0]] = f"{typed}.list.element"
+    return paths
+
+
+def column_of(path: str, part: int) -> str:
+    """Where a fault of a ``part`` of the group at ``path`` lies; one of metadata in a group is about its name."""
+    if PARTS[part] == "metadata":
+        return path or "metadata"
+    return f"{path}.{PARTS[part]}".lstrip(".")
+
+
+def _check_arguments(mode: str, max_depth: int) -> None:
+    if mode not in get_args(Mode):
+        raise ValueError(f"mode is 'full' or 'fast', not {mode!r}")
+    if not 0 < max_depth < 1 << 31:
+        raise ValueError(f"max_depth must be positive and below 2^31, not {max_depth}")
+
+
+def _compiled(array: VariantLike) -> Iterator[tuple[pa.StructArray, CompiledSchema]]:
+    chunks = struct_chunks(array)
+    compiled = compile_schema(schema_of_storage(array.type))
+    return ((chunk, compiled) for chunk in chunks)
+
+
+def _first(array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool) -> VariantFault | None:
+    start = 0
+    for chunk, compiled in _compiled(array):
+        if mode == "full" and is_variant_type(array.type):
+            found = first_fault(VariantInput(chunk), max_depth, allow_unknown)
+            if found is not None:
+                status, row, offset, in_metadata = found
+                if status == Fault.FAULT_MEMORY:
+                    faults.fail(status)
+                return _fault(start + row, 0 if in_metadata else 1, offset, status, "")
+        else:
+            records, _ = examine(
+                chunk, compiled, mode, most=1, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
+            )
+            for record in records[:1]:
+                path = column_paths(compiled)[record["node"]]
+                offset = int(record["offset"])
+                return _fault(
+                    start + int(record["row"]), int(record["part"]), None if offset < 0 else offset,
+                    int(record["status"]), path,
+                )
+        start += len(chunk)
     return None
+
+
+def _fault(row: int, part: int, offset: int | None, status: int, path: str) -> VariantFault:
+    meaning = meaning_of(status)
+    return VariantFault(row, PARTS[part], offset, meaning.rule or None, meaning.message, column_of(path, part))
+
+
+_FAULTS = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False), pa.field("column", pa.string(), nullable=False),
+        ("offset", pa.int64()), ("rule", pa.string()), pa.field("message", pa.string(), nullable=False),
+    ]
+)
+
+
+def _table(records: NDArray[np.void], compiled: CompiledSchema, start: int) -> pa.Table:
+    columns = pa.array([column_of(path, part) for path in column_paths(compiled) for part in range(len(PARTS))])
+    statuses, kinds = np.unique(records["status"], return_inverse=True)
+    meanings = [meaning_of(int(status)) for status in statuses]
+    offsets = records["offset"]
+    place = records["node"].astype(np.int64) * len(PARTS) + records["part"]
+    return pa.Table.from_arrays(
+        [
+            pa.array(records["row"] + start), columns.take(pa.array(place)),
+            pa.array(offsets, mask=offsets < 0),
+            pa.array([meaning.rule or None for meaning in meanings], pa.string()).take(pa.array(kinds)),
+            pa.array([meaning.message for meaning in meanings], pa.string()).take(pa.array(kinds)),
+        ],
+        schema=_FAULTS,
+    )

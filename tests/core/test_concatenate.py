@@ -249,6 +249,9 @@ def test_nothing_is_left_of_what_cannot_be_joined(tmp_path: Path) -> None:
         assert list(tmp_path.iterdir()) == []
     with pytest.raises(ValueError, match="nothing to concatenate"):
         pqext.concatenate([], dest)
+    for one in (good, str(dest)):
+        with pytest.raises(TypeError, match="sources is a list of files"):
+            pqext.concatenate(one, dest)
 
 
 def test_a_file_may_be_joined_onto_itself(tmp_path: Path) -> None:

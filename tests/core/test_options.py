@@ -10,7 +10,7 @@ import pytest
 
 import pqext
 from pqext import variant
-from pqext.core.options import WriteOptions
+from pqext.core.options import ReadOptions, WriteOptions
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,38 @@ from pqext.core.options import WriteOptions
 def test_an_option_of_the_wrong_type_is_named(option: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"{option} cannot be a"):
         WriteOptions(**{option: value})
+
+
+@pytest.mark.parametrize("options", [ReadOptions, WriteOptions])
+@pytest.mark.parametrize(
+    ("option", "value"), [("threads", -1), ("threads", "2"), ("threads", True), ("threads", 1.5), ("checksums", "no")]
+)
+def test_flags_and_threads_are_refused_unless_they_are_some(options: Any, option: str, value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"{option} must be"):
+        options(**{option: value})
+
+
+@pytest.mark.parametrize(
+    "option", [{"dictionary": {"count": "no"}}, {"row_group_rows": True}, {"page_bytes": True}]
+)
+def test_a_choice_that_is_no_bool_or_number_is_refused(option: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"{next(iter(option))} must be"):
+        WriteOptions(**option)
+
+
+@pytest.mark.parametrize("option", [{"shredded": 1}, {"second_copies": "no"}])
+def test_a_flag_of_the_reader_is_a_bool(option: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=f"{next(iter(option))} must be a bool"):
+        ReadOptions(**option)
+
+
+def test_a_file_is_asked_for_a_list_of_columns_under_options_of_its_own_kind() -> None:
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"a": [1], "b": [2]}), out)
+    with pqext.open(out.getvalue()) as file, pytest.raises(TypeError, match="list of names"):
+        file.read("ab")
+    with pytest.raises(TypeError, match="must be ReadOptions, not dict"):
+        pqext.open(out.getvalue(), {"threads": 1})  # type: ignore[arg-type]
 
 
 TABLE = pa.table(

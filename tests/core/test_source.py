@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import mmap
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -223,6 +224,21 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
         open_source(pipe)
     with pytest.raises(ValueError, match="open_input_file"):
         open_source(pa.CompressedInputStream(pa.BufferReader(b""), "gzip"))
+
+
+def test_an_mmap_and_a_file_object_of_the_barest_kind_are_read(path: Path) -> None:
+    class Bare:
+        def __init__(self) -> None:
+            self._file = io.BytesIO(DATA)
+            self.read = self._file.read
+            self.tell = self._file.tell
+
+        def seek(self, offset: int, whence: int = 0) -> None:
+            self._file.seek(offset, whence)
+
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        for source in (mapped, Bare()):
+            assert bytes(open_source(source).read(1000, 5000)) == DATA[1000:6000]
 
 
 def test_counting_survives_many_threads() -> None:

@@ -208,16 +208,25 @@ def test_encrypted_chunks_in_other_files_are_refused(folder: Path) -> None:
             file.read(["i"])
 
 
+def test_files_below_a_folder_whose_name_begins_with_dots_are_summarised(tmp_path: Path) -> None:
+    (tmp_path / "..data").mkdir()
+    pqext.write_table(part(0), tmp_path / "..data" / "a.parquet")
+    summary, _ = pqext.write_summary([tmp_path / "..data" / "a.parquet"], tmp_path)
+    assert pqext.read_table(summary).equals(part(0))
+
+
 def test_what_cannot_be_summarised_is_refused(folder: Path, tmp_path: Path) -> None:
     before = (folder / "_metadata").read_bytes()
     pqext.write_table(pa.table({"x": [1]}), folder / "other.parquet")
     pqext.write_table(part(0), tmp_path / "outside.parquet")
-    for paths, error, message in (
+    cases: list[tuple[Any, type[Exception], str]] = [
         ([folder / "a.parquet", folder / "other.parquet"], ValueError, "the schema of .*other.parquet differs"),
         ([tmp_path / "outside.parquet"], ValueError, "does not lie in"),
         ([folder / "_metadata"], pqext.UnsupportedError, "lies in another file"),
         ([], ValueError, "there are no files"),
-    ):
+        (str(folder / "a.parquet"), TypeError, "paths is a list"),
+    ]
+    for paths, error, message in cases:
         with pytest.raises(error, match=message):
             pqext.write_summary(paths, folder)
     assert (folder / "_metadata").read_bytes() == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import threading
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,9 @@ def test_a_batch_is_written_as_a_table_and_anything_else_refused() -> None:
     pqext.write_table(TABLE.to_batches()[0], out)
     assert pq.read_table(io.BytesIO(out.getvalue())).num_rows == 100
     with pytest.raises(TypeError, match="not list"):
-        pqext.write_table([1], io.BytesIO())  # type: ignore[arg-type]
+        pqext.write_table([1], io.BytesIO())
+    with pytest.raises(TypeError, match="a pyarrow Schema, not Table"):
+        pqext.ParquetWriter(io.BytesIO(), TABLE)
 
 
 @pytest.mark.spec("layout.page-size")
@@ -261,3 +264,30 @@ def test_chunks_whose_dictionaries_together_outgrow_their_index_type_are_written
     out = io.BytesIO()
     pqext.write_table(table, out)
     assert pq.read_table(io.BytesIO(out.getvalue()))["d"].to_pylist() == table["d"].to_pylist()
+
+
+def test_a_device_or_pipe_is_not_replaced_and_a_folder_refused_before_any_work(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe is not a regular file"):
+        pqext.ParquetWriter(tmp_path / "pipe", pa.schema([]))
+    with pytest.raises(IsADirectoryError):
+        pqext.ParquetWriter(tmp_path, pa.schema([]))
+    assert os.listdir(tmp_path) == ["pipe"]
+    assert stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
+
+
+def test_a_file_that_is_written_over_keeps_its_permissions_and_the_links_to_it(tmp_path: Path) -> None:
+    path, link = tmp_path / "file.parquet", tmp_path / "link.parquet"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    pqext.write_table(pa.table({"a": [1]}), link)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert pqext.read_table(path).to_pydict() == {"a": [1]}
+
+
+def test_a_path_may_be_bytes_that_are_no_text(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/\xff.parquet"
+    pqext.write_table(pa.table({"a": [1]}), path)
+    assert pqext.read_table(os.fsdecode(path)).to_pydict() == {"a": [1]}

@@ -59,29 +59,54 @@ _DICTIONARIES = st.tuples(
 )
 
 
-def _encode(tree: Any, ids: dict[str, int]) -> bytes:
+def _encode(tree: Any, ids: dict[str, int], in_order: bool) -> bytes:
     if isinstance(tree, bytes):
         return tree
     parts, wide, backwards = tree
     if isinstance(parts, list):
-        return reference.array_of([_encode(part, ids) for part in parts], wide=wide, backwards=backwards)
+        elements = [_encode(part, ids, in_order) for part in parts]
+        return reference.array_of(elements, wide=wide, backwards=backwards and not in_order)
     ranked = sorted(parts, key=str.encode)
-    fields = [(ids[name], _encode(parts[name], ids)) for name in ranked]
+    fields = [(ids[name], _encode(parts[name], ids, in_order)) for name in ranked]
     return reference.object_of(fields, wide=wide, backwards=backwards)
 
 
-def _variant(tree: Any, dictionary: tuple[list[str], bool, int]) -> tuple[bytes, bytes]:
+def _variant(tree: Any, dictionary: tuple[list[str], bool, int], in_order: bool = False) -> tuple[bytes, bytes]:
     names, is_sorted, size = dictionary
     names = sorted(names, key=str.encode) if is_sorted else names
-    return reference.encode_metadata(names, size), _encode(tree, {name: i for i, name in enumerate(names)})
+    return reference.encode_metadata(names, size), _encode(tree, {name: i for i, name in enumerate(names)}, in_order)
 
 
 _VARIANTS = st.builds(_variant, _TREES, _DICTIONARIES)
+_VALID = st.builds(_variant, _TREES, _DICTIONARIES, st.just(True))
 
 
 def variants() -> st.SearchStrategy[tuple[bytes, bytes]]:
     """(metadata, value) of any shape, sorted or unsorted dictionaries, narrow and wide forms."""
     return _VARIANTS
+
+
+def valid_variants() -> st.SearchStrategy[tuple[bytes, bytes]]:
+    """The same without arrays whose elements lie in another order, which readers take and validation refuses."""
+    return _VALID
+
+
+def _narrow(tree: Any) -> Any:
+    """The same tree without the forms that are wider than they need be, or last first."""
+    if isinstance(tree, bytes):
+        return tree
+    parts = tree[0]
+    if isinstance(parts, list):
+        return [_narrow(part) for part in parts], False, False
+    return {name: _narrow(part) for name, part in parts.items()}, False, False
+
+
+_CANONICAL = st.builds(_variant, _TREES.map(_narrow), _DICTIONARIES)
+
+
+def canonical_variants() -> st.SearchStrategy[tuple[bytes, bytes]]:
+    """(metadata, value) in the narrowest form: smallest offsets and ids, values one after another in order."""
+    return _CANONICAL
 
 
 LEAVES = [

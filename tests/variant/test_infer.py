@@ -18,7 +18,7 @@ from pqext.core.errors import VariantError
 from pqext.variant.schema import Untyped, check_size, walk
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference
-from reference.variant_strategies import fewer, variants
+from reference.variant_strategies import fewer, primitives, variants
 
 prim = reference.primitive
 NAMES = ["a", "b", "c"]
@@ -74,7 +74,7 @@ def test_values_of_one_class_have_the_type_that_holds_them_all(values: list[byte
 def test_the_majority_of_mixed_values_decides_or_nobody_does() -> None:
     mixed = column([prim("int8", 1)] * 3 + [prim("string", "x")])
     assert inferred(mixed) == "BIGINT"
-    assert inferred(mixed, mixed="untyped") == "VARIANT"
+    assert inferred(mixed, mixed="uniform") == "VARIANT"
     assert inferred(column([prim("int8", 1), prim("string", "x")])) == "VARIANT"
     assert "exact number 75.0%, string 25.0%" in variant.infer_schema(mixed).explain()
 
@@ -115,6 +115,81 @@ def test_shredded_columns_are_inferred_anew() -> None:
     assert inferred(variant.shred(array, "a INT")) == inferred(array) == "STRUCT<a: BIGINT, b: STRING>"
 
 
+@pytest.mark.parametrize(
+    ("values", "options", "schema"),
+    [
+        ([prim("int8", 1), prim("string", "x")], {}, "VARIANT"),
+        ([prim("int8", 1)] * 3 + [prim("decimal16", (10**30, 0))], {}, "DECIMAL(38,0)"),
+        ([prim("decimal16", (10**37, 0)), prim("decimal16", (1, 37)), prim("int8", 1), prim("int8", 1)], {}, "VARIANT"),
+        ([prim("double", 1.5), prim("decimal4", (25, 1))], {}, "VARIANT"),
+        ([prim("double", 1.5), prim("decimal4", (25, 1))], {"coerce": "json"}, "DOUBLE"),
+        ([prim("double", 1.5), prim("int8", 2)], {"coerce": "json"}, "VARIANT"),
+        ([prim("double", 1.5), prim("float", 1.5)], {}, "VARIANT"),
+        ([prim("date", 1), prim("timestamp", 1)], {}, "VARIANT"),
+        ([prim("timestamp", 1), prim("timestamp_ntz", 1)], {}, "VARIANT"),
+        ([prim("timestamp", 1), prim("timestamp_nanos", 1)], {}, "TIMESTAMP_NS"),
+        ([prim("timestamp", 2**62), prim("timestamp_nanos", 1)], {}, "VARIANT"),
+    ],
+)
+def test_mixed_values_are_widened_to_a_type_that_stores_all_or_to_none(
+    values: list[bytes], options: dict[str, Any], schema: str
+) -> None:
+    assert inferred(column(values), mixed="widen", **options) == schema
+
+
+@fewer
+@given(st.lists(primitives(), min_size=1, max_size=6))
+def test_a_widened_type_leaves_nothing_but_nulls_in_the_residual(values: list[bytes]) -> None:
+    schema = variant.infer_schema(column(values), mixed="widen")
+    if not isinstance(schema, Untyped):
+        for value in values:
+            assert reference.shred(reference.decode(value, []), schema)["value"] in (None, b"\0")
+
+
+@fewer
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5))
+def test_the_narrowest_integer_type_holds_the_sample_and_none_below_it_does(numbers: list[int]) -> None:
+    array = column([prim("int64", number) for number in numbers])
+    bits = next(bits for bits in (8, 16, 32, 64) if all(-(2 ** (bits - 1)) <= n < 2 ** (bits - 1) for n in numbers))
+    assert inferred(array, integers="narrowest") == {8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT"}[bits]
+    assert inferred(array) == "BIGINT"
+
+
+def test_digits_of_decimals_are_chosen() -> None:
+    array = column([prim("decimal4", (12345, 2)), prim("int8", 1)])
+    assert inferred(array) == "DECIMAL(18,2)"
+    assert inferred(array, decimals="narrowest") == "DECIMAL(9,2)"
+    assert inferred(array, decimals=0) == "DECIMAL(5,2)"
+    assert inferred(array, decimals=4) == "DECIMAL(9,2)"
+    assert inferred(array, decimals=38) == "DECIMAL(38,2)"
+
+
+@pytest.mark.parametrize(
+    ("values", "schema"),
+    [
+        ([prim("int8", 1), prim("int8", 2), prim("int64", 3)], "TINYINT"),
+        ([prim("decimal4", (250, 2)), prim("decimal4", (1, 2)), prim("int8", 3)], "DECIMAL(9,2)"),
+        ([prim("decimal8", (250, 2))], "DECIMAL(18,2)"),
+        ([prim("decimal16", (250, 38))], "DECIMAL(38,38)"),
+        ([prim("decimal4", (250, 20))], "VARIANT"),
+        ([prim("timestamp", 1), prim("timestamp", 1), prim("timestamp_nanos", 1)], "TIMESTAMP"),
+    ],
+)
+def test_under_exact_coercion_the_leaf_has_the_type_of_most_values(values: list[bytes], schema: str) -> None:
+    assert inferred(column(values), coerce="exact") == schema
+
+
+def test_the_reasons_name_what_stays_in_the_residual() -> None:
+    array = objects(*[{"a": prim("int8", 1), "b": prim("int8", 1)}] * 10, {"a": prim("int8", 1), "c": prim("int8", 1)})
+    text = variant.infer_schema(array, max_fields=1).explain()
+    assert "a: BIGINT  -- in 100% of the rows, integers" in text
+    assert "in the residual: b 90.9%, beyond max_fields, c 9.1%" in text
+    mixed_field = objects({"a": prim("int8", 1), "b": prim("true")}, {"a": prim("string", "x"), "b": prim("true")})
+    assert "a (in 100% of the rows; mixed, no class has more than half: exact number 50.0%, string 50.0%)" in (
+        variant.infer_schema(mixed_field).explain()
+    )
+
+
 @fewer
 @given(st.lists(variants(), min_size=1, max_size=6))
 def test_any_values_give_a_schema_that_shreds_them(rows: list[tuple[bytes, bytes]]) -> None:
@@ -142,7 +217,18 @@ def test_broken_values_are_refused_with_their_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "option"), [("sample_rows", 0), ("max_fields", 0), ("min_frequency", 2), ("max_depth", -1), ("mixed", "x")]
+    ("name", "option"),
+    [
+        ("sample_rows", 0),
+        ("max_fields", 0),
+        ("min_frequency", 2),
+        ("max_depth", -1),
+        ("mixed", "x"),
+        ("integers", "x"),
+        ("decimals", 39),
+        ("decimals", "x"),
+        ("coerce", "same"),
+    ],
 )
 def test_options_out_of_range_are_refused(name: str, option: Any) -> None:
     with pytest.raises(ValueError, match=name):

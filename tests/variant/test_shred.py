@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from decimal import Context, Decimal
 from pathlib import Path
 
 import orjson
@@ -17,7 +18,7 @@ from pqext.core.errors import VariantError
 from pqext.variant.schema import ShreddingSchema, shredding_schema, storage_struct
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference
-from reference.variant_strategies import fewer, schemas, variants
+from reference.variant_strategies import canonical_variants, fewer, schemas, variants
 
 
 def column(rows: list[tuple[bytes, bytes] | None]) -> pa.StructArray:
@@ -55,10 +56,52 @@ rows_strategy = st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=
 def test_every_column_is_as_the_twin_has_it(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, same: bool
 ) -> None:
-    shredded = variant.shred(column(rows), schema, coerce="same" if same else "equivalent")
+    shredded = variant.shred(column(rows), schema, coerce="exact" if same else "equivalent")
     shredded.validate(full=True)
     assert shredded.type == storage_struct(schema)
     assert bytewise(shredded) == bytewise(expected(rows, schema, same))
+
+
+@fewer
+@given(st.lists(st.one_of(st.none(), canonical_variants()), min_size=1, max_size=6), schemas())
+def test_exact_coercion_gives_canonical_values_back_byte_for_byte(
+    rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema
+) -> None:
+    shredded = variant.shred(column(rows), schema, coerce="exact")
+    assert variant.unshred(shredded, strict=True).equals(column(rows))
+
+
+def test_exact_coercion_keeps_primitives_of_an_unusual_form_in_the_residual() -> None:
+    long_form = b"\x40" + (3).to_bytes(4, "little") + b"abc"
+    too_many_digits = reference.primitive("decimal4", (2**31 - 1, 2))
+    for value, leaf in ((long_form, "STRING"), (too_many_digits, "DECIMAL(9,2)"), (too_many_digits, "DECIMAL(18,2)")):
+        shredded = variant.shred(one(value), leaf, coerce="exact")
+        assert shredded.field("typed_value").to_pylist() == [None]
+        assert variant.unshred(shredded).equals(one(value))
+
+
+_DECIMALS = st.tuples(
+    st.one_of(st.integers(-(10**17), 10**17), st.integers(-(10**38) + 1, 10**38 - 1)), st.integers(0, 38)
+)
+
+
+@fewer
+@given(st.lists(_DECIMALS, min_size=1, max_size=30))
+def test_json_coercion_gives_doubles_the_decimals_that_are_written_alike(numbers: list[tuple[int, int]]) -> None:
+    for unscaled, scale in [*numbers, (25, 1), (250, 2), (10, 1), (0, 1), (-5, 4), (5, 5), (10**16, 1), (3, 0)]:
+        text = format(Decimal(unscaled).scaleb(-scale, Context(prec=60)), "f")
+        array = one(reference.primitive("decimal16", (unscaled, scale)))
+        assert variant.to_json(array).to_pylist() == [text]
+        shredded = variant.shred(array, "DOUBLE", coerce="json")
+        alike = repr(float(text)) == text
+        assert shredded.field("typed_value").to_pylist() == [float(text) if alike else None]
+        assert variant.to_json(variant.unshred(shredded)).to_pylist() == [text]
+
+
+def test_json_coercion_is_else_as_the_equivalent_one() -> None:
+    array = column([(reference.encode_metadata([]), value) for value in (integer(2), text("x"), b"\0")])
+    for leaf in ("DECIMAL(9,2)", "DOUBLE", "STRING"):
+        assert variant.shred(array, leaf, coerce="json").equals(variant.shred(array, leaf))
 
 
 def bytewise(array: pa.Array) -> list[object]:
@@ -226,9 +269,9 @@ def test_a_leaf_takes_what_fits_exactly_within_its_equivalence_class(schema: str
     assert shredded.field("value").to_pylist() == [None if typed else value]
 
 
-def test_with_coerce_same_only_the_leafs_own_type_goes_there() -> None:
-    assert variant.shred(one(integer(2)), "BIGINT", coerce="same").field("typed_value").to_pylist() == [None]
-    assert variant.shred(one(integer(2)), "INT", coerce="same").field("typed_value").to_pylist() == [2]
+def test_with_coerce_exact_only_the_leafs_own_type_goes_there() -> None:
+    assert variant.shred(one(integer(2)), "BIGINT", coerce="exact").field("typed_value").to_pylist() == [None]
+    assert variant.shred(one(integer(2)), "INT", coerce="exact").field("typed_value").to_pylist() == [2]
 
 
 @pytest.mark.spec("shredding.metadata.top-level", "shredding.metadata.names")

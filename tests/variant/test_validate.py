@@ -22,6 +22,10 @@ BA = bytes.fromhex("0102000102") + b"ba"
 AA = bytes.fromhex("0102000102") + b"aa"
 
 
+ROOM = b"\x21readable"
+"""A value behind others, so that these may be read in wider steps."""
+
+
 def column(*pairs: tuple[bytes, bytes] | None) -> pa.Array:
     """A variant array of (metadata, value) pairs."""
     return pa.array([p and {"metadata": p[0], "value": p[1]} for p in pairs], variant.variant_type())
@@ -32,7 +36,9 @@ def column(*pairs: tuple[bytes, bytes] | None) -> pa.Array:
     "variant.container.wider", "variant.object.values", "variant.header.reserved", "variant.metadata.reserved"
 )
 def test_every_legal_layout_is_valid(drawn: list[tuple[reference.Value, reference.Layout]]) -> None:
-    assert variant.validate(column(None, *(reference.encode(value, layout) for value, layout in drawn))) is None
+    rows = [reference.encode(value, layout) for value, layout in drawn]
+    assert variant.validate(column(None, *rows)) is None
+    assert variant.validate(column(*rows, (EMPTY, ROOM))) is None
 
 
 RULES = [
@@ -159,6 +165,10 @@ def test_damaged_bytes_are_judged_as_the_reference_judges_them(
     except reference.Broken:
         broken = True
     assert (variant.validate(column(damaged), allow_unknown=False) is not None) == broken
+    # Values with others behind them may be read in wider steps, and are judged in another way first.
+    found = variant.validate(column((EMPTY, ROOM), damaged, (EMPTY, ROOM)), allow_unknown=False)
+    assert (found is not None) == broken
+    assert found is None or found.row == 1
 
 
 SAMPLES: dict[str, Any] = {

@@ -30,38 +30,48 @@ class ExtensionContainer(Mapping[UUID, bytes]):
     __slots__ = ("_entries",)
 
     def __init__(self, entries: Mapping[UUID, bytes] | None = None) -> None:
-        self._entries = dict(entries or {})
-        for uuid, payload in self._entries.items():
+        # By the bytes of the UUIDs: a file can be made of UUIDs that all have one hash, not of such bytes.
+        self._entries: dict[bytes, bytes] = {}
+        for uuid, payload in (entries or {}).items():
             if not isinstance(uuid, UUID) or not isinstance(payload, bytes):
                 raise TypeError("a container maps uuid.UUID to bytes")
+            self._entries[uuid.bytes] = payload
 
     def __getitem__(self, uuid: UUID) -> bytes:
-        return self._entries[uuid]
+        if not isinstance(uuid, UUID) or uuid.bytes not in self._entries:
+            raise KeyError(uuid)
+        return self._entries[uuid.bytes]
 
     def __iter__(self) -> Iterator[UUID]:
-        return iter(self._entries)
+        return (UUID(bytes=uuid) for uuid in self._entries)
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __repr__(self) -> str:
-        inside = ", ".join(f"{uuid}: {len(payload)} bytes" for uuid, payload in self._entries.items())
+        inside = ", ".join(f"{uuid}: {len(payload)} bytes" for uuid, payload in self.items())
         return f"ExtensionContainer({inside})"
 
     def replacing(self, uuid: UUID, payload: bytes | None) -> ExtensionContainer:
         """A container in which ``uuid`` has ``payload``, or is gone when that is None."""
         entries = dict(self._entries)
         if payload is None:
-            entries.pop(uuid, None)
+            entries.pop(uuid.bytes, None)
         else:
-            entries[uuid] = payload
-        return ExtensionContainer(entries)
+            entries |= ExtensionContainer({uuid: payload})._entries
+        return self._of(entries)
+
+    @classmethod
+    def _of(cls, entries: dict[bytes, bytes]) -> ExtensionContainer:
+        container = cls()
+        container._entries = entries
+        return container
 
     def encode(self) -> bytes:
         """The bytes to be a structure's extension."""
         parts = [bytes([VERSION]), uleb(len(self._entries))]
         for uuid, payload in self._entries.items():
-            parts += (uuid.bytes, uleb(len(payload)), payload)
+            parts += (uuid, uleb(len(payload)), payload)
         return frame(b"".join(parts), CONTAINER)
 
     @classmethod
@@ -81,7 +91,7 @@ class ExtensionContainer(Mapping[UUID, bytes]):
                 raise CorruptFileError("an extension container without a version")
             message = f"an extension container of version {payload[0]}, where {VERSION} is known"
             raise UnsupportedError(message, feature="extension container")
-        entries: dict[UUID, bytes] = {}
+        entries: dict[bytes, bytes] = {}
         count, at = read_uleb(payload, 1)
         for _ in range(count):  # each takes 17 bytes at least, so that the bytes end before a wrong count does
             uuid = payload[at : at + 16]
@@ -90,10 +100,10 @@ class ExtensionContainer(Mapping[UUID, bytes]):
             size, at = read_uleb(payload, at + 16)
             if size > len(payload) - at:
                 raise CorruptFileError(f"an entry of {size} bytes leaves its extension container")
-            if UUID(bytes=uuid) in entries:
+            if uuid in entries:
                 raise CorruptFileError(f"an extension container has {UUID(bytes=uuid)} twice")
-            entries[UUID(bytes=uuid)] = payload[at : at + size]
+            entries[uuid] = payload[at : at + size]
             at += size
         if at != len(payload):
             raise CorruptFileError(f"{len(payload) - at} bytes follow the entries of an extension container")
-        return cls(entries)
+        return cls._of(entries)

@@ -49,6 +49,8 @@ def concatenate(
     """
     if extensions not in get_args(Unknown):
         raise ValueError(f"extensions must be one of {', '.join(get_args(Unknown))}, not {extensions!r}")
+    if isinstance(sources, (str, bytes)):
+        raise TypeError("sources is a list of files")
     job = _Concatenation(key_value_metadata, extensions, limits)
     given = list(sources)
     if not given:

@@ -42,13 +42,10 @@ def rewrite_footer(
         footer = plain_footer(opened, limits)
         changed = change(footer.metadata)
         serialised = _checked(footer.metadata if changed is None else changed, limits)
-        # The file that a link leads to is replaced, not the link.
-        sink = Sink(os.path.realpath(source) if dest is None else dest)
+        sink = Sink(source if dest is None else dest)
         try:
             copy_bytes(opened, 0, footer.offset, sink)
             sink.write(serialise_footer(serialised))
-            if dest is None:
-                sink.keep_mode()
             sink.commit()
         except BaseException:
             sink.abort()

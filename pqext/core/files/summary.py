@@ -36,13 +36,15 @@ def write_summary(
     Raises ``ValueError`` when a file lies elsewhere or the schemas differ, and ``UnsupportedError`` for files with
     encrypted parts or with chunks in other files.
     """
+    if isinstance(paths, (str, bytes)):
+        raise TypeError("paths is a list of paths")
     root = os.path.realpath(os.fsdecode(folder))
     merge = FooterMerge(key_value_metadata)
     groups: list[RowGroup] = []
     for given in paths:
         path = os.fsdecode(given)
         relative = os.path.relpath(os.path.realpath(path), root)
-        if relative.startswith(os.pardir) or os.path.isabs(relative):
+        if relative.split(os.sep)[0] == os.pardir or os.path.isabs(relative):
             raise ValueError(f"{path} does not lie in {os.fsdecode(folder)}, from where the summary would name it")
         name = str(PurePosixPath(*relative.split(os.sep)))
         with PathSource(path) as source:

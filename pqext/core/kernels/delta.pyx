@@ -7,6 +7,7 @@ from pqext.core.kernels.bitpack cimport (
     bits_of, last_value_at, load64, loadable, mask_of, pack, value_at,
 )
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
+from pqext.core.kernels.leb128 cimport BAD_VARINT, TRUNCATED, read_leb128
 
 from pqext.core.errors import CorruptFileError
 
@@ -16,8 +17,6 @@ ctypedef fused value_t:
 
 cdef enum:
     OK = 0
-    TRUNCATED = -1
-    BAD_VARINT = -2
     BAD_BLOCK = -3
     BAD_MINIBLOCK = -4
     BAD_WIDTH = -5
@@ -43,37 +42,19 @@ cdef struct Header:
     uint64_t first
 
 
-cdef int read_varint(const uint8_t *p, size_t size, size_t *at, uint64_t *out) noexcept nogil:
-    cdef uint64_t result = 0
-    cdef int shift = 0
-    cdef uint8_t byte
-    while True:
-        if at[0] >= size:
-            return TRUNCATED
-        byte = p[at[0]]
-        at[0] += 1
-        if shift == 63 and byte > 1:
-            return BAD_VARINT
-        result |= <uint64_t> (byte & 0x7F) << shift
-        if byte < 0x80:
-            out[0] = result
-            return OK
-        shift += 7
-
-
 cdef inline uint64_t unzigzag(uint64_t value) noexcept nogil:
     return (value >> 1) ^ (0 - (value & 1))
 
 
 cdef int read_header(const uint8_t *p, size_t size, size_t *at, Header *header) noexcept nogil:
     cdef uint64_t block = 0
-    cdef int status = read_varint(p, size, at, &block)
+    cdef int status = read_leb128(p, size, at, 64, &block)
     if status == OK:
-        status = read_varint(p, size, at, &header.miniblocks)
+        status = read_leb128(p, size, at, 64, &header.miniblocks)
     if status == OK:
-        status = read_varint(p, size, at, &header.count)
+        status = read_leb128(p, size, at, 64, &header.count)
     if status == OK:
-        status = read_varint(p, size, at, &header.first)
+        status = read_leb128(p, size, at, 64, &header.first)
     if status != OK:
         return status
     header.first = unzigzag(header.first)
@@ -127,7 +108,7 @@ cdef int decode(
     cdef int status, width
     out[0] = <value_t> last
     while done < count:
-        status = read_varint(p, size, &at, &least)
+        status = read_leb128(p, size, &at, 64, &least)
         if status != OK:
             return status
         least = unzigzag(least)

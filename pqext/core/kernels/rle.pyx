@@ -4,6 +4,7 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.bitpack cimport unpack
+from pqext.core.kernels.leb128 cimport BAD_VARINT, TRUNCATED, read_leb128
 from pqext.core.kernels.page_run cimport PagePart, PageRun
 
 from pqext.core.errors import CorruptFileError
@@ -15,8 +16,6 @@ ctypedef fused value_t:
 
 cdef enum:
     OK = 0
-    TRUNCATED = -1
-    BAD_VARINT = -2
     EMPTY_RUN = -3
     TOO_LARGE = -4
     NO_WIDTH = -6
@@ -47,28 +46,10 @@ cdef struct Runs:
     uint32_t value
 
 
-cdef inline int read_varint(const uint8_t *p, size_t size, size_t *at, uint32_t *out) noexcept nogil:
-    cdef uint32_t result = 0
-    cdef int shift = 0
-    cdef uint8_t byte
-    while True:
-        if at[0] >= size:
-            return TRUNCATED
-        byte = p[at[0]]
-        at[0] += 1
-        if shift == 28 and byte > 0x0F:
-            return BAD_VARINT
-        result |= <uint32_t> (byte & 0x7F) << shift
-        if byte < 0x80:
-            out[0] = result
-            return OK
-        shift += 7
-
-
 cdef int next_run(Runs *runs, Py_ssize_t wanted) noexcept nogil:
     """Read the header of the next run, of which no more than `wanted` values are needed."""
-    cdef uint32_t header = 0
-    cdef int status = read_varint(runs.p, runs.size, &runs.at, &header), i
+    cdef uint64_t header = 0
+    cdef int status = read_leb128(runs.p, runs.size, &runs.at, 32, &header), i
     cdef Py_ssize_t count = header >> 1
     if status != OK:
         return status

@@ -27,6 +27,7 @@ cpdef enum JsonFault:
     JSON_DEPTH = 18
     JSON_DUPLICATE = 19
     JSON_SIZE = 20
+    JSON_LONG = 21
 
 
 cpdef enum Duplicates:
@@ -69,6 +70,13 @@ cdef struct Frame:
     bint is_object
 
 
+cdef struct ParserOptions:
+    uint64_t max_bytes      # of a document
+    uint32_t max_depth
+    int duplicates
+    bint doubles            # numbers with a point are doubles, not decimals
+
+
 cdef struct Parser:
     uint8_t *text
     size_t text_capacity
@@ -81,12 +89,14 @@ cdef struct Parser:
     uint32_t tape_capacity
     Frame *frames
     uint32_t frames_capacity
+    uint64_t max_bytes
     uint32_t max_depth
     int duplicates
+    bint doubles
     int id_size             # what sizes on the tape assume
     Names names
 
 
-cdef int parser_open(Parser *ps, uint32_t max_depth, int duplicates, uint64_t seed) noexcept nogil
+cdef int parser_open(Parser *ps, const ParserOptions *options, uint64_t seed) noexcept nogil
 cdef void parser_close(Parser *ps) noexcept nogil
 cdef int parse_row(Parser *ps, const uint8_t *text, size_t length) noexcept nogil

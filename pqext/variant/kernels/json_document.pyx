@@ -4,7 +4,7 @@
 A document is parsed once, into a *tape* of nodes in document order: a container's node comes before its
 children and knows how many nodes and how many encoded bytes it spans. Then the dictionary of the row is
 fixed, and with it every size. What the parser learns of keys, shapes of objects and dictionaries is in
-`json_names`; `json_parse` writes the values.
+`json_names`; `json_emit` writes the values.
 
 Each document is copied into a buffer of its own with a margin of zeros: no zero may occur in JSON, so that
 the loops that search stop there, and loads and stores of up to 16 bytes stay within the allocation.
@@ -37,11 +37,13 @@ from pqext.variant.kernels.scan cimport find_special, load64, utf8_fault
 open_c_locale()
 
 
-cdef int parser_open(Parser *ps, uint32_t max_depth, int duplicates, uint64_t seed) noexcept nogil:
+cdef int parser_open(Parser *ps, const ParserOptions *options, uint64_t seed) noexcept nogil:
     """0 or FAULT_MEMORY; `parser_close` is due either way."""
     memset(ps, 0, sizeof(Parser))
-    ps.max_depth = max_depth
-    ps.duplicates = duplicates
+    ps.max_bytes = options.max_bytes
+    ps.max_depth = options.max_depth
+    ps.duplicates = options.duplicates
+    ps.doubles = options.doubles
     ps.id_size = 1
     if names_open(&ps.names, seed) != 0:
         return FAULT_MEMORY
@@ -386,15 +388,18 @@ cdef int load_document(Parser *ps, const uint8_t *text, size_t length) noexcept 
     """Copy a document to ps.text and check its UTF-8."""
     cdef int64_t fault
     cdef uint8_t *moved
+    cdef size_t capacity = length + length // 4 + MARGIN
     ps.where = ps.text
+    if length > ps.max_bytes:
+        return JSON_LONG
     if length > 0x7FFFFFFF - MARGIN:
         return JSON_SIZE
     if length + MARGIN > ps.text_capacity:
-        moved = <uint8_t *> realloc(ps.text, (length + MARGIN) * 2)
+        moved = <uint8_t *> realloc(ps.text, capacity)
         if moved == NULL:
             return FAULT_MEMORY
         ps.text = moved
-        ps.text_capacity = (length + MARGIN) * 2
+        ps.text_capacity = capacity
     if length:
         memcpy(ps.text, text, length)
     memset(ps.text + length, 0, MARGIN)

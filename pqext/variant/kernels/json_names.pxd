@@ -66,6 +66,7 @@ cdef struct Table:
 cdef struct Names:
     uint64_t seed
     uint64_t row
+    uint64_t forgotten       # how often shapes were forgotten
     Bytes text
     Key *keys
     uint32_t keys_count

@@ -143,6 +143,7 @@ cdef void forget_dictionaries(Names *names) noexcept nogil:
 
 cdef void forget_shapes(Names *names) noexcept nogil:
     cdef uint32_t i
+    names.forgotten += 1
     for i in range(names.keys_count):
         names.keys[i].shape = 0
     table_clear(&names.shape_table)

@@ -55,6 +55,8 @@ cdef extern from * nogil:
         1000000000000000ULL, 10000000000000000ULL, 100000000000000000ULL, 1000000000000000000ULL,
         10000000000000000000ULL,
     };
+    /* All integers up to here are doubles. */
+    static const uint64_t pqext_max_exact = 1ULL << 53;
     static const double pqext_exact_powers[23] = {
         1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
         1e19, 1e20, 1e21, 1e22,
@@ -71,6 +73,7 @@ cdef extern from * nogil:
     void open_c_locale "pqext_open_c_locale"()
     double strtod_c "pqext_strtod"(const char *s)
     const uint64_t *POWERS_OF_TEN "pqext_powers_of_ten"
+    const uint64_t MAX_EXACT "pqext_max_exact"
     const double *EXACT_POWERS "pqext_exact_powers"
     void append_digit "pqext_append_digit"(uint64_t *high, uint64_t *low, unsigned int digit)
 
@@ -123,7 +126,8 @@ cdef inline const uint8_t *number_fault(Parser *ps, const uint8_t *where, int fa
 cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, Node *node) noexcept nogil:
     """A number of any length and form from its first character; NULL with ps.where and ps.number_fault set if not.
 
-    Up to 38 digits with at most 38 after the point stay exact unless there is an exponent.
+    Up to 38 digits with at most 38 after the point stay exact unless there is an exponent, or a point and
+    `ps.doubles` is set.
     """
     cdef const uint8_t *p = start
     cdef const uint8_t *digits
@@ -146,6 +150,7 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, N
     if digits[0] == c'0' and p - digits > 1:
         return number_fault(ps, digits, JSON_LEADING_ZERO)
     if p[0] == c'.':
+        exact = not ps.doubles
         p += 1
         digits = p
         while c'0' <= p[0] <= c'9':
@@ -195,7 +200,7 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, N
             node.length = <uint32_t> (p - start)
         return p
     scale10 = exponent - fraction
-    if precision <= 19 and low <= (1ULL << 53) and -22 <= scale10 <= 22:
+    if precision <= 19 and low <= MAX_EXACT and -22 <= scale10 <= 22:
         # Both operands are exact, so that the result is rounded once.
         value = <double> low
         value = value / EXACT_POWERS[-scale10] if scale10 < 0 else value * EXACT_POWERS[scale10]
@@ -214,6 +219,7 @@ cdef inline const uint8_t *parse_number(Parser *ps, const uint8_t *start, Node *
     cdef const uint8_t *p = start
     cdef bint negative = p[0] == c'-'
     cdef uint64_t word, value
+    cdef double number
     cdef int count, digits, fraction
     p += negative
     word = load64(p)
@@ -249,6 +255,13 @@ cdef inline const uint8_t *parse_number(Parser *ps, const uint8_t *start, Node *
                 p += count
         if fraction == 0 or fraction > 18 or p[0] | 0x20 == c'e' or value > 999999999999999999ULL:
             return parse_long_number(ps, start, node)
+        if ps.doubles:
+            if value > MAX_EXACT:
+                return parse_long_number(ps, start, node)
+            # Both operands are exact, so that the result is rounded once.
+            number = <double> value / EXACT_POWERS[fraction]
+            set_double(node, -number if negative else number)
+            return p
         node.kind = NODE_DECIMAL
         node.scale = <uint8_t> fraction
         if fraction <= 9 and value <= 999999999ULL:

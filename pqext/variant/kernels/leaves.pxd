@@ -2,7 +2,7 @@
 # One typed value: stored from the variant encoding into its column, and appended from its column to the encoding.
 from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append
 from pqext.variant.kernels.binary cimport *
@@ -19,6 +19,8 @@ from pqext.variant.kernels.shredding cimport (
     column_fixed,
     column_mark,
 )
+from pqext.variant.kernels.text cimport exact_to_double
+from pqext.variant.kernels.text_write cimport write_decimal, write_double
 
 
 cdef enum:
@@ -27,9 +29,15 @@ cdef enum:
 
     DAY_MICROS = 86400000000
 
+# What besides values of a leaf's own variant type goes there.
+cdef enum:
+    COERCE_EQUIVALENT = 0    # values of its equivalence class that it can hold
+    COERCE_EXACT = 1         # nothing: bytes come back as they were
+    COERCE_JSON = 2          # these, and decimals whose JSON text a double has as well
+
 
 cdef inline int _put_exact(
-    const Node *node, bint same_type_only, Column *c, int64_t row, const uint8_t *p, size_t n
+    const Node *node, int coerce, Column *c, int64_t row, const uint8_t *p, size_t n
 ) noexcept nogil:
     cdef int128 unscaled = 0, fitted = 0
     cdef int scale = 0, status
@@ -41,7 +49,7 @@ cdef inline int _put_exact(
     status = exact_open(p, n, &unscaled, &scale)
     if status != 0:
         return status
-    if same_type_only:
+    if coerce == COERCE_EXACT:
         if node.leaf == LEAF_DECIMAL:
             status = TYPE_DECIMAL4 if node.precision <= 9 else TYPE_DECIMAL8 if node.precision <= 18 else TYPE_DECIMAL16
             if type_id != status or scale != node.scale:
@@ -78,8 +86,37 @@ cdef inline int _put_exact(
     return STORED if status == 0 else status
 
 
+cdef inline bint double_of_same_text(int128 unscaled, int scale, double *out) noexcept nogil:
+    """Has a double the JSON text of this decimal? A module that asks calls `fill_powers` and `text_open` once."""
+    cdef uint8_t[64] text
+    cdef uint8_t[64] other
+    cdef uint64_t bits
+    cdef size_t size
+    if scale == 0:
+        return False    # the text of a double has a point or an exponent
+    out[0] = exact_to_double(unscaled, scale)
+    if has_precision(unscaled, 15) and scale <= 4 and unscaled % 10 != 0:
+        return True     # up to 15 digits come back from the nearest double, and without an exponent from 1e-4 on
+    memcpy(&bits, out, 8)
+    size = <size_t> (write_decimal(text, <int64_t> (unscaled >> 64), <uint64_t> unscaled, scale) - &text[0])
+    return <size_t> (write_double(other, bits) - &other[0]) == size and memcmp(text, other, size) == 0
+
+
+cdef inline int _put_decimal_as_double(Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
+    cdef int128 unscaled = 0
+    cdef int scale = 0
+    cdef double v = 0
+    cdef int status = exact_open(p, n, &unscaled, &scale)
+    if status != 0:
+        return status
+    if not double_of_same_text(unscaled, scale, &v):
+        return NOT_STORED
+    status = column_fixed(c, row, &v, 8)
+    return STORED if status == 0 else status
+
+
 cdef inline int _put_timestamp(
-    const Node *node, bint same_type_only, Column *c, int64_t row, const uint8_t *p
+    const Node *node, int coerce, Column *c, int64_t row, const uint8_t *p
 ) noexcept nogil:
     cdef int type_id = p[0] >> 2
     cdef bint value_nanos = type_id == TYPE_TIMESTAMP_NANOS or type_id == TYPE_TIMESTAMP_NTZ_NANOS
@@ -89,7 +126,7 @@ cdef inline int _put_timestamp(
     cdef int64_t v = <int64_t> read_uint64(p + 1)
     cdef int128 wide
     cdef int status
-    if value_utc != leaf_utc or (same_type_only and value_nanos != leaf_nanos):
+    if value_utc != leaf_utc or (coerce == COERCE_EXACT and value_nanos != leaf_nanos):
         return NOT_STORED
     if leaf_nanos and not value_nanos:
         wide = <int128> v * 1000
@@ -105,7 +142,7 @@ cdef inline int _put_timestamp(
 
 
 cdef inline int put_leaf(
-    const Node *node, bint same_type_only, Column *c, int64_t row, const uint8_t *p, size_t n
+    const Node *node, int coerce, Column *c, int64_t row, const uint8_t *p, size_t n
 ) noexcept nogil:
     """Store the value of `n` bytes at `p` when the leaf can hold it exactly: STORED, NOT_STORED or a fault."""
     cdef const uint8_t *text = NULL
@@ -119,6 +156,8 @@ cdef inline int put_leaf(
         status = string_open(p, n, &text, &length)
         if status != 0:
             return status
+        if coerce == COERCE_EXACT and length <= 63 and p[0] & 3 == BASIC_PRIMITIVE:
+            return NOT_STORED
         if utf8_fault(text, length) >= 0:
             return FAULT_STRING_UTF8
         status = column_bytes(c, row, text, length)
@@ -127,9 +166,11 @@ cdef inline int put_leaf(
         return NOT_STORED
     type_id = p[0] >> 2
     if is_exact_type(type_id):
+        if leaf == LEAF_DOUBLE and coerce == COERCE_JSON and type_id >= TYPE_DECIMAL4:
+            return _put_decimal_as_double(c, row, p, n)
         if not (LEAF_INT8 <= leaf <= LEAF_INT64 or leaf == LEAF_DECIMAL):
             return NOT_STORED
-        return _put_exact(node, same_type_only, c, row, p, n)
+        return _put_exact(node, coerce, c, row, p, n)
     if type_id == TYPE_TRUE or type_id == TYPE_FALSE:
         if leaf != LEAF_BOOLEAN:
             return NOT_STORED
@@ -152,7 +193,7 @@ cdef inline int put_leaf(
          or type_id == TYPE_TIMESTAMP_NTZ_NANOS)
         and LEAF_TIMESTAMP <= leaf <= LEAF_TIMESTAMP_NTZ_NANOS
     ):
-        return _put_timestamp(node, same_type_only, c, row, p)
+        return _put_timestamp(node, coerce, c, row, p)
     elif type_id == TYPE_BINARY and leaf == LEAF_BINARY:
         status = string_open(p, n, &text, &length)
         if status == 0:

@@ -306,6 +306,8 @@ cdef int _build(State *s, ShreddingPlan plan, int32_t index, int64_t row) noexce
         return FAULT_VALUE_TRAILING
     if s.strict and node.kind == KIND_OBJECT and p[0] & 3 == BASIC_OBJECT:
         return FAULT_OBJECT_RESIDUAL
+    if s.strict and node.kind == KIND_ARRAY and p[0] & 3 == BASIC_ARRAY:
+        return FAULT_ARRAY_RESIDUAL
     return PRESENT if bytes_append(&s.out, p, n) == 0 else FAULT_MEMORY
 
 

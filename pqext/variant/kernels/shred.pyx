@@ -2,15 +2,22 @@
 """Variants into the columns of a shredding schema, in one pass."""
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc
 from libc.string cimport memcpy
 
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.binary_write cimport *
+from pqext.variant.kernels.builders cimport Builder, builders_free, take_columns
 from pqext.variant.kernels.exact cimport *
 from pqext.variant.kernels.leaves cimport NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.shredding cimport *
+from pqext.variant.kernels.text cimport text_open
+from pqext.variant.kernels.text_write cimport fill_powers
+
+if text_open() != 0:
+    raise MemoryError
+fill_powers()
 
 cdef uint8_t VARIANT_NULL = 0
 
@@ -18,11 +25,6 @@ cdef uint8_t VARIANT_NULL = 0
 cdef struct VariantColumns:
     BinaryColumn metadata
     BinaryColumn value
-
-
-cdef struct Builder:
-    Column value
-    Column typed
 
 
 cdef struct Entry:
@@ -37,7 +39,7 @@ cdef struct State:
     Builder *builders
     Dictionary dictionary
     Bytes entries
-    bint same_type_only
+    int coerce
     const uint8_t *fault     # where the value that failed starts
 
 
@@ -190,7 +192,7 @@ cdef int _put(State *s, int32_t index, int64_t row, const uint8_t *p, size_t n) 
     cdef int status
     s.fault = p
     if node.kind == KIND_PRIMITIVE:
-        status = put_leaf(node, s.same_type_only, &b.typed, row, p, n)
+        status = put_leaf(node, s.coerce, &b.typed, row, p, n)
         if status != NOT_STORED:
             return 0 if status == STORED else status
     elif node.kind == KIND_OBJECT and p[0] & 3 == BASIC_OBJECT:
@@ -230,14 +232,12 @@ cdef int _shred_row(
     return _put(s, 0, row, p, n)
 
 
-def shred(ShreddingPlan plan, VariantInput variants, bint same_type_only):
-    """Shred every row.
+def shred(ShreddingPlan plan, VariantInput variants, int coerce):
+    """Shred every row; `coerce` is one of the COERCE values of leaves.pxd.
 
     Returns (status, row, offset, validity, columns): status 0, or the fault with its row and the offset of
-    the value at fault (-1 when unknown). `validity` has a bit a row, as do all bitmaps here. `columns` holds
-    for each node of the plan (rows, value count, value validity, value offsets, value data, typed count,
-    typed validity, typed offsets, typed data); parts that a column of its kind does not have are None, and
-    so are all parts of a binary or primitive column without values.
+    the value at fault (-1 when unknown). `validity` has a bit a row, as do all bitmaps here. `columns` is
+    what `take_columns` gives.
     """
     cdef State s
     cdef Bytes validity
@@ -245,7 +245,6 @@ def shred(ShreddingPlan plan, VariantInput variants, bint same_type_only):
     cdef int64_t row = 0
     cdef int status = 0
     cdef const uint8_t *start = NULL
-    cdef int32_t i
     s.nodes = plan.nodes
     s.dictionary.known = False
     s.dictionary.ranks.data = NULL
@@ -254,7 +253,7 @@ def shred(ShreddingPlan plan, VariantInput variants, bint same_type_only):
     s.entries.data = NULL
     s.entries.size = 0
     s.entries.capacity = 0
-    s.same_type_only = same_type_only
+    s.coerce = coerce
     s.fault = NULL
     validity.data = NULL
     validity.size = 0
@@ -280,59 +279,9 @@ def shred(ShreddingPlan plan, VariantInput variants, bint same_type_only):
         if status != 0:
             offset = s.fault - start if start != NULL and s.fault != NULL else -1
             return status, row, offset, None, None
-        return 0, -1, -1, take(&validity), _columns(&s, plan, variants.length)
+        return 0, -1, -1, take(&validity), take_columns(s.builders, plan, variants.length)
     finally:
-        for i in range(plan.node_count):
-            _column_free(&s.builders[i].value)
-            _column_free(&s.builders[i].typed)
-        free(s.builders)
+        builders_free(s.builders, plan.node_count)
         bytes_free(&s.dictionary.ranks)
         bytes_free(&s.entries)
         bytes_free(&validity)
-
-
-cdef void _column_free(Column *c) noexcept:
-    bytes_free(&c.validity)
-    bytes_free(&c.offsets)
-    bytes_free(&c.data)
-
-
-cdef int _finish(int status) except -1:
-    if status != 0:
-        raise MemoryError
-    return 0
-
-
-cdef list _columns(State *s, ShreddingPlan plan, int64_t rows):
-    """Bring every column to its full length and take its memory."""
-    cdef list columns = []
-    cdef list lengths = [rows] * plan.node_count
-    cdef Builder *b
-    cdef const Node *node
-    cdef int32_t i, j
-    cdef size_t width
-    for i in range(plan.node_count):
-        node = &plan.nodes[i]
-        b = &s.builders[i]
-        rows = lengths[i]
-        for j in range(node.first_child, node.first_child + node.child_count):
-            lengths[j] = b.typed.end if node.kind == KIND_ARRAY else rows
-        value = typed = (None, None, None)
-        if b.value.count:
-            _finish(bytes_zero_to(&b.value.validity, <size_t> ((rows + 7) // 8)))
-            _finish(column_pad(&b.value, rows))
-            value = (take(&b.value.validity), take(&b.value.offsets), take(&b.value.data))
-        if b.typed.count or node.kind != KIND_PRIMITIVE:
-            _finish(bytes_zero_to(&b.typed.validity, <size_t> ((rows + 7) // 8)))
-            offsets = data = None
-            if node.kind == KIND_ARRAY or node.leaf == LEAF_STRING or node.leaf == LEAF_BINARY:
-                _finish(column_pad(&b.typed, rows))
-                offsets = take(&b.typed.offsets)
-            elif node.kind == KIND_PRIMITIVE:
-                width = leaf_width(node.leaf)
-                _finish(bytes_zero_to(&b.typed.data, <size_t> rows * width if width else <size_t> ((rows + 7) // 8)))
-            if node.kind == KIND_PRIMITIVE:
-                data = take(&b.typed.data)
-            typed = (take(&b.typed.validity), offsets, data)
-        columns.append((rows, b.value.count, *value, b.typed.count, *typed))
-    return columns

@@ -24,6 +24,9 @@ cpdef enum ShreddingFault:
     FAULT_CONFLICT = -54          # a shredded field stands in value as well
     FAULT_MISSING_ELEMENT = -55   # an array element has neither value nor typed_value
     FAULT_OBJECT_RESIDUAL = -56   # an object stands in value beside a null typed_value group
+    FAULT_ARRAY_RESIDUAL = -57    # an array stands in value beside a null typed_value list
+    FAULT_NAME_MISSING = -58      # the name of a shredded field is not in the metadata
+    FAULT_MISSING = -59           # the whole value has neither value nor typed_value
 
 
 cpdef enum Kind:

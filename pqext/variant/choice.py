@@ -1,0 +1,68 @@
+"""How a column is to be shredded, as the writer's option, Spark and the command line all say it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pqext.core.suggest import did_you_mean
+from pqext.variant.infer import Inference
+from pqext.variant.schema import ShreddingSchema, Untyped, shredding_schema
+from pqext.variant.shredding import Coerce, check_coerce
+from pqext.variant.types import VariantLike
+
+_INFERENCE = tuple(field.name for field in fields(Inference) if field.name != "coerce")
+OPTIONS = ("schema", "coerce", *_INFERENCE)
+"""The keys of a mapping that says how to shred."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shredding:
+    """A schema, or how to infer one, and how values are coerced to it."""
+
+    schema: ShreddingSchema | None
+    """None: it is inferred."""
+    inference: Inference
+    coerce: Coerce
+
+    def schema_for(self, sample: VariantLike | None) -> ShreddingSchema:
+        """The schema, inferred from ``sample`` where none is given; untyped when there is no sample either."""
+        if self.schema is not None:
+            return self.schema
+        return self.inference.schema_of(sample) if sample is not None else Untyped()
+
+
+def shredding(spec: Any) -> Shredding:
+    """Read how to shred from any of its forms.
+
+    ``spec`` is whatever :func:`pqext.variant.shredding_schema` takes; or ``"infer"``; or a mapping of ``schema``
+    (one of these, ``"infer"`` when it is left out), ``coerce`` as :func:`pqext.variant.shred` takes it, and, where
+    the schema is inferred, arguments of :func:`pqext.variant.infer_schema`; or such a mapping as JSON text, which
+    starts with a brace. Raises ``ValueError`` or ``TypeError`` for what is none of them.
+    """
+    if isinstance(spec, str) and spec.lstrip().startswith("{"):
+        try:
+            spec = json.loads(spec)
+        except ValueError as error:
+            raise ValueError(f"shredding options {spec[:300]!r} are no JSON: {error}") from None
+    if not isinstance(spec, Mapping):
+        spec = {"schema": spec}
+    for name in spec:
+        if name not in OPTIONS:
+            meant = did_you_mean(name, OPTIONS) if isinstance(name, str) else ""
+            raise ValueError(f"{name!r} is no shredding option{meant or ';'} There are {', '.join(OPTIONS)}")
+    coerce = check_coerce(spec.get("coerce", "equivalent"))
+    schema = spec.get("schema", "infer")
+    arguments = {name: spec[name] for name in _INFERENCE if name in spec}
+    if is_inferred(schema):
+        return Shredding(None, Inference(**arguments, coerce=coerce), coerce)
+    if arguments:
+        raise ValueError(f"shredding option {next(iter(arguments))!r} is for schemas that are inferred")
+    return Shredding(shredding_schema(schema), Inference(coerce=coerce), coerce)
+
+
+def is_inferred(schema: Any) -> bool:
+    """Is ``schema`` the word ``"infer"``?"""
+    return isinstance(schema, str) and schema.strip().lower() == "infer"

@@ -1,0 +1,72 @@
+"""What is wrong with JSON text: the reasons, in words, and the errors that carry them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pqext.core.errors import VariantError, VariantLimitError
+from pqext.variant.kernels.json_document import JsonFault
+
+REASONS: dict[int, str] = {
+    JsonFault.JSON_EMPTY: "there is no JSON value",
+    JsonFault.JSON_END: "the text ends within a value",
+    JsonFault.JSON_VALUE: "no JSON value starts with this character",
+    JsonFault.JSON_LITERAL: "only null, true and false may be spelled out",
+    JsonFault.JSON_NUMBER: "a digit is missing from a number",
+    JsonFault.JSON_LEADING_ZERO: "a number starts with a superfluous zero",
+    JsonFault.JSON_RANGE: "a number is too large for a double",
+    JsonFault.JSON_CONTROL: "a control character in a string must be escaped",
+    JsonFault.JSON_UNTERMINATED: "the text ends within a string",
+    JsonFault.JSON_ESCAPE: "no such escape sequence",
+    JsonFault.JSON_SURROGATE: "an escaped surrogate is not part of a pair",
+    JsonFault.JSON_UTF8: "the text is not UTF-8",
+    JsonFault.JSON_KEY: "an object's key must be a string",
+    JsonFault.JSON_COLON: "a colon must follow an object's key",
+    JsonFault.JSON_OBJECT_SEPARATOR: "a comma or the closing brace must follow an object's field",
+    JsonFault.JSON_ARRAY_SEPARATOR: "a comma or the closing bracket must follow an array's element",
+    JsonFault.JSON_TRAILING: "text follows the end of the JSON value",
+    JsonFault.JSON_DEPTH: "the value is nested more deeply than max_depth allows",
+    JsonFault.JSON_DUPLICATE: "an object has a key twice",
+    JsonFault.JSON_SIZE: "the document's variant would be larger than 2 GiB",
+    JsonFault.JSON_LONG: "the text is longer than max_bytes allows",
+}
+_LIMITS = (JsonFault.JSON_DEPTH, JsonFault.JSON_SIZE, JsonFault.JSON_LONG)
+
+Found = tuple[int, int, int, bytes | None]
+"""A fault as the kernels report it: row or line, byte offset, ``JsonFault``, and the key that repeats or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineFault:
+    """Why a line holds no JSON value: ``line`` is its number, ``offset`` the byte within it."""
+
+    line: int
+    offset: int
+    reason: str
+
+
+def reason(code: int, name: bytes | None) -> str:
+    """What is wrong, in words."""
+    return REASONS[code] if name is None else f"{REASONS[code]}: {name.decode('utf-8')!r}"
+
+
+def row_error(found: Found, first_row: int = 0) -> VariantError:
+    """The error for a fault in a column, whose rows count from ``first_row``."""
+    row, offset, code, name = found
+    kind = VariantLimitError if code in _LIMITS else VariantError
+    return kind(reason(code, name), row=first_row + row, offset=offset)
+
+
+def line_error(found: Found, lines_before: int = 0, path: str | None = None) -> VariantError:
+    """The error for a fault in lines, ``lines_before`` of which precede line 1 of the text parsed."""
+    line, offset, code, name = found
+    kind = VariantLimitError if code in _LIMITS else VariantError
+    error = kind(f"line {lines_before + line}: {reason(code, name)}", offset=offset)
+    error.locate(path=path)
+    return error
+
+
+def line_fault(found: Found, lines_before: int = 0) -> LineFault:
+    """The same as data."""
+    line, offset, code, name = found
+    return LineFault(lines_before + line, offset, reason(code, name))

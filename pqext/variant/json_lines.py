@@ -1,0 +1,133 @@
+"""Text of one JSON document a line, cut into pieces of whole lines: in memory, and from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+from pqext.core.errors import VariantLimitError
+
+READ_BYTES = 8 << 20
+"""Text read and parsed at a time, unless a line is longer."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def split_lines(text: memoryview, parts: int, smallest: int) -> list[memoryview]:
+    """``text`` in at most ``parts`` parts of whole lines, about equal and not much below ``smallest`` bytes."""
+    parts = max(1, min(parts, len(text) // smallest))
+    pieces = []
+    start = 0
+    for i in range(1, parts):
+        stop = _newline(text, max(start, len(text) * i // parts))
+        if start < stop < len(text):
+            pieces.append(text[start:stop])
+            start = stop
+    return [*pieces, text[start:]]
+
+
+def _newline(text: memoryview, at: int) -> int:
+    """The offset after the first newline at or after ``at``, or the end of the text."""
+    while at < len(text):
+        found = bytes(text[at : at + 4096]).find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        at += 4096
+    return len(text)
+
+
+def read_lines(
+    file: IO[bytes],
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    piece_bytes: int = READ_BYTES,
+    max_line_bytes: int,
+    path: str | None = None,
+) -> Iterator[tuple[int, bytes]]:
+    """The whole lines that begin at or after byte ``start`` of a file and before ``stop``, or its end.
+
+    They come in pieces of about ``piece_bytes``, each with its offset in the file. A line belongs to the range
+    in which it begins, so that ranges that abut give every line once. A byte order mark at the start of the
+    file is left out. The file is read from its present position when ``start`` is 0, and never back.
+
+    Raises ``VariantLimitError`` for a line longer than ``max_line_bytes``, of which not much more is read.
+    """
+    at = start  # the offset of what `rest` begins with
+    rest = b""
+    skipping = start > 0
+    if skipping:
+        # The line that begins at `start` is ours when the byte before it ends another.
+        at = start - 1
+        file.seek(at)
+    first = not skipping
+    while stop is None or at < stop or skipping:
+        wanted = piece_bytes
+        if stop is not None:
+            # Up to the end of the range, then in steps until the line that reaches over it has ended.
+            wanted = max(min(piece_bytes, stop - at - len(rest)), min(piece_bytes, 64 << 10))
+        text = file.read(wanted)
+        if first:
+            first = False
+            while 0 < len(text) < 3 and (more := file.read(3 - len(text))):
+                text += more
+            if text.startswith(_BYTE_ORDER_MARK):
+                text, at = text[3:], 3
+                if not text:
+                    continue
+        if not text:
+            if rest and not skipping:
+                yield at, rest
+            return
+        if skipping:
+            found = text.find(b"\n")
+            if found < 0:
+                at += len(text)
+                _check(at - start, max_line_bytes, start, path)
+                continue
+            at += found + 1
+            text = text[found + 1 :]
+            skipping = False
+            if stop is not None and at >= stop:
+                return
+        end = _end_of_lines(text, at + len(rest), stop)
+        if end == 0:
+            rest += text
+            _check(len(rest), max_line_bytes, at, path)
+            continue
+        piece = rest + text[:end] if rest or end < len(text) else text
+        yield at, piece
+        at += len(piece)
+        rest = text[end:]
+
+
+def _end_of_lines(text: bytes, at: int, stop: int | None) -> int:
+    """Where in ``text``, which stands at ``at``, the last line ends that is complete and begins before ``stop``."""
+    if stop is None or at + len(text) < stop:
+        return text.rfind(b"\n") + 1
+    # The last line begins at or before stop - 1: it ends with the first newline from there on.
+    return text.find(b"\n", max(0, stop - 1 - at)) + 1 or text.rfind(b"\n", 0, max(0, stop - 1 - at)) + 1
+
+
+def _check(size: int, limit: int, offset: int, path: str | None) -> None:
+    if size > limit:
+        error = VariantLimitError(f"a line is longer than {limit} bytes", offset=offset)
+        error.locate(path=path)
+        raise error
+
+
+class LineNumbers:
+    """Line numbers in a file, counted only when they are asked for, and no byte twice."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._offset = 0
+        self._newlines = 0
+
+    def before(self, offset: int) -> int:
+        """The number of newlines before byte ``offset``, which must not be less than last time."""
+        with open(self.path, "rb") as file:
+            file.seek(self._offset)
+            while self._offset < offset and (text := file.read(min(READ_BYTES, offset - self._offset))):
+                self._newlines += text.count(b"\n")
+                self._offset += len(text)
+        return self._newlines

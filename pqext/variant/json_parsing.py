@@ -1,0 +1,177 @@
+"""Parsing JSON as its options say: documents into variant arrays, or straight into shredded ones."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from pqext.core.errors import LimitError
+from pqext.variant import shredding_faults
+from pqext.variant.columns import binary_of, storage_of
+from pqext.variant.json_faults import Found, row_error
+from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.kernels.json_document import Duplicates
+from pqext.variant.kernels.json_parse import parse_column, parse_lines
+from pqext.variant.kernels.json_rows import JsonOptions
+from pqext.variant.kernels.json_shred import shred_column, shred_lines
+from pqext.variant.plan import CompiledSchema, compile_schema
+from pqext.variant.schema import Untyped, shredding_schema, storage_struct
+from pqext.variant.types import variant_array, variant_type
+
+Numbers = Literal["decimal", "double"]
+OnError = Literal["raise", "null"]
+DuplicateKeys = Literal["error", "first", "last"]
+
+DEFAULT_MAX_DEPTH = 1000
+"""Nesting of objects and arrays in a JSON document, as in Spark."""
+DEFAULT_MAX_BYTES = 128 << 20
+"""Length of a JSON document; Spark holds no larger VARIANT."""
+LARGEST_BYTES = (1 << 31) - (1 << 16)
+"""The most that ``max_bytes`` may be."""
+
+_DUPLICATES = {
+    "error": Duplicates.DUPLICATES_ERROR,
+    "first": Duplicates.DUPLICATES_FIRST,
+    "last": Duplicates.DUPLICATES_LAST,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsing:
+    """How JSON is parsed, and by which schema it is shredded, if at all."""
+
+    options: JsonOptions
+    raises: bool
+    schema: CompiledSchema | None
+    coerce: int
+
+    @property
+    def type(self) -> pa.StructType:
+        """The Arrow type of what is made."""
+        return variant_type() if self.schema is None else storage_struct(self.schema.nodes[0].schema)
+
+    def rows(self, column: BinaryInput, start: int, stop: int, first_row: int = 0) -> list[pa.StructArray]:
+        """Rows ``start`` to ``stop`` of a column of texts; ``first_row`` is the number of its first for messages.
+
+        Several arrays where 32-bit offsets do not suffice for one. Raises ``VariantError`` for a faulty row
+        unless these are to be null.
+        """
+        arrays = []
+        while True:
+            if self.schema is None:
+                result = parse_column(column, start, stop, self.options, _seed())
+                array, found, after, _ = _whole(result)
+            else:
+                array, found, _ = _shredded(
+                    shred_column(column, start, stop, self.schema.plan, self.coerce, self.options, _seed()),
+                    self.schema,
+                    first_row,
+                )
+                after = stop
+            if found and self.raises:
+                raise row_error(found[0], first_row)
+            arrays.append(array)
+            if after >= stop:
+                return arrays
+            if after == start:
+                raise LimitError(f"row {first_row + start}: its variant is larger than 2 GiB")
+            start = after
+
+    def lines(self, text: memoryview) -> tuple[list[pa.StructArray], list[Found], int]:
+        """The documents of ``text``, one a line, the faults, and the number of lines up to the end or the fault."""
+        if self.schema is not None:
+            array, found, line = _shredded(
+                shred_lines(text, 1, self.schema.plan, self.coerce, self.options, _seed()), self.schema, 0
+            )
+            return [array], found, line - 1
+        arrays, faults, start, line = [], [], 0, 1
+        while True:
+            array, found, after, line = _whole(parse_lines(text, start, line, self.options, _seed()))
+            arrays.append(array)
+            faults += found
+            if after >= len(text) or (found and self.raises):
+                return arrays, faults, line - 1
+            if after == start:
+                raise LimitError(f"line {line}: its variant is larger than 2 GiB")
+            start = after
+
+
+def parsing(
+    numbers: str,
+    on_error: str,
+    duplicate_keys: str,
+    max_depth: int,
+    max_bytes: int,
+    shredding: Any = None,
+    coerce: str = "equivalent",
+) -> Parsing:
+    """Check the arguments that all ways to parse JSON share; ``ValueError`` or ``TypeError`` for a bad one."""
+    from pqext.variant.shredding import COERCE, check_coerce
+
+    if numbers not in ("decimal", "double"):
+        raise ValueError(f"numbers must be 'decimal' or 'double', not {numbers!r}")
+    if on_error not in ("raise", "null"):
+        raise ValueError(f"on_error must be 'raise' or 'null', not {on_error!r}")
+    if duplicate_keys not in _DUPLICATES:
+        raise ValueError(f"duplicate_keys must be 'error', 'first' or 'last', not {duplicate_keys!r}")
+    if not 0 <= max_depth <= 1_000_000:
+        raise ValueError(f"max_depth must be between 0 and 1,000,000, not {max_depth}")
+    if not 1 <= max_bytes <= LARGEST_BYTES:
+        raise ValueError(f"max_bytes must be between 1 and {LARGEST_BYTES:,}, not {max_bytes}")
+    schema = None if shredding is None else shredding_schema(shredding)
+    compiled = None if schema is None or isinstance(schema, Untyped) else compile_schema(schema)
+    options = JsonOptions(max_depth, max_bytes, _DUPLICATES[duplicate_keys], numbers == "double", on_error == "raise")
+    return Parsing(options, on_error == "raise", compiled, COERCE[check_coerce(coerce)])
+
+
+def _seed() -> int:
+    """Keys are hashed with a secret, so that nobody can choose keys that collide."""
+    return secrets.randbits(64)
+
+
+def _whole(result: Any) -> tuple[pa.StructArray, list[Found], int, int]:
+    if isinstance(result, int):
+        raise shredding_faults.error(result)
+    rows, nulls, validity, metadata_offsets, metadata, value_offsets, value, found, after, line = result
+    array = variant_array(
+        binary_of(pa.binary(), rows, metadata_offsets, metadata),
+        binary_of(pa.binary(), rows, value_offsets, value),
+        pa.py_buffer(validity) if nulls else None,
+    )
+    return array, found, after, line
+
+
+def _shredded(result: Any, schema: CompiledSchema, first_row: int) -> tuple[pa.StructArray, list[Found], int]:
+    if len(result) == 3:
+        status, row, _ = result
+        raise shredding_faults.error(status, row=first_row + row)
+    rows, nulls, found, line, validity, metadata_offsets, metadata, columns = result
+    array = storage_of(schema, binary_of(pa.binary(), rows, metadata_offsets, metadata), columns, validity, nulls)
+    return array, found, line
+
+
+def joined(arrays: list[pa.StructArray], type: pa.DataType) -> pa.StructArray:
+    """One array of all rows; ``LimitError`` when 32-bit offsets do not suffice."""
+    if len(arrays) == 1:
+        return arrays[0]
+    if not arrays:
+        return pa.array([], type)
+    try:
+        return pa.concat_arrays(arrays)
+    except pa.ArrowInvalid as error:
+        raise LimitError("the variants take more than 2 GiB: parse less at a time, or a chunked array") from error
+
+
+def even_ranges(rows: int, size: int, threads: int) -> Iterator[tuple[int, int]]:
+    """The rows of ``size`` bytes in ranges for ``threads`` threads, none much below ``MIN_JOB_BYTES``."""
+    jobs = max(1, min(threads, size // MIN_JOB_BYTES, rows))
+    for i in range(jobs):
+        yield rows * i // jobs, rows * (i + 1) // jobs
+
+
+MIN_JOB_BYTES = 256 << 10
+"""What a thread is worth starting for: what is learnt of keys and shapes is learnt by each."""

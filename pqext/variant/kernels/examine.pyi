@@ -1,0 +1,16 @@
+from typing import Any
+
+from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.kernels.shredding import ShreddingPlan, Sources
+
+def examine(
+    plan: ShreddingPlan,
+    metadata: BinaryInput,
+    sources: Sources,
+    full: bool,
+    first_only: bool,
+    most: int,
+    stop: bool,
+    max_depth: int,
+    allow_unknown: bool,
+) -> tuple[Any, dict[int, int]]: ...

@@ -1,0 +1,1 @@
+"""No functions for Python: the kernels that read JSON share its functions."""

@@ -1,0 +1,114 @@
+"""Arrays whose buffers contradict each other are refused by column; nothing is written of them, nothing crashes."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext.core.errors import LimitError
+
+LONG = b"abcdefghijklmnopqrstuvwxyz"
+
+
+def buffer(values: Any, kind: str) -> pa.Buffer:
+    return pa.py_buffer(np.array(values, kind).tobytes())
+
+
+def views(length: int, place: int, offset: int, kind: pa.DataType) -> pa.Array:
+    """Two views: one that holds its bytes, and one into the first of one buffers."""
+    entries = struct.pack("<i12s", 1, b"a") + struct.pack("<i4sii", length, LONG[:4], place, offset)
+    return pa.Array.from_buffers(kind, 2, [None, pa.py_buffer(entries), pa.py_buffer(LONG)])
+
+
+def list_view(offset: int, size: int) -> pa.Array:
+    offsets, sizes = buffer([0, offset], "i4"), buffer([1, size], "i4")
+    return pa.Array.from_buffers(pa.list_view(pa.int64()), 2, [None, offsets, sizes], children=[pa.array([1, 2, 3])])
+
+
+def listed(kind: pa.DataType, offsets: pa.Buffer, child: pa.Array) -> pa.Array:
+    return pa.Array.from_buffers(kind, 3, [pa.py_buffer(b"\x05"), offsets], children=[child])
+
+
+def text(kind: pa.DataType, validity: bytes) -> pa.Array:
+    return pa.Array.from_buffers(
+        kind, 3, [pa.py_buffer(validity), buffer([0, 3, 1, 3], "i4"), pa.py_buffer(b"abc")]
+    )
+
+
+def indexed(*indices: int) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(["a", "b"]), safe=False)
+
+
+INTEGERS = pa.array([1, 2, 3])
+BROKEN: dict[str, pa.Array] = {
+    "a view into no buffer": views(20, 7, 0, pa.string_view()),
+    "a view into a buffer before the first": views(20, -1, 0, pa.string_view()),
+    "a view behind its buffer": views(20, 0, 99_999_999, pa.binary_view()),
+    "a view before its buffer": views(20, 0, -99_999_999, pa.binary_view()),
+    "a view longer than its buffer": views((1 << 31) - 1, 0, 0, pa.string_view()),
+    "a view of negative length": views(-20, 0, 0, pa.string_view()),
+    "a list view behind its values": list_view(99_999_999, 2),
+    "a list view before its values": list_view(-4, 2),
+    "a list view of negative size": list_view(1, -2),
+    "a list view of more than all values": list_view(1, (1 << 31) - 1),
+    "lists whose offsets descend": listed(pa.list_(pa.int64()), buffer([0, 3, 1, 3], "i4"), INTEGERS),
+    "large lists whose offsets leap": listed(pa.large_list(pa.int64()), buffer([0, 1 << 33, 2, 3], "i8"), INTEGERS),
+    "strings whose offsets descend": text(pa.string(), b"\x07"),
+    "strings and nulls whose offsets descend": text(pa.binary(), b"\x05"),
+    "strings in a struct": pa.StructArray.from_arrays([text(pa.string(), b"\x05")], ["x"]),
+    "indices behind a dictionary": indexed(0, 1, 99_999_999),
+    "indices before a dictionary": indexed(0, -1),
+    "indices into an empty dictionary": pa.DictionaryArray.from_arrays(
+        pa.array([0, 1], pa.int32()), pa.array([], pa.string()), safe=False
+    ),
+    "indices below a list": pa.ListArray.from_arrays([0, 2], indexed(0, 99)),
+    "run ends that begin below zero": pa.Array.from_buffers(
+        pa.run_end_encoded(pa.int32(), pa.int64()), 10, [None],
+        children=[pa.array([-5, 10], pa.int32()), pa.array([1, 2])],
+    ),
+    "a number of nulls": pa.Array.from_buffers(
+        pa.string(), 3, [pa.py_buffer(b"\x00"), buffer([0, 1, 2, 3], "i4"), pa.py_buffer(b"abc")], null_count=1
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_an_array_that_contradicts_itself_is_refused_by_column_and_leaves_no_file(fault: str, tmp_path: Path) -> None:
+    table = pa.table({"good": [1] * len(BROKEN[fault]), "c": BROKEN[fault]})
+    with pytest.raises(ValueError, match="column 'c' is no valid Arrow array") as caught:
+        pqext.write_table(table, tmp_path / "x.parquet")
+    assert not isinstance(caught.value, pa.ArrowException)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_below_a_null_may_be_anything_where_arrow_says_so() -> None:
+    indices = pa.Array.from_buffers(pa.int32(), 2, [pa.py_buffer(b"\x01"), buffer([0, 77_777_777], "i4")])
+    hidden = pa.Array.from_buffers(
+        pa.string(), 2, [pa.py_buffer(b"\x01"), buffer([0, 1, 3], "i4"), pa.py_buffer(b"a\xff\xfe")]
+    )
+    table = pa.table({"d": pa.DictionaryArray.from_arrays(indices, pa.array(["a", "b"]), safe=False), "s": hidden})
+    out = pa.BufferOutputStream()
+    pqext.write_table(table, out)
+    found = pqext.open(out.getvalue()).read()
+    assert found["d"].to_pylist() == found["s"].to_pylist() == ["a", None]
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+def test_views_of_more_bytes_than_32_bits_count_are_refused_like_other_byte_arrays(kind: Any, tmp_path: Path) -> None:
+    """One buffer of a mebibyte, seen so often that Arrow's cast to 32-bit offsets runs over."""
+    once, count = b"a" * (1 << 20), 2049
+    entries = struct.pack("<i4sii", len(once), once[:4], 0, 0) * count
+    validity = pa.py_buffer(b"\xfe" + b"\xff" * (count // 8))
+    array = pa.Array.from_buffers(kind, count, [validity, pa.py_buffer(entries), pa.py_buffer(once)])
+    with pytest.raises(LimitError, match=r"more than 2 GiB of byte arrays in one row group.*column c"):
+        pqext.write_table(pa.table({"c": array}), tmp_path / "x.parquet")
+    assert not list(tmp_path.iterdir())
+    nested = pa.ListArray.from_arrays(pa.array([0, 1, 3], pa.int32()), array.slice(0, 3))
+    pqext.write_table(pa.table({"l": nested}), tmp_path / "x.parquet", row_group_rows=1)
+    assert pqext.open(tmp_path / "x.parquet").read()["l"].to_pylist() == nested.to_pylist()

@@ -1,0 +1,84 @@
+"""How to shred is said in one form: a schema, the word infer, or a mapping of options, as Python or as JSON."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext import variant
+from pqext.variant.choice import shredding
+from pqext.variant.schema import Untyped, schema_of_storage
+
+DOCUMENTS = [{"a": n, "b": n / 4 + 0.1, "c": "x" * n} for n in range(20)]
+
+
+def documents() -> pa.Table:
+    array = variant.parse_json(pa.array([orjson.dumps(document) for document in DOCUMENTS]))
+    return pa.Table.from_arrays([array], schema=pa.schema([variant.variant_field("v")]))
+
+
+def stored(choice: Any) -> pa.Array:
+    sink = io.BytesIO()
+    pqext.write_table(documents(), sink, shredding={"v": choice})
+    return pqext.read_table(sink.getvalue(), shredded=True)["v"].combine_chunks()
+
+
+@pytest.mark.parametrize(
+    ("choice", "schema"),
+    [
+        ("a BIGINT", "STRUCT<a: BIGINT>"),
+        ({"schema": "a BIGINT"}, "STRUCT<a: BIGINT>"),
+        (pa.struct([("a", pa.int64())]), "STRUCT<a: BIGINT>"),
+        ("infer", "STRUCT<a: BIGINT, b: DECIMAL(18,2), c: STRING>"),
+        ({}, "STRUCT<a: BIGINT, b: DECIMAL(18,2), c: STRING>"),
+        ({"max_fields": 1}, "STRUCT<a: BIGINT>"),
+        ({"schema": "infer", "integers": "narrowest", "decimals": 1}, "STRUCT<a: TINYINT, b: DECIMAL(4,2), c: STRING>"),
+        ('{"schema": "a BIGINT"}', "STRUCT<a: BIGINT>"),
+        (' {"max_fields": 1, "integers": "narrowest"}', "STRUCT<a: TINYINT>"),
+        ({"coerce": "exact", "max_fields": 1}, "STRUCT<a: TINYINT>"),
+    ],
+)
+def test_every_form_gives_the_schema_it_says(choice: Any, schema: str) -> None:
+    array = stored(choice)
+    assert str(schema_of_storage(array.type)) == schema
+    assert [orjson.loads(text) for text in variant.to_json(array).to_pylist()] == DOCUMENTS
+
+
+def test_the_writer_coerces_as_it_is_told() -> None:
+    def typed(choice: Any, name: str) -> list[Any]:
+        return [row["typed_value"][name]["typed_value"] for row in stored(choice).to_pylist()]
+
+    numbers = [document["b"] for document in DOCUMENTS]
+    assert typed({"schema": "b DOUBLE"}, "b") == [None] * 20
+    assert typed({"schema": "b DOUBLE", "coerce": "json"}, "b") == numbers
+    assert typed({"schema": "a BIGINT"}, "a") == list(range(20))
+    assert typed({"schema": "a BIGINT", "coerce": "exact"}, "a") == [None] * 20
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"shema": "a INT"}, "'shema' is no shredding option; did you mean 'schema'"),
+        ({"schema": "a INT", "max_fields": 3}, "'max_fields' is for schemas that are inferred"),
+        ({"coerce": "same"}, "coerce is one of 'equivalent', 'exact', 'json', not 'same'"),
+        ({"min_frequency": 2}, "min_frequency lies between 0 and 1"),
+        ({"mixed": "untyped"}, "mixed is one of"),
+        ("{'schema'}", "are no JSON"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_any_work(choice: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        shredding(choice)
+    sink = io.BytesIO()
+    with pytest.raises(ValueError, match=message):
+        pqext.write_table(documents(), sink, shredding={"v": choice})
+    assert sink.getvalue() == b""
+
+
+def test_without_a_sample_nothing_is_typed() -> None:
+    assert shredding("infer").schema_for(None) == Untyped()
