@@ -16,6 +16,7 @@ from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.encodings import Dictionary, bit_packed, decoder, plain, rle
 from pqext.core.errors import ParquetError
 from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.limits import Limits
 from pqext.core.metadata import BloomFilterHeader, ColumnIndex, OffsetIndex, PageHeader, Type
 from pqext.core.thrift import decode, encode
@@ -95,8 +96,8 @@ def pages(data: bytes) -> None:
             bit_packed.decode_levels(body, count, highest)
         elif encoding == 11:
             out = np.empty(count, np.int16)
-            rle.decode_levels(body, count, width % 5 + 1, out)
-            rle.decode_flags(body, np.empty(count, np.uint8))
+            rle.decode_levels(PageRun([body], [count]), width % 5 + 1, out)
+            rle.decode_flags(PageRun([body], [count]), np.empty(count, np.uint8))
         elif encoding == 12:
             physical = Type(kind % 8)
             plain.read_dictionary(body, count, physical, _size(physical, width))
@@ -120,12 +121,14 @@ def _values(encoding: int, physical: Type, count: int, width: int, body: Bytes) 
         slots = count + count // 3
         present = np.ones(slots, np.uint8)
         present[: slots - count] = 0
-        found.byte_arrays(body, count, builder, present if slots > count else EMPTY, slots, _DICTIONARIES["bytes"])
+        flags = present if slots > count else EMPTY
+        found.byte_arrays(PageRun([body], [count]), builder, flags, np.array([slots]), _DICTIONARIES["bytes"])
         builder.finish()
         return
     size = _size(physical, width)
     assert size is not None
-    found.fixed(body, count, physical, size, _DICTIONARIES["fixed"], np.empty(count * size, np.uint8))
+    run = PageRun([body], [count])
+    found.fixed(run, physical, size, _DICTIONARIES["fixed"], np.empty(count * size, np.uint8))
 
 
 _STRUCTURES = (PageHeader, ColumnIndex, OffsetIndex, BloomFilterHeader)

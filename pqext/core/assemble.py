@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.column import LeafColumn
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.kernels import levels
+from pqext.core.leaf_column import LeafColumn
 from pqext.core.options import ReadOptions
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.types import leaf, map_keys

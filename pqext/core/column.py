@@ -3,47 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from pqext.core import encodings, page
-from pqext.core.buffers import Bytes
-from pqext.core.encodings import Dictionary, plain, rle
+from pqext.core.encodings import Dictionary, plain
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.kernels import levels as level_kernel
+from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnMetaData, PageType
 from pqext.core.page import DataPage, RawPage
 from pqext.core.shape import LeafShape
-from pqext.core.slots import SlotBuilder
 from pqext.core.source import Span
 
-Levels = NDArray[np.int16]
-
-_LEVEL_BYTES = 6
-"""Two levels and two flags of each entry."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeafColumn:
-    """Values of one leaf for a run of rows.
-
-    ``array`` has a slot for each entry at or above the shape's ``slot_level``. The levels, one an entry, are
-    ``None`` where they follow from ``array``: no repetition, and no optional ancestor to tell from the leaf.
-    """
-
-    repetition: Levels | None
-    definition: Levels | None
-    array: pa.Array
-
-    @property
-    def rows(self) -> int:
-        """Rows that begin in the run."""
-        return len(self.array) if self.repetition is None else level_kernel.count_rows(self.repetition)
+_GROUP_BYTES = 1 << 20
+"""Pages are decoded together until they hold so much: less takes turns at the interpreter, more leaves the cache."""
 
 
 class ColumnReader:
@@ -112,7 +89,7 @@ class ColumnReader:
             held += piece.rows
         if held < rows and self._lose is not None:
             pieces.append(self._lose_rest(CorruptFileError("a column chunk ends before its row group")))
-        whole = _join(pieces) if pieces else self._decode([])
+        whole = join(pieces) if pieces else self._decode([])
         result, self._held = self._split(whole, rows) if held > rows else (whole, None)
         return result
 
@@ -129,7 +106,7 @@ class ColumnReader:
         decoded = [self._decode_leniently(run)] if run else []
         if damage is not None:
             decoded.append(self._lose_rest(damage))
-        return _join(decoded) if decoded else None
+        return join(decoded) if decoded else None
 
     def _next_run(self, entries: int) -> tuple[list[RawPage], ParquetError | None]:
         run: list[RawPage] = []
@@ -149,7 +126,7 @@ class ColumnReader:
         except CorruptFileError:
             if self._lose is None:
                 raise
-            return _join([self._decode_or_lose(raw) for raw in run])
+            return join([self._decode_or_lose(raw) for raw in run])
         self._decoded_rows += column.rows
         return column
 
@@ -180,7 +157,7 @@ class ColumnReader:
     def _placeholder(self, rows: int) -> LeafColumn:
         """Rows in the place of lost ones."""
         node = self._shape.node
-        if rows * ((self._type.width or 4) + _LEVEL_BYTES) > self._limits.column_bytes:
+        if decoded_bytes(self._shape, rows) > self._limits.column_bytes:
             # Where something is damaged, such a number is damage too: it costs the row group.
             raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more")
         slots = rows if self._shape.slot_level == 0 else 0
@@ -227,104 +204,86 @@ class ColumnReader:
             page.verify_checksum(raw)
 
     def _decode(self, run: list[RawPage]) -> LeafColumn:
-        node = self._shape.node
-        total = sum(raw.num_values for raw in run)
-        decoded = total * ((self._type.width or 4) + _LEVEL_BYTES)
-        if decoded > self._limits.column_bytes:
+        # Pages may make far more bytes than their values need.
+        made = sum(raw.header.uncompressed_page_size for raw in run)
+        if made > self._limits.column_bytes:
             raise LimitError(
-                f"{total} values need up to {decoded} bytes, more than column_bytes={self._limits.column_bytes}; "
+                f"pages that unpack to {made} bytes, more than column_bytes={self._limits.column_bytes}; "
                 "read fewer rows at a time with iter_batches"
             )
-        slots = SlotBuilder(self._type, total, self._limits)
-        repetition = np.empty(total, np.int16) if node.max_repetition_level else None
-        needed = node.max_repetition_level > 0 or node.max_definition_level > self._shape.nullable
-        definition = np.empty(total, np.int16) if needed and node.max_definition_level else None
-        flags = np.empty(max((raw.num_values for raw in run), default=0), np.uint8)
-        at = 0
-        for raw in run:
+        builder = LeafColumnBuilder(self._shape, sum(raw.num_values for raw in run), self._limits)
+        first = self._decoded_rows == 0
+        for group in _groups(run):
             try:
-                self._verify(raw)
-                data = page.open_data(
-                    raw, self._metadata.codec,
-                    max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
-                )
-                self._check_encoding(data.encoding)
-                stop = at + data.num_values
-                if repetition is not None:
-                    assert data.repetition is not None
-                    rle.decode_levels(data.repetition, data.num_values, node.max_repetition_level, repetition[at:stop])
-                    if self._decoded_rows == 0 and at == 0 < stop and repetition[0] != 0:
-                        message = "a column chunk begins within a row: a list element comes before any list"
-                        raise CorruptFileError(message)
-                found, values = self._presence(data, None if definition is None else definition[at:stop], flags)
-                slots.append(data, found, values, flags[:found], self._dictionary)
-                at = stop
+                builder.append([self._open(raw) for raw in group], self._dictionary, first=first)
             except (CorruptFileError, LimitError) as error:
-                error.locate(offset=raw.offset)
+                if error.offset is None:
+                    error.locate(offset=self._culprit(group).offset)
                 raise
-        return LeafColumn(repetition, definition, slots.finish())
+            first = False
+        return builder.finish()
+
+    def _open(self, raw: RawPage) -> DataPage:
+        node = self._shape.node
+        try:
+            self._verify(raw)
+            data = page.open_data(
+                raw, self._metadata.codec,
+                max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
+            )
+            self._check_encoding(data.encoding)
+        except (CorruptFileError, LimitError) as error:
+            error.locate(offset=raw.offset)
+            raise
+        return data
+
+    def _culprit(self, group: list[RawPage]) -> RawPage:
+        """The page at fault among those that could not be decoded together."""
+        for raw in group[:-1]:
+            builder = LeafColumnBuilder(self._shape, raw.num_values, self._limits)
+            try:
+                builder.append([self._open(raw)], self._dictionary)
+            except ParquetError:
+                return raw
+        return group[-1]
 
     def _check_encoding(self, encoding: int) -> None:
         """An encoding that is not known is one to come, unless the chunk's own list of encodings lacks it."""
         if encodings.decoder(encoding) is None and encoding not in self._metadata.encodings:
             raise CorruptFileError(f"a page claims encoding {encoding}, which its column chunk does not list")
 
-    def _presence(self, data: DataPage, definition: Levels | None, flags: Bytes) -> tuple[int, int]:
-        """(slots, values) of a page; ``flags`` tells which of the slots have a value."""
-        highest = self._shape.node.max_definition_level
-        if not highest:
-            return data.num_values, data.num_values
-        assert data.definition is not None
-        if definition is None:
-            return data.num_values, rle.decode_flags(data.definition, flags[: data.num_values])
-        rle.decode_levels(data.definition, data.num_values, highest, definition)
-        return level_kernel.present_slots(definition, self._shape.slot_level, highest, flags)
-
     def _split(self, column: LeafColumn, rows: int) -> tuple[LeafColumn, LeafColumn | None]:
         at = self._position(column, rows)
-        if at is None:
+        if at == (end := (column.entries, len(column.array))):
             return column, None
-        (entry, slot) = at
-        return _cut(column, slice(None, entry), slice(None, slot)), _cut(column, slice(entry, None), slice(slot, None))
+        return column.cut((0, 0), at), column.cut(at, end)
 
-    def _position(self, column: LeafColumn, row: int) -> tuple[int, int] | None:
-        """(entry, slot) at which ``row`` starts, ``None`` when it is not within ``column``."""
+    def _position(self, column: LeafColumn, row: int) -> tuple[int, int]:
+        """(entry, slot) at which ``row`` starts; where ``column`` ends when it is not within."""
         if column.repetition is None:
-            return (row, row) if row < len(column.array) else None
+            at = min(row, len(column.array))
+            return at, at
         entry = level_kernel.find_row(column.repetition, row)
         if entry < 0:
-            return None
+            return column.entries, len(column.array)
         assert column.definition is not None
         return entry, int(np.count_nonzero(column.definition[:entry] >= self._shape.slot_level))
 
     def keep(self, column: LeafColumn, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
         """Only the rows of ``column`` within ``ranges``, which ascend and lie apart."""
-        end = (len(column.array if column.repetition is None else column.repetition), len(column.array))
-        parts = []
-        for start, stop in ranges:
-            first, last = self._position(column, start) or end, self._position(column, stop) or end
-            parts.append(_cut(column, slice(first[0], last[0]), slice(first[1], last[1])))
-        return _join(parts) if parts else _cut(column, slice(0, 0), slice(0, 0))
+        parts = [column.cut(self._position(column, start), self._position(column, stop)) for start, stop in ranges]
+        return join(parts) if parts else column.cut((0, 0), (0, 0))
 
 
-def _cut(column: LeafColumn, entries: slice, slots: slice) -> LeafColumn:
-    return LeafColumn(
-        column.repetition[entries] if column.repetition is not None else None,
-        column.definition[entries] if column.definition is not None else None,
-        column.array[slots],
-    )
-
-
-def _join(pieces: Sequence[LeafColumn]) -> LeafColumn:
-    if len(pieces) == 1:
-        return pieces[0]
-
-    def levels(parts: Sequence[Levels | None]) -> Levels | None:
-        present = [part for part in parts if part is not None]
-        return np.concatenate(present) if len(present) == len(parts) else None
-
-    return LeafColumn(
-        levels([piece.repetition for piece in pieces]),
-        levels([piece.definition for piece in pieces]),
-        pa.concat_arrays([piece.array for piece in pieces]),
-    )
+def _groups(run: list[RawPage]) -> Iterator[list[RawPage]]:
+    """Pages to be decoded together."""
+    group: list[RawPage] = []
+    held = 0
+    for raw in run:
+        group.append(raw)
+        held += raw.header.uncompressed_page_size
+        if held >= _GROUP_BYTES:
+            yield group
+            group, held = [], 0
+    if group:
+        yield group

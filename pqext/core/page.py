@@ -82,13 +82,13 @@ class RawPage:
 class DataPage:
     """A data page taken apart: encoded levels (without length prefixes) and encoded values.
 
-    ``repetition`` and ``definition`` are ``None`` where the column has no such levels.
+    ``repetition`` and ``definition`` are empty where the column has no such levels.
     """
 
     num_values: int
     encoding: int
-    repetition: Bytes | None
-    definition: Bytes | None
+    repetition: Bytes
+    definition: Bytes
     values: Bytes
     offset: int
 
@@ -188,7 +188,7 @@ def open_data(page: RawPage, codec: int, *, max_repetition: int, max_definition:
     if header is None:
         raise CorruptFileError("a data page lacks its header", offset=page.offset)
     body = compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
-    repetition = definition = None
+    repetition = definition = EMPTY
     count = header.num_values
     if max_repetition:
         repetition, body = _levels(body, header.repetition_level_encoding, count, max_repetition, page.offset)
@@ -226,8 +226,8 @@ def _open_v2(page: RawPage, codec: int, max_repetition: int, max_definition: int
     return DataPage(
         num_values=header.num_values,
         encoding=header.encoding,
-        repetition=body[:first] if max_repetition else None,
-        definition=body[first : first + second] if max_definition else None,
+        repetition=body[:first] if max_repetition else EMPTY,
+        definition=body[first : first + second] if max_definition else EMPTY,
         values=values,
         offset=page.offset,
     )
@@ -263,7 +263,7 @@ class PageWriter:
             levels = (repetition or b"") + (definition or b"")
             packed = compression.compress(self.codec, values, self.level)
             compressed = self.codec != CompressionCodec.UNCOMPRESSED and len(packed) < len(values)
-            body = self._encrypt(Module.DATA_PAGE, view(levels + bytes(packed if compressed else values)), ordinal)
+            body = self._encrypt(Module.DATA_PAGE, _behind(levels, packed if compressed else values), ordinal)
             header = self._header(PageType.DATA_PAGE_V2, len(levels) + len(values), body)
             header.data_page_header_v2 = DataPageHeaderV2(
                 num_values=num_values,
@@ -277,7 +277,7 @@ class PageWriter:
             return self._serialise(Module.DATA_PAGE_HEADER, header, ordinal), body, len(levels) + len(values)
         parts = [part for part in (repetition, definition) if part is not None]
         levels = b"".join(len(part).to_bytes(4, "little") + part for part in parts)
-        whole = levels + bytes(values) if levels else values
+        whole = _behind(levels, values)
         body = self._encrypt(Module.DATA_PAGE, compression.compress(self.codec, whole, self.level), ordinal)
         header = self._header(PageType.DATA_PAGE, len(whole), body)
         header.data_page_header = DataPageHeader(
@@ -303,3 +303,7 @@ class PageWriter:
             crc = isal_zlib.crc32(body.data)
             header.crc = crc - (1 << 32) if crc >= 1 << 31 else crc
         return header
+
+
+def _behind(levels: bytes, values: Any) -> Bytes:
+    return np.concatenate((view(levels), view(values))) if levels else view(values)

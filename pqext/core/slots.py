@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from pqext.core import encodings
 from pqext.core.buffers import EMPTY, Bytes, allocate
-from pqext.core.encodings import Dictionary
+from pqext.core.encodings import Counts, Dictionary
 from pqext.core.errors import UnsupportedError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.limits import Limits
-from pqext.core.page import DataPage
 from pqext.core.types import leaf
 from pqext.core.types.logical import LeafType
 
@@ -36,25 +36,27 @@ class SlotBuilder:
         else:
             self._fixed = allocate(capacity * self._width)
 
-    def append(self, data: DataPage, slots: int, values: int, present: Bytes, dictionary: Dictionary | None) -> None:
-        """Add ``slots`` slots of a page, ``values`` of them with a value as the flags ``present`` say."""
-        decoder = encodings.decoder(data.encoding)
+    def append(
+        self, encoding: int, run: PageRun, slots: Counts, present: Bytes, dictionary: Dictionary | None
+    ) -> None:
+        """Add as many ``slots`` of each page as stand there, those with a value as the flags ``present`` say."""
+        decoder = encodings.decoder(encoding)
         if decoder is None:
-            raise UnsupportedError(f"encoding {data.encoding!r} cannot be read", feature=f"encoding {data.encoding}")
-        start, self._slots = self._slots, self._slots + slots
-        if values < slots and self._present is None:
+            raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
+        added, values = int(slots.sum()), run.total
+        start, self._slots = self._slots, self._slots + added
+        if values < added and self._present is None:
             self._present = np.ones(self._capacity, np.uint8)
-        if values < slots and self._present is not None:
+        if values < added and self._present is not None:
             self._present[start : self._slots] = present
         if self._builder is not None:
-            flags = present if values < slots else EMPTY
-            decoder.byte_arrays(data.values, values, self._builder, flags, slots, dictionary)
+            decoder.byte_arrays(run, self._builder, present if values < added else EMPTY, slots, dictionary)
             return
         width = self._width
         assert width is not None
         target = self._fixed[start * width : self._slots * width]
-        decoder.fixed(data.values, values, self._type.physical, width, dictionary, target[: values * width])
-        if values < slots:
+        decoder.fixed(run, self._type.physical, width, dictionary, target[: values * width])
+        if values < added:
             level_kernel.spread(target, width, values, present)
 
     def finish(self) -> pa.Array:

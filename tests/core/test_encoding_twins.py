@@ -18,6 +18,7 @@ from pqext.core.errors import CorruptFileError, LimitError, ParquetError, Unsupp
 from pqext.core.kernels import alp as alp_kernel
 from pqext.core.kernels import delta as delta_kernel
 from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
 from reference import alp, delta, fixed_layouts, hybrid
 
@@ -45,7 +46,8 @@ def decoded(data: bytes, bits: int, count: int) -> tuple[list[int], int]:
 
 def strings(page: bytes, count: int, module: Any, present: Any = EMPTY, slots: int | None = None) -> list[bytes]:
     builder = ByteArrayBuilder()
-    module.byte_arrays(view(page), count, builder, present, count if slots is None else slots, None)
+    run = PageRun([view(page)], [count])
+    module.byte_arrays(run, builder, present, np.array([count if slots is None else slots]), None)
     offsets, data, held = builder.finish()
     array = pa.Array.from_buffers(pa.binary(), held, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     return array.to_pylist()  # type: ignore[no-any-return]
@@ -156,7 +158,7 @@ def test_fixed_length_values_with_shared_prefixes_agree_with_the_twin(case: tupl
     encoded = delta_byte_array.encode(pa.array(values, pa.binary(width))).tobytes()
     assert encoded == delta.encode_strings(values)
     out = np.empty(len(values) * width, np.uint8)
-    delta_byte_array.fixed(view(encoded), len(values), Type.FIXED_LEN_BYTE_ARRAY, width, None, out)
+    delta_byte_array.fixed(PageRun([view(encoded)], [len(values)]), Type.FIXED_LEN_BYTE_ARRAY, width, None, out)
     assert out.tobytes() == b"".join(values)
 
 
@@ -164,7 +166,7 @@ def test_fixed_length_values_with_shared_prefixes_agree_with_the_twin(case: tupl
 def test_a_value_of_another_length_than_its_type_is_refused() -> None:
     encoded = delta.encode_strings([b"abc", b"ab"])
     with pytest.raises(CorruptFileError, match="another length"):
-        delta_byte_array.fixed(view(encoded), 2, Type.FIXED_LEN_BYTE_ARRAY, 3, None, np.empty(6, np.uint8))
+        delta_byte_array.fixed(PageRun([view(encoded)], [2]), Type.FIXED_LEN_BYTE_ARRAY, 3, None, np.empty(6, np.uint8))
 
 
 @given(WORDS, st.data())
@@ -208,8 +210,9 @@ def test_a_prefix_repeated_beyond_the_limit_is_refused_before_memory_is_taken() 
     with pytest.raises(LimitError, match="byte_array_bytes"):
         strings(page + b"x" * 5000, count, delta_byte_array)
     builder = ByteArrayBuilder(1 << 16)
+    run = PageRun([view(page + b"x" * 5000)], [count])
     with pytest.raises(LimitError, match="65536 bytes"):
-        delta_byte_array.byte_arrays(view(page + b"x" * 5000), count, builder, EMPTY, count, None)
+        delta_byte_array.byte_arrays(run, builder, EMPTY, np.array([count]), None)
 
 
 @pytest.mark.spec("encoding.split.layout", "encoding.split.types")
@@ -219,7 +222,7 @@ def test_split_bytes_agree_with_the_twin(case: tuple[int, list[bytes]]) -> None:
     encoded = byte_stream_split.encode(pa.array(values, pa.binary(width))).tobytes()
     assert encoded == fixed_layouts.split(values)
     out = np.empty(len(values) * width, np.uint8)
-    byte_stream_split.fixed(view(encoded), len(values), Type.FIXED_LEN_BYTE_ARRAY, width, None, out)
+    byte_stream_split.fixed(PageRun([view(encoded)], [len(values)]), Type.FIXED_LEN_BYTE_ARRAY, width, None, out)
     assert out.tobytes() == b"".join(values)
 
 
@@ -227,7 +230,7 @@ def test_split_bytes_agree_with_the_twin(case: tuple[int, list[bytes]]) -> None:
 @pytest.mark.parametrize("size", [15, 17, 0])
 def test_split_streams_end_with_the_page(size: int) -> None:
     with pytest.raises(CorruptFileError, match="does not hold 2 split values"):
-        byte_stream_split.fixed(np.zeros(size, np.uint8), 2, Type.DOUBLE, 8, None, np.empty(16, np.uint8))
+        byte_stream_split.fixed(PageRun([np.zeros(size, np.uint8)], [2]), Type.DOUBLE, 8, None, np.empty(16, np.uint8))
 
 
 @pytest.mark.spec("encoding.bit-packed.order")
@@ -247,7 +250,7 @@ def test_the_two_packings_of_the_specification_differ_as_it_shows() -> None:
     assert bit_packed.decode_levels(view(old), 8, 7).tolist() == numbers
     assert hybrid.encode_packed(numbers, 3)[1:] == new
     out = np.empty(8, np.int16)
-    rle.decode_levels(view(b"\x03" + new), 8, 7, out)
+    rle.decode_levels(PageRun([view(b"\x03" + new)], [8]), 7, out)
     assert out.tolist() == numbers
 
 
@@ -265,7 +268,7 @@ def test_booleans_in_runs_come_back(values: list[bool], skipped: int) -> None:
     assert int.from_bytes(encoded[:4], "little") == len(encoded) - 4
     assert hybrid.decode(encoded[4:], 1, len(values)) == [int(value) for value in values]
     out = np.empty(len(values), np.uint8)
-    rle.fixed(view(encoded), len(values), Type.BOOLEAN, 1, None, out)
+    rle.fixed(PageRun([view(encoded)], [len(values)]), Type.BOOLEAN, 1, None, out)
     assert out.tolist() == [int(value) for value in values]
 
 

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from core import raw_files
 
 import pqext
 from pqext.core.buffers import EMPTY
+from pqext.core.compression import compress
 from pqext.core.encodings import Dictionary, dictionary, plain
 from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, LimitError, ParquetError
 from pqext.core.footer import serialise_footer
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.limits import Limits
-from pqext.core.metadata import FileMetaData, KeyValue, Type
+from pqext.core.metadata import CompressionCodec, FileMetaData, KeyValue, Type
 
 TABLE = pa.table(
     {
@@ -152,6 +155,17 @@ def test_a_page_of_more_values_than_the_limit_is_refused() -> None:
         pqext.open(written(compression="uncompressed"), limits=Limits(page_bytes=3)).read()
 
 
+@pytest.mark.spec("compression.bounded")
+def test_pages_that_make_more_bytes_than_their_values_need_count_by_what_they_make() -> None:
+    column = raw_files.Column(bytes(1 << 20), 1, codec=CompressionCodec.ZSTD)
+    column.stored = compress(CompressionCodec.ZSTD, column.values).tobytes()
+    data = raw_files.write([raw_files.leaf("a", raw_files.REQUIRED)], [column], 1)
+    assert len(data) < 1000
+    assert pqext.open(data).read()["a"].to_pylist() == [0]
+    with pytest.raises(LimitError, match="1048576 bytes, more than column_bytes=524288"):
+        pqext.open(data, limits=Limits(column_bytes=1 << 19)).read()
+
+
 def test_checksums_are_verified_unless_switched_off() -> None:
     data = bytearray(written(compression="uncompressed", dictionary=False))
     with pqext.open(bytes(data)) as file:
@@ -213,4 +227,4 @@ def test_an_index_into_an_empty_dictionary_is_refused() -> None:
     empty = Dictionary(0, EMPTY)
     packed = np.array([0, 3], np.uint8)  # width 0, one bit-packed group
     with pytest.raises(CorruptFileError, match="empty"):
-        dictionary.fixed(packed, 5, Type.INT32, 4, empty, np.empty(20, np.uint8))
+        dictionary.fixed(PageRun([packed], [5]), Type.INT32, 4, empty, np.empty(20, np.uint8))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pqext.core import shape, storage
 from pqext.core.assemble import assemble
-from pqext.core.column import LeafColumn
 from pqext.core.disassemble import DenseColumn, disassemble
 from pqext.core.errors import CorruptFileError
+from pqext.core.leaf_column import LeafColumn
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.shape import LeafShape
 from reference import dremel

@@ -16,6 +16,7 @@ from core.raw_files import OPTIONAL, REPEATED, REQUIRED, Column
 import pqext
 from pqext.core.encodings import Dictionary, dictionary
 from pqext.core.errors import CorruptFileError
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import ConvertedType, Encoding, Type
 from reference import page_headers
 
@@ -101,4 +102,4 @@ def test_indices_of_more_than_32_bits_are_refused(width: int) -> None:
     entries = Dictionary(3, np.arange(3, dtype=np.int32).view(np.uint8))
     page, out = np.array([width, 2, 0, 0, 0, 0, 0], np.uint8), np.empty(4, np.uint8)
     with pytest.raises(CorruptFileError, match=f"bit width of {width}"):
-        dictionary.fixed(page, 1, Type.INT32, 4, entries, out)
+        dictionary.fixed(PageRun([page], [1]), Type.INT32, 4, entries, out)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext.core.errors import CorruptFileError
-from pqext.core.kernels import rle
+from pqext.core.kernels import rle, rle_encode
+from pqext.core.kernels.page_run import PageRun
 from reference import hybrid
 
 
@@ -31,7 +32,7 @@ def decode(data: bytes, width: int, count: int, limit: int | None = None, dtype:
 @given(runs())
 def test_what_is_encoded_decodes_by_the_twin_and_by_the_kernel(case: tuple[int, list[int]]) -> None:
     width, values = case
-    encoded = rle.encode(np.array(values, np.int32), width)
+    encoded = rle_encode.encode(np.array(values, np.int32), width)
     assert hybrid.decode(encoded, width, len(values)) == values
     assert decode(encoded, width, len(values)) == values
 
@@ -51,19 +52,19 @@ def test_a_last_group_without_its_padding_still_decodes() -> None:
 
 @pytest.mark.spec("encoding.hybrid.repeated")
 def test_repeated_values_become_runs() -> None:
-    assert rle.encode(np.full(1000, 5, np.int32), 3) == hybrid.encode_runs([(5, 1000)], 3)
+    assert rle_encode.encode(np.full(1000, 5, np.int32), 3) == hybrid.encode_runs([(5, 1000)], 3)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32])
 def test_each_width_of_output_holds_the_values(dtype: type) -> None:
     values = np.arange(100).astype(dtype)
-    assert decode(rle.encode(values, 7), 7, 100, dtype=dtype) == list(range(100))
+    assert decode(rle_encode.encode(values, 7), 7, 100, dtype=dtype) == list(range(100))
 
 
 @given(runs(), st.data())
 def test_truncated_data_is_refused(case: tuple[int, list[int]], data: st.DataObject) -> None:
     width, values = case
-    encoded = rle.encode(np.array(values, np.int32), width)
+    encoded = rle_encode.encode(np.array(values, np.int32), width)
     cut = data.draw(st.integers(0, max(len(encoded) - 1, 0)))
     try:
         decoded = decode(encoded[:cut], width, len(values))
@@ -102,3 +103,37 @@ def test_a_run_header_beyond_32_bits_is_refused() -> None:
 
 def test_a_run_longer_than_the_page_fills_only_the_page() -> None:
     assert decode(hybrid.encode_runs([(1, (1 << 31) - 1)], 1), 1, 5) == [1] * 5
+
+
+@given(st.lists(runs(), max_size=4), st.sampled_from([np.uint8, np.int16, np.int32]))
+def test_a_run_of_pages_decodes_like_its_pages(cases: list[tuple[int, list[int]]], dtype: type) -> None:
+    width = 7 if dtype == np.uint8 else 15
+    pages = [[value & ((1 << width) - 1) for value in values] for _, values in cases]
+    encoded = [np.frombuffer(rle_encode.encode(np.array(page, np.int32), width), np.uint8) for page in pages]
+    out = np.zeros(sum(map(len, pages)), dtype)
+    rle.decode_run(PageRun(encoded, map(len, pages)), width, 1 << width, out)
+    assert out.tolist() == [value for page in pages for value in page]
+
+
+@given(st.lists(st.lists(st.booleans(), max_size=40), max_size=4))
+def test_flags_of_a_run_are_counted_by_page(pages: list[list[bool]]) -> None:
+    encoded = [np.frombuffer(rle_encode.encode(np.array(page, np.uint8), 1), np.uint8) for page in pages]
+    flags, ones = np.zeros(sum(map(len, pages)), np.uint8), np.full(len(pages), 9)
+    rle.decode_flags(PageRun(encoded, map(len, pages)), flags, ones)
+    assert flags.tolist() == [flag for page in pages for flag in page]
+    assert ones.tolist() == [sum(page) for page in pages]
+
+
+def test_a_fault_in_any_page_of_a_run_is_found_and_outputs_of_another_size_are_refused() -> None:
+    good = np.frombuffer(rle_encode.encode(np.arange(8, dtype=np.int32), 3), np.uint8)
+    for place in range(3):
+        pages = [good] * 3
+        pages[place] = good[:-2]
+        with pytest.raises(CorruptFileError, match="ends before"):
+            rle.decode_run(PageRun(pages, [8, 8, 8]), 3, 8, np.zeros(24, np.int32))
+    with pytest.raises(ValueError, match="one value for each"):
+        rle.decode_run(PageRun([good], [8]), 3, 8, np.zeros(9, np.int32))
+    with pytest.raises(ValueError, match="as many counts"):
+        PageRun([good], [8, 8])
+    with pytest.raises(ValueError, match="of -1 values"):
+        PageRun([good], [-1])

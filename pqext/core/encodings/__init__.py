@@ -7,6 +7,7 @@ and enter it here.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -18,7 +19,11 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes
 from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Encoding, Type
+
+Counts = NDArray[np.int64]
+"""Numbers of values or of slots, one a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +39,34 @@ class Dictionary:
 
 
 class Decoder(Protocol):
-    """One encoding of values. Both functions raise ``CorruptFileError`` when the page does not hold them."""
+    """One encoding of values, read a run of pages at a time.
 
-    def fixed(
-        self, page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
-    ) -> None:
-        """Fill ``out`` with ``count`` values of ``width`` bytes each, back to back; booleans as one byte each."""
+    Both functions raise ``CorruptFileError`` when a page does not hold them.
+    """
+
+    def fixed(self, run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
+        """Fill ``out`` with the run's values of ``width`` bytes each, back to back; booleans as one byte each."""
 
     def byte_arrays(
-        self, page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int,
-        dictionary: Dictionary | None,
+        self, run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
     ) -> None:
-        """Append ``slots`` slots, ``count`` of them with a value as ``present`` flags (empty: all)."""
+        """Append as many ``slots`` a page, those with a value as ``present`` flags (empty: all)."""
+
+
+def parts(run: PageRun, width: int, out: Bytes) -> Iterator[tuple[Bytes, int, Bytes]]:
+    """Each page, its number of values, and the part of ``out`` that they fill."""
+    at = 0
+    for page, count in zip(run.pages, run.counts, strict=True):
+        yield page, count, out[at : at + count * width]
+        at += count * width
+
+
+def slot_parts(run: PageRun, present: Bytes, slots: Counts) -> Iterator[tuple[Bytes, int, Bytes, int]]:
+    """Each page, its number of values, the part of ``present`` that flags its slots, and how many these are."""
+    at = 0
+    for page, count, number in zip(run.pages, run.counts, slots.tolist(), strict=True):
+        yield page, count, present[at : at + number], number
+        at += number
 
 
 @cache

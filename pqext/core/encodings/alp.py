@@ -11,27 +11,27 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.buffers import Bytes, view
-from pqext.core.encodings import Dictionary
+from pqext.core.encodings import Counts, Dictionary, parts
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import alp
 from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
 
 _OUTPUT = {Type.FLOAT: np.float32, Type.DOUBLE: np.float64}
 
 
-def fixed(
-    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
-) -> None:
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """FLOAT and DOUBLE values."""
     kind = _OUTPUT.get(physical)
     if kind is None:
         raise CorruptFileError(f"ALP values in a column of {physical.name}")
-    alp.decode_into(page, out.view(kind))
+    for page, _, part in parts(run, width, out):
+        alp.decode_into(page, part.view(kind))
 
 
 def byte_arrays(
-    page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
 ) -> None:
     """No byte array is encoded so."""
     raise CorruptFileError("ALP values in a column of BYTE_ARRAY")

@@ -6,28 +6,28 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.buffers import Bytes
-from pqext.core.encodings import Dictionary, plain
+from pqext.core.encodings import Counts, Dictionary, parts, plain
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import byte_stream_split
 from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
 
 _SPLIT = (Type.FLOAT, Type.DOUBLE, Type.INT32, Type.INT64, Type.FIXED_LEN_BYTE_ARRAY)
 
 
-def fixed(
-    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
-) -> None:
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Values of a fixed width; the streams must end where the page does."""
     if physical not in _SPLIT:
         raise CorruptFileError(f"BYTE_STREAM_SPLIT values in a column of {physical.name}")
-    if len(page) != count * width:
-        raise CorruptFileError(f"a page of {len(page)} bytes does not hold {count} split values of {width} bytes")
-    byte_stream_split.join_streams(page, width, out)
+    for page, count, part in parts(run, width, out):
+        if len(page) != count * width:
+            raise CorruptFileError(f"a page of {len(page)} bytes does not hold {count} split values of {width} bytes")
+        byte_stream_split.join_streams(page, width, part)
 
 
 def byte_arrays(
-    page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
 ) -> None:
     """No byte array is encoded so."""
     raise CorruptFileError("BYTE_STREAM_SPLIT values in a column of BYTE_ARRAY")

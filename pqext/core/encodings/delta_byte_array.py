@@ -8,30 +8,31 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, view
-from pqext.core.encodings import Dictionary
+from pqext.core.encodings import Counts, Dictionary, parts, slot_parts
 from pqext.core.encodings.delta_binary_packed import decode_lengths, encode_lengths
 from pqext.core.encodings.delta_length_byte_array import spans
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import prefix
 from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
 
 
-def fixed(
-    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
-) -> None:
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """FIXED_LEN_BYTE_ARRAY values, whose lengths are stored all the same."""
     if physical != Type.FIXED_LEN_BYTE_ARRAY:
         raise CorruptFileError(f"DELTA_BYTE_ARRAY values in a column of {physical.name}")
-    out[:] = _join(page, count, count * width, width)[0]
+    for page, count, part in parts(run, width, out):
+        part[:] = _join(page, count, count * width, width)[0]
 
 
 def byte_arrays(
-    page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
 ) -> None:
     """Byte arrays. A long prefix may be repeated any number of times: the builder's limit bounds the sum."""
-    data, lengths = _join(page, count, builder.room, -1)
-    builder.append_run(data, lengths, present, slots)
+    for page, count, flags, number in slot_parts(run, present, slots):
+        data, lengths = _join(page, count, builder.room, -1)
+        builder.append_run(data, lengths, flags, number)
 
 
 def _join(page: Bytes, count: int, limit: int, width: int) -> tuple[Bytes, NDArray[np.int32]]:

@@ -7,26 +7,26 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, view
-from pqext.core.encodings import Dictionary
+from pqext.core.encodings import Counts, Dictionary, slot_parts
 from pqext.core.encodings.delta_binary_packed import decode_lengths, encode_lengths
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
 
 
-def fixed(
-    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
-) -> None:
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Only byte arrays are encoded so."""
     raise CorruptFileError(f"DELTA_LENGTH_BYTE_ARRAY values in a column of {physical.name}")
 
 
 def byte_arrays(
-    page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
 ) -> None:
     """Byte arrays behind all their lengths."""
-    lengths, data = decode_lengths(page, count)
-    builder.append_run(data, lengths, present, slots)
+    for page, count, flags, number in slot_parts(run, present, slots):
+        lengths, data = decode_lengths(page, count)
+        builder.append_run(data, lengths, flags, number)
 
 
 def encode(values: pa.Array) -> Bytes:

@@ -6,31 +6,29 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.buffers import EMPTY, Bytes, view
-from pqext.core.encodings import Dictionary
+from pqext.core.encodings import Counts, Dictionary, parts
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
 
 
-def fixed(
-    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
-) -> None:
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Values of a fixed width, booleans one bit each."""
-    if physical == Type.BOOLEAN:
+    if physical != Type.BOOLEAN:
+        run.copy_into(width, out)
+        return
+    for page, count, part in parts(run, 1, out):
         if len(page) * 8 < count:
             raise CorruptFileError(f"a page of {len(page)} bytes cannot hold {count} booleans")
-        out[:] = np.unpackbits(page[: (count + 7) // 8], count=count, bitorder="little")
-        return
-    if len(page) < count * width:
-        raise CorruptFileError(f"a page of {len(page)} bytes cannot hold {count} values of {width} bytes")
-    out[:] = page[: count * width]
+        part[:] = np.unpackbits(page[: (count + 7) // 8], count=count, bitorder="little")
 
 
 def byte_arrays(
-    page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
 ) -> None:
     """Byte arrays behind their lengths."""
-    builder.append_plain(page, present, slots)
+    builder.append_plain(run, present, slots)
 
 
 def read_dictionary(page: Bytes, count: int, physical: Type, width: int | None) -> Dictionary:
@@ -39,12 +37,12 @@ def read_dictionary(page: Bytes, count: int, physical: Type, width: int | None) 
         if len(page) < ((count + 7) // 8 if physical == Type.BOOLEAN else count * width):
             raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} values")
         values = np.empty(count * width, np.uint8)
-        fixed(page, count, physical, width, None, values)
+        fixed(PageRun([page], [count]), physical, width, None, values)
         return Dictionary(count, values)
     if count * 4 > len(page):
         raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} byte arrays")
     builder = ByteArrayBuilder()
-    builder.append_plain(page, EMPTY, count)
+    builder.append_plain(PageRun([page], [count]), EMPTY, np.array([count]))
     offsets, data, _ = builder.finish()
     return Dictionary(count, view(data), np.frombuffer(offsets, np.int32))
 

@@ -7,29 +7,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes, view
-from pqext.core.encodings import Dictionary
+from pqext.core.encodings import Counts, Dictionary, parts
 from pqext.core.errors import CorruptFileError
-from pqext.core.kernels import rle
+from pqext.core.kernels import rle, rle_encode
 from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
 
 
-def fixed(
-    page: Bytes, count: int, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes
-) -> None:
+def fixed(run: PageRun, physical: Type, width: int, dictionary: Dictionary | None, out: Bytes) -> None:
     """Booleans, behind a 4-byte length in pages of either version."""
     if physical != Type.BOOLEAN:
         raise CorruptFileError("RLE values in a column that is not BOOLEAN")
-    if not count:
-        return
-    length = int.from_bytes(page[:4], "little")
-    if len(page) < 4 or length > len(page) - 4:
-        raise CorruptFileError("run-length data leaves its page")
-    rle.decode_into(page[4 : 4 + length], 1, 2, out)
+    for page, count, part in parts(run, 1, out):
+        if not count:
+            continue
+        length = int.from_bytes(page[:4], "little")
+        if len(page) < 4 or length > len(page) - 4:
+            raise CorruptFileError("run-length data leaves its page")
+        rle.decode_into(page[4 : 4 + length], 1, 2, part)
 
 
 def byte_arrays(
-    page: Bytes, count: int, builder: ByteArrayBuilder, present: Bytes, slots: int, dictionary: Dictionary | None
+    run: PageRun, builder: ByteArrayBuilder, present: Bytes, slots: Counts, dictionary: Dictionary | None
 ) -> None:
     """No byte array is encoded so."""
     raise CorruptFileError("RLE values in a column of BYTE_ARRAY")
@@ -38,20 +38,22 @@ def byte_arrays(
 def encode(values: pa.Array) -> Bytes:
     """The bytes of a dense boolean array: single bits behind a 4-byte length, in pages of either version."""
     held = np.asarray(values.to_numpy(zero_copy_only=False)).view(np.uint8)
-    runs = rle.encode(np.ascontiguousarray(held), 1)
+    runs = rle_encode.encode(np.ascontiguousarray(held), 1)
     return view(len(runs).to_bytes(4, "little") + runs)
 
 
-def decode_levels(data: Bytes, count: int, max_level: int, out: NDArray[np.int16]) -> None:
-    """Fill ``out`` with ``count`` levels, none above ``max_level``."""
-    rle.decode_into(data, max_level.bit_length(), max_level + 1, out[:count])
+def decode_levels(run: PageRun, max_level: int, out: NDArray[np.int16]) -> None:
+    """Fill ``out`` with the levels of consecutive pages, none above ``max_level``."""
+    rle.decode_run(run, max_level.bit_length(), max_level + 1, out)
 
 
-def decode_flags(data: Bytes, flags: Bytes) -> int:
-    """Fill ``flags`` with levels of 0 or 1; returns how many are 1."""
-    return rle.decode_flags(data, flags)
+def decode_flags(run: PageRun, flags: Bytes) -> Counts:
+    """Fill ``flags`` with levels of 0 or 1; returns how many of each page are 1."""
+    ones = np.empty(run.size, np.int64)
+    rle.decode_flags(run, flags, ones)
+    return ones
 
 
 def encode_levels(levels: NDArray[np.int16], max_level: int) -> bytes:
     """Levels without a length prefix."""
-    return rle.encode(levels, max_level.bit_length())
+    return rle_encode.encode(levels, max_level.bit_length())

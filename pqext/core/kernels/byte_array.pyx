@@ -1,10 +1,11 @@
 # cython: language_level=3
 """Variable-length values: PLAIN byte arrays and dictionary look-ups straight into Arrow's offsets and data."""
-from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pqext.core.kernels.bitpack cimport load64
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
+from pqext.core.kernels.page_run cimport PagePart, PageRun
 
 from pqext.core.errors import CorruptFileError, LimitError
 
@@ -87,19 +88,39 @@ cdef class ByteArrayBuilder:
         self.offsets.size += <size_t> slots * 4
         return OK
 
-    def append_plain(self, const uint8_t[::1] page, const uint8_t[::1] present, Py_ssize_t slots):
-        """Append `slots` slots from a PLAIN page; `present` flags them, empty meaning all are present."""
+    cdef int _append_pages(
+        self, const PagePart *parts, const uint8_t *present, const int64_t *slots, Py_ssize_t pages
+    ) noexcept nogil:
+        cdef Py_ssize_t i
         cdef int status
+        for i in range(pages):
+            status = self._append_plain(parts[i].data, parts[i].size, present, <Py_ssize_t> slots[i])
+            if status != OK:
+                return status
+            if present != NULL:
+                present += slots[i]
+        return OK
+
+    def append_plain(self, PageRun run, const uint8_t[::1] present, const int64_t[::1] slots):
+        """Append the slots of PLAIN pages, `slots` of each; `present` flags them, empty meaning all are present."""
+        cdef int status
+        cdef Py_ssize_t i
+        cdef int64_t total = 0
         cdef const uint8_t *flags = NULL
-        cdef const uint8_t *p = NULL
+        if slots.shape[0] != run.size:
+            raise ValueError("as many numbers of slots as pages")
+        for i in range(run.size):
+            if slots[i] < 0 or slots[i] > 0x7FFFFFFF or (not present.shape[0] and slots[i] != run.parts[i].count):
+                raise ValueError("slots and values of a page do not agree")
+            total += slots[i]
         if present.shape[0]:
-            if present.shape[0] < slots:
+            if present.shape[0] < total:
                 raise ValueError("fewer flags than slots")
             flags = &present[0]
-        if page.shape[0]:
-            p = &page[0]
+        if not run.size:
+            return
         with nogil:
-            status = self._append_plain(p, page.shape[0], flags, slots)
+            status = self._append_pages(run.parts, flags, &slots[0], run.size)
         self._check(status)
 
     cdef int _append_lookup(

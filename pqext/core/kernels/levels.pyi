@@ -5,8 +5,17 @@ from pqext.core.kernels import Readable
 
 _Levels = NDArray[np.int16]
 _Flags = NDArray[np.uint8]
+_Counts = NDArray[np.int64]
 
-def present_slots(definition: _Levels, slot_level: int, value_level: int, out: _Flags) -> tuple[int, int]: ...
+def present_slots(
+    definition: _Levels,
+    entries: _Counts,
+    slot_level: int,
+    value_level: int,
+    out: _Flags,
+    slots: _Counts,
+    values: _Counts,
+) -> None: ...
 def count_rows(repetition: _Levels) -> int: ...
 def find_row(repetition: _Levels, row: int) -> int: ...
 def group_validity(

@@ -4,35 +4,60 @@ from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 
-def present_slots(const int16_t[::1] definition, int slot_level, int value_level, uint8_t[::1] out):
-    """Which slots of a leaf hold a value.
+cdef inline Py_ssize_t _present_slots(
+    const int16_t *levels, Py_ssize_t count, int slot_level, int value_level, uint8_t *flags, int64_t *values
+) noexcept nogil:
+    """The slots of one page; those with a value are counted in `values`."""
+    cdef Py_ssize_t i, slots = 0
+    cdef int64_t found = 0
+    cdef uint8_t present
+    if slot_level == 0:
+        for i in range(count):
+            present = levels[i] >= value_level
+            flags[i] = present
+            found += present
+        slots = count
+    else:
+        for i in range(count):
+            # Overwritten by the next entry when this one has no slot; slots <= i keeps it inside.
+            present = levels[i] >= value_level
+            flags[slots] = present
+            slots += levels[i] >= slot_level
+            found += present
+    values[0] = found
+    return slots
+
+
+def present_slots(
+    const int16_t[::1] definition, const int64_t[::1] entries, int slot_level, int value_level,
+    uint8_t[::1] out, int64_t[::1] slots, int64_t[::1] values,
+):
+    """Which slots of a leaf hold a value, for the definition levels of consecutive pages of `entries` each.
 
     Entries whose definition level is below `slot_level` belong to an empty or null ancestor list and have no
-    slot. Writes 1 or 0 a slot into `out` (as long as `definition`); returns (slots, values).
+    slot. Writes 1 or 0 a slot into `out` (as long as `definition`), and the numbers of slots and of values of
+    each page.
     """
-    cdef Py_ssize_t i, slots = 0, values = 0, count = definition.shape[0]
-    cdef uint8_t present
-    if out.shape[0] < count:
+    cdef Py_ssize_t i, at = 0, done = 0, pages = entries.shape[0], count = definition.shape[0]
+    if out.shape[0] < count or slots.shape[0] != pages or values.shape[0] != pages:
         raise ValueError("the output is shorter than the levels")
+    for i in range(pages):
+        if entries[i] < 0 or entries[i] > count - at:
+            raise ValueError("the pages do not hold as many levels")
+        at += entries[i]
+    if at != count:
+        raise ValueError("the pages do not hold as many levels")
     if count == 0:
-        return 0, 0
+        slots[:] = 0
+        values[:] = 0
+        return
     cdef const int16_t *levels = &definition[0]
     cdef uint8_t *flags = &out[0]
     with nogil:
-        if slot_level == 0:
-            for i in range(count):
-                present = levels[i] >= value_level
-                flags[i] = present
-                values += present
-            slots = count
-        else:
-            for i in range(count):
-                # Overwritten by the next entry when this one has no slot; slots <= i keeps it inside.
-                present = levels[i] >= value_level
-                flags[slots] = present
-                slots += levels[i] >= slot_level
-                values += present
-    return slots, values
+        for i in range(pages):
+            slots[i] = _present_slots(levels, entries[i], slot_level, value_level, flags + done, &values[i])
+            levels += entries[i]
+            done += slots[i]
 
 
 def count_rows(const int16_t[::1] repetition):

@@ -1,12 +1,11 @@
 # cython: language_level=3
-"""The run-length and bit-packing hybrid: levels, dictionary indices and booleans (encodings.rle)."""
-from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
+"""The run-length and bit-packing hybrid decoded: levels, dictionary indices and booleans (encodings.rle)."""
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.bitpack cimport unpack
-from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve
 from pqext.core.kernels.leb128 cimport BAD_VARINT, TRUNCATED, read_leb128
+from pqext.core.kernels.page_run cimport PagePart, PageRun
 
 from pqext.core.errors import CorruptFileError
 
@@ -19,7 +18,9 @@ cdef enum:
     OK = 0
     EMPTY_RUN = -3
     TOO_LARGE = -4
-    OUT_OF_MEMORY = -5
+    NO_WIDTH = -6
+    BAD_WIDTH = -7
+    EMPTY_DICTIONARY = -8
     BLOCK = 1024
 
 MESSAGES = {
@@ -27,6 +28,9 @@ MESSAGES = {
     BAD_VARINT: "a run header is longer than 32 bits",
     EMPTY_RUN: "a run of length zero",
     TOO_LARGE: "a value lies outside the range allowed for this column",
+    NO_WIDTH: "a dictionary-encoded page without a bit width",
+    BAD_WIDTH: "a bit width of more than 32 for run-length data",
+    EMPTY_DICTIONARY: "a page refers to a dictionary that is empty",
 }
 
 
@@ -203,168 +207,120 @@ def decode_into(const uint8_t[::1] data, int width, uint32_t limit, value_t[::1]
     return runs.at
 
 
-def look_up_into(
-    const uint8_t[::1] data, int width, const uint8_t[::1] values, int value_width, uint32_t entries, uint8_t[::1] out
-):
-    """Fill `out` with the dictionary values that the indices of `data` name.
+cdef int open_part(const PagePart *part, int width, uint32_t limit, Runs *runs) noexcept nogil:
+    """Runs of one page; a negative `width` stands for one that the page's first byte gives. OK or a fault."""
+    runs.p = part.data
+    runs.size = part.size
+    runs.at = 0
+    runs.limit = limit
+    runs.left = 0
+    runs.packed = False
+    runs.value = 0
+    runs.width = width
+    if width < 0 and part.count:
+        if not part.size:
+            return NO_WIDTH
+        runs.width = part.data[0]
+        runs.at = 1
+        if limit == 0:
+            return EMPTY_DICTIONARY
+    return BAD_WIDTH if runs.width > 32 else OK
 
-    `values` holds `entries` values of `value_width` bytes; `out` takes a whole number of them.
+
+cdef int decode_parts(
+    const PagePart *parts, Py_ssize_t pages, int width, uint32_t limit, value_t *out
+) noexcept nogil:
+    """Decode page after page; data of width 0 may be missing altogether."""
+    cdef Py_ssize_t i
+    cdef Runs runs
+    cdef int status
+    for i in range(pages):
+        status = open_part(parts + i, width, limit, &runs)
+        if status == OK and runs.at == runs.size and runs.width == 0 and limit > 0:
+            memset(out, 0, parts[i].count * sizeof(value_t))
+        elif status == OK:
+            status = decode(&runs, parts[i].count, out)
+        if status != OK:
+            return status
+        out += parts[i].count
+    return OK
+
+
+def decode_run(PageRun run, int width, uint32_t limit, value_t[::1] out):
+    """Fill `out` with the hybrid-encoded values of a run of pages, each below `limit`.
+
+    `width` is 0 to 32 bits, or -1 for pages that say it in a byte of their own, as dictionary indices do.
     """
     cdef int status = OK
-    cdef Runs runs = open_runs(data, width, entries)
-    if value_width < 1 or <size_t> entries * value_width > <size_t> values.shape[0] or out.shape[0] % value_width:
-        raise ValueError("values and output do not hold whole values")
-    cdef Py_ssize_t i, count = out.shape[0] // value_width
-    if count == 0:
-        return
-    if entries == 0:
-        raise CorruptFileError("a page refers to a dictionary that is empty")
-    if runs.size == 0 and width == 0:
-        for i in range(count):
-            memcpy(&out[i * value_width], &values[0], value_width)
-        return
-    with nogil:
-        status = look_up(&runs, count, &values[0], value_width, &out[0])
+    if out.shape[0] != run.total or width > 32:
+        raise ValueError("the output does not hold one value for each of the pages'")
+    if run.total:
+        with nogil:
+            status = decode_parts(run.parts, run.size, width, limit, &out[0])
     check(status)
 
 
-def decode_flags(const uint8_t[::1] data, uint8_t[::1] out):
-    """Fill `out` with levels of 0 or 1; returns how many are 1."""
-    cdef Py_ssize_t i, ones = 0, count = out.shape[0]
-    decode_into(data, 1, 2, out)
+cdef int look_up_parts(
+    const PagePart *parts, Py_ssize_t pages, uint32_t entries, const uint8_t *values, int value_width, uint8_t *out
+) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef Runs runs
+    cdef int status
+    for i in range(pages):
+        status = open_part(parts + i, -1, entries, &runs)
+        if status == OK and runs.at == runs.size and runs.width == 0:
+            for j in range(parts[i].count):
+                memcpy(out + j * value_width, values, value_width)
+        elif status == OK:
+            status = look_up(&runs, parts[i].count, values, value_width, out)
+        if status != OK:
+            return status
+        out += parts[i].count * value_width
+    return OK
+
+
+def look_up_run(PageRun run, const uint8_t[::1] values, int value_width, uint32_t entries, uint8_t[::1] out):
+    """Fill `out` with the dictionary values that the indices of a run of pages name.
+
+    `values` holds `entries` values of `value_width` bytes; `out` takes one for each of the pages' values.
+    """
+    cdef int status = OK
+    if value_width < 1 or <size_t> entries * value_width > <size_t> values.shape[0]:
+        raise ValueError("the dictionary does not hold whole values")
+    if out.shape[0] % value_width or out.shape[0] // value_width != run.total:
+        raise ValueError("the output does not hold one value for each of the pages'")
+    if not run.total:
+        return
+    cdef const uint8_t *entry = &values[0] if values.shape[0] else NULL
     with nogil:
-        for i in range(count):
-            ones += out[i]
-    return ones
+        status = look_up_parts(run.parts, run.size, entries, entry, value_width, &out[0])
+    check(status)
 
 
-cdef inline int put_varint(Bytes *b, uint32_t value) noexcept nogil:
-    cdef uint8_t byte
-    while value >= 0x80:
-        byte = <uint8_t> (value | 0x80)
-        if bytes_append(b, &byte, 1) != 0:
-            return -1
-        value >>= 7
-    byte = <uint8_t> value
-    return bytes_append(b, &byte, 1)
+cdef int decode_flag_parts(const PagePart *parts, Py_ssize_t pages, uint8_t *out, int64_t *ones) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef int64_t found
+    cdef int status
+    for i in range(pages):
+        status = decode_parts(parts + i, 1, 1, 2, out)
+        if status != OK:
+            return status
+        found = 0
+        for j in range(parts[i].count):
+            found += out[j]
+        ones[i] = found
+        out += parts[i].count
+    return OK
 
 
-cdef inline void pack_group(const value_t *values, int width, uint8_t *out) noexcept nogil:
-    """Eight values of `width` bits in `width` bytes; up to eight bytes more are written."""
-    cdef uint64_t word = 0
-    cdef int i, filled = 0
-    for i in range(8):
-        word |= <uint64_t> <uint32_t> values[i] << filled
-        filled += width
-        if filled >= 32:
-            memcpy(out, &word, 4)
-            out += 4
-            word >>= 32
-            filled -= 32
-    memcpy(out, &word, 8)
-
-
-cdef inline void pack_bits(const value_t *values, Py_ssize_t groups, uint8_t *out) noexcept nogil:
-    """Groups of eight values of one bit."""
-    cdef Py_ssize_t i
-    for i in range(groups):
-        out[i] = <uint8_t> (
-            values[0] | values[1] << 1 | values[2] << 2 | values[3] << 3
-            | values[4] << 4 | values[5] << 5 | values[6] << 6 | values[7] << 7
-        )
-        values += 8
-
-
-cdef int put_packed(Bytes *b, const value_t *values, Py_ssize_t count, int width) noexcept nogil:
-    """One bit-packed run of `count` values, padded with zeros to a multiple of eight."""
-    cdef Py_ssize_t groups = (count + 7) // 8, whole = count // 8, i
-    cdef size_t total = <size_t> groups * width
-    cdef value_t[8] last
-    cdef uint8_t *out
-    if put_varint(b, <uint32_t> (groups << 1 | 1)) != 0 or bytes_reserve(b, total + 16) != 0:
-        return -1
-    out = b.data + b.size
-    if width == 1:
-        pack_bits(values, whole, out)
-    elif width:
-        for i in range(whole):
-            pack_group(values + i * 8, width, out + i * width)
-    if groups > whole and width:
-        for i in range(8):
-            last[i] = values[whole * 8 + i] if whole * 8 + i < count else 0
-        pack_group(last, width, out + whole * width)
-    b.size += total
-    return 0
-
-
-cdef int put_run(Bytes *b, uint32_t value, Py_ssize_t count, int width) noexcept nogil:
-    cdef int i
-    cdef uint8_t byte
-    if put_varint(b, <uint32_t> (count << 1)) != 0:
-        return -1
-    for i in range((width + 7) // 8):
-        byte = <uint8_t> (value >> (8 * i))
-        if bytes_append(b, &byte, 1) != 0:
-            return -1
-    return 0
-
-
-cdef inline bint uniform(const value_t *values) noexcept nogil:
-    """Are eight values the same?"""
-    cdef int i
-    cdef value_t differs = 0
-    for i in range(1, 8):
-        differs |= values[i] ^ values[0]
-    return differs == 0
-
-
-cdef int encode_all(Bytes *b, const value_t *values, Py_ssize_t count, int width) noexcept nogil:
-    """Groups of eight equal values become RLE runs where that is shorter; what lies between is bit-packed."""
-    cdef Py_ssize_t start = 0, at = 0, end, longest = 1 << 24
-    # A run costs about four bytes: its header and value, and the header of the bit-packed run behind it.
-    cdef Py_ssize_t least = 8 * (1 + 3 // width if width else 1)
-    while count - at >= 8:
-        if not uniform(values + at):
-            at += 8
-            if at - start >= longest:
-                if put_packed(b, values + start, at - start, width) != 0:
-                    return -1
-                start = at
-            continue
-        end = at + 8
-        while count - end >= 8 and end - at < longest and values[end] == values[at] and uniform(values + end):
-            end += 8
-        if end - at < least:
-            at = end
-            continue
-        while end < count and end - at < longest and values[end] == values[at]:
-            end += 1
-        if at > start and put_packed(b, values + start, at - start, width) != 0:
-            return -1
-        if put_run(b, <uint32_t> values[at], end - at, width) != 0:
-            return -1
-        start = at = end
-    if count > start:
-        return put_packed(b, values + start, count - start, width)
-    return 0
-
-
-def encode(const value_t[::1] values, int width):
-    """Encode values of at most `width` bits as `bytes`, without a length prefix."""
-    cdef Bytes out
-    cdef int status = 0
-    cdef Py_ssize_t count = values.shape[0]
-    out.data = NULL
-    out.size = 0
-    out.capacity = 0
-    if not 0 <= width <= 32:
-        raise ValueError(f"bit width {width} is outside 0 to 32")
-    try:
-        if count:
-            with nogil:
-                status = encode_all(&out, &values[0], count, width)
-        if status != 0:
-            raise MemoryError("run-length encoding")
-        return PyBytes_FromStringAndSize(<char *> out.data, <Py_ssize_t> out.size)
-    finally:
-        bytes_free(&out)
+def decode_flags(PageRun run, uint8_t[::1] out, int64_t[::1] ones):
+    """Fill `out` with levels of 0 or 1, and `ones` with how many of each page are 1."""
+    cdef int status = OK
+    if out.shape[0] != run.total or ones.shape[0] != run.size:
+        raise ValueError("the outputs do not hold one value for each of the pages'")
+    if run.size and run.total:
+        with nogil:
+            status = decode_flag_parts(run.parts, run.size, &out[0], &ones[0])
+    elif run.size:
+        ones[:] = 0
+    check(status)

@@ -1,0 +1,144 @@
+"""One leaf of a run of rows, levels and slots: built from pages, joined, cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.buffers import Bytes
+from pqext.core.encodings import Counts, Dictionary, rle
+from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels.page_run import PageRun
+from pqext.core.limits import Limits
+from pqext.core.page import DataPage
+from pqext.core.shape import LeafShape
+from pqext.core.slots import SlotBuilder
+
+Levels = NDArray[np.int16]
+
+_LEVEL_BYTES = 6
+"""Two levels and two flags of each entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeafColumn:
+    """Values of one leaf for a run of rows.
+
+    ``array`` has a slot for each entry at or above the shape's ``slot_level``. The levels, one an entry, are
+    ``None`` where they follow from ``array``: no repetition, and no optional ancestor to tell from the leaf.
+    """
+
+    repetition: Levels | None
+    definition: Levels | None
+    array: pa.Array
+
+    @property
+    def rows(self) -> int:
+        """Rows that begin in the run."""
+        return len(self.array) if self.repetition is None else level_kernel.count_rows(self.repetition)
+
+    @property
+    def entries(self) -> int:
+        """Levels of the run, or slots where these are the same."""
+        return len(self.array) if self.repetition is None else len(self.repetition)
+
+    def cut(self, start: tuple[int, int], stop: tuple[int, int]) -> LeafColumn:
+        """What lies between two places, each an entry and the slot that it has or that comes next."""
+        entries = slice(start[0], stop[0])
+        return LeafColumn(
+            self.repetition[entries] if self.repetition is not None else None,
+            self.definition[entries] if self.definition is not None else None,
+            self.array[start[1] : stop[1]],
+        )
+
+
+def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
+    """Consecutive runs of one leaf as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+
+    def levels(parts: Sequence[Levels | None]) -> Levels | None:
+        present = [part for part in parts if part is not None]
+        return np.concatenate(present) if len(present) == len(parts) else None
+
+    return LeafColumn(
+        levels([piece.repetition for piece in pieces]),
+        levels([piece.definition for piece in pieces]),
+        pa.concat_arrays([piece.array for piece in pieces]),
+    )
+
+
+def decoded_bytes(shape: LeafShape, entries: int) -> int:
+    """The most memory that so many entries take, byte arrays' data aside."""
+    return entries * ((shape.node.leaf_type.width or 4) + _LEVEL_BYTES)
+
+
+class LeafColumnBuilder:
+    """Decodes pages that hold ``entries`` entries altogether; raises ``LimitError`` when these are too many."""
+
+    def __init__(self, shape: LeafShape, entries: int, limits: Limits) -> None:
+        needed = decoded_bytes(shape, entries)
+        if needed > limits.column_bytes:
+            raise LimitError(
+                f"{entries} values need up to {needed} bytes, more than column_bytes={limits.column_bytes}; "
+                "read fewer rows at a time with iter_batches"
+            )
+        self._shape = shape
+        self._at = 0
+        self._slots = SlotBuilder(shape.node.leaf_type, entries, limits)
+        levels = shape.node.max_repetition_level > 0 or shape.node.max_definition_level > shape.nullable
+        self._repetition = np.empty(entries, np.int16) if shape.node.max_repetition_level else None
+        self._definition = np.empty(entries, np.int16) if levels and shape.node.max_definition_level else None
+
+    def append(self, pages: Sequence[DataPage], dictionary: Dictionary | None, *, first: bool = False) -> None:
+        """Decode consecutive pages; the ``first`` of a column chunk must begin with a row.
+
+        Raises ``CorruptFileError``, ``LimitError`` or ``UnsupportedError``, and cannot be used afterwards.
+        """
+        entries = np.array([page.num_values for page in pages], np.int64)
+        start, self._at = self._at, self._at + int(entries.sum())
+        if self._repetition is not None:
+            repetition = self._repetition[start : self._at]
+            held = PageRun([page.repetition for page in pages], entries)
+            rle.decode_levels(held, self._shape.node.max_repetition_level, repetition)
+            if first and len(repetition) and repetition[0] != 0:
+                raise CorruptFileError("a column chunk begins within a row: a list element comes before any list")
+        slots, values, present = self._presence(pages, entries, start)
+        for encoding, group in _by_encoding(pages):
+            held = PageRun([page.values for page in pages[group]], values[group])
+            before, after = int(slots[: group.start].sum()), int(slots[: group.stop].sum())
+            self._slots.append(encoding, held, slots[group], present[before:after], dictionary)
+
+    def _presence(self, pages: Sequence[DataPage], entries: Counts, start: int) -> tuple[Counts, Counts, Bytes]:
+        """The slots and the values of each page, and flags that tell which of the slots have a value."""
+        highest = self._shape.node.max_definition_level
+        if not highest:
+            return entries, entries, np.empty(0, np.uint8)
+        held = PageRun([page.definition for page in pages], entries)
+        flags = np.empty(held.total, np.uint8)
+        if self._definition is None:
+            return entries, rle.decode_flags(held, flags), flags
+        definition = self._definition[start : self._at]
+        rle.decode_levels(held, highest, definition)
+        slots, values = np.empty(len(pages), np.int64), np.empty(len(pages), np.int64)
+        level_kernel.present_slots(definition, entries, self._shape.slot_level, highest, flags, slots, values)
+        return slots, values, flags
+
+    def finish(self) -> LeafColumn:
+        """The column of all pages."""
+        return LeafColumn(self._repetition, self._definition, self._slots.finish())
+
+
+def _by_encoding(pages: Sequence[DataPage]) -> Iterator[tuple[int, slice]]:
+    """Stretches of pages in one encoding."""
+    at = 0
+    for encoding, group in groupby(page.encoding for page in pages):
+        stop = at + sum(1 for _ in group)
+        yield encoding, slice(at, stop)
+        at = stop
