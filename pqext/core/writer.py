@@ -286,7 +286,10 @@ def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     extra = [name for name in table.column_names if name not in schema.names]
     if missing or extra or len(table.column_names) != len(schema.names):
         raise ValueError(f"the table's columns differ from the writer's: missing {missing}, unexpected {extra}")
-    table = table.select(schema.names)
+    if table.column_names != schema.names:
+        if len(set(schema.names)) < len(schema.names):
+            raise ValueError("several columns have one name, so the table must have them in the writer's order")
+        table = table.select(schema.names)
     for field, column in zip(schema, table.columns, strict=True):
         if column.type != field.type:
             raise ValueError(f"column {field.name!r} has type {column.type}, the writer's schema says {field.type}")

@@ -130,6 +130,18 @@ def test_bad_options_are_refused_before_anything_is_written(
     assert os.listdir(tmp_path) == []
 
 
+def test_columns_of_one_name_are_told_apart_by_their_order_alone() -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], ["a", "a"])
+    with pqext.ParquetWriter(io.BytesIO(), twice.schema) as writer:
+        writer.write_table(twice)
+        with pytest.raises(ValueError, match="has type string"):
+            writer.write_table(twice.select([1, 0]))
+    third = pa.Table.from_arrays([*twice.columns, pa.array([2])], ["a", "a", "b"])
+    with pqext.ParquetWriter(io.BytesIO(), third.schema) as writer:
+        with pytest.raises(ValueError, match="several columns have one name"):
+            writer.write_table(third.select([2, 0, 1]))
+
+
 def test_options_can_be_given_for_each_leaf() -> None:
     out = io.BytesIO()
     pqext.write_table(TABLE, out, compression={"a": "zstd", "s": "uncompressed"}, dictionary={"s": False})
