@@ -35,7 +35,8 @@ class Limits:
     """Bytes of the byte arrays of one column in one batch: a dictionary entry or a shared prefix of a few bytes in
     the file can stand for any number of values. Larger numbers than the default mean the default."""
     column_bytes: int = 8 << 30
-    """Decoded bytes of one column in one batch; reading fewer rows at a time needs less."""
+    """Decoded bytes of one column in one batch, and bytes that its pages decompress to; reading fewer rows at a time
+    needs less."""
 
 
 DEFAULT_LIMITS = Limits()

@@ -309,6 +309,28 @@ def test_what_is_no_key_material_is_refused(text: bytes) -> None:
         parse_metadata(text)
 
 
+@pytest.mark.spec("encryption.tools.material")
+@pytest.mark.parametrize("double", [False, True])
+def test_material_that_unwraps_to_something_that_is_no_key_is_refused(double: bool) -> None:
+    class Careless(pqext.KmsClient):
+        def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
+            return base64.b64encode(key_bytes).decode()
+
+        def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+            return base64.b64decode(wrapped_key)
+
+    wrapped = base64.b64encode(b"secret").decode()
+    material = KeyMaterial(
+        is_footer_key=False, master_key_id="m", wrapped_dek=wrapped,
+        kek_id=wrapped if double else None, wrapped_kek=wrapped if double else None,
+    )
+    decryption = pqext.CryptoFactory(lambda config: Careless()).file_decryption_properties(CONNECTION)
+    assert decryption.key_retriever is not None
+    with pytest.raises(EncryptionError, match="an unwrapped key has 6 bytes") as caught:
+        decryption.key_retriever(material.serialise(internal=True).encode())
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.spec("encryption.tools.wrapping")
 def test_a_locally_wrapped_key_is_nonce_ciphertext_and_tag_in_base_64() -> None:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -180,19 +180,19 @@ class FileKeyUnwrapper:
         config = self._connection(material)
         client = self._caches.client(config, self._lifetime)
         if material.kek_id is None:
-            return check_key(client.unwrap_key(material.wrapped_dek, material.master_key_id), "an unwrapped key")
+            return _unwrapped(client.unwrap_key(material.wrapped_dek, material.master_key_id))
         wrapped_kek = material.wrapped_kek or ""
         # Kept by all that it depends on: the id alone comes from a file that may lie.
         name = "\0".join((material.kek_id, material.master_key_id, wrapped_kek))
         kek = self._caches.read_keks.get(
             config.key_access_token, name, self._lifetime,
-            lambda: check_key(client.unwrap_key(wrapped_kek, material.master_key_id), "an unwrapped key"),
+            lambda: _unwrapped(client.unwrap_key(wrapped_kek, material.master_key_id)),
         )
         try:
             aad = base64.b64decode(material.kek_id, validate=True)
         except (binascii.Error, ValueError):
             raise EncryptionError("a key encryption key's id is not in base 64") from None
-        return check_key(unwrap_locally(material.wrapped_dek, kek, aad), "an unwrapped key")
+        return _unwrapped(unwrap_locally(material.wrapped_dek, kek, aad))
 
     def _connection(self, material: KeyMaterial) -> KmsConnectionConfig:
         """Where the keys are: as configured, else as the file's footer key says."""
@@ -213,6 +213,14 @@ class FileKeyUnwrapper:
 def _new_kek(client: KmsClient, master_key_id: str) -> _KeyEncryptionKey:
     key = os.urandom(KEK_BYTES)
     return _KeyEncryptionKey(key, os.urandom(KEK_ID_BYTES), _text(client.wrap_key(key, master_key_id)))
+
+
+def _unwrapped(key: Any) -> bytes:
+    """The key that a file's material gave, which may have been made to give something else."""
+    try:
+        return check_key(key, "an unwrapped key")
+    except ValueError as error:
+        raise EncryptionError(str(error)) from None
 
 
 def _text(wrapped: Any) -> str:
