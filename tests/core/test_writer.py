@@ -137,9 +137,9 @@ def test_columns_of_one_name_are_told_apart_by_their_order_alone() -> None:
         with pytest.raises(ValueError, match="has type string"):
             writer.write_table(twice.select([1, 0]))
     third = pa.Table.from_arrays([*twice.columns, pa.array([2])], ["a", "a", "b"])
-    with pqext.ParquetWriter(io.BytesIO(), third.schema) as writer:
-        with pytest.raises(ValueError, match="several columns have one name"):
-            writer.write_table(third.select([2, 0, 1]))
+    message = "several columns have one name"
+    with pqext.ParquetWriter(io.BytesIO(), third.schema) as writer, pytest.raises(ValueError, match=message):
+        writer.write_table(third.select([2, 0, 1]))
 
 
 def test_options_can_be_given_for_each_leaf() -> None:
