@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any, TypeVar
@@ -72,7 +72,7 @@ class Workers:
             begun.append(self._begin(function, *arguments))
         return (self._end(begun.popleft()) for _ in range(len(begun)))
 
-    def map_ahead(self, function: Callable[[Any], T], items: Iterable[Any], ahead: int) -> Iterator[T]:
+    def map_ahead(self, function: Callable[[Any], T], items: Iterable[Any], ahead: int) -> Generator[T, None, None]:
         """As :meth:`map`, but items are taken as results are: at most ``ahead`` before the results they are for."""
         if self._pool is None:
             yield from map(function, items)

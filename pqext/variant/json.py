@@ -1,4 +1,4 @@
-"""JSON text to variants and back, a column at a time."""
+"""JSON text to variants, a column at a time."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import LimitError
 from pqext.core.workers import Workers, thread_count
-from pqext.variant import faults
 from pqext.variant.json_faults import LineFault as LineFault
 from pqext.variant.json_faults import line_error, line_fault
-from pqext.variant.json_lines import split_lines
+from pqext.variant.json_lines import SAMPLE_BYTES, first_lines, split_lines
 from pqext.variant.json_parsing import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DEPTH,
@@ -19,14 +17,13 @@ from pqext.variant.json_parsing import (
     DuplicateKeys,
     Numbers,
     OnError,
+    Parsing,
     even_ranges,
     joined,
     parsing,
 )
-from pqext.variant.kernels.binary import BinaryInput, VariantInput
-from pqext.variant.kernels.json_write import write_json
-from pqext.variant.shredding import Coerce
-from pqext.variant.types import VariantLike, is_shredded_type, storage_array, struct_chunks
+from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.types import VariantLike, storage_array
 
 
 def parse_json(
@@ -38,7 +35,6 @@ def parse_json(
     max_depth: int = DEFAULT_MAX_DEPTH,
     max_bytes: int = DEFAULT_MAX_BYTES,
     shredding: Any = None,
-    coerce: Coerce = "equivalent",
     threads: int = 1,
 ) -> pa.StructArray | pa.ChunkedArray:
     """Parse a column of JSON texts (strings or binary, of any layout) into a variant array, row by row.
@@ -53,17 +49,20 @@ def parse_json(
     ``max_bytes`` the length of a text. ``on_error="null"`` turns texts that are not JSON, or exceed a limit,
     into nulls.
 
-    With ``shredding``, whatever :func:`pqext.variant.shredding_schema` takes, the result is what
-    :func:`pqext.variant.shred` makes of the variants by that schema and ``coerce``, without their being
-    built on the way. ``threads``: parts of the column parsed at once, 0 for one a processor.
+    With ``shredding``, which takes what the writer's option of that name takes, the result is what
+    :func:`pqext.variant.shred` makes of the variants, without their being built on the way; a schema that is
+    to be inferred is so from rows spread over the column. ``threads``: parts of the column parsed at once, 0
+    for one a processor.
 
     Raises :class:`~pqext.core.errors.VariantError` with the row, the byte offset and the reason for a text
     that is not JSON, ``VariantLimitError``, which is one, for a text that exceeds a limit, and
     ``LimitError`` when the result of an array does not fit into 32-bit offsets.
     """
-    how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding, coerce)
+    how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     if not isinstance(array, pa.Array | pa.ChunkedArray):
         raise TypeError(f"expected an array of JSON texts, not {type(array).__name__}")
+    if how.undecided is not None:
+        how = how.decided(_sample(array, how))
     count = thread_count(threads)
     jobs: list[tuple[BinaryInput, int, int, int]] = []
     first = 0
@@ -87,7 +86,6 @@ def parse_json_lines(
     max_depth: int = DEFAULT_MAX_DEPTH,
     max_bytes: int = DEFAULT_MAX_BYTES,
     shredding: Any = None,
-    coerce: Coerce = "equivalent",
     threads: int = 1,
     base_line: int = 1,
 ) -> tuple[pa.StructArray, list[LineFault]]:
@@ -102,8 +100,12 @@ def parse_json_lines(
     reason, ``VariantLimitError``, which is one, for a line that exceeds a limit, and ``LimitError`` when the
     result does not fit into 32-bit offsets.
     """
-    how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding, coerce)
-    pieces = split_lines(memoryview(text).cast("B"), thread_count(threads), MIN_JOB_BYTES)
+    how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
+    whole = memoryview(text).cast("B")
+    if how.undecided is not None:
+        sample = how.whole().lines(first_lines(whole, SAMPLE_BYTES))[0]
+        how = how.decided(pa.chunked_array(sample, type=how.type))
+    pieces = split_lines(whole, thread_count(threads), MIN_JOB_BYTES)
     arrays: list[pa.StructArray] = []
     faults_found: list[LineFault] = []
     before = base_line - 1
@@ -117,41 +119,11 @@ def parse_json_lines(
     return joined(arrays, how.type), faults_found
 
 
-def to_json(array: VariantLike) -> pa.StringArray | pa.ChunkedArray:
-    """JSON text of each variant of an array, shredded or not; null stays null.
-
-    Objects keep the order of their field ids. Exact numbers are written with all their digits, decimals
-    with their scale; doubles and floats with the fewest digits that read back as the same number. Binary
-    is base64, and dates, times and UUIDs are strings: ``"2024-01-02"``, ``"2024-01-02 03:04:05.6+00:00"``
-    (UTC) or without the offset, ``"03:04:05.6"``. NaN and the infinities, which JSON lacks, are the
-    strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A chunked array gives a chunked array.
-
-    Raises :class:`~pqext.core.errors.VariantError` with row and offset for bytes that break a rule of the
-    encoding, ``UnsupportedError`` for a primitive type added to the format later, and ``LimitError`` when
-    the text of an array does not fit into 32-bit offsets.
-    """
-    chunks = struct_chunks(array)
-    if is_shredded_type(array.type):
-        from pqext.variant.reconstruct import unshred
-
-        chunks = struct_chunks(unshred(array))
-    texts: list[pa.StringArray] = []
-    first = 0
-    for chunk in chunks:
-        variants = VariantInput(chunk)
-        start = 0
-        while start < len(chunk):
-            rows, validity, offsets, text, status, row, offset = write_json(variants, start)
-            if status:
-                faults.fail(status, row=first + row, offset=offset if offset >= 0 else None)
-            if not rows:
-                raise LimitError(f"row {first + row}: the JSON text is longer than 2 GiB")
-            buffers = [pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(text)]
-            texts.append(pa.StringArray.from_buffers(rows, buffers[1], buffers[2], buffers[0]))
-            start += rows
-        first += len(chunk)
-    if isinstance(array, pa.ChunkedArray):
-        return pa.chunked_array(texts, type=pa.string())
-    if len(texts) > 1:
-        raise LimitError("the JSON text takes more than 2 GiB: convert smaller arrays, or a chunked array")
-    return texts[0] if texts else pa.array([], pa.string())
+def _sample(array: VariantLike, how: Parsing) -> pa.ChunkedArray:
+    """Rows spread over the column, as many as inference wants, parsed."""
+    assert how.undecided is not None
+    rows = min(len(array), how.undecided.inference.sample_rows)
+    sample = array.take(pa.array([i * len(array) // rows for i in range(rows)], pa.int64()))
+    chunks = sample.chunks if isinstance(sample, pa.ChunkedArray) else [sample]
+    parsed = [how.whole().rows(BinaryInput(storage_array(chunk)), 0, len(chunk)) for chunk in chunks]
+    return pa.chunked_array([piece for pieces in parsed for piece in pieces], type=how.type)

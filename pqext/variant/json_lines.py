@@ -9,6 +9,8 @@ from pqext.core.errors import VariantLimitError
 
 READ_BYTES = 8 << 20
 """Text read and parsed at a time, unless a line is longer."""
+SAMPLE_BYTES = 4 << 20
+"""Text from which a shredding schema is inferred."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -23,6 +25,11 @@ def split_lines(text: memoryview, parts: int, smallest: int) -> list[memoryview]
             pieces.append(text[start:stop])
             start = stop
     return [*pieces, text[start:]]
+
+
+def first_lines(text: memoryview, size: int) -> memoryview:
+    """The lines that begin within the first ``size`` bytes."""
+    return text[: _newline(text, size - 1)]
 
 
 def _newline(text: memoryview, at: int) -> int:

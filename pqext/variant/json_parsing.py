@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -19,8 +19,12 @@ from pqext.variant.kernels.json_parse import parse_column, parse_lines
 from pqext.variant.kernels.json_rows import JsonOptions
 from pqext.variant.kernels.json_shred import shred_column, shred_lines
 from pqext.variant.plan import CompiledSchema, compile_schema
-from pqext.variant.schema import Untyped, shredding_schema, storage_struct
-from pqext.variant.types import variant_array, variant_type
+from pqext.variant.schema import ShreddingSchema, Untyped, storage_struct
+from pqext.variant.shredding import COERCE, Coerce
+from pqext.variant.types import VariantLike, variant_array, variant_type
+
+if TYPE_CHECKING:
+    from pqext.variant.choice import Shredding
 
 Numbers = Literal["decimal", "double"]
 OnError = Literal["raise", "null"]
@@ -46,8 +50,21 @@ class Parsing:
 
     options: JsonOptions
     raises: bool
-    schema: CompiledSchema | None
-    coerce: int
+    max_bytes: int
+    schema: CompiledSchema | None = None
+    coerce: int = 0
+    undecided: Shredding | None = None
+    """How to choose the schema; nothing is to be parsed before that."""
+
+    def decided(self, sample: VariantLike) -> Parsing:
+        """The same with the schema that suits ``sample``."""
+        if self.undecided is None:
+            return self
+        return _by(replace(self, undecided=None), self.undecided.schema_for(sample), self.undecided.coerce)
+
+    def whole(self) -> Parsing:
+        """The same without shredding, faulty documents being null: to parse a sample."""
+        return Parsing(self.options.tolerant(), False, self.max_bytes)
 
     @property
     def type(self) -> pa.StructType:
@@ -61,16 +78,16 @@ class Parsing:
         unless these are to be null.
         """
         arrays = []
+        result: Any
         while True:
             if self.schema is None:
                 result = parse_column(column, start, stop, self.options, _seed())
                 array, found, after, _ = _whole(result)
             else:
-                array, found, _ = _shredded(
-                    shred_column(column, start, stop, self.schema.plan, self.coerce, self.options, _seed()),
-                    self.schema,
-                    first_row,
-                )
+                result = shred_column(column, start, stop, self.schema.plan, self.coerce, self.options, _seed())
+                if len(result) == 3:
+                    raise shredding_faults.error(result[0], row=first_row + result[1])
+                array, found, _ = _shredded(result, self.schema)
                 after = stop
             if found and self.raises:
                 raise row_error(found[0], first_row)
@@ -84,9 +101,10 @@ class Parsing:
     def lines(self, text: memoryview) -> tuple[list[pa.StructArray], list[Found], int]:
         """The documents of ``text``, one a line, the faults, and the number of lines up to the end or the fault."""
         if self.schema is not None:
-            array, found, line = _shredded(
-                shred_lines(text, 1, self.schema.plan, self.coerce, self.options, _seed()), self.schema, 0
-            )
+            result: Any = shred_lines(text, 1, self.schema.plan, self.coerce, self.options, _seed())
+            if len(result) == 3:
+                raise LimitError(f"line {result[2]}: a column exceeds 2^31 - 1 bytes; parse fewer lines at a time")
+            array, found, line = _shredded(result, self.schema)
             return [array], found, line - 1
         arrays, faults, start, line = [], [], 0, 1
         while True:
@@ -101,17 +119,9 @@ class Parsing:
 
 
 def parsing(
-    numbers: str,
-    on_error: str,
-    duplicate_keys: str,
-    max_depth: int,
-    max_bytes: int,
-    shredding: Any = None,
-    coerce: str = "equivalent",
+    numbers: str, on_error: str, duplicate_keys: str, max_depth: int, max_bytes: int, shredding: Any = None
 ) -> Parsing:
     """Check the arguments that all ways to parse JSON share; ``ValueError`` or ``TypeError`` for a bad one."""
-    from pqext.variant.shredding import COERCE, check_coerce
-
     if numbers not in ("decimal", "double"):
         raise ValueError(f"numbers must be 'decimal' or 'double', not {numbers!r}")
     if on_error not in ("raise", "null"):
@@ -122,10 +132,20 @@ def parsing(
         raise ValueError(f"max_depth must be between 0 and 1,000,000, not {max_depth}")
     if not 1 <= max_bytes <= LARGEST_BYTES:
         raise ValueError(f"max_bytes must be between 1 and {LARGEST_BYTES:,}, not {max_bytes}")
-    schema = None if shredding is None else shredding_schema(shredding)
-    compiled = None if schema is None or isinstance(schema, Untyped) else compile_schema(schema)
     options = JsonOptions(max_depth, max_bytes, _DUPLICATES[duplicate_keys], numbers == "double", on_error == "raise")
-    return Parsing(options, on_error == "raise", compiled, COERCE[check_coerce(coerce)])
+    how = Parsing(options, on_error == "raise", max_bytes)
+    if shredding is None:
+        return how
+    from pqext.variant import choice
+
+    chosen = choice.shredding(shredding)
+    return replace(how, undecided=chosen) if chosen.schema is None else _by(how, chosen.schema, chosen.coerce)
+
+
+def _by(how: Parsing, schema: ShreddingSchema, coerce: Coerce) -> Parsing:
+    if isinstance(schema, Untyped):
+        return how
+    return replace(how, schema=compile_schema(schema), coerce=COERCE[coerce])
 
 
 def _seed() -> int:
@@ -145,10 +165,7 @@ def _whole(result: Any) -> tuple[pa.StructArray, list[Found], int, int]:
     return array, found, after, line
 
 
-def _shredded(result: Any, schema: CompiledSchema, first_row: int) -> tuple[pa.StructArray, list[Found], int]:
-    if len(result) == 3:
-        status, row, _ = result
-        raise shredding_faults.error(status, row=first_row + row)
+def _shredded(result: Any, schema: CompiledSchema) -> tuple[pa.StructArray, list[Found], int]:
     rows, nulls, found, line, validity, metadata_offsets, metadata, columns = result
     array = storage_of(schema, binary_of(pa.binary(), rows, metadata_offsets, metadata), columns, validity, nulls)
     return array, found, line

@@ -9,13 +9,10 @@ from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport FAULT_MEMORY, BinaryInput
+from pqext.variant.kernels.json_columns cimport reserve_more
 from pqext.variant.kernels.json_document cimport MARGIN, Parser, parse_row, parser_close, parser_open
 from pqext.variant.kernels.json_emit cimport emit
 from pqext.variant.kernels.json_rows cimport *
-
-
-cdef enum:
-    FIRST_ROWS = 64     # after which the size of the output is foreseen
 
 
 cdef struct Values:
@@ -30,11 +27,8 @@ cdef inline int end_value(Values *values) noexcept nogil:
 
 cdef int reserve_rest(const Documents *source, size_t first, Rows *rows, Values *values) noexcept nogil:
     """Reserve what all rows will take if the rest is like the first: to grow is to copy."""
-    cdef size_t value = foreseen(source, first, values.data.size)
-    cdef size_t metadata = foreseen(source, first, rows.metadata.size)
-    if value > 0x7FFFFFFF or metadata > 0x7FFFFFFF:
-        return 0
-    if bytes_reserve(&values.data, value) != 0 or bytes_reserve(&rows.metadata, metadata) != 0:
+    cdef double times = growth(source, first)
+    if reserve_more(&values.data, times) != 0 or reserve_more(&rows.metadata, times) != 0:
         return FAULT_MEMORY
     return 0
 
@@ -66,7 +60,7 @@ cdef int parse_all(Parser *ps, Documents *source, Rows *rows, Values *values, bi
                     return FAULT_MEMORY
                 values.data.size += size
                 status = rows_end(rows, True)
-                if rows.count == FIRST_ROWS and reserve_rest(source, first, rows, values) != 0:
+                if (rows.count == FIRST_ROWS or rows.count == MORE_ROWS) and reserve_rest(source, first, rows, values) != 0:
                     return FAULT_MEMORY
             elif status > 0:
                 status = rows_fault(rows, ps, status, number)

@@ -1,31 +1,46 @@
 # cython: language_level=3
 # Which field of an object of a known shape goes to which child of a node of the shredding plan.
-from libc.stdint cimport int32_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pqext.core.kernels.buffer cimport Bytes
-from pqext.variant.kernels.json_names cimport Names
+from pqext.variant.kernels.json_names cimport Names, Table
 from pqext.variant.kernels.shredding cimport ShreddingPlan
 
 
+cdef enum:
+    MAX_ROUTE_BYTES = 1 << 26    # at which routes are forgotten between two rows
+
+
 cdef struct Route:
-    # Of a shape; worked out anew when the shape is met at another node.
-    int32_t node         # of the plan, less than 0 before it was worked out
+    # Of a shape at a node of the plan.
+    uint32_t shape
+    int32_t node
     uint32_t residual    # number of fields that are no children of the node
     uint64_t start       # index in fields
 
 
 cdef struct Routes:
-    Bytes routes         # a Route a shape
+    Bytes routes
+    Bytes last           # for each shape one more than the number of the route used last, 0 before there is one
     Bytes fields         # for each field of a shape, in the order of the text, its child, or -1 less its
                          # place among the residual fields in the order of their names
+    Table table
     uint64_t forgotten   # as in Names when the routes were made
 
 
 cdef void routes_free(Routes *routes) noexcept nogil
-cdef int route_make(
+cdef void routes_forget(Routes *routes) noexcept nogil
+cdef int64_t route_find(
     Routes *routes, const Names *names, ShreddingPlan plan, uint32_t shape, int32_t node
 ) noexcept nogil
 cdef int32_t child_of(const Names *names, ShreddingPlan plan, int32_t node, uint32_t key) noexcept nogil
+
+
+cdef inline void routes_next_row(Routes *routes, const Names *names) noexcept nogil:
+    """Begin a row that has been parsed: what is out of date or has grown too large is forgotten."""
+    if routes.forgotten != names.forgotten or routes.fields.size + routes.routes.size > MAX_ROUTE_BYTES:
+        routes_forget(routes)
+        routes.forgotten = names.forgotten
 
 
 cdef inline const Route *route_of(
@@ -33,10 +48,11 @@ cdef inline const Route *route_of(
 ) noexcept nogil:
     """The route of objects of `shape`, which is ordered, at `node`; NULL when memory is out."""
     cdef const Route *route
-    if routes.forgotten == names.forgotten and shape < routes.routes.size // sizeof(Route):
-        route = <const Route *> routes.routes.data + shape
-        if route.node == node:
+    cdef int64_t index
+    if shape < routes.last.size // sizeof(uint32_t):
+        index = (<const uint32_t *> routes.last.data)[shape]
+        route = <const Route *> routes.routes.data + (index - 1)
+        if index and route.node == node:
             return route
-    if route_make(routes, names, plan, shape, node) != 0:
-        return NULL
-    return <const Route *> routes.routes.data + shape
+    index = route_find(routes, names, plan, shape, node)
+    return <const Route *> routes.routes.data + index if index >= 0 else NULL

@@ -1,18 +1,29 @@
 # cython: language_level=3
 """Routes of fields to columns: names are compared once a shape, not once a row."""
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, uint16_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
 from libc.string cimport memset
 
-from pqext.core.kernels.buffer cimport bytes_free, bytes_reserve
+from pqext.core.kernels.buffer cimport bytes_append, bytes_free, bytes_reserve
 from pqext.variant.kernels.binary cimport FAULT_MEMORY
-from pqext.variant.kernels.json_names cimport MAX_SHAPE_DEPTH, Names, Shape, key_name
-from pqext.variant.kernels.shredding cimport Node, ShreddingPlan, plan_rank
+from pqext.variant.kernels.json_names cimport MAX_SHAPE_DEPTH, Names, Shape, Table, key_name, mix, table_add
+from pqext.variant.kernels.shredding cimport ShreddingPlan, bytes_zero_to, plan_rank
 
 
 cdef void routes_free(Routes *routes) noexcept nogil:
     bytes_free(&routes.routes)
+    bytes_free(&routes.last)
     bytes_free(&routes.fields)
+    free(routes.table.slots)
+
+
+cdef void routes_forget(Routes *routes) noexcept nogil:
+    routes.routes.size = 0
+    routes.last.size = 0
+    routes.fields.size = 0
+    free(routes.table.slots)
+    memset(&routes.table, 0, sizeof(Table))
 
 
 cdef int32_t child_of(const Names *names, ShreddingPlan plan, int32_t node, uint32_t key) noexcept nogil:
@@ -32,45 +43,61 @@ cdef int32_t child_of(const Names *names, ShreddingPlan plan, int32_t node, uint
     return low if low < stop and plan.nodes[low].name == rank else -1
 
 
+cdef int64_t route_find(
+    Routes *routes, const Names *names, ShreddingPlan plan, uint32_t shape, int32_t node
+) noexcept nogil:
+    """The number of the route of a shape at a node, which is made when there is none; or FAULT_MEMORY."""
+    cdef uint64_t h = mix(mix(names.seed, shape), <uint32_t> node)
+    cdef uint32_t hash = <uint32_t> mix(h, h >> 29)
+    cdef uint32_t at, index
+    cdef const Route *route
+    cdef size_t size = (<size_t> shape + 1) * sizeof(uint32_t)
+    if bytes_zero_to(&routes.last, size) != 0:
+        return FAULT_MEMORY
+    if routes.table.slots != NULL:
+        at = hash & routes.table.mask
+        while routes.table.slots[at].index:
+            index = routes.table.slots[at].index - 1
+            route = <const Route *> routes.routes.data + index
+            if routes.table.slots[at].hash == hash and route.shape == shape and route.node == node:
+                (<uint32_t *> routes.last.data)[shape] = index + 1
+                return index
+            at = (at + 1) & routes.table.mask
+    index = <uint32_t> (routes.routes.size // sizeof(Route))
+    if index == 0xFFFFFFFFU or route_make(routes, names, plan, shape, node) != 0:
+        return FAULT_MEMORY
+    if table_add(&routes.table, hash, index) != 0:
+        return FAULT_MEMORY
+    (<uint32_t *> routes.last.data)[shape] = index + 1
+    return index
+
+
 cdef int route_make(
     Routes *routes, const Names *names, ShreddingPlan plan, uint32_t shape, int32_t node
 ) noexcept nogil:
-    """Work out the route of a shape at a node; 0 or FAULT_MEMORY."""
+    """Work out the route of a shape at a node, to be the last one; 0 or FAULT_MEMORY."""
     cdef const Shape *path = &names.shapes[shape]
     cdef const uint16_t *order = names.orders + path.order
-    cdef uint32_t depth = path.depth, i, at = shape, residual = 0
-    cdef size_t known = routes.routes.size // sizeof(Route)
+    cdef uint32_t depth = path.depth, i = path.depth, at = shape
     cdef int32_t children[MAX_SHAPE_DEPTH]   # by place in the order of names
     cdef int32_t *fields
-    cdef Route *route
-    if routes.forgotten != names.forgotten:
-        routes.forgotten = names.forgotten
-        routes.routes.size = 0
-        routes.fields.size = 0
-        known = 0
-    if shape >= known:
-        if bytes_reserve(&routes.routes, (<size_t> names.shapes_count - known) * sizeof(Route)) != 0:
-            return FAULT_MEMORY
-        memset(routes.routes.data + routes.routes.size, 0xFF, (<size_t> names.shapes_count - known) * sizeof(Route))
-        routes.routes.size = <size_t> names.shapes_count * sizeof(Route)
-    route = <Route *> routes.routes.data + shape
-    if route.node < 0:
-        route.start = routes.fields.size // sizeof(int32_t)
-        if bytes_reserve(&routes.fields, <size_t> depth * sizeof(int32_t)) != 0:
-            return FAULT_MEMORY
-        routes.fields.size += <size_t> depth * sizeof(int32_t)
-    fields = <int32_t *> routes.fields.data + route.start
-    i = depth
+    cdef Route route
+    route.shape = shape
+    route.node = node
+    route.residual = 0
+    route.start = routes.fields.size // sizeof(int32_t)
+    if bytes_reserve(&routes.fields, <size_t> depth * sizeof(int32_t)) != 0:
+        return FAULT_MEMORY
+    fields = <int32_t *> (routes.fields.data + routes.fields.size)
     while i > 0:
         i -= 1
         children[order[i]] = child_of(names, plan, node, names.shapes[at].key)
         at = names.shapes[at].parent
     for i in range(depth):
         if children[i] < 0:
-            children[i] = -1 - <int32_t> residual
-            residual += 1
+            children[i] = -1 - <int32_t> route.residual
+            route.residual += 1
     for i in range(depth):
         fields[i] = children[order[i]]
-    route.node = node
-    route.residual = residual
-    return 0
+    routes.fields.size += <size_t> depth * sizeof(int32_t)
+    return 0 if bytes_append(&routes.routes, &route, sizeof(Route)) == 0 else FAULT_MEMORY

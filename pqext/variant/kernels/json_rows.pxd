@@ -14,6 +14,8 @@ from pqext.variant.kernels.scan cimport copy_over
 cdef enum:
     DOCUMENT = 1
     NULL_ROW = 2
+    FIRST_ROWS = 64     # after which the size of the output is foreseen, and again after
+    MORE_ROWS = 2048
 
 
 cdef struct FaultyRow:
@@ -88,6 +90,22 @@ cdef inline bint metadata_fits(const Rows *rows, const Parser *ps) noexcept nogi
     return rows.metadata.size + ps.names.current.size <= 0x7FFFFFFF
 
 
-cdef inline size_t foreseen(const Documents *source, size_t first, size_t so_far) noexcept nogil:
-    """What `so_far` of the documents from `first` to the present one will be at the end if the rest is alike."""
-    return <size_t> (1.05 * <double> (source.stop - first) / <double> (source.position + 1 - first) * <double> so_far)
+cdef inline double growth(const Documents *source, size_t first) noexcept nogil:
+    """How many times what the documents from `first` to the present one took all will take if the rest is alike."""
+    cdef const BinaryColumn *column = source.column
+    cdef double start, now, end
+    if column == NULL:
+        start = <double> first
+        now = <double> source.position
+        end = <double> source.stop
+    elif column.offsets32 != NULL:
+        start = column.offsets32[column.offset + <int64_t> first]
+        now = column.offsets32[column.offset + <int64_t> source.position]
+        end = column.offsets32[column.offset + <int64_t> source.stop]
+    else:
+        start = <double> column.offsets64[column.offset + <int64_t> first]
+        now = <double> column.offsets64[column.offset + <int64_t> source.position]
+        end = <double> column.offsets64[column.offset + <int64_t> source.stop]
+    if column != NULL and end > <double> column.data_size:
+        end = <double> column.data_size
+    return 1.05 * (end - start) / (now - start) if end > now > start else 1.0

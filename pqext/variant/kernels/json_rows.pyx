@@ -19,6 +19,12 @@ cdef class JsonOptions:
         self.options.doubles = doubles
         self.stop_at_fault = stop_at_fault
 
+    def tolerant(self):
+        """The same, going on after a fault."""
+        cdef JsonOptions other = JsonOptions.__new__(JsonOptions)
+        other.options = self.options
+        return other
+
 
 cdef int next_document(
     Documents *source, const uint8_t **text, size_t *length, int64_t *number, size_t *after

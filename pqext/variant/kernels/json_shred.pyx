@@ -31,6 +31,13 @@ from pqext.variant.kernels.exact cimport (
     power_of_ten,
 )
 from pqext.variant.kernels.json_dictionaries cimport merge_sort
+from pqext.variant.kernels.json_columns cimport (
+    builders_reserve,
+    column_text,
+    column_wide,
+    column_word,
+    reserve_more,
+)
 from pqext.variant.kernels.json_document cimport (
     MARGIN,
     NODE_ARRAY,
@@ -47,7 +54,14 @@ from pqext.variant.kernels.json_document cimport (
 from pqext.variant.kernels.json_document cimport Node as TapeNode
 from pqext.variant.kernels.json_emit cimport emit, write_decimal16
 from pqext.variant.kernels.json_names cimport sorting_room
-from pqext.variant.kernels.json_routes cimport Route, Routes, child_of, route_of, routes_free
+from pqext.variant.kernels.json_routes cimport (
+    Route,
+    Routes,
+    child_of,
+    route_of,
+    routes_free,
+    routes_next_row,
+)
 from pqext.variant.kernels.json_rows cimport *
 from pqext.variant.kernels.leaves cimport COERCE_EXACT, NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.scan cimport store64
@@ -59,9 +73,7 @@ from pqext.variant.kernels.shredding cimport (
     Column,
     Node,
     ShreddingPlan,
-    column_bytes,
     column_end,
-    column_fixed,
     column_mark,
 )
 
@@ -92,7 +104,7 @@ cdef inline int put_scalar(const Node *node, int coerce, Column *c, int64_t row,
     # The two leaves that most numbers have, in short; `put_leaf` says the same of them.
     if coerce != COERCE_EXACT:
         if is_int and node.leaf == LEAF_INT64:
-            status = column_fixed(c, row, &t.payload, 8)
+            status = column_word(c, row, t.payload)
             return STORED if status == 0 else status
         if node.leaf == LEAF_DECIMAL and (t.kind == NODE_DECIMAL or is_int):
             status = node.scale - (t.scale if t.kind == NODE_DECIMAL else 0)
@@ -100,7 +112,7 @@ cdef inline int put_scalar(const Node *node, int coerce, Column *c, int64_t row,
                 unscaled = <int128> <int64_t> t.payload * power_of_ten(status)
                 if not has_precision(unscaled, node.precision):
                     return NOT_STORED
-                status = column_fixed(c, row, &unscaled, 16)
+                status = column_wide(c, row, &unscaled)
                 return STORED if status == 0 else status
     encoded[0] = t.header
     if t.kind == NODE_FIXED:
@@ -122,6 +134,28 @@ cdef int put_value(State *s, Column *c, int64_t row, const TapeNode *t) noexcept
         return FAULT_MEMORY
     c.data.size += t.size
     return column_end(c, row, <int64_t> c.data.size)
+
+
+cdef inline int put(State *s, ShreddingPlan plan, int32_t index, int64_t row, const TapeNode *t) noexcept nogil:
+    """Store a value in node `index` of the plan. Recursion is as deep as the schema."""
+    cdef const Node *node = &s.nodes[index]
+    cdef Builder *b = &s.builders[index]
+    cdef int status
+    if node.kind == KIND_PRIMITIVE:
+        if t.kind == NODE_STRING:
+            if node.leaf == LEAF_STRING:
+                return column_text(&b.typed, row, <const uint8_t *> t.payload, t.length)
+        elif t.kind < NODE_OBJECT:
+            status = put_scalar(node, s.coerce, &b.typed, row, t)
+            if status != NOT_STORED:
+                return 0 if status == STORED else status
+    elif node.kind == KIND_OBJECT and t.kind == NODE_OBJECT:
+        if s.parser.names.shapeless:
+            return put_shapeless(s, plan, index, b, row, t)
+        return put_object(s, plan, index, b, row, t)
+    elif node.kind == KIND_ARRAY and t.kind == NODE_ARRAY:
+        return put_array(s, plan, node, &b.typed, row, t)
+    return put_value(s, &b.value, row, t)
 
 
 cdef int put_array(State *s, ShreddingPlan plan, const Node *node, Column *c, int64_t row, const TapeNode *t) noexcept nogil:
@@ -271,36 +305,15 @@ cdef int put_residual(State *s, Column *c, int64_t row, size_t base) noexcept no
     return column_end(c, row, <int64_t> c.data.size)
 
 
-cdef int put(State *s, ShreddingPlan plan, int32_t index, int64_t row, const TapeNode *t) noexcept nogil:
-    """Store a value in node `index` of the plan. Recursion is as deep as the schema."""
-    cdef const Node *node = &s.nodes[index]
-    cdef Builder *b = &s.builders[index]
-    cdef int status
-    if node.kind == KIND_PRIMITIVE:
-        if t.kind == NODE_STRING:
-            if node.leaf == LEAF_STRING:
-                return column_bytes(&b.typed, row, <const uint8_t *> t.payload, t.length)
-        elif t.kind < NODE_OBJECT:
-            status = put_scalar(node, s.coerce, &b.typed, row, t)
-            if status != NOT_STORED:
-                return 0 if status == STORED else status
-    elif node.kind == KIND_OBJECT and t.kind == NODE_OBJECT:
-        if s.parser.names.shapeless:
-            return put_shapeless(s, plan, index, b, row, t)
-        return put_object(s, plan, index, b, row, t)
-    elif node.kind == KIND_ARRAY and t.kind == NODE_ARRAY:
-        return put_array(s, plan, node, &b.typed, row, t)
-    return put_value(s, &b.value, row, t)
-
-
 # --- Rows ----------------------------------------------------------------------------------------
 
 cdef int shred_all(State *s, ShreddingPlan plan, Documents *source, Rows *rows, bint stop_at_fault) noexcept nogil:
     """Shred documents until the source ends or a fault stops; 0 or a negative fault."""
     cdef const uint8_t *text
-    cdef size_t length, after
+    cdef size_t length, after, first = source.position
     cdef int64_t number
     cdef int kind, status
+    cdef double times
     while True:
         kind = next_document(source, &text, &length, &number, &after)
         if kind <= 0:
@@ -313,11 +326,17 @@ cdef int shred_all(State *s, ShreddingPlan plan, Documents *source, Rows *rows, 
                 if not metadata_fits(rows, &s.parser):
                     return FAULT_TOO_LARGE
                 s.entries.size = 0
+                routes_next_row(&s.routes, &s.parser.names)
                 status = put(s, plan, 0, rows.count, s.parser.tape)
                 if status == 0:
                     status = rows_metadata(rows, &s.parser)
                 if status == 0:
                     status = rows_end(rows, True)
+                if status == 0 and (rows.count == FIRST_ROWS or rows.count == MORE_ROWS):
+                    times = growth(source, first)
+                    status = builders_reserve(s.builders, plan.node_count, times)
+                    if reserve_more(&rows.metadata, times) != 0:
+                        return FAULT_MEMORY
             elif status > 0:
                 status = rows_fault(rows, &s.parser, status, number)
                 if status != 0 or stop_at_fault:

@@ -188,7 +188,10 @@ cdef inline int bytes_zero_to(Bytes *b, size_t size) noexcept nogil:
 
 cdef inline int bit_set(Bytes *b, int64_t row) noexcept nogil:
     cdef size_t index = <size_t> (row >> 3)
-    if index >= b.size and bytes_zero_to(b, index + 1) != 0:
+    if index == b.size and index < b.capacity:
+        b.data[index] = 0
+        b.size += 1
+    elif index >= b.size and bytes_zero_to(b, index + 1) != 0:
         return FAULT_MEMORY
     b.data[index] |= <uint8_t> (1 << (row & 7))
     return 0

@@ -1,0 +1,84 @@
+# cython: language_level=3
+# The steps of filling columns that documents of JSON take most, in short: what `shredding.pxd` says of them holds.
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from pqext.core.kernels.buffer cimport Bytes, bytes_reserve
+from pqext.variant.kernels.binary cimport FAULT_MEMORY
+from pqext.variant.kernels.builders cimport Builder
+from pqext.variant.kernels.scan cimport copy_over, store64
+from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE, Column, bytes_zero_to, column_mark, column_pad
+
+
+cdef enum:
+    SPARE = 16      # bytes that may be written after a text
+
+
+cdef inline int column_text(Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
+    """Set row `row` of a string column; 15 bytes after the text may be read."""
+    cdef size_t ends = (<size_t> row + 1) * sizeof(int32_t)
+    cdef size_t end = c.data.size + n
+    if column_mark(c, row) != 0 or bytes_reserve(&c.data, n + SPARE) != 0:
+        return FAULT_MEMORY
+    if end > 0x7FFFFFFF:
+        return FAULT_TOO_LARGE
+    copy_over(c.data.data + c.data.size, p, n)
+    c.data.size = end
+    if c.offsets.size != ends and column_pad(c, row) != 0:
+        return FAULT_MEMORY
+    c.end = <int64_t> end
+    if bytes_reserve(&c.offsets, sizeof(int32_t)) != 0:
+        return FAULT_MEMORY
+    (<int32_t *> (c.offsets.data + ends))[0] = <int32_t> end
+    c.offsets.size = ends + sizeof(int32_t)
+    return 0
+
+
+cdef inline int column_word(Column *c, int64_t row, uint64_t word) noexcept nogil:
+    """Set row `row` of a column of 8 bytes a value."""
+    cdef size_t start = <size_t> row * 8
+    if column_mark(c, row) != 0 or (c.data.size != start and bytes_zero_to(&c.data, start) != 0):
+        return FAULT_MEMORY
+    if bytes_reserve(&c.data, 8) != 0:
+        return FAULT_MEMORY
+    store64(c.data.data + start, word)
+    c.data.size = start + 8
+    return 0
+
+
+cdef inline int column_wide(Column *c, int64_t row, const void *p) noexcept nogil:
+    """Set row `row` of a column of 16 bytes a value."""
+    cdef size_t start = <size_t> row * 16
+    if column_mark(c, row) != 0 or (c.data.size != start and bytes_zero_to(&c.data, start) != 0):
+        return FAULT_MEMORY
+    if bytes_reserve(&c.data, 16) != 0:
+        return FAULT_MEMORY
+    memcpy(c.data.data + start, p, 16)
+    c.data.size = start + 16
+    return 0
+
+
+cdef inline int reserve_more(Bytes *b, double times) noexcept nogil:
+    """Reserve what `b` will take when it grows `times` as long; too much is left to be asked for later."""
+    cdef double wanted = (times - 1.0) * <double> b.size
+    if wanted > 0x7FFFFFFF:
+        return 0
+    return bytes_reserve(b, <size_t> wanted + SPARE) if b.size else 0
+
+
+cdef inline int builders_reserve(Builder *builders, int64_t count, double times) noexcept nogil:
+    """Reserve what columns will take when they grow `times` as long: to grow is to copy. 0 or FAULT_MEMORY."""
+    cdef int64_t i
+    cdef int j
+    cdef Column *c
+    for i in range(count):
+        for j in range(2):
+            c = &builders[i].typed if j else &builders[i].value
+            if (
+                reserve_more(&c.validity, times) != 0
+                or reserve_more(&c.offsets, times) != 0
+                or reserve_more(&c.data, times) != 0
+            ):
+                return FAULT_MEMORY
+    return 0
