@@ -175,6 +175,13 @@ def _lists(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, be
 def as_list(lists: pa.Array, target: pa.DataType, task: Task, below: str, rows: Any = None) -> pa.Array:
     """Lists in another layout; those that are not as long as ``target``'s lists, if it says so, do not cast."""
     assert is_list(target)
+    if pa.types.is_list_view(target) or pa.types.is_large_list_view(target):
+        make = pa.LargeListViewArray if pa.types.is_large_list_view(target) else pa.ListViewArray
+        width = pa.int64() if pa.types.is_large_list_view(target) else pa.int32()
+        starts = lists.offsets.slice(0, len(lists)).cast(width)
+        sizes = pc.fill_null(pc.list_value_length(lists), 0).cast(width)
+        mask = lists.is_null() if lists.null_count else None
+        return make.from_arrays(starts, sizes, lists.values, type=target, mask=mask)
     if not pa.types.is_fixed_size_list(target):
         return lists if lists.type == target else lists.cast(target)
     size = target.list_size

@@ -73,7 +73,7 @@ class Variant:
 
     def to_json(self) -> str:
         """The value as JSON text; see :func:`pqext.variant.to_json`."""
-        from pqext.variant.json import to_json
+        from pqext.variant.json_text import to_json
 
         array = pa.array([{"metadata": self.metadata, "value": self.value}], variant_type())
         text: str = to_json(array)[0].as_py()

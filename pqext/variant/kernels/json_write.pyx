@@ -1,11 +1,11 @@
 # cython: language_level=3
 """Variants to JSON text, without recursion and checking everything that the bytes claim."""
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, int8_t, int16_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
-from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
+from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport (
     BASIC_ARRAY,
     BASIC_OBJECT,
@@ -56,7 +56,7 @@ from pqext.variant.kernels.binary cimport (
     read_uint64,
     value_size,
 )
-from pqext.variant.kernels.scan cimport copy_plain, utf8_fault
+from pqext.variant.kernels.json_print cimport ROOM, TextColumn, put, text_column_row, write_text, write_word
 from pqext.variant.kernels.text_write cimport (
     fill_powers,
     write_base64,
@@ -71,23 +71,7 @@ from pqext.variant.kernels.text_write cimport (
 )
 
 
-cdef enum:
-    ROOM = 64       # what a number, a date or a time may take
-
-
 fill_powers()
-
-
-cdef struct Frame:
-    Container container
-    uint32_t next           # child
-    size_t used             # bytes of the children before it
-
-
-cdef struct Stack:
-    Frame *frames
-    size_t depth
-    size_t capacity
 
 
 cdef int push(Stack *stack, const Container *container) noexcept nogil:
@@ -103,83 +87,6 @@ cdef int push(Stack *stack, const Container *container) noexcept nogil:
     stack.frames[stack.depth].used = 0
     stack.depth += 1
     return 0
-
-
-cdef inline int put(Bytes *out, uint8_t c) noexcept nogil:
-    if bytes_reserve(out, 1) != 0:
-        return FAULT_MEMORY
-    out.data[out.size] = c
-    out.size += 1
-    return 0
-
-
-cdef int write_escape(Bytes *out, uint8_t c) noexcept nogil:
-    cdef const char *hexadecimal = b"0123456789abcdef"
-    cdef uint8_t[6] text
-    cdef size_t size = 2
-    text[0] = c'\\'
-    if c == c'"' or c == c'\\':
-        text[1] = c
-    elif c == c'\n':
-        text[1] = c'n'
-    elif c == c'\r':
-        text[1] = c'r'
-    elif c == c'\t':
-        text[1] = c't'
-    elif c == 0x08:
-        text[1] = c'b'
-    elif c == 0x0C:
-        text[1] = c'f'
-    else:
-        text[1] = c'u'
-        text[2] = c'0'
-        text[3] = c'0'
-        text[4] = <uint8_t> hexadecimal[c >> 4]
-        text[5] = <uint8_t> hexadecimal[c & 15]
-        size = 6
-    return bytes_append(out, text, size)
-
-
-cdef inline int write_text(
-    Bytes *out, const uint8_t *text, size_t n, const uint8_t *readable, int fault
-) noexcept nogil:
-    """A string in quotes; `fault` when it is not UTF-8. `readable` is where its buffer ends."""
-    cdef size_t done
-    cdef int high = 0
-    if bytes_reserve(out, n + ROOM) != 0:
-        return FAULT_MEMORY
-    out.data[out.size] = c'"'
-    done = copy_plain(out.data + out.size + 1, text, text + n, readable, &high)
-    out.size += 1 + done
-    if done == n and not high:
-        out.data[out.size] = c'"'
-        out.size += 1
-        return 0
-    return write_rest(out, text, n, readable, fault, done)
-
-
-cdef int write_rest(
-    Bytes *out, const uint8_t *text, size_t n, const uint8_t *readable, int fault, size_t done
-) noexcept nogil:
-    """What follows the `done` bytes of text already written: something to escape, or the end of text to check."""
-    cdef size_t count
-    cdef int high = 0
-    if utf8_fault(text, n) >= 0:
-        return fault
-    while done < n:
-        if write_escape(out, text[done]) != 0:
-            return FAULT_MEMORY
-        done += 1
-        if bytes_reserve(out, n - done + ROOM) != 0:
-            return FAULT_MEMORY
-        count = copy_plain(out.data + out.size, text + done, text + n, readable, &high)
-        out.size += count
-        done += count
-    return put(out, c'"')
-
-
-cdef int write_word(Bytes *out, const char *word, size_t n) noexcept nogil:
-    return bytes_append(out, word, n)
 
 
 cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n, const uint8_t *readable) noexcept nogil:
@@ -349,52 +256,43 @@ cdef int write_row(
     return status
 
 
-def write_json(VariantInput variants, int64_t start):
-    """The JSON of rows `start` and on.
+def write_json(VariantInput variants, int64_t start, int64_t stop):
+    """The JSON of rows `start` to `stop`.
 
-    Gives (rows, validity, offsets, text, 0, 0, 0), fewer rows than there are where 32-bit offsets are full.
+    Gives (rows, validity, offsets, text, 0, 0, 0), fewer rows than asked for where 32-bit offsets are full.
     At a fault the last three are the `Fault`, its row and its offset in the value (-1: in the metadata).
     """
-    cdef Bytes text, offsets, validity
+    cdef TextColumn column
+    cdef Bytes text
     cdef Stack stack
-    cdef int32_t position = 0
     cdef int64_t row = start, offset = -1
     cdef size_t before
     cdef int status = 0
-    cdef uint8_t bit
+    cdef bint valid
+    memset(&column, 0, sizeof(TextColumn))
     memset(&text, 0, sizeof(Bytes))
-    memset(&offsets, 0, sizeof(Bytes))
-    memset(&validity, 0, sizeof(Bytes))
     memset(&stack, 0, sizeof(Stack))
-    if not 0 <= start <= variants.length:
-        raise ValueError(f"no row {start} in {variants.length}")
+    if not 0 <= start <= stop <= variants.length:
+        raise ValueError(f"no rows {start} to {stop} in {variants.length}")
     with nogil:
-        status = bytes_append(&offsets, &position, sizeof(int32_t))
-        while status == 0 and row < variants.length:
+        while row < stop:
             before = text.size
-            bit = bit_is_set(variants.validity, variants.offset + row)
-            if bit:
+            valid = bit_is_set(variants.validity, variants.offset + row)
+            if valid:
                 status = write_row(variants, row, &text, &stack, &offset)
                 if status != 0:
                     break
                 if text.size > 0x7FFFFFFF:
                     text.size = before
                     break
-            position = <int32_t> text.size
-            if bytes_append(&offsets, &position, sizeof(int32_t)) != 0:
-                status = FAULT_MEMORY
+            status = text_column_row(&column, valid, text.size)
+            if status != 0:
                 break
-            if (row - start) & 7 == 0:
-                if bytes_append(&validity, &bit, 1) != 0:
-                    status = FAULT_MEMORY
-                    break
-            else:
-                validity.data[validity.size - 1] |= <uint8_t> (bit << ((row - start) & 7))
             row += 1
         free(stack.frames)
     try:
-        return row - start, take(&validity), take(&offsets), take(&text), status, row, offset
+        return row - start, take(&column.validity), take(&column.offsets), take(&text), status, row, offset
     finally:
         bytes_free(&text)
-        bytes_free(&offsets)
-        bytes_free(&validity)
+        bytes_free(&column.offsets)
+        bytes_free(&column.validity)

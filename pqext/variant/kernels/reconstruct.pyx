@@ -7,11 +7,10 @@ from libc.string cimport memcmp, memmove, memset
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.binary_write cimport *
+from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
 from pqext.variant.kernels.leaves cimport append_leaf
 from pqext.variant.kernels.shredding cimport *
 
-cdef int PRESENT = 1
-cdef int MISSING = 0
 cdef uint8_t VARIANT_NULL = 0
 
 
@@ -26,33 +25,13 @@ cdef struct State:
     Dictionary dictionary
     Bytes ids          # for each rank of a schema name its id in the row's dictionary, or -1
     Bytes added        # ranks of the names that the row's dictionary lacks, in the order of their new ids
+    Extents extents
     Bytes entries
     Bytes out
     bint strict
 
 
 # --- Names ---------------------------------------------------------------------------------------
-
-cdef int _load_dictionary(State *s, ShreddingPlan plan, const uint8_t *p, size_t n) noexcept nogil:
-    cdef uint32_t id
-    cdef int32_t rank
-    cdef int64_t *ids
-    cdef const int32_t *ranks
-    cdef int status
-    if s.dictionary.known and s.dictionary.metadata.size == n and memcmp(s.dictionary.metadata.data, p, n) == 0:
-        return 0
-    status = dictionary_load(&s.dictionary, plan, p, n)
-    if status != 0:
-        return status
-    memset(s.ids.data, 0xFF, plan.name_count * sizeof(int64_t))
-    ids = <int64_t *> s.ids.data
-    ranks = <const int32_t *> s.dictionary.ranks.data
-    for id in range(s.dictionary.metadata.count):
-        rank = ranks[id]
-        if rank >= 0 and ids[rank] < 0:
-            ids[rank] = id
-    return 0
-
 
 cdef inline int64_t _id_of(State *s, int32_t rank) noexcept nogil:
     """The id of a schema name in the row's dictionary; a name it lacks gets a new one."""
@@ -68,23 +47,7 @@ cdef inline int64_t _id_of(State *s, int32_t rank) noexcept nogil:
     return ids[rank]
 
 
-cdef inline int _compare(State *s, ShreddingPlan plan, uint32_t id, int32_t rank, int *order) noexcept nogil:
-    """Order of the dictionary's name `id`, which is in range, against the schema's name `rank`."""
-    cdef const uint8_t *name = NULL
-    cdef size_t length = 0
-    cdef uint32_t start = plan.name_offsets[rank]
-    cdef int64_t other = (<const int64_t *> s.ids.data)[rank]
-    cdef int status
-    if s.dictionary.metadata.sorted and 0 <= other < s.dictionary.metadata.count:
-        order[0] = (id > other) - (id < other)
-        return 0
-    status = metadata_name(&s.dictionary.metadata, id, &name, &length)
-    if status == 0:
-        order[0] = bytes_compare(name, length, plan.names + start, plan.name_offsets[rank + 1] - start)
-    return status
-
-
-# --- Values --------------------------------------------------------------------------------------
+# --- What is built of the walk --------------------------------------------------------------------------------------
 
 cdef inline int _open_gap(State *s, size_t at, size_t head) noexcept nogil:
     """Make room for `head` bytes before what was written since `at`."""
@@ -98,6 +61,19 @@ cdef inline int _open_gap(State *s, size_t at, size_t head) noexcept nogil:
     return 0
 
 
+cdef struct Open:
+    size_t base           # where its entries begin, and its bytes
+    size_t at
+    bint is_object
+
+
+cdef inline int open_container(State *s, Open *open, bint is_object, uint32_t count) noexcept nogil:
+    open.base = s.entries.size
+    open.at = s.out.size
+    open.is_object = is_object
+    return 0
+
+
 cdef inline int _note(State *s, uint32_t id, size_t at) noexcept nogil:
     """Note that the field or element that is written next starts here, in a container that started at `at`."""
     cdef Entry entry
@@ -108,207 +84,71 @@ cdef inline int _note(State *s, uint32_t id, size_t at) noexcept nogil:
     return 0 if bytes_append(&s.entries, &entry, sizeof(Entry)) == 0 else FAULT_MEMORY
 
 
-cdef int _build_object(
-    State *s, ShreddingPlan plan, const Node *node, int64_t row, const uint8_t *residual, size_t n
+cdef inline int put_residual(
+    State *s, Open *open, uint32_t id, const uint8_t *p, size_t n, const BinaryColumn *column
 ) noexcept nogil:
-    cdef size_t base = s.entries.size
-    cdef size_t at = s.out.size
-    cdef size_t mark, taken = 0, total, i, head
-    cdef Container fields
-    cdef uint32_t next = 0, id = 0, count, largest = 0
-    cdef int32_t child
-    cdef int64_t new_id
-    cdef int status, order = 0, id_size, offset_size
-    cdef const Entry *entries
+    cdef int status = _note(s, id, open.at)
+    return status if status != 0 or bytes_append(&s.out, p, n) == 0 else FAULT_MEMORY
+
+
+cdef inline int begin_field(State *s, ShreddingPlan plan, Open *open, int32_t name) noexcept nogil:
+    cdef int64_t id = _id_of(s, name)
+    return <int> id if id < 0 else _note(s, <uint32_t> id, open.at)
+
+
+cdef inline int begin_element(State *s, Open *open) noexcept nogil:
+    return _note(s, 0, open.at)
+
+
+cdef inline int put_value(State *s, const uint8_t *p, size_t n, const BinaryColumn *column) noexcept nogil:
+    return 0 if bytes_append(&s.out, p, n) == 0 else FAULT_MEMORY
+
+
+cdef inline int put_leaf_value(State *s, const Node *node, const Source *source, int64_t row) noexcept nogil:
+    return append_leaf(&s.out, node, source, row)
+
+
+cdef inline int put_null(State *s) noexcept nogil:
+    return 0 if bytes_append(&s.out, &VARIANT_NULL, 1) == 0 else FAULT_MEMORY
+
+
+cdef int close_container(State *s, Open *open) noexcept nogil:
+    """Put the head before the children."""
+    cdef uint32_t count = <uint32_t> ((s.entries.size - open.base) // sizeof(Entry)), largest = 0
+    cdef size_t total = s.out.size - open.at, i
+    cdef const Entry *entries = <const Entry *> (s.entries.data + open.base)
+    cdef int id_size = 0, offset_size, status
     cdef uint8_t *p
     cdef uint8_t *offsets
-    memset(&fields, 0, sizeof(Container))
-    if residual != NULL:
-        if n < 1 or residual[0] & 3 != BASIC_OBJECT:
-            return FAULT_NOT_OBJECT
-        status = object_open(residual, n, &fields)
-        if status != 0:
-            return status
-        if fields.total_size != n:
-            return FAULT_VALUE_TRAILING
-    for child in range(node.first_child, node.first_child + node.child_count):
-        # Fields of the residual that sort before this one come first, so that names and offsets ascend.
-        order = -1
-        while next < fields.count:
-            id = container_id(&fields, next)
-            if id >= s.dictionary.metadata.count:
-                return FAULT_FIELD_ID
-            status = _compare(s, plan, id, s.nodes[child].name, &order)
-            if status != 0:
-                return status
-            if order > 0:
-                break
-            if order < 0:
-                status = _copy_field(s, &fields, next, at, &taken)
-            elif s.strict:
-                status = FAULT_CONFLICT
-            else:
-                status = _check_order(s, &fields, next)  # typed_value is right, whatever value says
-            if status != 0:
-                return status
-            next += 1
-        mark = s.entries.size
-        status = _note(s, 0, at)
-        if status != 0:
-            return status
-        status = _build(s, plan, child, row)
-        if status < 0:
-            return status
-        if status == MISSING:
-            s.entries.size = mark
-            continue
-        new_id = _id_of(s, s.nodes[child].name)
-        if new_id < 0:
-            return <int> new_id
-        (<Entry *> (s.entries.data + mark)).id = <uint32_t> new_id
-    while next < fields.count:
-        status = _copy_field(s, &fields, next, at, &taken)
-        if status != 0:
-            return status
-        next += 1
-
-    count = <uint32_t> ((s.entries.size - base) // sizeof(Entry))
-    total = s.out.size - at
     if total > 0x7FFFFFFF:
         return FAULT_TOO_LARGE
-    entries = <const Entry *> (s.entries.data + base)
-    for i in range(count):
-        if entries[i].id > largest:
-            largest = entries[i].id
-    id_size = uint_size(largest)
+    if open.is_object:
+        for i in range(count):
+            if entries[i].id > largest:
+                largest = entries[i].id
+        id_size = uint_size(largest)
     offset_size = uint_size(<uint32_t> total)
-    head = container_head_size(count, id_size, offset_size)
-    status = _open_gap(s, at, head)
+    status = _open_gap(s, open.at, container_head_size(count, id_size, offset_size))
     if status != 0:
         return status
-    p = write_object_head(s.out.data + at, count, id_size, offset_size)
-    offsets = p + <size_t> count * <size_t> id_size
-    for i in range(count):
-        write_uint(p, entries[i].id, id_size)
-        write_uint(offsets, entries[i].offset, offset_size)
-        p += id_size
-        offsets += offset_size
-    write_uint(offsets, <uint32_t> total, offset_size)
-    s.entries.size = base
-    return PRESENT
-
-
-cdef inline int _check_order(State *s, const Container *fields, uint32_t index) noexcept nogil:
-    cdef uint32_t id = container_id(fields, index)
-    if id >= s.dictionary.metadata.count:
-        return FAULT_FIELD_ID
-    if index == 0:
-        return 0
-    return dictionary_order(&s.dictionary, container_id(fields, index - 1), id)
-
-
-cdef int _copy_field(State *s, const Container *fields, uint32_t index, size_t at, size_t *taken) noexcept nogil:
-    """Copy a field of the residual; `taken` adds up their sizes, so that overlapping ones are refused."""
-    cdef const uint8_t *p = NULL
-    cdef size_t limit = 0
-    cdef int64_t size
-    cdef int status = _check_order(s, fields, index)
-    if status == 0:
-        status = container_child(fields, index, &p, &limit)
-    if status != 0:
-        return status
-    size = value_size(p, limit)
-    if size < 0:
-        return <int> size
-    taken[0] += <size_t> size
-    if taken[0] > fields.values_size:
-        return FAULT_CHILD_SIZE
-    status = _note(s, container_id(fields, index), at)
-    if status != 0:
-        return status
-    return 0 if bytes_append(&s.out, p, <size_t> size) == 0 else FAULT_MEMORY
-
-
-cdef int _build_array(State *s, ShreddingPlan plan, const Node *node, const Source *source, int64_t row) noexcept nogil:
-    cdef size_t base = s.entries.size
-    cdef size_t at = s.out.size
-    cdef size_t total, i, head
-    cdef int64_t start = source.typed_lists[source.typed_offset + row]
-    cdef int64_t stop = source.typed_lists[source.typed_offset + row + 1]
-    cdef int64_t element
-    cdef uint32_t count
-    cdef const Entry *entries
-    cdef uint8_t *offsets
-    cdef int status, offset_size
-    if start < 0 or stop < start or stop > source.elements:
-        return FAULT_ARROW
-    for element in range(start, stop):
-        status = _note(s, 0, at)
-        if status != 0:
-            return status
-        status = _build(s, plan, node.first_child, element)
-        if status == MISSING:
-            if s.strict:
-                return FAULT_MISSING_ELEMENT
-            status = 0 if bytes_append(&s.out, &VARIANT_NULL, 1) == 0 else FAULT_MEMORY
-        if status < 0:
-            return status
-    count = <uint32_t> (stop - start)
-    total = s.out.size - at
-    if total > 0x7FFFFFFF:
-        return FAULT_TOO_LARGE
-    offset_size = uint_size(<uint32_t> total)
-    head = container_head_size(count, 0, offset_size)
-    status = _open_gap(s, at, head)
-    if status != 0:
-        return status
-    offsets = write_array_head(s.out.data + at, count, offset_size)
-    entries = <const Entry *> (s.entries.data + base)
+    p = s.out.data + open.at
+    if open.is_object:
+        p = write_object_head(p, count, id_size, offset_size)
+        offsets = p + <size_t> count * <size_t> id_size
+        for i in range(count):
+            write_uint(p, entries[i].id, id_size)
+            p += id_size
+    else:
+        offsets = write_array_head(p, count, offset_size)
     for i in range(count):
         write_uint(offsets, entries[i].offset, offset_size)
         offsets += offset_size
     write_uint(offsets, <uint32_t> total, offset_size)
-    s.entries.size = base
-    return PRESENT
+    s.entries.size = open.base
+    return 0
 
 
-cdef int _build(State *s, ShreddingPlan plan, int32_t index, int64_t row) noexcept nogil:
-    """Append the value of node `index` at `row`: PRESENT, MISSING or a fault. Recursion is as deep as the schema."""
-    cdef const Node *node = &s.nodes[index]
-    cdef const Source *source = &s.sources[index]
-    cdef const uint8_t *p = NULL
-    cdef size_t n = 0
-    cdef int64_t size
-    cdef int status
-    cdef bint typed
-    if not bit_is_set(source.group_validity, source.group_offset + row):
-        return MISSING
-    typed = source.has_typed and bit_is_set(source.typed_validity, source.typed_offset + row)
-    if source.has_value and binary_valid(&source.value, row):
-        status = binary_at(&source.value, row, &p, &n)
-        if status != 0:
-            return status
-        if typed and s.strict and node.kind != KIND_OBJECT:
-            return FAULT_BOTH
-    elif not typed:
-        return MISSING
-    if typed:
-        if node.kind == KIND_OBJECT:
-            return _build_object(s, plan, node, row, p, n)
-        if node.kind == KIND_ARRAY:
-            return _build_array(s, plan, node, source, row)
-        status = append_leaf(&s.out, node, source, row)
-        return PRESENT if status == 0 else status
-    size = value_size(p, n)
-    if size < 0:
-        return <int> size
-    if <size_t> size != n:
-        return FAULT_VALUE_TRAILING
-    if s.strict and node.kind == KIND_OBJECT and p[0] & 3 == BASIC_OBJECT:
-        return FAULT_OBJECT_RESIDUAL
-    if s.strict and node.kind == KIND_ARRAY and p[0] & 3 == BASIC_ARRAY:
-        return FAULT_ARRAY_RESIDUAL
-    return PRESENT if bytes_append(&s.out, p, n) == 0 else FAULT_MEMORY
+include "shredded_walk.pxi"
 
 
 cdef int _copy_metadata(BinaryColumn *metadata, const uint8_t *validity, Column *c, int64_t start, int64_t stop) noexcept nogil:
@@ -345,6 +185,7 @@ def reconstruct(
     cdef const uint8_t *p = NULL
     cdef size_t n = 0, i
     cdef int status = 0
+    cdef bint present
     if sources.count != plan.node_count:
         raise ValueError("the columns are not those of the plan")
     memset(&s, 0, sizeof(State))
@@ -365,16 +206,19 @@ def reconstruct(
                     if binary_valid(&metadata.column, row):
                         status = binary_at(&metadata.column, row, &p, &n)
                     if status == 0:
-                        status = _load_dictionary(&s, plan, p, n)
+                        status = load_dictionary(&s, plan, p, n)
                     if status != 0:
                         break
                     s.entries.size = 0
-                    status = _build(&s, plan, 0, row)
-                    if status == MISSING and not missing_is_null:
-                        status = PRESENT if bytes_append(&s.out, &VARIANT_NULL, 1) == 0 else FAULT_MEMORY
-                    if status < 0:
+                    present = _is_present(&s.sources[0], row)
+                    if present:
+                        status = _walk(&s, plan, 0, row)
+                    elif not missing_is_null:
+                        present = True
+                        status = put_null(&s)
+                    if status != 0:
                         break
-                    if status == PRESENT:
+                    if present:
                         valid += 1
                         status = bit_set(&validity, row)
                         if status == 0:
@@ -414,6 +258,7 @@ def reconstruct(
         bytes_free(&s.dictionary.ranks)
         bytes_free(&s.ids)
         bytes_free(&s.added)
+        bytes_free(&s.extents.sorted)
         bytes_free(&s.entries)
         bytes_free(&s.out)
         bytes_free(&validity)

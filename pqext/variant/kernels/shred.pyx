@@ -3,13 +3,14 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.binary_write cimport *
 from pqext.variant.kernels.builders cimport Builder, builders_free, take_columns
 from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
 from pqext.variant.kernels.leaves cimport NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.shredding cimport *
 from pqext.variant.kernels.text cimport text_open
@@ -38,6 +39,7 @@ cdef struct State:
     const Node *nodes
     Builder *builders
     Dictionary dictionary
+    Extents extents
     Bytes entries
     int coerce
     const uint8_t *fault     # where the value that failed starts
@@ -66,7 +68,7 @@ cdef int _put_array(
         status = container_child(&array, i, &p, &limit)
         if status != 0:
             return status
-        size = value_size(p, limit)
+        size = child_extent(&s.extents, &array, p, limit)
         if size < 0:
             s.fault = p
             return <int> size
@@ -112,7 +114,7 @@ cdef int _put_object(
         status = container_child(&object, i, &p, &limit)
         if status != 0:
             return status
-        size = value_size(p, limit)
+        size = child_extent(&s.extents, &object, p, limit)
         if size < 0:
             s.fault = p
             return <int> size
@@ -224,7 +226,7 @@ cdef int _shred_row(
         return status
     start[0] = p
     s.fault = p
-    size = value_size(p, n)
+    size = whole_extent(p, n)
     if size < 0:
         return <int> size
     if <size_t> size != n:
@@ -245,19 +247,10 @@ def shred(ShreddingPlan plan, VariantInput variants, int coerce):
     cdef int64_t row = 0
     cdef int status = 0
     cdef const uint8_t *start = NULL
+    memset(&s, 0, sizeof(State))
+    memset(&validity, 0, sizeof(Bytes))
     s.nodes = plan.nodes
-    s.dictionary.known = False
-    s.dictionary.ranks.data = NULL
-    s.dictionary.ranks.size = 0
-    s.dictionary.ranks.capacity = 0
-    s.entries.data = NULL
-    s.entries.size = 0
-    s.entries.capacity = 0
     s.coerce = coerce
-    s.fault = NULL
-    validity.data = NULL
-    validity.size = 0
-    validity.capacity = 0
     input.metadata = variants.metadata
     input.value = variants.value
     s.builders = <Builder *> calloc(plan.node_count, sizeof(Builder))
@@ -283,5 +276,6 @@ def shred(ShreddingPlan plan, VariantInput variants, int coerce):
     finally:
         builders_free(s.builders, plan.node_count)
         bytes_free(&s.dictionary.ranks)
+        bytes_free(&s.extents.sorted)
         bytes_free(&s.entries)
         bytes_free(&validity)

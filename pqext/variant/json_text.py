@@ -1,0 +1,130 @@
+"""Variants to JSON text, a column at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.errors import LimitError
+from pqext.core.workers import Workers, thread_count
+from pqext.variant import faults, shredding_faults
+from pqext.variant.kernels.binary import BinaryInput, VariantInput
+from pqext.variant.kernels.json_indent import indent_json
+from pqext.variant.kernels.json_write import write_json
+from pqext.variant.kernels.shredded_json import write_shredded_json
+from pqext.variant.plan import compile_schema
+from pqext.variant.reconstruct import open_columns
+from pqext.variant.schema import schema_of_storage
+from pqext.variant.types import VariantLike, child, is_shredded_type, plain_binary, struct_chunks
+
+MAX_INDENT = 16
+
+_MIN_JOB_BYTES = 1 << 20
+
+
+def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) -> pa.StringArray | pa.ChunkedArray:
+    """JSON text of each variant of an array, shredded or not; null stays null.
+
+    Objects keep the order of their field ids, which is that of their names. Exact numbers are written with
+    all their digits, decimals with their scale; doubles and floats with the fewest digits that read back as
+    the same number. Binary is base64, and dates, times and UUIDs are strings: ``"2024-01-02"``,
+    ``"2024-01-02 03:04:05.6+00:00"`` (UTC) or without the offset, ``"03:04:05.6"``. NaN and the infinities,
+    which JSON lacks, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A chunked array gives a
+    chunked array.
+
+    A shredded array gives the text of ``unshred(array)``, straight from its columns.
+
+    ``indent=None`` is compact; a number puts each field and element on a line of its own, with as many
+    spaces a level (0 to 16), as ``json.dumps`` does. ``threads``: parts of the array worked on at once, 0
+    for one a processor.
+
+    Raises :class:`~pqext.core.errors.VariantError` with row and offset for bytes that break a rule of the
+    encoding or of shredding, ``UnsupportedError`` for a primitive type added to the format later, and
+    ``LimitError`` when the text of an array does not fit into 32-bit offsets.
+    """
+    if indent is not None and (isinstance(indent, bool) or not isinstance(indent, int)):
+        raise TypeError(f"indent must be None or a number of spaces, not {type(indent).__name__}")
+    if indent is not None and not 0 <= indent <= MAX_INDENT:
+        raise ValueError(f"indent must be between 0 and {MAX_INDENT}, not {indent}")
+    count = thread_count(threads)
+    chunks = struct_chunks(array)
+    write = _shredded if is_shredded_type(array.type) else _whole
+    jobs: list[tuple[_Rows, int, int]] = []
+    first = 0
+    for chunk in chunks:
+        rows = _Rows(write(chunk), first)
+        parts = max(1, min(count, chunk.nbytes // _MIN_JOB_BYTES)) if len(chunk) else 0
+        jobs += [(rows, len(chunk) * i // parts, len(chunk) * (i + 1) // parts) for i in range(parts)]
+        first += len(chunk)
+    with Workers(count, len(jobs)) as workers:
+        texts = [text for part in workers.map(lambda job: job[0].texts(job[1], job[2], indent), jobs) for text in part]
+    if isinstance(array, pa.ChunkedArray):
+        return pa.chunked_array(texts, type=pa.string())
+    try:
+        return pa.concat_arrays(texts) if len(texts) > 1 else texts[0] if texts else pa.array([], pa.string())
+    except pa.ArrowInvalid as error:
+        raise LimitError("the JSON text takes more than 2 GiB: convert smaller arrays, or a chunked array") from error
+
+
+_Written = tuple[int, Any, Any, Any, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a chunk: ``write`` gives the text of some as the kernels do; ``first`` is the first one's number."""
+
+    write: Callable[[int, int], _Written]
+    first: int
+
+    def texts(self, start: int, stop: int, indent: int | None) -> list[pa.StringArray]:
+        """The text of rows ``start`` to ``stop``, in several arrays where 32-bit offsets do not suffice for one."""
+        found: list[pa.StringArray] = []
+        while start < stop:
+            rows, validity, offsets, text, status, row, offset = self.write(start, stop)
+            if status:
+                raise shredding_faults.error(status, row=self.first + row, offset=offset if offset >= 0 else None)
+            if not rows:
+                raise _too_long(self.first + row)
+            buffers = [pa.py_buffer(validity), pa.py_buffer(offsets), pa.py_buffer(text)]
+            texts = pa.StringArray.from_buffers(rows, buffers[1], buffers[2], buffers[0])
+            found += [texts] if indent is None else _indented(texts, indent, self.first + start)
+            start += rows
+        return found
+
+
+def _whole(chunk: pa.StructArray) -> Callable[[int, int], _Written]:
+    variants = VariantInput(chunk)
+    return lambda start, stop: write_json(variants, start, stop)
+
+
+def _shredded(chunk: pa.StructArray) -> Callable[[int, int], _Written]:
+    compiled = compile_schema(schema_of_storage(chunk.type))
+    metadata = child(chunk, "metadata")
+    assert metadata is not None
+    names, columns = BinaryInput(plain_binary(metadata)), open_columns(chunk, compiled)
+    return lambda start, stop: (*write_shredded_json(compiled.plan, names, columns, start, stop), -1)
+
+
+def _indented(texts: pa.StringArray, indent: int, first: int) -> list[pa.StringArray]:
+    source = BinaryInput(texts)
+    found: list[pa.StringArray] = []
+    start = 0
+    while start < len(texts):
+        rows, offsets, text, status = indent_json(source, start, indent)
+        if status:
+            faults.fail(status)
+        if not rows:
+            raise _too_long(first + start)
+        part = texts.slice(start, rows)
+        buffers = [pa.py_buffer(offsets), pa.py_buffer(text)]
+        bitmap = pa.compute.is_valid(part).buffers()[1] if part.null_count else None
+        found.append(pa.StringArray.from_buffers(rows, *buffers, bitmap))
+        start += rows
+    return found
+
+
+def _too_long(row: int) -> LimitError:
+    return LimitError(f"row {row}: the JSON text is longer than 2 GiB")

@@ -1,0 +1,63 @@
+# cython: language_level=3
+# How far values reach whose primitive type is not known: to the next child by offset, or to the end of what holds them.
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdlib cimport qsort
+
+from pqext.core.kernels.buffer cimport Bytes, bytes_reserve
+from pqext.variant.kernels.binary cimport FAULT_MEMORY, FAULT_UNKNOWN_TYPE, Container, container_offset, value_size
+
+
+cdef struct Extents:
+    # The offsets of the container that was asked about last, in ascending order; to be zeroed before use, `sorted` freed.
+    const uint8_t *offsets
+    uint32_t count
+    int offset_size
+    Bytes sorted
+
+
+cdef inline int _compare_offsets(const void *a, const void *b) noexcept nogil:
+    cdef uint32_t x = (<const uint32_t *> a)[0]
+    cdef uint32_t y = (<const uint32_t *> b)[0]
+    return (x > y) - (x < y)
+
+
+cdef inline int64_t _distance_to_next(Extents *e, const Container *c, size_t at, size_t limit) noexcept nogil:
+    cdef uint32_t *offsets
+    cdef size_t low = 0, high = c.count, middle
+    cdef uint32_t i
+    if e.offsets != c.offsets or e.count != c.count or e.offset_size != c.offset_size:
+        # Sorted once a container, so that one of nothing but unknown values takes no quadratic time.
+        e.offsets = NULL
+        e.sorted.size = 0
+        if bytes_reserve(&e.sorted, <size_t> c.count * sizeof(uint32_t) + 1) != 0:
+            return FAULT_MEMORY
+        offsets = <uint32_t *> e.sorted.data
+        for i in range(c.count):
+            offsets[i] = container_offset(c, i)
+        qsort(offsets, c.count, sizeof(uint32_t), _compare_offsets)
+        e.offsets = c.offsets
+        e.count = c.count
+        e.offset_size = c.offset_size
+    offsets = <uint32_t *> e.sorted.data
+    while low < high:
+        middle = low + (high - low) // 2
+        if offsets[middle] > at:
+            high = middle
+        else:
+            low = middle + 1
+    if low < c.count and offsets[low] - at < limit:
+        return <int64_t> (offsets[low] - at)
+    return <int64_t> limit
+
+
+cdef inline int64_t child_extent(Extents *e, const Container *c, const uint8_t *p, size_t limit) noexcept nogil:
+    """Bytes of the child at p, `limit` bytes before the container's end, or a fault."""
+    cdef int64_t size = value_size(p, limit)
+    return size if size != FAULT_UNKNOWN_TYPE else _distance_to_next(e, c, <size_t> (p - c.values), limit)
+
+
+cdef inline int64_t whole_extent(const uint8_t *p, size_t n) noexcept nogil:
+    """Bytes of the value that is to fill the n bytes at p, or a fault."""
+    cdef int64_t size = value_size(p, n)
+    return size if size != FAULT_UNKNOWN_TYPE else <int64_t> n

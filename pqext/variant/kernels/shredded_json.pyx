@@ -1,0 +1,264 @@
+# cython: language_level=3, cdivision=True
+"""Shredded columns to JSON text, without the whole binary values between."""
+from libc.stddef cimport size_t
+from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free
+from libc.string cimport memcmp, memcpy, memset
+
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
+from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
+from pqext.variant.kernels.json_print cimport ROOM, TextColumn, put, text_column_row, write_text, write_word
+from pqext.variant.kernels.json_write cimport Stack, write_value
+from pqext.variant.kernels.shredding cimport *
+from pqext.variant.kernels.text_write cimport (
+    fill_powers,
+    write_base64,
+    write_date,
+    write_decimal,
+    write_double,
+    write_float,
+    write_integer,
+    write_time,
+    write_timestamp,
+    write_uuid,
+)
+
+
+fill_powers()
+
+
+cdef struct State:
+    const Node *nodes
+    const Source *sources
+    Dictionary dictionary
+    Bytes ids
+    Extents extents
+    bint strict
+    const uint8_t *names_end   # of the buffer that holds the row's metadata
+    Bytes names                # `"name":` of each name of the schema, and where each begins
+    Bytes name_offsets
+    Stack stack
+    Bytes out
+
+
+cdef struct Open:
+    bint is_object
+
+
+# Each value is followed by a comma, the last one's becomes the closing bracket.
+
+cdef inline int open_container(State *s, Open *open, bint is_object, uint32_t count) noexcept nogil:
+    open.is_object = is_object
+    return put(&s.out, c'{' if is_object else c'[')
+
+
+cdef inline int close_container(State *s, Open *open) noexcept nogil:
+    cdef uint8_t closing = c'}' if open.is_object else c']'
+    if s.out.data[s.out.size - 1] == c',':
+        s.out.data[s.out.size - 1] = closing
+    elif put(&s.out, closing) != 0:
+        return FAULT_MEMORY
+    return put(&s.out, c',')
+
+
+cdef inline int begin_field(State *s, ShreddingPlan plan, Open *open, int32_t name) noexcept nogil:
+    cdef const uint64_t *offsets = <const uint64_t *> s.name_offsets.data
+    return bytes_append(&s.out, s.names.data + offsets[name], offsets[name + 1] - offsets[name])
+
+
+cdef inline int begin_element(State *s, Open *open) noexcept nogil:
+    return 0
+
+
+cdef inline int put_null(State *s) noexcept nogil:
+    return write_word(&s.out, b"null,", 5)
+
+
+cdef int put_value(State *s, const uint8_t *p, size_t n, const BinaryColumn *column) noexcept nogil:
+    cdef const uint8_t *where = NULL
+    cdef int status = write_value(
+        &s.out, &s.stack, &s.dictionary.metadata, p, n, column.data + column.data_size, s.names_end, &where
+    )
+    return status if status != 0 else put(&s.out, c',')
+
+
+cdef int put_residual(
+    State *s, Open *open, uint32_t id, const uint8_t *p, size_t n, const BinaryColumn *column
+) noexcept nogil:
+    cdef const uint8_t *name = NULL
+    cdef size_t length = 0
+    cdef int status = metadata_name(&s.dictionary.metadata, id, &name, &length)
+    if status == 0:
+        status = write_text(&s.out, name, length, s.names_end, FAULT_METADATA_UTF8)
+    if status == 0:
+        status = put(&s.out, c':')
+    return status if status != 0 else put_value(s, p, n, column)
+
+
+cdef int _put_bytes(State *s, int leaf, const Source *source, int64_t row) noexcept nogil:
+    cdef const BinaryColumn *column = &source.typed_bytes
+    cdef const uint8_t *p = NULL
+    cdef size_t n = 0
+    cdef int status = binary_at(column, row, &p, &n)
+    if status != 0:
+        return status
+    if n > 0x7FFFFFFF:
+        return FAULT_TOO_LARGE
+    if leaf == LEAF_STRING:
+        status = write_text(&s.out, p, n, column.data + column.data_size, FAULT_STRING_UTF8)
+        return status if status != 0 else put(&s.out, c',')
+    if bytes_reserve(&s.out, (n + 2) // 3 * 4 + 3) != 0:
+        return FAULT_MEMORY
+    s.out.data[s.out.size] = c'"'
+    s.out.size = write_base64(s.out.data + s.out.size + 1, p, n) - s.out.data
+    return write_word(&s.out, b'",', 2)
+
+
+cdef int put_leaf_value(State *s, const Node *node, const Source *source, int64_t row) noexcept nogil:
+    cdef int64_t index = source.typed_offset + row
+    cdef const uint8_t *p = source.typed_data
+    cdef int leaf = node.leaf
+    cdef uint8_t *to
+    cdef int64_t number
+    cdef int128 unscaled = 0
+    if leaf == LEAF_STRING or leaf == LEAF_BINARY:
+        return _put_bytes(s, leaf, source, row)
+    if leaf == LEAF_BOOLEAN:
+        return write_word(&s.out, b"true,", 5) if bit_is_set(p, index) else write_word(&s.out, b"false,", 6)
+    if bytes_reserve(&s.out, ROOM) != 0:
+        return FAULT_MEMORY
+    to = s.out.data + s.out.size
+    if leaf == LEAF_INT64:
+        to = write_integer(to, <int64_t> read_uint64(p + index * 8))
+    elif leaf == LEAF_INT32:
+        to = write_integer(to, <int32_t> read_uint(p + index * 4, 4))
+    elif leaf == LEAF_INT16:
+        to = write_integer(to, <int16_t> read_uint(p + index * 2, 2))
+    elif leaf == LEAF_INT8:
+        to = write_integer(to, <int8_t> p[index])
+    elif leaf == LEAF_DOUBLE:
+        to = write_double(to, read_uint64(p + index * 8))
+    elif leaf == LEAF_FLOAT:
+        to = write_float(to, read_uint(p + index * 4, 4))
+    elif leaf == LEAF_DECIMAL:
+        memcpy(&unscaled, p + index * 16, 16)
+        if not has_precision(unscaled, 38):
+            return FAULT_DECIMAL_PRECISION
+        to = write_decimal(to, <int64_t> (unscaled >> 64), <uint64_t> unscaled, node.scale)
+    else:
+        to[0] = c'"'
+        to += 1
+        if leaf == LEAF_DATE:
+            to = write_date(to, <int32_t> read_uint(p + index * 4, 4))
+        elif leaf == LEAF_UUID:
+            to = write_uuid(to, p + index * 16)
+        else:
+            number = <int64_t> read_uint64(p + index * 8)
+            if leaf != LEAF_TIME:
+                to = write_timestamp(
+                    to, number, leaf == LEAF_TIMESTAMP_NANOS or leaf == LEAF_TIMESTAMP_NTZ_NANOS,
+                    leaf == LEAF_TIMESTAMP or leaf == LEAF_TIMESTAMP_NANOS,
+                )
+            elif 0 <= number < 86400000000LL:
+                to = write_time(to, number, 1000000, 6)
+            else:
+                return FAULT_TIME
+        to[0] = c'"'
+        to += 1
+    to[0] = c','
+    s.out.size = to + 1 - s.out.data
+    return 0
+
+
+include "shredded_walk.pxi"
+
+
+cdef int _render_names(State *s, ShreddingPlan plan) noexcept nogil:
+    cdef const uint8_t *end = plan.names + plan.name_offsets[plan.name_count]
+    cdef uint64_t at = 0
+    cdef int32_t rank
+    cdef uint32_t start
+    cdef int status = bytes_append(&s.name_offsets, &at, sizeof(uint64_t))
+    for rank in range(plan.name_count):
+        if status != 0:
+            break
+        start = plan.name_offsets[rank]
+        status = write_text(
+            &s.names, plan.names + start, plan.name_offsets[rank + 1] - start, end, FAULT_METADATA_UTF8
+        )
+        if status == 0:
+            status = put(&s.names, c':')
+        at = s.names.size
+        if status == 0:
+            status = bytes_append(&s.name_offsets, &at, sizeof(uint64_t))
+    return status
+
+
+cdef int _write_row(State *s, ShreddingPlan plan, const BinaryColumn *metadata, int64_t row) noexcept nogil:
+    """Append the JSON of a row whose group is not null."""
+    cdef const uint8_t *p = NULL
+    cdef size_t n = 0
+    cdef int status = FAULT_METADATA_NULL
+    if binary_valid(metadata, row):
+        status = binary_at(metadata, row, &p, &n)
+    if status == 0:
+        status = load_dictionary(s, plan, p, n)
+    if status == 0:
+        status = _walk(s, plan, 0, row) if _is_present(&s.sources[0], row) else put_null(s)
+    if status == 0:
+        s.out.size -= 1  # the comma
+    return status
+
+
+def write_shredded_json(ShreddingPlan plan, BinaryInput metadata, Sources sources, int64_t start, int64_t stop):
+    """The JSON of rows `start` to `stop`; rows whose root group is null are null, missing values are "null".
+
+    Gives (rows, validity, offsets, text, 0, 0), fewer rows than asked for where 32-bit offsets are full. At a
+    fault the last two are the fault and its row.
+    """
+    cdef State s
+    cdef TextColumn column
+    cdef int64_t row = start
+    cdef size_t before
+    cdef int status = 0
+    cdef bint valid
+    if sources.count != plan.node_count:
+        raise ValueError("the columns are not those of the plan")
+    if not 0 <= start <= stop <= metadata.column.length:
+        raise ValueError(f"no rows {start} to {stop} in {metadata.column.length}")
+    memset(&s, 0, sizeof(State))
+    memset(&column, 0, sizeof(TextColumn))
+    s.nodes = plan.nodes
+    s.sources = sources.sources
+    s.names_end = metadata.column.data + metadata.column.data_size
+    try:
+        with nogil:
+            status = bytes_reserve(&s.ids, (<size_t> plan.name_count + 1) * sizeof(int64_t))
+            if status == 0:
+                status = _render_names(&s, plan)
+            while status == 0 and row < stop:
+                before = s.out.size
+                valid = bit_is_set(s.sources[0].group_validity, s.sources[0].group_offset + row)
+                if valid:
+                    status = _write_row(&s, plan, &metadata.column, row)
+                    if status != 0:
+                        break
+                    if s.out.size > 0x7FFFFFFF:
+                        s.out.size = before
+                        break
+                status = text_column_row(&column, valid, s.out.size)
+                if status == 0:
+                    row += 1
+        return row - start, take(&column.validity), take(&column.offsets), take(&s.out), status, row
+    finally:
+        bytes_free(&s.dictionary.ranks)
+        bytes_free(&s.ids)
+        bytes_free(&s.extents.sorted)
+        bytes_free(&s.names)
+        bytes_free(&s.name_offsets)
+        bytes_free(&s.out)
+        bytes_free(&column.offsets)
+        bytes_free(&column.validity)
+        free(s.stack.frames)
