@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pqext.cli import demo, inspect, verify
+from pqext.cli import demo, inspect, shredding, verify
 from pqext.text import visible
 
 app = typer.Typer(
@@ -22,6 +22,8 @@ app = typer.Typer(
 app.command("demo")(demo.command)
 app.command("inspect")(inspect.command)
 app.command("verify")(verify.command)
+app.command("reshred")(shredding.reshred)
+app.command("unshred")(shredding.unshred)
 
 
 def _version(wanted: bool) -> None:

@@ -32,7 +32,9 @@ TimestampUnit = Literal["s", "ms", "us", "ns"]
 class ReadOptions:
     """How a file is read.
 
-    ``shredded``: give shredded VARIANT columns as their storage structs instead of whole values.
+    ``shredded``: give shredded VARIANT columns as their storage structs instead of whole values. ``strict``: refuse
+    VARIANT columns whose shredded parts contradict each other instead of following ``typed_value``, with a
+    ``VariantError`` that names the row in its batch.
     ``checksums``: verify a page's CRC where it has one. ``threads``: columns decoded at once, 0 for one
     a processor. ``on_corrupt``: what damage in row groups and pages does: ``"raise"``, or ``"skip"`` to leave out the
     rows it costs, warn with ``CorruptDataWarning`` and note them in ``ParquetFile.damage``; what fails to decrypt is
@@ -46,6 +48,7 @@ class ReadOptions:
     """
 
     shredded: bool = False
+    strict: bool = False
     checksums: bool = True
     threads: int = 0
     on_corrupt: Literal["raise", "skip"] = "raise"

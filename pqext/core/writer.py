@@ -104,6 +104,12 @@ class ParquetWriter:
         """Append the rows of ``batch``."""
         self.write_table(pa.Table.from_batches([batch]))
 
+    def end_row_group(self) -> None:
+        """Write the rows so far as a row group, whatever its size; those that come next begin another."""
+        self._check_open()
+        if self._pending_rows:
+            self._flush()
+
     def close(self) -> None:
         """Write what is pending and the footer; the file is whole afterwards."""
         if self._closed:

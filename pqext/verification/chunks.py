@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core import page as pages
-from pqext.core.column import ColumnReader, LeafColumn
+from pqext.core.column import ColumnReader
 from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
 from pqext.core.files.external import spans_of
 from pqext.core.indexes import bloom
 from pqext.core.indexes.page_index import ChunkPages
+from pqext.core.leaf_column import LeafColumn
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import BoundaryOrder, PageType, Type
 from pqext.core.orders import BoundOrder, of_column, to_write
@@ -227,7 +228,7 @@ class _ChunkCheck:
 
 
 def _measure(column: LeafColumn, order: BoundOrder) -> Piece:
-    entries = len(column.definition) if column.definition is not None else len(column.array)
+    entries = column.entries
     values = column.array.drop_null() if column.array.null_count else column.array
     nulls = entries - len(values)
     if not order.is_defined or pa.types.is_null(values.type):

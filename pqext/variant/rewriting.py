@@ -1,0 +1,306 @@
+"""Files whose VARIANT columns are shredded otherwise, or no more, and are sound: one row group in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core import storage
+from pqext.core.encryption.properties import FileDecryption
+from pqext.core.errors import VariantError
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options import ReadOptions, WriteOptions
+from pqext.core.reader import ParquetFile
+from pqext.core.writer import ParquetWriter
+from pqext.variant.infer import infer_schema
+from pqext.variant.kept_options import options_of
+from pqext.variant.reconstruct import unshred
+from pqext.variant.schema import ShreddingSchema, Untyped, shredding_schema, storage_struct
+from pqext.variant.shredding import Coerce, check_coerce, shred
+from pqext.variant.types import is_marked, storage_array, storage_type, variant_type
+from pqext.variant.validation import find_faults
+
+OnInvalid = Literal["raise", "null"]
+Progress = Callable[[int, int], None]
+
+BATCH_ROWS = 16_384
+SAMPLE_ROWS = 20_000
+SAMPLE_GROUPS = 8
+
+REPAIRED = (
+    "shredding.value.exclusive", "shredding.object.disjoint", "shredding.object.typed", "shredding.array.typed",
+    "shredding.array.present", "shredding.value.missing", "shredding.metadata.names",
+)  # fmt: skip
+"""Rules that reading mends: ``typed_value`` is right, what is missing where it is required is null, names are added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """What became of a file: its rows and row groups, how each VARIANT column is shredded, and ``invalid`` rows.
+
+    ``invalid`` counts the values that could not be read and are null now.
+    """
+
+    rows: int
+    row_groups: int
+    schemas: Mapping[str, ShreddingSchema]
+    invalid: int
+
+
+def reshred_file(
+    source: Any,
+    dest: Any,
+    schema: Any = "infer",
+    *,
+    coerce: Coerce = "equivalent",
+    strict: bool = False,
+    on_invalid: OnInvalid = "raise",
+    limits: Limits = DEFAULT_LIMITS,
+    decryption: FileDecryption | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Rewritten:
+    """Write the file ``source`` to ``dest`` with its VARIANT columns shredded by ``schema``.
+
+    ``schema`` is whatever :func:`pqext.variant.shredding_schema` takes, or ``"infer"``, for all VARIANT columns; or a
+    mapping from a column's dotted path to one, and columns left out keep the schema they have. Every value is checked
+    in full. Where ``value`` and ``typed_value`` contradict each other the latter is right, elements and values
+    that are missing become nulls, and names that the metadata lacks are added; with ``strict`` these raise. Values
+    that cannot be read raise ``VariantError`` with the row of the file, or, with ``on_invalid="null"``, become null.
+
+    Other columns, key-value metadata, row groups and field ids stay as they are, and so do codecs, encodings,
+    dictionaries, statistics, page indexes, Bloom filters and sort keys as far as the file tells; ``options`` of
+    :class:`pqext.WriteOptions` go before them. ``dest`` appears when it is whole, and may be ``source``.
+    ``progress`` is called with the rows done and all rows. Memory is bounded by one row group.
+
+    An encrypted file is only written with ``encryption`` among the options, ``None`` to have it in plaintext.
+    """
+    check_coerce(coerce)
+    return _rewrite(source, dest, schema, coerce, strict, on_invalid, limits, decryption, progress, options)
+
+
+def unshred_file(
+    source: Any,
+    dest: Any,
+    *,
+    strict: bool = False,
+    on_invalid: OnInvalid = "raise",
+    limits: Limits = DEFAULT_LIMITS,
+    decryption: FileDecryption | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Rewritten:
+    """Write the file ``source`` to ``dest`` with whole VARIANT values, nothing of them shredded.
+
+    The rest is as for :func:`reshred_file`.
+    """
+    return _rewrite(
+        source, dest, Untyped(), "equivalent", strict, on_invalid, limits, decryption, progress, options
+    )
+
+
+def _rewrite(
+    source: Any, dest: Any, schema: Any, coerce: Coerce, strict: bool, on_invalid: OnInvalid, limits: Limits,
+    decryption: FileDecryption | None, progress: Progress | None, options: dict[str, Any],
+) -> Rewritten:
+    if on_invalid not in get_args(OnInvalid):
+        raise ValueError(f"on_invalid is 'raise' or 'null', not {on_invalid!r}")
+    if "shredding" in options:
+        raise TypeError("the shredding is the schema argument, not an option")
+    read = ReadOptions(shredded=True, decryption=decryption)
+    with ParquetFile(source, read, limits=limits) as file:
+        if file.footer.decryptor is not None and "encryption" not in options:
+            raise ValueError("the file is encrypted: give encryption for the new one, None to write it in plaintext")
+        found = {path: kind for field in file.arrow_schema for path, kind in _variants(field, field.name)}
+        if not found:
+            raise ValueError("the file has no VARIANT column")
+        schemas = _schemas(file, schema, found)
+        job = _Rewrite(schemas, coerce, strict, on_invalid)
+        written = pa.schema([job.field(field, field.name) for field in file.arrow_schema], file.arrow_schema.metadata)
+        kept = options_of(file, storage.to_schema(storage.plan(written, WriteOptions(shredding=job.shredding))))
+        rows = 0
+        with ParquetWriter(dest, written, shredding=job.shredding, **{**kept, **_SIZES, **options}) as writer:
+            for group in range(len(file.row_groups)):
+                for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
+                    job.first_row, job.row_group = rows, group
+                    writer.write_batch(job.batch(batch, written))
+                    rows += batch.num_rows
+                    if progress is not None:
+                        progress(rows, file.num_rows)
+                if not _SIZES.keys() & options.keys():
+                    writer.end_row_group()
+        return Rewritten(rows, sum(group.num_rows > 0 for group in file.row_groups), schemas, job.invalid)
+
+
+_SIZES = {"row_group_rows": 1 << 62, "row_group_bytes": 1 << 62}
+"""No limits: row groups end where they did."""
+
+
+def _variants(field: pa.Field, path: str) -> Iterator[tuple[str, pa.DataType]]:
+    """The VARIANT fields at or below ``field``, by dotted path."""
+    kind = storage_type(field.type)
+    if is_marked(field):
+        yield path, kind
+    elif pa.types.is_struct(kind) or pa.types.is_map(kind) or pa.types.is_list(kind):
+        for name, child in _children(kind):
+            yield from _variants(child, f"{path}.{name}")
+
+
+def _children(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
+    """The fields below a nested type, by their path in the schema that is written."""
+    if pa.types.is_map(kind):
+        return [("key_value.key", kind.key_field), ("key_value.value", kind.item_field)]
+    return [("list.element", kind.value_field)] if pa.types.is_list(kind) else [(child.name, child) for child in kind]
+
+
+def _schemas(file: ParquetFile, schema: Any, found: Mapping[str, pa.DataType]) -> dict[str, ShreddingSchema]:
+    wanted = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(found, schema)
+    for path in wanted:
+        if path not in found:
+            raise ValueError(f"there is no VARIANT column {path!r}; those of the file are {', '.join(found)}")
+    schemas = {}
+    for path, kind in found.items():
+        one = wanted.get(path, kind)
+        inferred = isinstance(one, str) and one == "infer"
+        schemas[path] = _infer(file, path) if inferred else shredding_schema(one)
+    return schemas
+
+
+def _infer(file: ParquetFile, path: str) -> ShreddingSchema:
+    """By a sample of rows from row groups all over the file."""
+    count = len(file.row_groups)
+    chosen = sorted({i * count // min(count, SAMPLE_GROUPS) for i in range(min(count, SAMPLE_GROUPS))})
+    top = file.schema.root.child(next(name for name in file.schema.root.child_names if _starts(path, name)))
+    assert top is not None
+    samples: list[pa.Array] = []
+    for group in chosen:
+        rows = max(1, SAMPLE_ROWS // len(chosen))
+        for batch in file.iter_batches(rows, columns=[top.name], row_groups=[group]):
+            for array in _below(batch.column(0), batch.schema.field(0), top.name, path):
+                samples.append(unshred(_without(array, _unreadable(array))))
+            break
+    return infer_schema(pa.chunked_array(samples), sample_rows=SAMPLE_ROWS) if samples else Untyped()
+
+
+def _starts(path: str, name: str) -> bool:
+    return path == name or path.startswith(f"{name}.")
+
+
+def _below(array: pa.Array, field: pa.Field, at: str, path: str) -> Iterator[pa.Array]:
+    """The arrays of the variant at ``path``, of which ``array`` at ``at`` is a part of the way."""
+    if at == path:
+        yield storage_array(array)
+    elif _starts(path, at):
+        array = storage_array(array)
+        parts: Iterable[pa.Array]
+        if pa.types.is_map(array.type):
+            parts = (array.keys, array.items)
+        elif pa.types.is_list(array.type):
+            parts = (array.flatten(),)
+        else:
+            parts = array.flatten()
+        for (name, child), part in zip(_children(array.type), parts, strict=True):
+            yield from _below(part, child, f"{at}.{name}", path)
+
+
+class _Rewrite:
+    """Turns arrays as they were stored into arrays as they are to be; counts what is invalid."""
+
+    def __init__(
+        self, schemas: Mapping[str, ShreddingSchema], coerce: Coerce, strict: bool, on_invalid: OnInvalid
+    ) -> None:
+        self._schemas = schemas
+        self._coerce = coerce
+        self._strict = strict
+        self._on_invalid = on_invalid
+        # The writer shreds by equivalence itself; what is shredded otherwise it takes as it is, and judges once more.
+        self.shredding = dict(schemas) if coerce == "equivalent" else {}
+        self.first_row = self.row_group = self.invalid = 0
+
+    def batch(self, batch: pa.RecordBatch, written: pa.Schema) -> pa.RecordBatch:
+        """The batch in its new form, of schema ``written``."""
+        fields = zip(batch.schema, batch.columns, strict=True)
+        arrays = [self.array(array, field, field.name) for field, array in fields]
+        return pa.RecordBatch.from_arrays(arrays, schema=written)
+
+    def field(self, field: pa.Field, path: str) -> pa.Field:
+        """The Arrow field to be written in the place of ``field``."""
+        if path in self._schemas:
+            marks = {k: v for k, v in (field.metadata or {}).items() if not k.startswith(b"ARROW:extension:")}
+            return pa.field(field.name, self._kind(path), field.nullable, marks or None)
+        kind = field.type
+        if not self._holds_variants(path):
+            return field
+        children = [self.field(child, f"{path}.{name}") for name, child in _children(kind)]
+        if pa.types.is_map(kind):
+            return field.with_type(pa.map_(children[0], children[1]))
+        return field.with_type(pa.list_(children[0]) if pa.types.is_list(kind) else pa.struct(children))
+
+    def _kind(self, path: str) -> pa.DataType:
+        return variant_type() if self.shredding else storage_struct(self._schemas[path])
+
+    def _holds_variants(self, path: str) -> bool:
+        return any(held.startswith(f"{path}.") for held in self._schemas)
+
+    def array(self, array: pa.Array, field: pa.Field, path: str, rows: pa.Array | None = None) -> pa.Array:
+        """``array`` of ``field`` in its new form; ``rows`` numbers its values by the batch's rows."""
+        if path in self._schemas:
+            return self._variant(storage_array(array), field, path, rows)
+        if not self._holds_variants(path):
+            return array
+        kind = self.field(field, path).type
+        mask = array.is_null() if array.null_count else None
+        children = [(f"{path}.{name}", child) for name, child in _children(array.type)]
+        if pa.types.is_struct(array.type):
+            parts = [self.array(array.field(i), child, name, rows) for i, (name, child) in enumerate(children)]
+            return pa.StructArray.from_arrays(parts, fields=list(kind), mask=mask)
+        own = pa.array(np.arange(len(array))) if rows is None else rows
+        below = own.take(pa.array(np.repeat(np.arange(len(array)), np.diff(np.asarray(array.offsets)))))
+        inner = (array.keys, array.items) if pa.types.is_map(array.type) else (array.values,)
+        parts = [self.array(part, child, name, below) for (name, child), part in zip(children, inner, strict=True)]
+        made = pa.MapArray if pa.types.is_map(array.type) else pa.ListArray
+        return made.from_arrays(array.offsets, *parts, kind, mask=mask)
+
+    def _variant(self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None) -> pa.Array:
+        array = self._sound(array, field, path, rows)
+        whole = unshred(array)
+        return whole if self.shredding else shred(whole, self._schemas[path], coerce=self._coerce)
+
+    def _sound(self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None) -> pa.StructArray:
+        """The array without the values that cannot be read."""
+        faults = find_faults(array) if self._strict else _unreadable(array)
+        if not len(faults):
+            return array
+        if self._on_invalid == "raise" or not field.nullable:
+            first = faults.slice(0, 1).to_pylist()[0]
+            row = first["row"] if rows is None else rows[first["row"]].as_py()
+            advice = "" if self._on_invalid == "raise" else "; the column is required, so that it cannot become null"
+            error = VariantError(
+                first["message"] + advice, rule=first["rule"], row=self.first_row + row, offset=first["offset"]
+            )
+            error.locate(row_group=self.row_group, column=f"{path}.{first['column']}")
+            raise error
+        self.invalid += len(faults)
+        return _without(array, faults)
+
+
+def _unreadable(array: pa.StructArray) -> pa.Table:
+    """The faults of the rows that reading cannot mend."""
+    faults = find_faults(array)
+    return faults.filter(pc.invert(pc.is_in(faults["rule"], pa.array(REPAIRED)))) if len(faults) else faults
+
+
+def _without(array: pa.StructArray, faults: pa.Table) -> pa.StructArray:
+    """The array with nulls in the rows that have faults."""
+    if not len(faults):
+        return array
+    invalid = np.zeros(len(array), np.bool_)
+    invalid[np.asarray(faults["row"])] = True
+    mask = pc.or_(array.is_null(), pa.array(invalid))
+    parts = [array.field(i) for i in range(array.type.num_fields)]
+    return pa.StructArray.from_arrays(parts, fields=list(array.type), mask=mask)

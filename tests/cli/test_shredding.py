@@ -1,0 +1,82 @@
+"""`pqext reshred` and `pqext unshred` rewrite files, and say what they did in a few lines."""
+
+from __future__ import annotations
+
+from json import loads
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+import pqext
+from pqext import variant
+from pqext.cli import app
+from pqext.variant.schema import shredding_schema, storage_struct
+from reference import variant_shred as reference
+from reference.variant_files import annotated
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    parsed = variant.parse_json(pa.array(['{"a": 1, "b": "x"}', '{"a": 2}', None]))
+    path = tmp_path / "in.parquet"
+    schema = pa.schema([variant.variant_field("v"), variant.variant_field("w")])
+    pqext.write_table(pa.table([parsed, parsed], schema=schema), path)
+    return path
+
+
+def typed(path: Path, column: str) -> list[str]:
+    kind = pq.read_schema(path).field(column).type
+    return [child.name for child in kind.field("typed_value").type] if kind.get_field_index("typed_value") >= 0 else []
+
+
+def test_a_schema_for_all_columns_or_for_each(source: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "out.parquet"
+    result = run("reshred", source, dest, "--schema", "a INT, b STRING")
+    assert result.exit_code == 0
+    assert "3 rows in 1 row group" in result.output
+    assert "v: STRUCT<a: INT, b: STRING>" in result.output
+    assert typed(dest, "v") == typed(dest, "w") == ["a", "b"]
+    run("reshred", source, dest, "--schema", "v=b STRING", "--schema", "w=infer")
+    assert (typed(dest, "v"), typed(dest, "w")) == (["b"], ["a", "b"])
+    run("reshred", source, dest)
+    assert typed(dest, "v") == ["a", "b"]
+    result = run("unshred", dest, dest)
+    assert result.exit_code == 0
+    assert typed(dest, "v") == []
+    texts = [variant.to_json(pqext.read_table(path)["w"]).to_pylist() for path in (source, dest)]
+    assert [text and loads(text) for text in texts[0]] == [text and loads(text) for text in texts[1]]
+
+
+def test_wrong_schemas_are_told_before_any_work(source: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "out.parquet"
+    for wrong in (["v=a NUMBER"], ["a INT", "v=a INT"], ["v=a INT", "v=b INT"]):
+        options = [part for schema in wrong for part in ("--schema", schema)]
+        assert run("reshred", source, dest, *options).exit_code == 2
+    result = run("reshred", source, dest, "--schema", "x=a INT")
+    assert isinstance(result.exception, ValueError)
+    assert not dest.exists()
+
+
+def test_broken_values_stop_the_work_or_become_null(tmp_path: Path) -> None:
+    rows = [
+        {"metadata": reference.encode_metadata([]), "value": value, "typed_value": None} for value in (b"\0", b"\x0c")
+    ]
+    path, dest = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    column = pa.array(rows, storage_struct(shredding_schema("INT")))
+    path.write_bytes(annotated(pa.table({"v": column})))
+    result = run("reshred", path, dest)
+    assert result.exit_code == 1
+    assert "row 1" in str(result.exception)
+    assert "variant.value.layout" in str(result.exception)
+    assert not dest.exists()
+    result = run("reshred", path, dest, "--on-invalid", "null")
+    assert result.exit_code == 0
+    assert "1 value could not be read and became null" in result.output
+    assert pqext.verify(dest).ok

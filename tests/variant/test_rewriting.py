@@ -1,0 +1,286 @@
+"""Files rewritten with other shredding hold the same values, and everything else as it was."""
+
+from __future__ import annotations
+
+import io
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pqext
+from pqext import variant
+from pqext.core.errors import VariantError
+from pqext.variant.schema import ShreddingSchema, shredding_schema, storage_struct
+from reference import variant_shred as reference
+from reference.variant_files import annotated
+from reference.variant_strategies import fewer, schemas, valid_variants
+
+DOCUMENTS = ['{"a": 1, "b": "x"}', '{"a": 2.5, "c": [1, "y"]}', None, "7", '{"a": {"d": null}, "b": "z"}'] * 40
+METADATA = reference.encode_metadata(["a", "b"])
+
+
+def loaded(text: str | None) -> Any:
+    """A document whose numbers are equal however they are written; a null row is no document."""
+    return ("null row",) if text is None else json.loads(text, parse_int=Decimal, parse_float=Decimal)
+
+
+def values(source: Any, column: str = "v") -> list[Any]:
+    return [loaded(text) for text in variant.to_json(pqext.read_table(source)[column]).to_pylist()]
+
+
+WANTED = [loaded(text) for text in DOCUMENTS]
+
+
+def table() -> pa.Table:
+    parsed = variant.parse_json(pa.array(DOCUMENTS))
+    fields = [
+        pa.field("i", pa.int64(), metadata={"PARQUET:field_id": "7"}), variant.variant_field("v"),
+        variant.variant_field("w"), pa.field("s", pa.string()), pa.field("t", pa.timestamp("ms", "UTC")),
+    ]  # fmt: skip
+    texts, times = pa.array(["p", None, "q", "q"] * 50), pa.array([5] * 200, fields[4].type)
+    schema = pa.schema(fields, metadata={"origin": "test"})
+    return pa.table([pa.array(range(200)), parsed, parsed, texts, times], schema=schema)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    path = tmp_path / "plain.parquet"
+    pqext.write_table(
+        table(), path, row_group_rows=90, compression={"i": "zstd", "s": "gzip", "v.metadata": "zstd"},
+        dictionary={"i": False}, encodings={"i": "delta_binary_packed"}, bloom_filters={"s": True}, sorting=["i"],
+        page_version=2, statistics={"t": False},
+    )  # fmt: skip
+    return path
+
+
+def test_values_survive_every_schema_and_come_back_whole(plain: Path, tmp_path: Path) -> None:
+    shredded, whole = tmp_path / "shredded.parquet", tmp_path / "whole.parquet"
+    done = variant.reshred_file(plain, shredded, {"v": "a BIGINT, b STRING", "w": "infer"})
+    assert (done.rows, done.row_groups, done.invalid) == (200, 3, 0)
+    assert str(done.schemas["v"]) == "STRUCT<a: BIGINT, b: STRING>"
+    for column in ("v", "w"):
+        assert values(shredded, column) == values(plain, column) == WANTED
+    schema = pq.ParquetFile(shredded).schema_arrow
+    assert schema.field("v").type.field("typed_value").type.field("a").type.field("typed_value").type == pa.int64()
+    variant.unshred_file(shredded, whole)
+    assert {child.name for child in pq.ParquetFile(whole).schema_arrow.field("v").type} == {"metadata", "value"}
+    assert values(whole) == values(whole, "w") == WANTED
+    for path in (shredded, whole):
+        assert pqext.verify(path).ok
+
+
+def test_other_columns_metadata_row_groups_and_codecs_stay(plain: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "dest.parquet"
+    variant.reshred_file(plain, dest, "a BIGINT")
+    before, after = pq.ParquetFile(plain), pq.ParquetFile(dest)
+    names = ["i", "s", "t"]
+    assert after.read(names).equals(before.read(names), check_metadata=True)
+    assert after.schema_arrow.metadata[b"origin"] == b"test"
+    assert after.metadata.num_row_groups == 3
+    for group in range(3):
+        old, new = before.metadata.row_group(group), after.metadata.row_group(group)
+        assert old.num_rows == new.num_rows
+        chunks = {new.column(i).path_in_schema: new.column(i) for i in range(new.num_columns)}
+        for i in range(old.num_columns):
+            was, now = old.column(i), chunks[old.column(i).path_in_schema]
+            for name in ("compression", "encodings", "is_stats_set", "has_offset_index", "has_dictionary_page"):
+                assert getattr(was, name) == getattr(now, name), (name, was.path_in_schema)
+        assert new.sorting_columns == old.sorting_columns
+    assert {chunks[path].compression for path in chunks if path.startswith("v.typed_value")} == {"ZSTD"}
+    with pqext.open(dest) as file:
+        assert file.row_groups[0].chunk(file.schema.find("s").leaf_start).bloom_filter is not None  # type: ignore[union-attr]
+        assert file.row_groups[0].chunk(0).bloom_filter is None
+
+
+def test_options_go_before_what_the_file_had(plain: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "dest.parquet"
+    variant.reshred_file(plain, dest, "a BIGINT", compression="snappy", row_group_rows=50)
+    metadata = pq.read_metadata(dest)
+    assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)] == [50] * 4
+    assert {metadata.row_group(0).column(i).compression for i in range(metadata.num_columns)} == {"SNAPPY"}
+    with pytest.raises(TypeError, match="schema argument"):
+        variant.reshred_file(plain, dest, shredding={"v": "a INT"})
+
+
+def test_a_file_can_be_rewritten_in_place_and_stays_whole_when_that_fails(plain: Path) -> None:
+    variant.reshred_file(plain, plain, {"v": "b STRING"})
+    assert values(plain) == WANTED
+    before = plain.read_bytes()
+    with pytest.raises(ValueError, match="no VARIANT column 'x'; those of the file are v, w"):
+        variant.reshred_file(plain, plain, {"x": "b STRING"})
+    broken = plain.with_name("broken.parquet")
+    broken.write_bytes(file_of([{"value": b"\x0c", "typed_value": None}], "INT"))
+    with pytest.raises(VariantError):
+        variant.reshred_file(broken, plain)
+    assert plain.read_bytes() == before
+    assert sorted(path.name for path in plain.parent.iterdir()) == ["broken.parquet", "plain.parquet"]
+
+
+def file_of(rows: list[Any], schema: str, **options: Any) -> bytes:
+    type = storage_struct(shredding_schema(schema))
+    column = pa.array([row and {"metadata": METADATA, **row} for row in rows], type)
+    return annotated(pa.table({"v": column, "i": range(len(rows))}), **options)
+
+
+def integer(number: int) -> bytes:
+    return reference.primitive("int32", number)
+
+
+def fields(**given: bytes) -> bytes:
+    return reference.object_of([("ab".index(name), value) for name, value in sorted(given.items())])
+
+
+MENDED = [
+    ("INT", {"value": integer(5), "typed_value": 1}, "1", "shredding.value.exclusive"),
+    (
+        "a INT", {"value": fields(a=integer(5), b=integer(6)), "typed_value": {"a": {"typed_value": 1}}},
+        '{"a": 1, "b": 6}', "shredding.object.disjoint",
+    ),
+    ("a INT", {"value": fields(b=integer(6)), "typed_value": None}, '{"b": 6}', "shredding.object.typed"),
+    ("ARRAY<INT>", {"value": None, "typed_value": [{}]}, "[null]", "shredding.array.present"),
+    ("ARRAY<INT>", {"value": reference.array_of([]), "typed_value": None}, "[]", "shredding.array.typed"),
+    ("INT", {"value": None, "typed_value": None}, "null", "shredding.value.missing"),
+    (
+        "z INT", {"value": None, "typed_value": {"z": {"typed_value": 1}}}, '{"z": 1}', "shredding.metadata.names",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "row", "text", "rule"), MENDED, ids=[rule for *_, rule in MENDED])
+@pytest.mark.spec("shredding.object.conflict", "shredding.value.required-missing")
+def test_what_reading_mends_is_mended_for_good_or_refused_on_demand(
+    schema: str, row: dict[str, Any], text: str, rule: str, tmp_path: Path
+) -> None:
+    source = file_of([{"value": b"\0", "typed_value": None}, row], schema, row_group_size=1)
+    assert not pqext.verify(source).ok
+    for rewrite in (variant.reshred_file, variant.unshred_file):
+        dest = tmp_path / "dest.parquet"
+        rewrite(source, dest)  # type: ignore[operator]
+        assert pqext.verify(dest).ok
+        assert values(dest) == [None, loaded(text)]
+        with pytest.raises(VariantError) as caught:
+            rewrite(source, dest, strict=True)  # type: ignore[operator]
+        assert (caught.value.rule, caught.value.row, caught.value.row_group) == (rule, 1, 1)
+
+
+INVALID = [
+    ("a INT", {"value": integer(5), "typed_value": {"a": {}}}, "shredding.object.residual-kind", "v.value"),
+    (
+        "a INT", {"value": None, "typed_value": {"a": {"value": b"\x0c"}}}, "variant.value.layout",
+        "v.typed_value.a.value",
+    ),
+    ("INT", {"metadata": b"\x02\0\0", "value": b"\0", "typed_value": None}, "variant.metadata.version", "v.metadata"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "row", "rule", "column"), INVALID, ids=[rule for _, _, rule, _ in INVALID])
+def test_what_cannot_be_read_is_refused_or_becomes_null(
+    schema: str, row: dict[str, Any], rule: str, column: str, tmp_path: Path
+) -> None:
+    source = file_of([None, row, {"value": b"\0", "typed_value": None}], schema)
+    dest = tmp_path / "dest.parquet"
+    with pytest.raises(VariantError) as caught:
+        variant.reshred_file(source, dest)
+    assert (caught.value.rule, caught.value.row, caught.value.column) == (rule, 1, column)
+    assert not dest.exists()
+    for coerce in ("equivalent", "exact"):
+        done = variant.reshred_file(source, dest, on_invalid="null", coerce=coerce)  # type: ignore[arg-type]
+        assert done.invalid == 1
+        assert values(dest) == [loaded(None), loaded(None), None]
+        assert pqext.verify(dest).ok
+
+
+def test_variants_within_structs_lists_and_maps_are_rewritten() -> None:
+    parsed = variant.parse_json(pa.array(['{"a": 1}', '{"a": 2, "b": 3}', "4", None]))
+    field = variant.variant_field("v")
+    inner = pa.StructArray.from_arrays([parsed, pa.array([1, 2, 3, 4])], fields=[field, pa.field("n", pa.int64())])
+    mask = pa.array([False, True, False, False])
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 1, 3, 4], pa.int32()), inner, mask=mask)
+    maps = pa.MapArray.from_arrays(pa.array([0, 2, 2, 3, 4], pa.int32()), pa.array(["k", "j", "k", "k"]), inner)
+    source, shredded, whole = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    nested = pa.table({"s": inner, "l": lists, "m": maps})
+    pqext.write_table(nested, source)
+    done = variant.reshred_file(source.getvalue(), shredded, "a INT")
+    assert [str(schema) for schema in done.schemas.values()] == ["STRUCT<a: INT>"] * 3
+    assert len([leaf for leaf in pqext.open(shredded.getvalue()).schema.leaves if "typed_value" in leaf.path]) == 6
+    variant.unshred_file(shredded.getvalue(), whole)
+    before = pqext.read_table(source.getvalue())
+    for after in (shredded, whole):
+        assert pqext.verify(after.getvalue()).ok
+        table = pqext.read_table(after.getvalue())
+        assert table.schema == before.schema
+        for name in ("s", "l", "m"):
+            flat, same = flattened(table[name]), flattened(before[name])
+            assert variant.to_json(flat).to_pylist() == variant.to_json(same).to_pylist()
+    one = variant.reshred_file(source.getvalue(), io.BytesIO(), {next(iter(done.schemas)): "b INT"})
+    assert [str(schema) for schema in one.schemas.values()] == ["STRUCT<b: INT>", "VARIANT", "VARIANT"]
+
+
+def flattened(column: pa.ChunkedArray) -> pa.Array:
+    array = column.combine_chunks()
+    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    if pa.types.is_map(array.type):
+        array = array.items
+    elif pa.types.is_list(array.type):
+        array = array.values
+    return array.field(0)
+
+
+@fewer
+@given(st.lists(st.one_of(st.none(), valid_variants()), min_size=1, max_size=5), schemas(), schemas())
+def test_every_value_survives_two_schemas_of_its_own_types(
+    rows: list[tuple[bytes, bytes] | None], first: ShreddingSchema, second: ShreddingSchema
+) -> None:
+    array = pa.array([row and {"metadata": row[0], "value": row[1]} for row in rows], variant.variant_type())
+    source, middle, dest = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    pqext.write_table(pa.table([array], schema=pa.schema([variant.variant_field("v")])), source, shredding={"v": first})
+    variant.reshred_file(source.getvalue(), middle, second, coerce="exact")
+    variant.unshred_file(middle.getvalue(), dest)
+    assert pqext.verify(middle.getvalue()).ok
+    for row, found in zip(rows, pqext.read_table(dest.getvalue())["v"].to_pylist(), strict=True):
+        assert (row is None) == (found is None)
+        if row is not None:
+            was = reference.decode(row[1], reference.decode_metadata(row[0]))
+            now = reference.decode(found["value"], reference.decode_metadata(found["metadata"]))
+            assert reference.equivalent(was) == reference.equivalent(now)
+
+
+def test_duckdb_reads_the_same_values_before_and_after(plain: Path, tmp_path: Path) -> None:
+    shredded = tmp_path / "shredded.parquet"
+    variant.reshred_file(plain, shredded, "a DECIMAL(9,2), b STRING, c ARRAY<BIGINT>", coerce="exact")
+    texts = [
+        duckdb.sql(f"select v::json::varchar, i from '{path}' order by i").fetchall() for path in (plain, shredded)
+    ]
+    assert texts[0] == texts[1]
+
+
+def test_files_that_are_encrypted_or_without_variants_are_refused(tmp_path: Path) -> None:
+    key = b"0123456789012345"
+    secret, dest = io.BytesIO(), tmp_path / "dest.parquet"
+    pqext.write_table(table(), secret, encryption=pqext.FileEncryption(key))
+    keys = pqext.FileDecryption(key)
+    with pytest.raises(ValueError, match="give encryption"):
+        variant.reshred_file(secret.getvalue(), dest, decryption=keys)
+    variant.reshred_file(secret.getvalue(), dest, decryption=keys, encryption=None)
+    assert values(dest) == WANTED
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"i": [1]}), out)
+    with pytest.raises(ValueError, match="no VARIANT column"):
+        variant.unshred_file(out.getvalue(), dest)
+    for wrong in ({"on_invalid": "skip"}, {"coerce": "same"}):
+        with pytest.raises(ValueError, match=r"on_invalid|coerce"):
+            variant.reshred_file(out.getvalue(), dest, **wrong)  # type: ignore[arg-type]
+
+
+def test_progress_counts_the_rows(plain: Path) -> None:
+    calls: list[tuple[int, int]] = []
+    variant.reshred_file(plain, io.BytesIO(), progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(90, 200), (180, 200), (200, 200)]
