@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.errors import LimitError
+from pqext.core.errors import LimitError, VariantError
+from pqext.variant import shredding_faults
 from pqext.variant.kernels import get as kernel
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.cells import Cells
@@ -110,6 +112,10 @@ class Group:
     def typed(self) -> pa.Array | None:
         return child(self.array, "typed_value")
 
+    def masked_typed(self) -> pa.Array:
+        """``typed_value`` with the nulls of the group around it."""
+        return _masked(self.typed, self.array)
+
     @property
     def validity(self) -> tuple[pa.Buffer, int] | None:
         return (self.array.buffers()[0], self.array.offset) if self.array.null_count else None
@@ -146,7 +152,28 @@ def cast_group(group: Group, rest: Path, target: pa.DataType, task: Task, below:
         return _completed(_struct(group, typed, target, task, below), group, typed, target, task, below)
     if is_list(target) and is_list(typed.type):
         return _completed(_list(group, typed, target, task, below), group, typed, target, task, below)
-    return _from_value(_whole(group, task), (), target, task, below)
+    if group.rows is None:
+        return _from_value(whole_group(group, task.first_row), (), target, task, below)
+    inner = Task(task.path, task.strict)
+    with rows_of(group, task):
+        result = _from_value(whole_group(group), (), target, inner, below)
+    if inner.failed is not None:
+        row, place, type = inner.failed
+        task.fail((1, group.rows[row].as_py()), place, type)
+    return result
+
+
+@contextmanager
+def rows_of(group: Group, task: Task) -> Iterator[None]:
+    """Errors within name rows of ``group``, those outside rows of the task."""
+    try:
+        yield
+    except VariantError as error:
+        assert group.rows is not None
+        if error.row is None:
+            raise
+        row = group.rows[error.row].as_py() + task.first_row
+        raise shredding_faults.moved(error, row - error.row) from None
 
 
 def _from_value(group: Group, steps: Path, target: pa.DataType, task: Task, below: str) -> pa.Array:
@@ -236,13 +263,13 @@ def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
     return storage_array(lists.flatten()), offsets, pc.list_parent_indices(lists).cast(pa.int64())
 
 
-def _whole(group: Group, task: Task) -> Group:
-    """The group's values put together from all its columns, as whole variants."""
+def whole_group(group: Group, first_row: int = 0) -> Group:
+    """The group's values put together from all its columns, as whole variants with metadata of their own."""
     metadata = group.metadata
     if group.rows is not None:
         metadata = take_bounded(names_of(metadata), group.rows)
     schema = _schema_of(group.array.type)
-    whole = build(group.array, metadata, compile_schema(schema), missing_is_null=True, first_row=task.first_row)
+    whole = build(group.array, metadata, compile_schema(schema), missing_is_null=True, first_row=first_row)
     return Group(whole, child(whole, "metadata"))
 
 

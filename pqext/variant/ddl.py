@@ -14,7 +14,7 @@ _TOKEN = re.compile(r"\s*(?:(?P<word>[^\W\d]\w*|\d+)|`(?P<quoted>(?:[^`]|``)*)`|
 
 @dataclass(frozen=True, slots=True)
 class DdlType:
-    """A parsed type: its name in upper case, ``fields`` of a STRUCT, ``element`` of an ARRAY or MAP, ``key`` of a MAP."""
+    """A parsed type: ``name`` in upper case, ``fields`` of a STRUCT, ``element`` of an ARRAY or MAP, ``key`` of one."""
 
     name: str
     position: int

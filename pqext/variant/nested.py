@@ -13,7 +13,7 @@ from pqext.core.errors import LimitError, VariantError
 from pqext.variant import shredding_faults
 from pqext.variant.kernels.cells import Cells
 from pqext.variant.kernels.get import PathSteps
-from pqext.variant.path import format_path
+from pqext.variant.path import ManyPath, format_path
 from pqext.variant.schema import is_list
 from pqext.variant.targets import VARIANT, describe, kernel_type
 from pqext.variant.types import is_variant_type, plain_binary, variant_array
@@ -26,7 +26,7 @@ MOST_BYTES = (1 << 31) - 1
 class Task:
     """One call: where it looks, from which row on, and the first value that did not cast."""
 
-    path: tuple[str | int, ...]
+    path: ManyPath
     strict: bool
     first_row: int = 0
     failed: tuple[int, str, pa.DataType] | None = field(default=None)

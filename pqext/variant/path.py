@@ -1,20 +1,31 @@
 """Paths into a variant: ``$.a.b[0]['x.y']``.
 
-A path is a tuple of steps, a string for a field of an object and an integer for an element of an array.
+A path is a tuple of steps, a string for a field of an object and an integer for an element of an array. In paths to
+explode, :data:`Wildcard` members stand for every element (``[*]``) and every field (``.*``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from functools import lru_cache
 
 Path = tuple[str | int, ...]
+
+
+class Wildcard(Enum):
+    """A step to many values."""
+
+    ELEMENTS = "[*]"
+    FIELDS = ".*"
+
+
+ManyPath = tuple[str | int | Wildcard, ...]
 
 MAX_INDEX = (1 << 32) - 1
 """The largest element index that the encoding can hold."""
 
 
-@lru_cache(maxsize=4096)
 def parse(text: str) -> Path:
     """Parse a path; ``$`` alone is the root.
 
@@ -24,14 +35,33 @@ def parse(text: str) -> Path:
     >>> parse("$.a.b[0]['x.y']")
     ('a', 'b', 0, 'x.y')
     """
+    return _parse(text, False)  # type: ignore[return-value]
+
+
+def parse_many(text: str) -> ManyPath:
+    """Parse a path that may have the wildcards ``[*]`` and ``.*``; a field of that name is ``['*']``.
+
+    >>> parse_many("$.a[*].b")
+    ('a', <Wildcard.ELEMENTS: '[*]'>, 'b')
+    """
+    return _parse(text, True)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str, wildcards: bool) -> ManyPath:
     if not text.startswith("$"):
         raise _error(text, 0, "a path starts with $")
-    steps: list[str | int] = []
+    steps: list[str | int | Wildcard] = []
     at = 1
     while at < len(text):
-        step: str | int
-        if text[at] == ".":
+        step: str | int | Wildcard
+        if text.startswith("[*]", at):
+            if not wildcards:
+                raise _error(text, at, "a wildcard leads to many values: only variant.explode follows it")
+            step, at = Wildcard.ELEMENTS, at + 3
+        elif text[at] == ".":
             step, at = _name(text, at + 1)
+            step = Wildcard.FIELDS if wildcards and step == "*" else step
         elif text[at] == "[":
             step, at = _bracket(text, at + 1)
         else:
@@ -42,20 +72,27 @@ def parse(text: str) -> Path:
 
 def as_path(path: str | Sequence[str | int]) -> Path:
     """Take a path as text or as its steps; raises ``ValueError`` or ``TypeError`` when it is neither."""
-    if isinstance(path, str):
-        return parse(path)
-    if not isinstance(path, Sequence):
+    return parse(path) if isinstance(path, str) else _checked(path, (str, int))  # type: ignore[return-value]
+
+
+def as_many_path(path: str | Sequence[str | int | Wildcard]) -> ManyPath:
+    """As :func:`as_path`, for paths with wildcards."""
+    return parse_many(path) if isinstance(path, str) else _checked(path, (str, int, Wildcard))
+
+
+def _checked(path: Sequence[str | int | Wildcard], kinds: tuple[type, ...]) -> ManyPath:
+    if not isinstance(path, Sequence) or isinstance(path, bytes | bytearray):
         raise TypeError(f"a path is text or a sequence of steps, not {type(path).__name__}")
     steps = tuple(path)
     for step in steps:
-        if isinstance(step, bool) or not isinstance(step, str | int):
+        if isinstance(step, bool) or not isinstance(step, kinds):
             raise TypeError(f"a path step is a field name or an element index, not {step!r}")
         if isinstance(step, int) and not 0 <= step <= MAX_INDEX:
             raise ValueError(f"element index {step} is out of range")
     return steps
 
 
-def format_path(steps: Sequence[str | int]) -> str:
+def format_path(steps: Sequence[str | int | Wildcard]) -> str:
     """Write steps as text that :func:`parse` turns back into them.
 
     >>> format_path(("a", 0, "x.y"))
@@ -64,10 +101,12 @@ def format_path(steps: Sequence[str | int]) -> str:
     return "$" + "".join(_format_step(step) for step in steps)
 
 
-def _format_step(step: str | int) -> str:
+def _format_step(step: str | int | Wildcard) -> str:
+    if isinstance(step, Wildcard):
+        return str(step.value)
     if isinstance(step, int):
         return f"[{step}]"
-    if step and not any(c in ".[]'\"\\" or c.isspace() for c in step):
+    if step and step != "*" and not any(c in ".[]'\"\\" or c.isspace() for c in step):
         return f".{step}"
     quoted = step.replace("\\", "\\\\").replace("'", "\\'")
     return f"['{quoted}']"
@@ -91,6 +130,8 @@ def _bracket(text: str, start: int) -> tuple[str | int, int]:
         while at < len(text) and text[at] in "0123456789":
             at += 1
         if at == start:
+            if text[at : at + 1] == "-":
+                raise _error(text, start, "an element index counts from the start, from 0")
             raise _error(text, start, "expected an element index or a quoted field name")
         if at - start > 10 or int(text[start:at]) > MAX_INDEX:
             raise _error(text, start, "element index is out of range")

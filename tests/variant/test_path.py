@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pqext.variant.path import MAX_INDEX, as_path, format_path, parse
+from pqext.variant.path import MAX_INDEX, Wildcard, as_many_path, as_path, format_path, parse, parse_many
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,8 @@ from pqext.variant.path import MAX_INDEX, as_path, format_path, parse
         (r"$['a\n']", (r"a\n",)),
         ("$['']", ("",)),
         ("$[12].x y.é", (12, "x y", "é")),
+        ("$.*", ("*",)),
+        ("$['*'].日本['a?b']", ("*", "日本", "a?b")),
         (f"$[{MAX_INDEX}]", (MAX_INDEX,)),
     ],
 )
@@ -38,7 +40,8 @@ def test_a_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | in
         ("$.a..b", 4, "empty"),
         ("$[", 2, "element index or a quoted"),
         ("$[x]", 2, "element index or a quoted"),
-        ("$[-1]", 2, "element index or a quoted"),
+        ("$[-1]", 2, "counts from the start"),
+        ("$.a[*]", 3, "only variant.explode"),
         ("$[1", 3, "expected ]"),
         ("$['a'", 5, "expected ]"),
         ("$['a", 2, "not closed"),
@@ -57,10 +60,28 @@ def test_every_path_prints_as_text_that_parses_back(steps: list[str | int]) -> N
     assert parse(format_path(steps)) == tuple(steps)
 
 
+many = st.lists(st.one_of(st.text(), st.just("*"), st.integers(0, MAX_INDEX), st.sampled_from(Wildcard)))
+
+
+@given(many)
+def test_paths_with_wildcards_print_as_text_that_parses_back(steps: list[str | int | Wildcard]) -> None:
+    assert parse_many(format_path(steps)) == tuple(steps)
+    assert as_many_path(steps) == tuple(steps)
+
+
+def test_wildcards_stand_for_every_element_and_every_field() -> None:
+    assert parse_many("$.a[*].b.*") == ("a", Wildcard.ELEMENTS, "b", Wildcard.FIELDS)
+    assert parse_many("$['*'].*x[0]") == ("*", "*x", 0)
+    with pytest.raises(TypeError, match="path step"):
+        as_path(["a", Wildcard.FIELDS])  # type: ignore[list-item]
+
+
 def test_a_path_may_be_given_as_its_steps() -> None:
     assert as_path("$.a[1]") == as_path(["a", 1]) == ("a", 1)
     with pytest.raises(ValueError, match="out of range"):
         as_path([-1])
+    with pytest.raises(TypeError, match="sequence of steps"):
+        as_path(b"$")  # type: ignore[arg-type]
     for wrong in ([True], [1.5], [None]):
         with pytest.raises(TypeError, match="path step"):
             as_path(wrong)  # type: ignore[arg-type]

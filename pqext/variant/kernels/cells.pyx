@@ -296,8 +296,6 @@ cdef class Cells:
             if size < 0:
                 fault[0] = p
                 return <int> size
-            if not is_object and p != c.values + total:
-                return FAULT_CHILD_SIZE
             total += <size_t> size
             if self._append(p, <size_t> size, cell.start, cell.row) != 0:
                 return FAULT_MEMORY

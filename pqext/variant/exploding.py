@@ -1,0 +1,146 @@
+"""The elements of arrays and the fields of objects as rows of their own: Spark's ``variant_explode``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.variant.cast import Group, cast_group, descend, list_elements, rows_of, whole_group
+from pqext.variant.kernels.cells import Cells
+from pqext.variant.kernels.get import PathSteps
+from pqext.variant.nested import Task, cast_cells
+from pqext.variant.path import ManyPath, Path, Wildcard, as_many_path
+from pqext.variant.schema import is_list
+from pqext.variant.targets import target_type
+from pqext.variant.types import VariantLike, child, is_variant_type, struct_chunks, variant_field
+
+
+def explode(
+    array: VariantLike,
+    path: str | Sequence[str | int | Wildcard] = "$",
+    type: str | pa.DataType = "variant",
+    *,
+    outer: bool = False,
+    strict: bool = False,
+) -> pa.Table:
+    """The elements of the array, or the fields of the object, at ``path`` of each variant, a row each.
+
+    The table has the columns ``row`` (int64, the place in ``array`` that it comes from), ``pos`` (int32, from 0),
+    ``key`` (string, the field's name; null for elements) and ``value``, a variant, or cast to ``type`` as
+    :func:`pqext.variant.get` casts. Rows are in the order of ``array``, elements in theirs, fields in the order
+    of their names.
+
+    A wildcard says where there are many: ``$.orders[*].price`` gives the price of each element of ``orders``
+    (null where it has none), ``.*`` is every field, and with several wildcards ``pos`` and ``key`` are those of the
+    last. A path without any leads to what is exploded, whether array or object. Where that is neither, or
+    missing, there is no row; with ``outer`` each such variant, and each empty one, has a row of nulls.
+
+    Of a shredded array only the columns on the path are touched. Broken bytes on the path raise ``VariantError``
+    with the row, as does, with ``strict``, a value that does not cast.
+    """
+    steps = as_many_path(path)
+    target = target_type(type)
+    value = variant_field("value") if is_variant_type(target) else pa.field("value", target)
+    schema = pa.schema([("row", pa.int64()), ("pos", pa.int32()), ("key", pa.string()), value])
+    tables = []
+    first_row = 0
+    for chunk in struct_chunks(array):
+        columns = _chunk(chunk, steps, target, outer, strict, first_row)
+        tables.append(pa.Table.from_arrays(columns, schema=schema))
+        first_row += len(chunk)
+    return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def _chunk(
+    chunk: pa.StructArray, steps: ManyPath, target: pa.DataType, outer: bool, strict: bool, first_row: int
+) -> list[pa.Array]:
+    parts = _parts(steps)
+    metadata = child(chunk, "metadata")
+    assert metadata is not None
+    task = Task(steps, strict, first_row)
+    group, rest = descend(chunk, parts[0][1])
+    rows, pos, keys, values = _explode(Group(group, metadata), rest, parts, target, task)
+    task.check()
+    if outer:
+        missing = np.setdiff1d(np.arange(len(chunk)), rows)
+        order = np.argsort(np.concatenate([rows, missing]), kind="stable")
+        indices = pa.array(order, mask=order >= len(rows))
+        rows = np.concatenate([rows, missing])[order]
+        pos, keys, values = pos.take(indices), keys.take(indices), values.take(indices)
+    return [pa.array(rows + first_row, pa.int64()), pos, keys, values]
+
+
+def _parts(steps: ManyPath) -> list[tuple[Wildcard | None, Path]]:
+    """The path cut at its wildcards: each with the steps after it; the first has none."""
+    cuts = [i for i, step in enumerate(steps) if isinstance(step, Wildcard)]
+    parts: list[tuple[Wildcard | None, Path]] = [(None, steps[: cuts[0]] if cuts else steps)]  # type: ignore[list-item]
+    for cut, end in pairwise([*cuts, len(steps)]):
+        parts.append((steps[cut], steps[cut + 1 : end]))  # type: ignore[arg-type]
+    return parts if cuts else [*parts, (None, ())]
+
+
+_Exploded = tuple[np.ndarray, pa.Array, pa.Array, pa.Array]
+"""Rows, positions, keys and values."""
+
+
+def _explode(
+    group: Group, rest: Path, parts: list[tuple[Wildcard | None, Path]], target: pa.DataType, task: Task
+) -> _Exploded:
+    """Explode what is at ``rest`` of the group: through columns as far as there are lists, then in the bytes."""
+    wildcard, after = parts[1]
+    typed = group.typed
+    value = group.value
+    if (
+        not rest
+        and typed is not None
+        and is_list(typed.type)
+        and wildcard in (None, Wildcard.ELEMENTS)
+        and (value is None or value.null_count == len(value))
+    ):
+        typed = group.masked_typed()
+        elements, offsets, parents = list_elements(typed)
+        rows = parents if group.rows is None else group.rows.take(parents)
+        inner, below = descend(elements, after)
+        found = Group(inner, group.metadata, rows)
+        if len(parts) > 2:
+            return _explode(found, below, parts[1:], target, task)
+        starts = offsets.to_numpy()
+        pos = np.arange(len(elements)) - np.repeat(starts[:-1], np.diff(starts))
+        values = cast_group(found, below, target, task)
+        return rows.to_numpy(), pa.array(pos, pa.int32()), pa.nulls(len(elements), pa.string()), values
+    if not rest and typed is not None:
+        if group.rows is None:
+            whole = whole_group(group, task.first_row)
+            return _explode_cells(whole.cells((), task.first_row), whole.metadata, parts[1:], target, task)
+        inner_task = Task(task.path, task.strict)
+        with rows_of(group, task):
+            whole = whole_group(group)
+            exploded = _explode_cells(whole.cells((), 0), whole.metadata, parts[1:], target, inner_task)
+        origin = group.rows.to_numpy()
+        if inner_task.failed is not None:
+            row, place, type = inner_task.failed
+            task.fail((1, int(origin[row])), place, type)
+        return origin[exploded[0]], *exploded[1:]
+    if group.value is None:
+        empty = pa.array([], pa.int32()), pa.array([], pa.string()), pa.array([], target)
+        return np.empty(0, np.int64), *empty
+    return _explode_cells(group.cells(rest, task.first_row), group.metadata, parts[1:], target, task)
+
+
+def _explode_cells(
+    cells: Cells, metadata: pa.Array, parts: list[tuple[Wildcard | None, Path]], target: pa.DataType, task: Task
+) -> _Exploded:
+    for wildcard, after in parts:
+        arrays, objects = wildcard is not Wildcard.FIELDS, wildcard is not Wildcard.ELEMENTS
+        _, _, offsets, names, inner, _ = cells.open(arrays, objects, True)
+        starts = np.frombuffer(offsets, np.int32)
+        cells = inner.find(PathSteps(after)) if after else inner
+    pos = np.arange(cells.count) - np.repeat(starts[:-1], np.diff(starts))
+    rows = np.frombuffer(cells.rows(), np.int64)
+    keys = pa.nulls(cells.count, pa.string())
+    if objects:
+        keys = pa.Array.from_buffers(pa.string(), cells.count, list(map(pa.py_buffer, names)))
+    return rows, pa.array(pos, pa.int32()), keys, cast_cells(cells, metadata, target, task)

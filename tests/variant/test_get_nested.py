@@ -1,0 +1,191 @@
+"""``get`` makes lists, structs and maps of arrays and objects, on whole and on shredded variants alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pqext import variant
+from pqext.core.errors import VariantError
+from pqext.variant.schema import ShreddingSchema
+from pqext.variant.targets import target_type
+from pqext.variant.types import is_variant_type, variant_type
+from reference import variant_shred as reference
+from reference.variant_strategies import NAMES, fewer, schemas, variants
+
+prim = reference.primitive
+ROWS = ['{"a":[1,"2",{"b":3}],"c":{"x":1.5,"y":null}}', '{"a":"no"}', "null", None, "[4]", '{"a":[]}']
+
+
+def parsed(rows: list[str | None] = ROWS) -> pa.StructArray:
+    return variant.parse_json(pa.array(rows))
+
+
+@pytest.mark.parametrize(
+    ("type", "wanted"),
+    [
+        ("array<int>", [None, None, None, None, [4], None]),
+        ("struct<a: array<int>>", [{"a": [1, 2, None]}, {"a": None}, None, None, None, {"a": []}]),
+        ("struct<a: array<string>>", [{"a": ["1", "2", '{"b":3}']}, {"a": None}, None, None, None, {"a": []}]),
+        ("struct<A: int>", [{"A": None}, {"A": None}, None, None, None, {"A": None}]),
+        (
+            "struct<c: map<string, double>, a: string>",
+            [
+                {"c": [("x", 1.5), ("y", None)], "a": '[1,"2",{"b":3}]'},
+                {"c": None, "a": "no"},
+                None,
+                None,
+                None,
+                {"c": None, "a": "[]"},
+            ],
+        ),
+        ("a array<struct<b: tinyint>>", [{"a": [None, None, {"b": 3}]}, {"a": None}, None, None, None, {"a": []}]),
+    ],
+)
+@pytest.mark.parametrize("schema", [None, "a ARRAY<INT>", "a ARRAY<STRUCT<b: INT>>, c STRUCT<x: DOUBLE>", "a STRING"])
+def test_arrays_become_lists_and_objects_structs_and_maps(type: str, wanted: list[Any], schema: str | None) -> None:
+    array = parsed() if schema is None else variant.shred(parsed(), schema)
+    result = variant.get(array, "$", type)
+    result.validate(full=True)
+    assert result.type == target_type(type)
+    assert result.to_pylist() == wanted
+    assert variant.get(array.slice(1, 4), "$", type).to_pylist() == wanted[1:5]
+    chunked = pa.chunked_array([array.slice(0, 1), array.slice(1)])
+    assert variant.get(chunked, "$", type).to_pylist() == wanted
+
+
+@pytest.mark.parametrize("schema", [None, "a ARRAY<INT>", "c STRUCT<x: DOUBLE>"])
+@pytest.mark.parametrize(
+    ("type", "fault"),
+    [
+        ("struct<a: array<int>>", r"row 0: the value at \$\.a\[\] does not cast to int32"),
+        ("struct<c: struct<x: boolean>>", r"row 4: the value at \$ does not cast to struct"),
+        ("map<string, variant>", r"row 4: the value at \$ does not cast to map"),
+        ("array<int>", r"row 0: the value at \$ does not cast to list"),
+        ("struct<c: struct<x: date>, a: int>", r"row 0: the value at \$\.[ac](\.x)? does not cast to"),
+    ],
+)
+def test_strict_casts_name_the_first_row_and_the_place_below_the_path(
+    type: str, fault: str, schema: str | None
+) -> None:
+    array = parsed() if schema is None else variant.shred(parsed(), schema)
+    with pytest.raises(VariantError, match=fault):
+        variant.get(array, "$", type, strict=True)
+    good = variant.parse_json(pa.array(['{"a":[1,null],"c":{"x":null}}']))
+    good = good if schema is None else variant.shred(good, schema)
+    assert variant.get(good, "$", "struct<a: array<int>, c: map<string, int>>", strict=True).to_pylist() == [
+        {"a": [1, None], "c": [("x", None)]}
+    ]
+
+
+def test_variants_within_keep_a_json_null_apart_from_nothing() -> None:
+    array = parsed(['{"a":null}', "{}", '{"a":{"b":1}}'])
+    for given_array in (array, variant.shred(array, "a STRUCT<b: INT>")):
+        result = variant.get(given_array, "$", "struct<a: variant>").field("a")
+        assert is_variant_type(result.type)
+        assert result.is_valid().to_pylist() == [True, False, True]
+        assert variant.to_json(result).to_pylist() == ["null", None, '{"b":1}']
+
+
+@pytest.mark.parametrize("schema", [None, "ARRAY<INT>"])
+def test_lists_have_any_layout_and_of_a_fixed_size_only_that(schema: str | None) -> None:
+    array = parsed(["[1,2]", "[3]", None, "[]", "[4,5]", "7"])
+    array = array if schema is None else variant.shred(array, schema)
+    plain = [[1, 2], [3], None, [], [4, 5], None]
+    for type in (pa.large_list(pa.int64()), pa.list_view(pa.uint8()), pa.large_list_view(pa.int8())):
+        result = variant.get(array, "$", type)
+        assert (result.type, result.to_pylist()) == (type, plain)
+    for rows in (array, array.slice(1)):
+        result = variant.get(rows, "$", pa.list_(pa.int32(), 2))
+        result.validate(full=True)
+        wanted = [[1, 2], None, None, None, [4, 5], None]
+        assert result.to_pylist() == wanted[len(array) - len(rows) :]
+    with pytest.raises(VariantError, match="row 1: the value at \\$ does not cast to fixed_size_list"):
+        variant.get(array, "$", pa.list_(pa.int32(), 2), strict=True)
+    inner = parsed(['{"l":[[1],[2,3]]}', '{"l":[[4,5]]}'])
+    inner = inner if schema is None else variant.shred(inner, "l ARRAY<ARRAY<INT>>")
+    with pytest.raises(VariantError, match=r"row 0: the value at \$\.l\[\] does not cast to fixed_size_list"):
+        variant.get(inner, "$.l", pa.list_(pa.list_(pa.int32(), 2)), strict=True)
+    assert variant.get(inner, "$.l", pa.list_(pa.list_(pa.int32(), 2))).to_pylist() == [[None, [2, 3]], [[4, 5]]]
+
+
+def test_fields_of_the_result_may_always_be_null_and_keep_their_marks() -> None:
+    field = pa.field("a", pa.int32(), nullable=False, metadata={"k": "v"})
+    result = variant.get(parsed(["{}"]), "$", pa.struct([field]))
+    assert result.type.field("a").nullable
+    assert result.type.field("a").metadata == {b"k": b"v"}
+
+
+TYPES = [
+    "array<string>",
+    "array<double>",
+    "array<array<bigint>>",
+    "array<variant>",
+    "map<string, string>",
+    "map<string, array<int>>",
+    "struct<a: string, b: bigint, `x.y`: array<date>>",
+    "struct<a: struct<a: double, z: variant>, c: map<string, variant>>",
+    "array<struct<a: int, typed_value: string>>",
+]
+steps = st.lists(st.one_of(st.sampled_from(NAMES), st.integers(0, 2)), max_size=2)
+
+
+def plain(result: Any) -> Any:
+    """Arrow scalars as Python values, variants by their equivalence class, JSON by its kind, NaN as text."""
+    if not result.is_valid:
+        return None
+    if is_variant_type(result.type):
+        names = reference.decode_metadata(result["metadata"].as_py())
+        return reference.equivalent(reference.decode(result["value"].as_py(), names))
+    if pa.types.is_map(result.type):
+        return {key: plain(value) for key, value in zip(*(result.values.field(i) for i in (0, 1)), strict=True)}
+    if pa.types.is_list(result.type):
+        return [plain(item) for item in result.values]
+    if pa.types.is_struct(result.type):
+        return {field.name: plain(result[field.name]) for field in result.type}
+    value = result.as_py()
+    # The JSON of an object may differ in how its equal numbers are written.
+    return (
+        repr(value) if isinstance(value, float) else value[0] if isinstance(value, str) and value[:1] in "[{" else value
+    )
+
+
+@fewer
+@given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4), schemas(), steps, st.sampled_from(TYPES))
+def test_shredded_variants_give_what_whole_ones_give(
+    rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, path: list[str | int], type: str
+) -> None:
+    array = pa.array([row and {"metadata": row[0], "value": row[1]} for row in rows], variant_type())
+    before = variant.get(array, path, type)
+    before.validate(full=True)
+    after = variant.get(variant.shred(array, schema), path, type)
+    after.validate(full=True)
+    assert list(map(plain, after)) == list(map(plain, before))
+    assert failing(variant.shred(array, schema), path, type) == failing(array, path, type)
+
+
+def failing(array: pa.Array, path: list[str | int], type: str) -> int | None:
+    try:
+        variant.get(array, path, type, strict=True)
+    except VariantError as error:
+        return error.row
+    return None
+
+
+@given(st.lists(variants(), min_size=1, max_size=4), st.sampled_from(["string", "double", "bigint", "date"]))
+def test_what_a_list_holds_is_what_the_same_paths_hold(rows: list[tuple[bytes, bytes]], type: str) -> None:
+    array = pa.array([{"metadata": row[0], "value": row[1]} for row in rows], variant_type())
+    lists = variant.get(array, "$", f"array<{type}>")
+    structs = variant.get(array, "$", f"struct<a: {type}, `x.y`: {type}>")
+    for index in range(4):
+        single = variant.get(array, (index,), type).to_pylist()
+        items = [row[index] if row is not None and index < len(row) else None for row in lists.to_pylist()]
+        assert list(map(repr, items)) == list(map(repr, single))
+    for name in ("a", "x.y"):
+        single = variant.get(array, (name,), type).to_pylist()
+        fields = [row[name] if row is not None else None for row in structs.to_pylist()]
+        assert list(map(repr, fields)) == list(map(repr, single))
