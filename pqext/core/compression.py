@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+import cramjam
+import numpy as np
 import pyarrow as pa
 
 from pqext.core.buffers import EMPTY, Bytes, view
@@ -54,11 +56,12 @@ def decompress(codec: int, data: Any, size: int) -> Bytes:
             raise CorruptFileError(f"an uncompressed page holds {len(data)} bytes, its header says {size}")
         return view(data)
     data = view(data)
-    if codec not in _DECOMPRESSORS:
+    known = _DECOMPRESSORS.get(codec)
+    if known is None:
         raise UnsupportedError(f"compression codec {codec} cannot be read", feature=f"codec {codec}")
     if size == 0:
         return EMPTY
-    function, most = _DECOMPRESSORS[CompressionCodec(codec)]
+    function, most = known
     if size > len(data) * most + 64:
         raise CorruptFileError(
             f"a page of {len(data)} bytes cannot hold the {size} bytes that its header claims for "
@@ -66,7 +69,7 @@ def decompress(codec: int, data: Any, size: int) -> Bytes:
         )
     try:
         result = function(data, size)
-    except (OSError, MemoryError, zlib.error, pa.ArrowInvalid) as error:
+    except (OSError, MemoryError, zlib.error, pa.ArrowInvalid, cramjam.DecompressionError) as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
     if len(result) != size:
         raise CorruptFileError(f"a page decompresses to {len(result)} bytes, its header says {size}")
@@ -83,16 +86,9 @@ def compress(codec: int, data: Any, level: int | None = None) -> Bytes:
 
 
 def _snappy(data: Any, size: int) -> Any:
-    # Arrow trusts the size it is given, so the size that the block itself states must be the same.
-    stated = shift = 0
-    for byte in data[:5].tobytes():
-        stated |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    if stated != size:
-        raise CorruptFileError(f"a snappy block says that it holds {stated} bytes, the page header {size}")
-    return pa.Codec("snappy").decompress(data, decompressed_size=size)
+    # Several times quicker than the decompressor in Arrow.
+    out = np.empty(size, np.uint8)
+    return out[: cramjam.snappy.decompress_raw_into(data, out.data)]
 
 
 def _zstd(data: Any, size: int) -> Any:
@@ -199,7 +195,7 @@ def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | N
     return b"".join(parts) if made == size else None
 
 
-_DECOMPRESSORS: dict[CompressionCodec, tuple[Callable[[Any, int], Any], int]] = {
+_DECOMPRESSORS: dict[int, tuple[Callable[[Any, int], Any], int]] = {
     # The number is the most that one byte can stand for: a copy of 64 in 3 bytes, a 258-byte match in 2 bits,
     # runs of 255 an extra byte, blocks of 128 KiB in 4 bytes, copies of 16 MiB in few more.
     CompressionCodec.SNAPPY: (_snappy, 22),

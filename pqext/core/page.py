@@ -40,21 +40,16 @@ from pqext.core.thrift import decode, encode
 class RawPage:
     """A page as it lies in the file: its header, its stored bytes and where they begin in the chunk.
 
-    In an encrypted column ``decryptor`` opens the body, and ``ordinal`` counts data pages.
+    ``num_values`` counts the entries of a data page, nulls included, or the values of a dictionary page. In an
+    encrypted column ``decryptor`` opens the body, and ``ordinal`` counts data pages.
     """
 
     header: PageHeader
+    num_values: int
     body: Bytes
     offset: int
     decryptor: ChunkDecryptor | None = None
     ordinal: int | None = None
-
-    @property
-    def num_values(self) -> int:
-        """Entries of a data page, nulls included; values of a dictionary page."""
-        header = self.header
-        detail = header.data_page_header or header.data_page_header_v2 or header.dictionary_page_header
-        return detail.num_values if detail is not None else 0
 
     @property
     def num_rows(self) -> int | None:
@@ -120,12 +115,13 @@ def raw_pages(
             )
         if size > limits.page_bytes:
             raise LimitError(f"a page of {size} bytes exceeds page_bytes={limits.page_bytes}", offset=at)
-        page = RawPage(header, chunk.read(start, stored), at, decryptor, ordinal)
-        if page.num_values < 0:
-            raise CorruptFileError(f"a page of {page.num_values} values", offset=at)
-        if page.num_values > limits.page_values:
-            raise LimitError(f"a page of {page.num_values} values exceeds page_values={limits.page_values}", offset=at)
-        yield page
+        detail = header.data_page_header or header.data_page_header_v2 or header.dictionary_page_header
+        count = detail.num_values if detail is not None else 0
+        if count < 0:
+            raise CorruptFileError(f"a page of {count} values", offset=at)
+        if count > limits.page_values:
+            raise LimitError(f"a page of {count} values exceeds page_values={limits.page_values}", offset=at)
+        yield RawPage(header, count, chunk.read(start, stored), at, decryptor, ordinal)
         at = start + stored
         ordinal = 0 if ordinal is None else ordinal + 1
 

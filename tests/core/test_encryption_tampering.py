@@ -228,12 +228,11 @@ def test_version_2_pages_whose_levels_are_plaintext_are_read() -> None:
         ),
     )
     opened = open_data(
-        RawPage(header, body, 0, decryptor, 3), CompressionCodec.UNCOMPRESSED, max_repetition=0, max_definition=1
+        RawPage(header, 3, body, 0, decryptor, 3), CompressionCodec.UNCOMPRESSED, max_repetition=0, max_definition=1
     )
     assert opened.values.tobytes() == values
-    assert opened.definition is not None
     assert opened.definition.tobytes() == levels
     body = body.copy()
     body[-1] ^= 1
     with pytest.raises(EncryptionError):
-        RawPage(header, body, 0, decryptor, 3).plaintext()
+        RawPage(header, 3, body, 0, decryptor, 3).plaintext()
