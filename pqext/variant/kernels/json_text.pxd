@@ -11,6 +11,7 @@ from pqext.variant.kernels.binary cimport (
     TYPE_DECIMAL8,
     TYPE_DOUBLE,
 )
+from pqext.variant.kernels.json_doubles cimport nearest_double
 from pqext.variant.kernels.json_document cimport (
     JSON_CONTROL,
     JSON_END,
@@ -206,6 +207,9 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, N
         value = value / EXACT_POWERS[-scale10] if scale10 < 0 else value * EXACT_POWERS[scale10]
         if negative:
             value = -value
+    elif precision <= 19 and nearest_double(low, scale10, &value):
+        if negative:
+            value = -value
     else:
         value = strtod_c(<const char *> start)
         if value - value != 0.0:
@@ -256,10 +260,11 @@ cdef inline const uint8_t *parse_number(Parser *ps, const uint8_t *start, Node *
         if fraction == 0 or fraction > 18 or p[0] | 0x20 == c'e' or value > 999999999999999999ULL:
             return parse_long_number(ps, start, node)
         if ps.doubles:
-            if value > MAX_EXACT:
+            if value <= MAX_EXACT:
+                # Both operands are exact, so that the result is rounded once.
+                number = <double> value / EXACT_POWERS[fraction]
+            elif not nearest_double(value, -fraction, &number):
                 return parse_long_number(ps, start, node)
-            # Both operands are exact, so that the result is rounded once.
-            number = <double> value / EXACT_POWERS[fraction]
             set_double(node, -number if negative else number)
             return p
         node.kind = NODE_DECIMAL
