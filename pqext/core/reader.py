@@ -5,6 +5,7 @@ The way of a byte: ``source`` -> ``footer`` -> ``schema`` and ``shape`` -> ``pag
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -41,17 +42,18 @@ __all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]
 class ParquetFile:
     """An open Parquet file. ``source`` is a path, bytes, or a seekable binary file object.
 
+    How it is read says ``options``, or fields of ``ReadOptions`` by their names: ``open(path, on_corrupt="skip")``.
     Raises ``CorruptFileError`` when the footer is damaged. Use as a context manager, or call :meth:`close`.
     ``damage`` lists what reads have passed over so far when the options say ``on_corrupt="skip"``.
     """
 
     def __init__(
-        self, source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS
+        self, source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS, **keywords: Any
     ) -> None:
         if not isinstance(options, ReadOptions | None):
             raise TypeError(f"options must be ReadOptions, not {type(options).__name__}")
+        self.options = ReadOptions(**keywords) if options is None else replace(options, **keywords)
         self.source: Source = open_source(source)
-        self.options = options if options is not None else ReadOptions()
         self._limits = limits
         self.damage: list[Damage] = []
         self.files = FileResolver(self.source.path, self.options.external_files)
@@ -127,7 +129,7 @@ class ParquetFile:
     def select(self, columns: Sequence[str] | None) -> tuple[Shape, ...]:
         """The shapes of ``columns``: top-level names or dotted paths, in file order; all when ``None``.
 
-        Raises ``KeyError`` naming a column that the file does not have.
+        Raises ``KeyError`` naming a column that the file does not have, or has more than once.
         """
         if isinstance(columns, str):
             raise TypeError("columns is a list of names")
@@ -142,6 +144,8 @@ class ParquetFile:
                 top = root.child(node.path[0]) if node is not None else None
                 if node is None or top is None:
                     raise KeyError(f"no column {column!r}; the file has {', '.join(root.child_names)}")
+                if not root.is_unique(top.name):
+                    raise KeyError(f"the file has more than one column {top.name!r}: read all and take them by number")
                 wanted.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
             selected = (shape.of(tops[at]).select(lambda node: node.leaf_start in wanted) for at in sorted(tops))
@@ -165,13 +169,19 @@ class ParquetFile:
         row_groups: Iterable[int] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The same as batches of at most ``batch_rows`` rows, one row group in memory at a time."""
-        if batch_rows < 1:
+        if operator.index(batch_rows) < 1:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
         shapes = self.select(columns)
+        indices = self._indices(row_groups)
         with self._located():
             shape.check(shapes)
-            arrow_schema = self._arrow_schema(shapes)
-            for index in self._indices(row_groups):
+            return self._iterate(shapes, indices, batch_rows, self._arrow_schema(shapes))
+
+    def _iterate(
+        self, shapes: Sequence[Shape], indices: Iterable[int], batch_rows: int, arrow_schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        with self._located():
+            for index in indices:
                 yield from self._batches(self.row_groups[index], shapes, batch_rows, arrow_schema)
 
     def iter_stored(self, top: Shape, row_group: int, batch_rows: int) -> Iterator[pa.Array]:

@@ -1,0 +1,69 @@
+"""What a user asks of an open file: options, columns, row groups and batches, refused before anything is read."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.core.errors import CorruptDataWarning
+
+
+def file_of(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=2)
+    return sink.getvalue()
+
+
+FILE = file_of(pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]}))
+
+
+def test_options_are_given_whole_or_by_name() -> None:
+    damaged = bytearray(FILE)
+    damaged[10] ^= 0xFF
+    for opened in (
+        pqext.open(bytes(damaged), on_corrupt="skip"),
+        pqext.open(bytes(damaged), pqext.ReadOptions(on_corrupt="skip")),
+        pqext.open(bytes(damaged), pqext.ReadOptions(threads=1), on_corrupt="skip"),
+    ):
+        with pytest.warns(CorruptDataWarning, match="column a"):
+            assert opened.read()["b"].to_pylist() == ["z"]
+        assert opened.damage[0].column == "a"
+    with pytest.raises(pqext.CorruptFileError):
+        pqext.open(bytes(damaged)).read()
+    with pytest.raises(TypeError, match="on_corupt"):
+        pqext.open(FILE, on_corupt="skip")
+    with pytest.raises(ValueError, match="on_corrupt"):
+        pqext.open(FILE, on_corrupt="ignore")
+
+
+@pytest.mark.parametrize(("arguments", "error"), [
+    ({"batch_rows": 0}, ValueError),
+    ({"batch_rows": 1.5}, TypeError),
+    ({"batch_rows": "5"}, TypeError),
+    ({"columns": ["c"]}, KeyError),
+    ({"row_groups": [2]}, IndexError),
+])
+def test_batches_are_refused_when_they_are_asked_for(arguments: dict[str, object], error: type[Exception]) -> None:
+    with pqext.open(FILE) as opened, pytest.raises(error):
+        opened.iter_batches(**arguments)  # type: ignore[arg-type]
+
+
+def test_batches_hold_the_chosen_row_groups_and_columns() -> None:
+    with pqext.open(FILE) as opened:
+        batches = list(opened.iter_batches(1, ["b"], [1, 0]))
+    assert [batch.to_pylist() for batch in batches] == [[{"b": "z"}], [{"b": "x"}], [{"b": "y"}]]
+
+
+def test_a_column_that_shares_its_name_cannot_be_chosen_by_it() -> None:
+    twice = pa.table([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "a", "b"])
+    sink = io.BytesIO()
+    pqext.write_table(twice, sink)
+    opened = pqext.open(sink.getvalue())
+    assert opened.read().columns == twice.columns
+    assert opened.read(["b"]).to_pylist() == [{"b": 3}]
+    with pytest.raises(KeyError, match="more than one column 'a'"):
+        opened.read(["a"])
