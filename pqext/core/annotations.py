@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import GeospatialStatistics, LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import RowGroup
@@ -55,6 +56,9 @@ class AnnotationHandler(Protocol):
 
     def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
         """Can a row of the row group satisfy the handler's own ``predicate`` on ``node``? Unknown is True."""
+
+    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> RowRanges | None:
+        """The rows that may satisfy ``predicate``, by the pages of the row group; ``None`` when all may."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, for_logical
 from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile, RowGroup
@@ -23,9 +24,11 @@ from pqext.core.schema import SchemaNode
 from pqext.dataset.binding import Bound, bind, find, lookup
 from pqext.dataset.dnf import as_expression
 from pqext.dataset.evaluate import evaluate
-from pqext.dataset.expressions import Column, Expression, visible
+from pqext.dataset.expressions import Column, Expression, Operand, VariantField, operand_column, visible
+from pqext.dataset.page_pruning import rows_that_may_match
 from pqext.dataset.pruning import refusal
 from pqext.dataset.sources import find_sources, source_name
+from pqext.dataset.visitors import operands
 
 BATCH_ROWS = 65_536
 
@@ -39,6 +42,8 @@ class RowGroupPlan:
     num_bytes: int
     refusal: str | None
     """Why no row can match, when the row group is skipped."""
+    rows: RowRanges | None = None
+    """Rows in pages that may hold one that matches, when pages were asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +115,22 @@ class Scan:
                 return self._agreed(self.sources[0], file)
         return self._schema
 
-    def plan(self) -> list[Task]:
-        """What will be read of each file, from the footers alone."""
+    def plan(self, pages: bool = False) -> list[Task]:
+        """What will be read of each file, from the footers and Bloom filters alone.
+
+        With ``pages`` the page indexes are read too, and each row group's ``rows`` are those in pages that may hold
+        one that matches. What is read are whole row groups all the same.
+        """
         tasks = []
         for source in self.sources:
             with self._open(source) as file:
                 self._agreed(source, file)
-                tasks.append(self._task(source, file, self._needed(file, self.columns)))
+                tasks.append(self._task(source, file, self._needed(file, self.columns), pages))
         return tasks
 
     def explain(self) -> str:
-        """The plan for people to read."""
-        tasks = self.plan()
+        """The plan for people to read, with what the page indexes say."""
+        tasks = self.plan(pages=True)
         lines = [
             f"scan of {_count(len(tasks), 'file')}",
             f"  columns: {', '.join(map(visible, self.schema.names)) or 'none'}",
@@ -130,7 +139,11 @@ class Scan:
         ]
         for task in tasks:
             lines.append(f"{visible(task.path)}: " + _share([task]))
-            lines += [f"  row group {index} skipped: {reason}" for index, reason in task.reasons.items()]
+            for plan in task.row_groups:
+                if plan.refusal is not None:
+                    lines.append(f"  row group {plan.index} skipped: {plan.refusal}")
+                elif plan.rows is not None and sum(map(len, plan.rows)) < plan.num_rows:
+                    lines.append(f"  row group {plan.index} read, though only {_rows_text(plan)}")
         return "\n".join(lines)
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
@@ -191,27 +204,38 @@ class Scan:
             return list(file.schema.root.children)
         nodes = [lookup(file.schema, column) for column in columns]
         held = [node.path for node in nodes]
-        for path in self.filter.paths() if self.filter is not None else ():
+        for path, asked in self._asked().items():
             node = find(file.schema, Column(path))
             # Any part of a group shows where the group is null, which is all that a filter asks of groups.
             plain_group = not node.is_leaf and for_logical(node.logical_name) is None
-            if not any(path[: len(h)] == h or (plain_group and h[: len(path)] == path) for h in held):
-                nodes.append(node)
-        return nodes
+            if any(path[: len(h)] == h or (plain_group and h[: len(path)] == path) for h in held):
+                continue
+            # Strict reading looks at all columns of a variant, and a part of it in the result keeps it whole.
+            in_parts = node.logical_name == "VARIANT" and not any(h[: len(path)] == path for h in held)
+            in_parts = in_parts and not self.options.strict
+            nodes += _variant_parts(node, asked) if in_parts else [node]
+        return list({node.path: node for node in nodes}.values())
 
-    def _task(self, source: Any, file: ParquetFile, needed: Sequence[SchemaNode]) -> Task:
+    def _asked(self) -> dict[tuple[str, ...], list[Operand]]:
+        """What the filter asks about, by the paths of the columns."""
+        asked: dict[tuple[str, ...], list[Operand]] = {}
+        for operand in operands(self.filter) if self.filter is not None else ():
+            asked.setdefault(operand_column(operand).path, []).append(operand)
+        return asked
+
+    def _task(self, source: Any, file: ParquetFile, needed: Sequence[SchemaNode], pages: bool = False) -> Task:
         bound = None if self.filter is None else bind(self.filter, file.schema)
         leaves = sorted({leaf.leaf_start for node in needed for leaf in node.leaves()})
-        return Task(source_name(source), tuple(self._group_plan(group, leaves, bound) for group in file.row_groups))
+        plans = (self._group_plan(group, leaves, bound, pages) for group in file.row_groups)
+        return Task(source_name(source), tuple(plans))
 
-    def _group_plan(self, group: RowGroup, leaves: Sequence[int], bound: Bound | None) -> RowGroupPlan:
+    def _group_plan(self, group: RowGroup, leaves: Sequence[int], bound: Bound | None, pages: bool) -> RowGroupPlan:
         try:
-            return RowGroupPlan(
-                group.index,
-                group.num_rows,
-                sum(group.chunk(leaf).byte_range[1] for leaf in leaves),
-                None if bound is None else refusal(bound, group),
-            )
+            refused = None if bound is None else refusal(bound, group)
+            num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in leaves)
+            looks = pages and bound is not None and refused is None
+            rows = rows_that_may_match(bound, group) if looks and bound is not None else None
+            return RowGroupPlan(group.index, group.num_rows, num_bytes, refused, rows)
         except CorruptFileError as error:
             error.locate(row_group=group.index)
             if self.options.on_corrupt != "skip":
@@ -291,6 +315,16 @@ def _marks(field: pa.Field) -> dict[str, str]:
     }
 
 
+def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
+    """The columns of a VARIANT that a filter needs; where it is null its ``metadata`` shows."""
+    from pqext.variant.path_columns import columns_of_path
+
+    paths = [operand.path if isinstance(operand, VariantField) else None for operand in asked]
+    parts = [part for path in paths if path is not None for part in columns_of_path(node, path)]
+    metadata = node.child("metadata")
+    return parts or ([node] if metadata is None else [metadata])
+
+
 def _name(file: ParquetFile, node: SchemaNode) -> str:
     """What the reader calls ``node``: its dotted path, or all of its column where dots in names mislead."""
     return node.dotted if file.schema.find(node.dotted) is node else node.path[0]
@@ -307,6 +341,18 @@ def _project(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         column = batch.column(field.name)
         columns.append(column if column.type == field.type else pc.cast(column, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _rows_text(plan: RowGroupPlan) -> str:
+    """The rows that pages leave, the first few ranges of them."""
+    rows = plan.rows or []
+    held = sum(map(len, rows))
+    places = ", ".join(f"{one.start:,} to {one.stop - 1:,}" for one in rows[:_SHOWN_RANGES])
+    places += f" and {len(rows) - _SHOWN_RANGES} more ranges" if len(rows) > _SHOWN_RANGES else ""
+    return f"{held:,} of {_count(plan.num_rows, 'row')} may match by their pages" + (f": {places}" if places else "")
+
+
+_SHOWN_RANGES = 3
 
 
 def _share(tasks: Sequence[Task]) -> str:

@@ -15,6 +15,7 @@ from pqext.dataset.expressions import (
     IsNotNull,
     IsNull,
     Not,
+    Operand,
     Or,
     Spatial,
     operand_column,
@@ -99,22 +100,27 @@ def normal(expression: Expression, negate: bool = False) -> Expression:
 
 def paths(expression: Expression) -> list[tuple[str, ...]]:
     """The path of the column of every leaf, in order."""
-    return fold(expression, _Paths())
+    return [operand_column(operand).path for operand in operands(expression)]
 
 
-class _Paths(Visitor[list[tuple[str, ...]]]):
-    def visit_and(self, operands: list[list[tuple[str, ...]]]) -> list[tuple[str, ...]]:
+def operands(expression: Expression) -> list[Operand]:
+    """What every leaf asks about, in order."""
+    return fold(expression, _Operands())
+
+
+class _Operands(Visitor[list[Operand]]):
+    def visit_and(self, operands: list[list[Operand]]) -> list[Operand]:
         return list(chain.from_iterable(operands))
 
     visit_or = visit_and
 
-    def visit_not(self, operand: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    def visit_not(self, operand: list[Operand]) -> list[Operand]:
         return operand
 
-    def visit_comparison(self, node: Comparison | IsIn | IsNull | IsNotNull) -> list[tuple[str, ...]]:
-        return [operand_column(node.operand).path]
+    def visit_comparison(self, node: Comparison | IsIn | IsNull | IsNotNull) -> list[Operand]:
+        return [node.operand]
 
     visit_is_in = visit_is_null = visit_is_not_null = visit_comparison
 
-    def visit_spatial(self, node: Spatial) -> list[tuple[str, ...]]:
-        return [node.column.path]
+    def visit_spatial(self, node: Spatial) -> list[Operand]:
+        return [node.column]

@@ -22,6 +22,7 @@ from pqext.geo.types import GeospatialType, mark, type_of, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso
 
 if TYPE_CHECKING:
+    from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import GeospatialStatistics
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import RowGroup
@@ -107,6 +108,10 @@ class GeospatialHandler:
         except GeometryError:
             return None
         return found if found.geospatial_types else None
+
+    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> RowRanges | None:
+        """All: pages have no bounding boxes."""
+        return None
 
     def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
         """Can a row satisfy a :class:`SpatialPredicate`? By the chunk's box, where it states one that is usable.

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pqext.core import predicate as questions
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, Storage
 from pqext.core.errors import VariantError
+from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.metadata import FieldRepetitionType, GeospatialStatistics, LogicalType, Type, VariantType
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import RowGroup
@@ -66,15 +67,20 @@ class VariantHandler:
         return storage.with_type(pa.struct(children))
 
     def from_storage(self, node: SchemaNode, storage: pa.Array, options: ReadOptions) -> pa.Array:
-        """Whole variants; with ``options.shredded`` the columns as they are stored."""
-        if _kept_shredded(storage.type, options):
-            field = self.arrow_field(node, pa.field(node.name, storage.type), options)
-            return _retyped(storage, field.type)
+        """Whole variants; with ``options.shredded`` the columns as they are stored.
+
+        With ``options.strict`` rows whose columns contradict each other raise ``VariantError``, either way.
+        """
+        kept = _kept_shredded(storage.type, options)
         try:
-            return unshred(storage)
+            whole = unshred(storage, strict=options.strict) if options.strict or not kept else None
         except VariantError as error:
             error.locate(column=node.dotted)
             raise
+        if not kept:
+            return whole
+        field = self.arrow_field(node, pa.field(node.name, storage.type), options)
+        return _retyped(storage, field.type)
 
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> VariantStorage:
         """The storage struct: by the ``shredding`` option, else as the array is shredded already."""
@@ -132,6 +138,10 @@ class VariantHandler:
         bounds = row_group.chunk(metadata).bounds()
         known = questions.Bounds(null_count=bounds.null_count, num_values=bounds.num_values)
         return questions.may_match(predicate, known)
+
+    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> RowRanges | None:
+        """Answer a :class:`VariantPredicate` from the pages of its path's two columns."""
+        return pruning.matching_rows(node, row_group, predicate) if isinstance(predicate, VariantPredicate) else None
 
 
 HANDLER = VariantHandler()

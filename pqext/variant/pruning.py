@@ -1,7 +1,7 @@
 """Skipping row groups and pages by a question about a path of a variant (Variant Shredding, "Data Skipping").
 
-A row group, or a row by its pages, is skipped on the evidence of two columns, the leaf's ``typed_value`` and the ``value`` beside
-it. That these two are enough follows from the layout. Take a row and a path ``$.a.b``:
+A row group, or a row by its pages, is skipped on the evidence of two columns, the leaf's ``typed_value`` and the
+``value`` beside it. That these two are enough follows from the layout. Take a row and a path ``$.a.b``:
 
 - A value that is an object has a non-null ``typed_value`` group wherever there is one, and its shredded fields
   never stand in the ``value`` beside that group. So ``a.b`` stands in the columns of ``b``, whatever the

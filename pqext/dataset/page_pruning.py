@@ -1,0 +1,58 @@
+"""Which rows of a row group can be kept by a filter, from the page indexes of its columns.
+
+The answer is as sound as that of :mod:`pqext.dataset.pruning`: rows left out do not match. Pages of different columns
+begin and end at rows of their own, so that answers are ranges of rows: And intersects them, Or unites them.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pqext.core.annotations import for_logical
+from pqext.core.indexes.page_index import matching_rows
+from pqext.core.indexes.row_ranges import RowRanges, intersection, union
+from pqext.core.predicate import IsNotNull, IsNull
+from pqext.dataset.binding import AllOf, AnyOf, Bound, Question
+from pqext.dataset.pruning import row_group_may_match
+
+if TYPE_CHECKING:
+    from pqext.core.reader import RowGroup
+    from pqext.core.schema import SchemaNode
+
+
+def rows_that_may_match(bound: Bound, row_group: RowGroup) -> RowRanges:
+    """The rows of ``row_group`` that may be true; no other is. Columns without a page index leave out none."""
+    if not row_group_may_match(bound, row_group):
+        return []
+    whole = [range(row_group.num_rows)] if row_group.num_rows > 0 else []
+    match bound:
+        case AllOf():
+            return reduce(intersection, (rows_that_may_match(one, row_group) for one in bound.operands), whole)
+        case AnyOf():
+            return reduce(union, (rows_that_may_match(one, row_group) for one in bound.operands), [])
+    answers = (_rows(bound.node, row_group, question) for question in bound.questions)
+    return reduce(intersection, (whole if answer is None else answer for answer in answers), whole)
+
+
+def _rows(node: SchemaNode, row_group: RowGroup, question: Question) -> RowRanges | None:
+    """The rows that may satisfy one question on ``node``; None when all may."""
+    if isinstance(question, IsNull | IsNotNull):
+        return _rows_by_nulls(node, row_group, question)
+    annotation = for_logical(node.logical_name)
+    if annotation is not None:
+        return annotation.load().matching_rows(node, row_group, question)
+    if node.max_repetition_level or not node.is_leaf:
+        return None
+    pages = row_group.chunk(node).pages
+    return None if pages is None else matching_rows(pages, question)
+
+
+def _rows_by_nulls(node: SchemaNode, row_group: RowGroup, question: IsNull | IsNotNull) -> RowRanges | None:
+    """A group is null where a leaf is that is required within it."""
+    for leaf in node.leaves():
+        if not leaf.max_repetition_level and leaf.max_definition_level == node.max_definition_level:
+            pages = row_group.chunk(leaf).pages
+            if pages is not None:
+                return matching_rows(pages, question)
+    return None

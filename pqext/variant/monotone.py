@@ -1,0 +1,172 @@
+"""Casts that keep the order of values: how bounds of a leaf bound its values cast to another type.
+
+The table, in comparison form (``pqext.core.predicate``); everything else is unknown and read:
+
+| leaf | cast to | bounds | equal values stay apart |
+|---|---|---|---|
+| any | the same type | as they are | yes |
+| integer, decimal | integer | towards zero | when the leaf is an integer |
+| integer, decimal | decimal | rounded half up | when the scale does not shrink |
+| integer, decimal, float, double | double | one step outwards | float; integers below 2**53 |
+| integer, decimal, float, double | float | one step outwards | no |
+| string, binary | string, binary | as they are | yes |
+| timestamp | timestamp, with or without zone | down to the unit | when the unit is no coarser |
+| timestamp | date | down to the day | no |
+| date | timestamp | midnight | no, for the numbers differ |
+
+"Equal values stay apart" says that the cast of a leaf's value equals a literal only if the value itself does, so that
+a Bloom filter of the leaf may be asked for the literal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, Value
+from pqext.variant.types import is_variant_type
+
+_EXACT = Context(prec=200)
+_DAY = 86_400_000_000_000
+_NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+_Bound = Callable[[Any, bool], Value]
+"""Brings a bound to the type asked for; the second argument says whether it is the upper one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonotoneCast:
+    """A cast that keeps the order of values."""
+
+    bound: _Bound
+    keeps_apart: Callable[[Value], bool]
+    """Does only the leaf's value that equals this literal cast to what equals it?"""
+
+    def bounds(self, known: Bounds) -> Bounds:
+        """What is known of the values once they are cast."""
+        return replace(
+            known,
+            minimum=None if known.minimum is None else self.bound(known.minimum, False),
+            maximum=None if known.maximum is None else self.bound(known.maximum, True),
+        )
+
+    def asks_for(self, predicate: Predicate) -> bool:
+        """May a Bloom filter of the leaf answer the predicate?"""
+        if isinstance(predicate, IsIn):
+            return all(map(self.keeps_apart, predicate.values))
+        return isinstance(predicate, Comparison) and predicate.operator == "==" and self.keeps_apart(predicate.value)
+
+
+def always_casts(leaf: pa.DataType | None, type: pa.DataType) -> bool:
+    """Does every value of the leaf cast to ``type``?"""
+    if leaf is None:
+        return False
+    return bool(leaf == type or is_variant_type(type) or (_is_exact(leaf) and pa.types.is_float64(type)))
+
+
+def monotone_cast(leaf: pa.DataType | None, type: pa.DataType) -> MonotoneCast | None:
+    """The cast from a leaf's type to ``type`` when the table lists it."""
+    if leaf is None or pa.types.is_nested(type):
+        return None
+    if leaf == type:
+        return MonotoneCast(_unchanged, _always)
+    if _is_exact(leaf) or pa.types.is_float32(leaf) or pa.types.is_float64(leaf):
+        return _of_number(leaf, type)
+    if _is_bytes(leaf):
+        return MonotoneCast(_unchanged, _always) if _is_bytes(type) else None
+    if pa.types.is_timestamp(leaf):
+        if pa.types.is_timestamp(type):
+            unit, own = _NANOSECONDS[type.unit], _NANOSECONDS[leaf.unit]
+            return MonotoneCast(_floor_to(unit), _always if unit <= own else _never)
+        return MonotoneCast(_floor_to_days, _never) if pa.types.is_date32(type) else None
+    if pa.types.is_date32(leaf) and pa.types.is_timestamp(type):
+        return MonotoneCast(_days_to_nanos, _never)
+    return None
+
+
+def _of_number(leaf: pa.DataType, type: pa.DataType) -> MonotoneCast | None:
+    if _is_exact(leaf) and pa.types.is_integer(type):
+        return MonotoneCast(_to_integer, _always if pa.types.is_integer(leaf) else _never)
+    if _is_exact(leaf) and pa.types.is_decimal(type):
+        own = leaf.scale if pa.types.is_decimal(leaf) else 0
+        return MonotoneCast(_to_decimal(type.scale), _always if own <= type.scale else _never)
+    if pa.types.is_float64(type):
+        whole = _is_small if pa.types.is_integer(leaf) else _never
+        return MonotoneCast(_to_double, _always if pa.types.is_float32(leaf) else whole)
+    return MonotoneCast(_to_single, _never) if pa.types.is_float32(type) else None
+
+
+def _is_exact(type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type) or pa.types.is_decimal(type))
+
+
+def _is_bytes(type: pa.DataType) -> bool:
+    types = pa.types
+    is_text = types.is_string(type) or types.is_large_string(type) or types.is_string_view(type)
+    return bool(is_text or types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type))
+
+
+def _always(literal: Value) -> bool:
+    return True
+
+
+def _never(literal: Value) -> bool:
+    return False
+
+
+def _is_small(literal: Any) -> bool:
+    """Is this a number to which no other integer is rounded?"""
+    return not isinstance(literal, bytes) and abs(literal) < 1 << 53
+
+
+def _unchanged(bound: Value, upper: bool) -> Value:
+    return bound
+
+
+def _to_integer(bound: Any, upper: bool) -> Value:
+    return int(Decimal(bound).to_integral_value(rounding=ROUND_DOWN, context=_EXACT))
+
+
+def _to_decimal(scale: int) -> _Bound:
+    def cast(bound: Any, upper: bool) -> Value:
+        return Decimal(bound).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=_EXACT)
+
+    return cast
+
+
+def _to_double(bound: Any, upper: bool) -> Value:
+    return math.nextafter(float(bound), math.inf if upper else -math.inf)
+
+
+def _to_single(bound: Any, upper: bool) -> Value:
+    """Rounded outwards by at least one step of a 32-bit float."""
+    value = float(bound)
+    if math.isinf(value):
+        return value
+    margin = abs(value) * 2.0**-23 + 2.0**-149
+    value = value + margin if upper else value - margin
+    # Beyond the largest float values become infinite, those above and below alike.
+    return math.copysign(math.inf, value) if abs(value) > _LARGEST_SINGLE and (value > 0) == upper else value
+
+
+_LARGEST_SINGLE = float.fromhex("0x1.fffffep127")
+
+
+def _floor_to(nanoseconds: int) -> _Bound:
+    def cast(bound: Any, upper: bool) -> Value:
+        return bound // nanoseconds * nanoseconds  # type: ignore[no-any-return]
+
+    return cast
+
+
+def _floor_to_days(bound: Any, upper: bool) -> Value:
+    return bound // _DAY  # type: ignore[no-any-return]
+
+
+def _days_to_nanos(bound: Any, upper: bool) -> Value:
+    return bound * _DAY  # type: ignore[no-any-return]
