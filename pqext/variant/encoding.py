@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import struct
+import sys
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -136,7 +137,12 @@ def open_container(data: bytes, at: int, end: int) -> Container:
     return Container(ids, offsets, values, values + offsets[-1])
 
 
-def _integers(data: bytes, start: int, stop: int, size: int) -> list[int]:
+def _integers(data: bytes, start: int, stop: int, size: int) -> Sequence[int]:
+    """The integers between ``start`` and ``stop``; a container may have millions, of which one is asked for."""
+    if size == 1:
+        return data[start:stop]
+    if size != 3 and sys.byteorder == "little":
+        return memoryview(data)[start:stop].cast("H" if size == 2 else "I")
     return [int.from_bytes(data[at : at + size], "little") for at in range(start, stop, size)]
 
 

@@ -43,7 +43,7 @@ MEANINGS: dict[int, Meaning] = {
     Fault.FAULT_FIELD_DUPLICATE: Meaning("variant.object.unique", "an object has two fields of the same name"),
     Fault.FAULT_CHILD_OFFSET: Meaning("variant.container.offsets", "an element's offset lies outside the values"),
     Fault.FAULT_CHILD_SIZE: Meaning("variant.container.extent", "the elements overlap or leave gaps between them"),
-    Fault.FAULT_DEPTH: Meaning("", "the value is nested too deeply"),
+    Fault.FAULT_DEPTH: Meaning("variant.depth", "the value is nested too deeply"),
 }
 
 
