@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import pqext
 from pqext import variant
 from pqext.core.errors import VariantError
 from pqext.variant.schema import schema_of_storage, storage_struct
@@ -49,9 +50,8 @@ VALID = numbered({case["case_number"] for case in CASES} - set(INVALID))
 
 
 def expected(case: dict[str, Any]) -> list[tuple[bytes, bytes] | None]:
-    files = case["variant_files"] if "variant_files" in case else [case["variant_file"]]
     rows: list[tuple[bytes, bytes] | None] = []
-    for name in files:
+    for name in files_of(case):
         if name is None:
             rows.append(None)
             continue
@@ -72,10 +72,11 @@ def test_the_case_reconstructs_to_its_value(case: dict[str, Any]) -> None:
     assert [row and (row["metadata"], row["value"]) for row in rebuilt] == wanted
 
 
-@pytest.mark.parametrize("case", VALID)
+CONSISTENT = numbered({case["case_number"] for case in CASES} - set(INVALID) - set(CONTRADICTORY))
+
+
+@pytest.mark.parametrize("case", CONSISTENT)
 def test_the_case_shreds_into_its_own_columns_again(case: dict[str, Any]) -> None:
-    if case["case_number"] in CONTRADICTORY:
-        pytest.skip("the case contradicts itself")
     stored = column(case)
     schema = schema_of_storage(stored.type)
     again = variant.shred(variant.unshred(stored), schema)
@@ -105,6 +106,48 @@ def test_an_invalid_case_is_refused(case: dict[str, Any]) -> None:
     assert caught.value.rule == INVALID[case["case_number"]]
 
 
+def read(case: dict[str, Any], **options: Any) -> pa.ChunkedArray:
+    return pqext.read_table(FOLDER / case["parquet_file"], **options)["var"]
+
+
+@pytest.mark.parametrize("case", VALID)
+@pytest.mark.spec("variant.group.annotation")
+def test_the_file_is_read_as_its_value(case: dict[str, Any]) -> None:
+    strict = case["case_number"] not in CONTRADICTORY
+    assert [row and (row["metadata"], row["value"]) for row in read(case, strict=strict).to_pylist()] == expected(case)
+    kept = read(case, strict=strict, shredded=True)
+    assert variant.to_json(kept).to_pylist() == variant.to_json(read(case)).to_pylist()
+
+
+@pytest.mark.parametrize("shredded", [False, True])
+@pytest.mark.parametrize("case", numbered(CONTRADICTORY))
+@pytest.mark.spec("shredding.object.conflict")
+def test_a_file_that_contradicts_itself_is_refused_by_strict_reads(case: dict[str, Any], shredded: bool) -> None:
+    with pytest.raises(VariantError) as caught:
+        read(case, strict=True, shredded=shredded)
+    assert caught.value.rule == CONTRADICTORY[case["case_number"]]
+    assert (caught.value.column, caught.value.path) == ("var", str(FOLDER / case["parquet_file"]))
+
+
+@pytest.mark.parametrize("case", numbered(INVALID))
+def test_the_file_of_an_invalid_case_is_never_read(case: dict[str, Any]) -> None:
+    with pytest.raises(VariantError) as caught:
+        read(case)
+    assert (caught.value.rule, caught.value.column) == (INVALID[case["case_number"]], "var")
+
+
 def test_every_case_with_an_error_message_is_listed_as_invalid() -> None:
     assert {case["case_number"] for case in CASES if "error_message" in case} == set(INVALID)
     assert {case["case_number"] for case in CASES if "notes" in case} == set(CONTRADICTORY)
+
+
+def test_every_file_and_every_case_is_judged() -> None:
+    everything = json.loads((FOLDER / "cases.json").read_bytes())
+    assert [case for case in everything if "parquet_file" not in case] == [{"case_number": 3}]
+    judged = {name for case in CASES if "error_message" not in case for name in files_of(case) if name is not None}
+    judged |= {case["parquet_file"] for case in CASES}
+    assert {path.name for path in FOLDER.iterdir()} == judged | {"cases.json", "README.md"}
+
+
+def files_of(case: dict[str, Any]) -> list[str | None]:
+    return case["variant_files"] if "variant_files" in case else [case["variant_file"]]
