@@ -88,7 +88,8 @@ def write(value: Value) -> str:
     if kind in DECIMALS:
         with localcontext() as context:
             context.prec = 100
-            return f"{Decimal(data[0]).scaleb(-data[1]):f}"
+            text = f"{Decimal(data[0]).scaleb(-data[1]):f}"
+            return text.rstrip("0").rstrip(".") if "." in text else text
     if kind in ("double", "float"):
         return _float(data, kind == "float")
     if kind == "string":

@@ -41,7 +41,9 @@ def test_the_text_is_json(value: reference.Value) -> None:
 @pytest.mark.parametrize(
     ("kind", "data", "text"),
     [
-        ("decimal4", (250, 2), "2.50"), ("decimal4", (-5, 3), "-0.005"),
+        ("decimal4", (250, 2), "2.5"), ("decimal8", (-1000, 3), "-1"), ("decimal4", (0, 2), "0"),
+        ("decimal16", (10**20, 2), "1000000000000000000"), ("decimal4", (100, 0), "100"),
+        ("decimal4", (-5, 3), "-0.005"),
         ("decimal16", (-(10**38) + 1, 38), "-0." + "9" * 38),
         ("decimal16", (-(2**127), 0), str(-(2**127))), ("double", 1e16, "1e+16"),
         ("double", 1e15, "1000000000000000.0"),

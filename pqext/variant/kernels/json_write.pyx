@@ -61,10 +61,10 @@ from pqext.variant.kernels.text_write cimport (
     fill_powers,
     write_base64,
     write_date,
-    write_decimal,
     write_double,
     write_float,
     write_integer,
+    write_stripped_decimal,
     write_time,
     write_timestamp,
     write_uuid,
@@ -128,10 +128,10 @@ cdef int write_primitive(Bytes *out, const uint8_t *p, size_t n, const uint8_t *
         if p[1] > 38:
             return FAULT_DECIMAL_SCALE
         if type_id == TYPE_DECIMAL16:
-            to = write_decimal(to, <int64_t> read_uint64(p + 10), read_uint64(p + 2), p[1])
+            to = write_stripped_decimal(to, <int64_t> read_uint64(p + 10), read_uint64(p + 2), p[1])
         else:
             number = <int32_t> read_uint(p + 2, 4) if type_id == TYPE_DECIMAL4 else <int64_t> read_uint64(p + 2)
-            to = write_decimal(to, -1 if number < 0 else 0, <uint64_t> number, p[1])
+            to = write_stripped_decimal(to, -1 if number < 0 else 0, <uint64_t> number, p[1])
     elif type_id == TYPE_DATE:
         to = write_date(to, <int32_t> read_uint(p + 1, 4))
     elif type_id == TYPE_TIMESTAMP or type_id == TYPE_TIMESTAMP_NTZ:

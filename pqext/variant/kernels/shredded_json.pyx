@@ -16,10 +16,10 @@ from pqext.variant.kernels.text_write cimport (
     fill_powers,
     write_base64,
     write_date,
-    write_decimal,
     write_double,
     write_float,
     write_integer,
+    write_stripped_decimal,
     write_time,
     write_timestamp,
     write_uuid,
@@ -146,7 +146,7 @@ cdef int put_leaf_value(State *s, const Node *node, const Source *source, int64_
         memcpy(&unscaled, p + index * 16, 16)
         if not has_precision(unscaled, 38):
             return FAULT_DECIMAL_PRECISION
-        to = write_decimal(to, <int64_t> (unscaled >> 64), <uint64_t> unscaled, node.scale)
+        to = write_stripped_decimal(to, <int64_t> (unscaled >> 64), <uint64_t> unscaled, node.scale)
     else:
         to[0] = c'"'
         to += 1

@@ -149,6 +149,17 @@ cdef inline uint8_t *write_decimal(uint8_t *p, int64_t high, uint64_t low, int s
     return p
 
 
+cdef inline uint8_t *write_stripped_decimal(uint8_t *p, int64_t high, uint64_t low, int scale) noexcept nogil:
+    """The same without zeros at the end of its fraction: equal numbers have equal text."""
+    p = write_decimal(p, high, low, scale)
+    if scale:
+        while p[-1] == c'0':
+            p -= 1
+        if p[-1] == c'.':
+            p -= 1
+    return p
+
+
 # --- Floating point: the shortest digits that read back as the same number, and of these the nearest. ------
 # The method is Raffaele Giulietti's: among the multiples of a power of ten that is just below the distance
 # of neighbouring floats, at most a few lie between the bounds that round to the float, and the products
