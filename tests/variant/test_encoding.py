@@ -99,7 +99,8 @@ def test_published_values_are_read_as_documented(name: str) -> None:
     expected = json.loads(
         (FOLDER / "data_dictionary.json").read_text("utf-8").rstrip().removesuffix("}").rstrip(",\n") + "}"
     )
-    expected["long_string"] = data[5:].decode()  # the dictionary leaves it out
+    if name not in expected:
+        expected[name] = {"long_string": lambda: data[5:].decode()}[name]()  # the dictionary leaves it out
     match given.type:
         case "timestamp":
             assert given.to_json() == '"2025-04-16 16:34:56.78+00:00"'
