@@ -18,10 +18,10 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas import functions as pandas_functions
 
 from pqext.spark.arrays import conform
-from pqext.spark.types import exchange_type, parse_type, without_metadata
-from pqext.variant.path import as_path, format_path
+from pqext.spark.types import exchange_type, parse_type, variant_target, without_metadata
+from pqext.variant.path import as_many_path, as_path, format_path
 from pqext.variant.schema import schema_of_storage, storage_struct
-from pqext.variant.types import variant_type
+from pqext.variant.targets import target_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,29 +33,78 @@ WORLD = (-180.0, -90.0, 180.0, 90.0)
 def variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: str | T.DataType = "variant") -> Column:
     """The value at ``path`` (``$.a.b[0]``) of a VARIANT or of a shredded struct, cast to ``type``.
 
-    Null where the path leads nowhere, to JSON null or to a value that does not cast. ``type`` is the name of an
-    atomic Spark type, ``variant`` for the value as it is.
+    Null where the path leads nowhere or to JSON null; a value that does not cast fails the query, as in Spark's own
+    function of this name. ``type`` is a Spark type or its name, nested ones (``ARRAY<STRUCT<a: INT>>``,
+    ``MAP<STRING, DOUBLE>``) among them, ``variant`` for the value as it is. Raises ``ValueError`` for a path or
+    a type that is none.
     """
+    return _variant_get(column, path, type, True)
+
+
+def try_variant_get(
+    column: ColumnOrName, path: str | Sequence[str | int], type: str | T.DataType = "variant"
+) -> Column:
+    """As :func:`variant_get`, but null where a value does not cast, as in Spark's ``try_variant_get``."""
+    return _variant_get(column, path, type, False)
+
+
+def variant_explode(column: ColumnOrName, path: str = "$", type: str | T.DataType = "variant") -> Column:
+    """The elements of the array, or the fields of the object, at ``path``: the columns ``pos``, ``key``, ``value``.
+
+    To be selected, as ``F.inline`` is: ``df.select("id", functions.variant_explode("v", "$.items"))``. Paths may
+    have wildcards, and values that do not cast to ``type`` are null, as in :func:`pqext.variant.explode`.
+    """
+    return F.inline(_entries(column, path, type))
+
+
+def variant_explode_outer(column: ColumnOrName, path: str = "$", type: str | T.DataType = "variant") -> Column:
+    """As :func:`variant_explode`, with a row of nulls where there is nothing to explode."""
+    return F.inline_outer(_entries(column, path, type))
+
+
+def _variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: str | T.DataType, strict: bool) -> Column:
     spark_type = parse_type(type) if isinstance(type, str) else type
     text = format_path(as_path(path))
+    wanted = target_type(variant_target(spark_type))
 
     def get(values: pa.Array) -> pa.Array:
-        return _get(values, text, exchange_type(spark_type))
+        return _get(values, text, wanted, exchange_type(spark_type), strict)
 
-    return arrow_udf(get, spark_type, "variant_get")(column)
+    return arrow_udf(get, spark_type, "variant_get" if strict else "try_variant_get")(column)
+
+
+def _entries(column: ColumnOrName, path: str, type: str | T.DataType) -> Column:
+    spark_type = parse_type(type) if isinstance(type, str) else type
+    text = format_path(as_many_path(path))
+    wanted = target_type(variant_target(spark_type))
+    fields = {"pos": T.IntegerType(), "key": T.StringType(), "value": spark_type}
+    entries = T.ArrayType(T.StructType([T.StructField(name, type) for name, type in fields.items()]))
+
+    def explode(values: pa.Array) -> pa.Array:
+        from pqext import variant
+
+        table = variant.explode(normal_variant(values), text, wanted)
+        counts = np.bincount(table.column("row").to_numpy(), minlength=len(values))
+        offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+        members = [table.column(name).combine_chunks() for name in fields]
+        structs = pa.StructArray.from_arrays(members, names=list(fields))
+        return conform(pa.ListArray.from_arrays(offsets, structs), exchange_type(entries))
+
+    return arrow_udf(explode, entries, "variant_explode")(column)
 
 
 def group_get(
     metadata: Column, value: Column | None, typed_value: Column | None, path: str, type: T.DataType
 ) -> Column:
-    """:func:`variant_get` on one group of a shredded struct, so that Spark reads that group's columns only."""
+    """:func:`try_variant_get` on one group of a shredded struct, so that Spark reads that group's columns only."""
     members = {"metadata": metadata, "value": value, "typed_value": typed_value}
     names = tuple(name for name, column in members.items() if column is not None)
     exchange = exchange_type(type)
+    wanted = target_type(variant_target(type))
 
     def get(arrays: tuple[pa.Array, ...]) -> pa.Array:
         struct = pa.StructArray.from_arrays(list(arrays), names=list(names), mask=arrays[0].is_null())
-        return _get(struct, path, exchange)
+        return _get(struct, path, wanted, exchange)
 
     def of_two(metadata: pa.Array, other: pa.Array) -> pa.Array:
         return get((metadata, other))
@@ -64,7 +113,7 @@ def group_get(
         return get((metadata, value, typed_value))
 
     present = [column for column in members.values() if column is not None]
-    return arrow_udf(of_two if len(present) == 2 else of_three, type, "variant_get")(*present)
+    return arrow_udf(of_two if len(present) == 2 else of_three, type, "try_variant_get")(*present)
 
 
 def st_point(x: ColumnOrName, y: ColumnOrName, z: ColumnOrName | None = None, srid: int = 4326) -> Column:
@@ -129,12 +178,11 @@ def _hilbert(wkb: pa.Array, bounds: tuple[float, float, float, float]) -> pa.Arr
     return pa.array((at >> np.uint64(1)).astype(np.int64), mask=~placed)
 
 
-def _get(values: pa.Array, path: str, type: pa.DataType) -> pa.Array:
+def _get(values: pa.Array, path: str, wanted: pa.DataType, exchange: pa.DataType, strict: bool = False) -> pa.Array:
     from pqext import variant
 
-    wanted = variant_type() if pa.types.is_struct(type) else type
-    found = variant.get(normal_variant(values), path, wanted)
-    return conform(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found, type)
+    found = variant.get(normal_variant(values), path, wanted, strict)
+    return conform(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found, exchange)
 
 
 def normal_variant(values: pa.Array) -> pa.Array:

@@ -29,7 +29,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.visitors import Visitor, fold
 from pqext.spark.datasource import ensure_registered
-from pqext.spark.functions import group_get, quoted, st_intersects_box, variant_get
+from pqext.spark.functions import group_get, quoted, st_intersects_box, try_variant_get
 from pqext.spark.guards import MAX_LISTED, plain_guard
 from pqext.spark.leaves import find_leaf
 from pqext.spark.planning import ReadPlan, plan_read
@@ -98,7 +98,7 @@ class BoundVariant:
     name: str
 
     def get(self, path: str | Sequence[str | int], type: str | T.DataType) -> Column:
-        """The value at ``path`` cast to ``type``, as :func:`pqext.spark.functions.variant_get` gives it.
+        """The value at ``path`` cast to ``type``, as :func:`pqext.spark.functions.try_variant_get` gives it.
 
         Where statistics can help, comparisons of the column carry a condition that Spark pushes down: on the
         virtual field of the path, or on the shredded leaf and its residual.
@@ -144,7 +144,7 @@ class BoundVariant:
 def _native_get(column: Column, steps: Path, type: T.DataType) -> Column:
     """Spark's own function, which needs no Python, where it can spell the path."""
     if any(isinstance(step, str) and ("'" in step or "\\" in step) for step in steps):
-        return variant_get(column, steps, type)
+        return try_variant_get(column, steps, type)
     return F.try_variant_get(column, format_path(steps), type.simpleString())
 
 

@@ -18,6 +18,7 @@ from pyspark.sql.types import _parse_datatype_json_string
 
 from pqext.core.errors import UnsupportedError
 from pqext.geo import types as geo
+from pqext.variant.ddl import DdlType, parse_ddl
 from pqext.variant.schema import Primitive, schema_of_storage, storage_struct, walk
 from pqext.variant.types import (
     CHILD_MARK,
@@ -235,15 +236,53 @@ def without_metadata(type: T.DataType) -> T.DataType:
 
 @cache
 def parse_type(name: str) -> T.DataType:
-    """The atomic Spark type with DDL name ``name``, such as ``double`` or ``decimal(9,2)``; needs no session.
+    """The Spark type with a DDL name, such as ``double``, ``decimal(9,2)`` or ``array<struct<a: int>>``.
 
-    Raises ``ValueError`` for any other text.
+    Needs no session. Raises ``ValueError`` for any other text.
     """
+    return _atomic_type(name) or _of_ddl(parse_ddl(name, "Spark type", maps=True))
+
+
+def _atomic_type(name: str) -> T.DataType | None:
     plain = "".join(name.lower().split())
     try:
         return _parse_datatype_json_string(json.dumps(_JSON_NAMES.get(plain, plain)))
     except Exception:  # pyspark has an error class a version for this
-        raise ValueError(f"{name!r} is not the name of an atomic Spark type") from None
+        return None
+
+
+def _of_ddl(parsed: DdlType) -> T.DataType:
+    if parsed.name == "STRUCT":
+        return T.StructType([T.StructField(name, _of_ddl(child)) for name, child in parsed.fields])
+    if parsed.element is not None:
+        element = _of_ddl(parsed.element)
+        return T.ArrayType(element) if parsed.key is None else T.MapType(_of_ddl(parsed.key), element)
+    name = parsed.name + (f"({','.join(map(str, parsed.arguments))})" if parsed.arguments else "")
+    type = _atomic_type(name)
+    if type is None:
+        raise ValueError(f"{name!r} is not the name of a Spark type")
+    return type
+
+
+def variant_target(type: T.DataType) -> pa.DataType:
+    """The Arrow type to which a variant's values are cast for a Spark type, which may be nested.
+
+    Raises ``ValueError`` for a TIME of a precision that Arrow has no unit for.
+    """
+    if isinstance(type, T.VariantType):
+        return variant_type()
+    if isinstance(type, T.StructType):
+        return pa.struct([pa.field(field.name, variant_target(field.dataType)) for field in type])
+    if isinstance(type, T.ArrayType):
+        return pa.list_(variant_target(type.elementType))
+    if isinstance(type, T.MapType):
+        return pa.map_(variant_target(type.keyType), variant_target(type.valueType))
+    if isinstance(type, T.TimeType):
+        units = {0: pa.time32("s"), 3: pa.time32("ms"), 6: pa.time64("us")}
+        if type.precision not in units:
+            raise ValueError(f"{type.simpleString()}: values of variants cast to TIME of 0, 3 or 6 digits")
+        return units[type.precision]
+    return exchange_type(type)
 
 
 _JSON_NAMES = {

@@ -67,6 +67,7 @@ def tuples(table: pa.Table) -> list[tuple[Any, ...]]:
         ("$.nothing", []),
     ],
 )
+@pytest.mark.spec("explode.rows", "explode.order", "explode.wildcards")
 def test_elements_and_fields_have_rows_of_their_own(path: Any, wanted: list[Any], schema: str | None) -> None:
     array = rows_of(schema)
     table = variant.explode(array, path, "string")
@@ -82,6 +83,7 @@ def test_elements_and_fields_have_rows_of_their_own(path: Any, wanted: list[Any]
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.spec("explode.outer")
 def test_outer_keeps_the_rows_that_have_nothing_to_explode(schema: str | None) -> None:
     table = variant.explode(rows_of(schema), "$[*]", "string", outer=True)
     found = [(0, 0, None, "1"), (0, 1, None, None), (0, 2, None, '{"a":2}')]
@@ -141,6 +143,7 @@ def twin(value: reference.Value, path: list[Any]) -> list[tuple[int, str | None,
 
 @fewer
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4), st.one_of(st.none(), schemas()), steps)
+@pytest.mark.spec("explode.rows", "explode.order")
 def test_explode_finds_what_walking_the_values_finds(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema | None, path: list[Any]
 ) -> None:

@@ -95,6 +95,7 @@ def text(string: str) -> bytes:
         (b"\0", "string", None),
     ],
 )
+@pytest.mark.spec("casts.try", "casts.strict", "casts.null")
 def test_values_cast(value: bytes, type: str, result: Any) -> None:
     assert cast(value, type) == result
 
@@ -286,6 +287,7 @@ def nested() -> pa.StructArray:
         ("$[0]", "int", [None] * 5),
     ],
 )
+@pytest.mark.spec("path.missing")
 def test_a_path_that_leads_nowhere_gives_null(path: str, type: str, result: list[Any]) -> None:
     array = nested()
     assert variant.get(array, path, type).to_pylist() == result
@@ -322,6 +324,7 @@ steps = st.lists(st.one_of(st.sampled_from(NAMES), st.integers(0, 2)), max_size=
 
 
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=5), schemas(), steps, st.sampled_from(TARGETS))
+@pytest.mark.spec("casts.shredded")
 def test_shredded_variants_give_what_whole_ones_give(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, path: list[str | int], type: str
 ) -> None:

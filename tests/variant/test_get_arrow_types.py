@@ -48,6 +48,7 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.spec("casts.arrow")
 def test_unsigned_integers_are_the_signed_ones_within_their_range(bits: int) -> None:
     exact = variant.get(column(NUMBERS), "$", "decimal(38,0)")
     floating = {15: 255, 16: 0, 17: 2**64}  # towards zero, which a decimal does not go
@@ -60,6 +61,7 @@ def test_unsigned_integers_are_the_signed_ones_within_their_range(bits: int) -> 
 
 
 @given(st.lists(st.one_of(st.floats(), st.floats(width=16), st.integers(0, 2**11).map(lambda n: n * 2.0**-25))))
+@pytest.mark.spec("casts.arrow")
 def test_half_floats_are_the_nearest(numbers: list[float]) -> None:
     result = variant.get(column([prim("double", number) for number in numbers]), "$", pa.float16())
     with np.errstate(over="ignore"):
@@ -125,6 +127,7 @@ WIDTHS = [("decimal32", 9), ("decimal64", 18), ("decimal128", 38), ("decimal256"
     st.sampled_from(WIDTHS),
     st.data(),
 )
+@pytest.mark.spec("casts.arrow")
 def test_decimals_of_every_width_are_rounded_half_up(
     unscaled: int, scale: int, width: tuple[str, int], data: st.DataObject
 ) -> None:
@@ -156,6 +159,7 @@ INSTANTS = [-(10**18) - 1, -1, 0, 1, 999, 1_000_000_007, 1_700_000_000_123_456_7
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Paris", "+05:30"])
+@pytest.mark.spec("casts.arrow")
 def test_timestamps_have_any_unit_and_keep_their_instant_in_any_zone(unit: str, zone: str | None) -> None:
     ticks = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit]
     for name in ("timestamp_nanos", "timestamp_ntz_nanos"):
@@ -174,6 +178,7 @@ def test_timestamps_have_any_unit_and_keep_their_instant_in_any_zone(unit: str, 
     ("type", "ticks"),
     [(pa.time32("s"), 10**9), (pa.time32("ms"), 10**6), (pa.time64("us"), 1000), (pa.time64("ns"), 1)],
 )
+@pytest.mark.spec("casts.arrow")
 def test_times_of_day_have_any_unit(type: pa.DataType, ticks: int) -> None:
     nanos = 45_296_123_456_000
     values = [prim("time", nanos // 1000), prim("timestamp_ntz", nanos // 1000 - 86_400_000_000)]
@@ -186,6 +191,7 @@ def test_times_of_day_have_any_unit(type: pa.DataType, ticks: int) -> None:
     assert cast(prim("string", "13:00:00 AM"), type) is None
 
 
+@pytest.mark.spec("casts.arrow")
 def test_dates_are_days_or_milliseconds() -> None:
     values = [prim("date", -1), prim("string", "2024-02-29T whatever"), prim("timestamp", -1), prim("date", 2**31 - 1)]
     days = variant.get(column(values), "$", "date")
@@ -194,6 +200,7 @@ def test_dates_are_days_or_milliseconds() -> None:
     assert millis.cast(pa.int64()).to_pylist() == [n * 86_400_000 for n in (-1, 19782, -1, 2**31 - 1)]
 
 
+@pytest.mark.spec("casts.arrow")
 def test_texts_and_bytes_have_any_layout() -> None:
     array = column([prim("string", "a" * 20), prim("binary", b"b"), None, b"\0", reference.array_of([b"\0"])])
     texts = ["a" * 20, "b", None, None, "[null]"]
@@ -208,6 +215,7 @@ def test_texts_and_bytes_have_any_layout() -> None:
     assert variant.get(forms, "$", pa.uuid()).to_pylist() == [key.bytes] * 3
 
 
+@pytest.mark.spec("casts.arrow")
 def test_a_dictionary_holds_the_values_that_occur() -> None:
     array = column([prim("string", "x"), prim("string", "y"), None, prim("string", "x")])
     type = pa.dictionary(pa.int8(), pa.large_string())
@@ -221,6 +229,7 @@ def test_a_dictionary_holds_the_values_that_occur() -> None:
     assert variant.get(many, "$", pa.dictionary(pa.uint8(), pa.int32())).to_pylist() == list(range(200))
 
 
+@pytest.mark.spec("casts.arrow")
 def test_only_a_json_null_casts_to_the_null_type() -> None:
     assert variant.get(column([b"\0", prim("true"), None]), "$", pa.null()).equals(pa.nulls(3))
     assert variant.get(column([b"\0", None]), "$", "null", strict=True).null_count == 2

@@ -47,6 +47,7 @@ def parsed(rows: list[str | None] = ROWS) -> pa.StructArray:
     ],
 )
 @pytest.mark.parametrize("schema", [None, "a ARRAY<INT>", "a ARRAY<STRUCT<b: INT>>, c STRUCT<x: DOUBLE>", "a STRING"])
+@pytest.mark.spec("casts.nested", "casts.try")
 def test_arrays_become_lists_and_objects_structs_and_maps(type: str, wanted: list[Any], schema: str | None) -> None:
     array = parsed() if schema is None else variant.shred(parsed(), schema)
     result = variant.get(array, "$", type)
@@ -69,6 +70,7 @@ def test_arrays_become_lists_and_objects_structs_and_maps(type: str, wanted: lis
         ("struct<c: struct<x: date>, a: int>", r"row 0: the value at \$\.[ac](\.x)? does not cast to"),
     ],
 )
+@pytest.mark.spec("casts.strict")
 def test_strict_casts_name_the_first_row_and_the_place_below_the_path(
     type: str, fault: str, schema: str | None
 ) -> None:
@@ -82,6 +84,7 @@ def test_strict_casts_name_the_first_row_and_the_place_below_the_path(
     ]
 
 
+@pytest.mark.spec("casts.variant-null")
 def test_variants_within_keep_a_json_null_apart_from_nothing() -> None:
     array = parsed(['{"a":null}', "{}", '{"a":{"b":1}}'])
     for given_array in (array, variant.shred(array, "a STRUCT<b: INT>")):
@@ -156,6 +159,7 @@ def plain(result: Any) -> Any:
 
 @fewer
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4), schemas(), steps, st.sampled_from(TYPES))
+@pytest.mark.spec("casts.shredded")
 def test_shredded_variants_give_what_whole_ones_give(
     rows: list[tuple[bytes, bytes] | None], schema: ShreddingSchema, path: list[str | int], type: str
 ) -> None:
@@ -189,3 +193,55 @@ def test_what_a_list_holds_is_what_the_same_paths_hold(rows: list[tuple[bytes, b
         single = variant.get(array, (name,), type).to_pylist()
         fields = [row[name] if row is not None else None for row in structs.to_pylist()]
         assert list(map(repr, fields)) == list(map(repr, single))
+
+
+@pytest.mark.spec("path.columns")
+@pytest.mark.parametrize(
+    ("path", "type"),
+    [
+        ("$.a", "int"),
+        ("$.a", "double"),
+        ("$", "struct<a: int>"),
+        ("$.l[0].p", "string"),
+        ("$.l", "array<struct<p: int>>"),
+    ],
+)
+def test_only_the_columns_on_the_path_are_touched(path: str, type: str) -> None:
+    rows = parsed(['{"a":1,"b":"x","l":[{"p":1,"q":2}]}', '{"a":"no","b":5,"l":[{"p":"3","q":true}]}', "7"])
+    shredded = variant.shred(rows, "a INT, b STRING, l ARRAY<STRUCT<p: INT, q: INT>>")
+    wanted = variant.get(rows, path, type)
+    poisoned = replaced(shredded, {"b", "q"})
+    with pytest.raises(VariantError):
+        variant.unshred(poisoned)
+    assert variant.get(poisoned, path, type).to_pylist() == wanted.to_pylist()
+    if path == "$.l":
+        exploded = variant.explode(poisoned, "$.l[*].p", "int", outer=True)
+        assert exploded.column("value").to_pylist() == [1, 3, None]
+
+
+def replaced(array: pa.Array, names: set[str]) -> pa.Array:
+    """The array with bytes that are no variant in the ``value`` of the groups of these names."""
+    if pa.types.is_list(array.type):
+        values = replaced(array.values, names)
+        return pa.ListArray.from_arrays(
+            array.offsets, values, type=pa.list_(array.type.value_field), mask=array.is_null()
+        )
+    if not pa.types.is_struct(array.type):
+        return array
+    children = []
+    for field in array.type:
+        child = array.field(field.name)
+        if field.name in names:
+            bad = pa.array([b"\xff"] * len(child), pa.binary())
+            child = pa.StructArray.from_arrays([bad, child.field("typed_value")], fields=list(field.type))
+        children.append(replaced(child, names))
+    return pa.StructArray.from_arrays(children, fields=list(array.type), mask=array.is_null())
+
+
+def test_a_typed_column_of_the_type_asked_for_is_passed_on_as_it_is() -> None:
+    shredded = variant.shred(parsed(['{"a":1,"t":"x"}', '{"a":2,"t":"y"}']), "a BIGINT, t STRING")
+    group = shredded.field("typed_value").field("a").field("typed_value")
+    result = variant.get(shredded, "$.a", "bigint")
+    assert result.buffers()[1].address == group.buffers()[1].address
+    times = variant.shred(parsed(['"2024-01-01"']), "STRING")
+    assert variant.get(times, "$", pa.large_string()).to_pylist() == ["2024-01-01"]

@@ -26,6 +26,7 @@ from pqext.variant.path import MAX_INDEX, Wildcard, as_many_path, as_path, forma
         (f"$[{MAX_INDEX}]", (MAX_INDEX,)),
     ],
 )
+@pytest.mark.spec("path.spark")
 def test_a_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | int, ...]) -> None:
     assert parse(text) == steps
 
@@ -50,6 +51,7 @@ def test_a_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | in
         (f"$[{MAX_INDEX + 1}]", 2, "out of range"),
     ],
 )
+@pytest.mark.spec("path.refused")
 def test_what_is_no_path_is_refused_with_its_position(text: str, position: int, reason: str) -> None:
     with pytest.raises(ValueError, match=f"position {position}: .*{reason}"):
         parse(text)
@@ -69,6 +71,7 @@ def test_paths_with_wildcards_print_as_text_that_parses_back(steps: list[str | i
     assert as_many_path(steps) == tuple(steps)
 
 
+@pytest.mark.spec("explode.wildcards")
 def test_wildcards_stand_for_every_element_and_every_field() -> None:
     assert parse_many("$.a[*].b.*") == ("a", Wildcard.ELEMENTS, "b", Wildcard.FIELDS)
     assert parse_many("$['*'].*x[0]") == ("*", "*x", 0)

@@ -297,6 +297,8 @@ cdef class Cells:
                 fault[0] = p
                 return <int> size
             total += <size_t> size
+            if total > c.values_size:
+                return FAULT_CHILD_SIZE
             if self._append(p, <size_t> size, cell.start, cell.row) != 0:
                 return FAULT_MEMORY
         return 0 if total == c.values_size else FAULT_CHILD_SIZE
