@@ -90,6 +90,7 @@ _DECIMALS = st.tuples(
 def test_json_coercion_gives_doubles_the_decimals_that_are_written_alike(numbers: list[tuple[int, int]]) -> None:
     for unscaled, scale in [*numbers, (25, 1), (250, 2), (10, 1), (0, 1), (-5, 4), (5, 5), (10**16, 1), (3, 0)]:
         text = format(Decimal(unscaled).scaleb(-scale, Context(prec=60)), "f")
+        text = text.rstrip("0").rstrip(".") if "." in text else text
         array = one(reference.primitive("decimal16", (unscaled, scale)))
         assert variant.to_json(array).to_pylist() == [text]
         shredded = variant.shred(array, "DOUBLE", coerce="json")

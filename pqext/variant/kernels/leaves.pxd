@@ -92,10 +92,13 @@ cdef inline bint double_of_same_text(int128 unscaled, int scale, double *out) no
     cdef uint8_t[64] other
     cdef uint64_t bits
     cdef size_t size
+    while scale > 0 and unscaled % 10 == 0:
+        unscaled = unscaled // 10    # JSON has no zeros at the end of a decimal
+        scale -= 1
     if scale == 0:
         return False    # the text of a double has a point or an exponent
     out[0] = exact_to_double(unscaled, scale)
-    if has_precision(unscaled, 15) and scale <= 4 and unscaled % 10 != 0:
+    if has_precision(unscaled, 15) and scale <= 4:
         return True     # up to 15 digits come back from the nearest double, and without an exponent from 1e-4 on
     memcpy(&bits, out, 8)
     size = <size_t> (write_decimal(text, <int64_t> (unscaled >> 64), <uint64_t> unscaled, scale) - &text[0])
