@@ -58,7 +58,8 @@ EVERY = {
     "DECIMAL(38,10)": prim("decimal16", (10**30, 10)), "DATE": prim("date", 19_000), "TIME": prim("time", 123_456_789),
     "TIMESTAMP": prim("timestamp", 10**15), "TIMESTAMP_NS": prim("timestamp_nanos", 10**18 + 1),
     "TIMESTAMP_NTZ": prim("timestamp_ntz", 10**15), "TIMESTAMP_NTZ_NS": prim("timestamp_ntz_nanos", 10**18 + 1),
-    "BINARY": prim("binary", b"\x00\xff"), "STRING": prim("string", "é" * 40), "UUID": prim("uuid", b"0123456789abcdef"),
+    "BINARY": prim("binary", b"\x00\xff"), "STRING": prim("string", "é" * 40),
+    "UUID": prim("uuid", b"0123456789abcdef"),
 }  # fmt: skip
 FIELDS = [f"f{i:02}" for i in range(len(EVERY))]
 SHOWN = [
