@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.core.errors import VariantError
-from pqext.core.metadata import FieldRepetitionType
+from pqext.core.files.rewrite import rewrite_footer
+from pqext.core.metadata import DecimalType, FieldRepetitionType, FileMetaData, LogicalType, Type, VariantType
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.writer import write_table
@@ -188,14 +190,19 @@ def test_a_shredded_array_is_written_as_it_is_and_shredded_anew_on_demand() -> N
         assert canonical(variant.unshred(column_read)) == canonical(column(ROWS))
 
 
-@pytest.mark.spec("shredding.value.exclusive", "shredding.object.disjoint", "shredding.object.typed")
+@pytest.mark.spec(
+    "shredding.value.exclusive", "shredding.object.disjoint", "shredding.object.typed", "shredding.object.invalid"
+)
 @pytest.mark.parametrize(
     "row",
     [
+        {"value": fields(), "typed_value": None},
         {"value": fields(a=prim("int8", 1)), "typed_value": {"a": {"value": None, "typed_value": 1}}},
         {"value": prim("int8", 1), "typed_value": {"a": {"value": None, "typed_value": 1}}},
         {"value": None, "typed_value": {"a": {"value": b"\0", "typed_value": 1}}},
         {"value": fields(a=prim("int8", 1)), "typed_value": None},
+        {"value": fields(b=prim("int8", 1)), "typed_value": None},
+        {"value": prim("string", "a"), "typed_value": {"a": {"value": None, "typed_value": None}}},
         {"value": b"\x18", "typed_value": None},
     ],
 )
@@ -206,6 +213,59 @@ def test_a_shredded_array_that_is_invalid_is_never_written(row: dict[str, Any]) 
     with pytest.raises(VariantError) as caught:
         write_table(pa.Table.from_arrays([array], schema=pa.schema([pa.field("v", type)])), sink)
     assert caught.value.row == 1
+
+
+@pytest.mark.spec("shredding.array.present", "shredding.array.typed", "shredding.primitive.one")
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"value": None, "typed_value": [{"value": None, "typed_value": 1}, {"value": None, "typed_value": None}]},
+        {"value": b"\0", "typed_value": []},
+        {"value": None, "typed_value": [{"value": b"\0", "typed_value": 1}]},
+        {"value": reference.array_of([prim("int8", 1)]), "typed_value": None},
+    ],
+)
+def test_a_shredded_list_that_is_invalid_is_never_written(row: dict[str, Any]) -> None:
+    type = storage_struct(shredding_schema("ARRAY<INT>"))
+    array = pa.array([None, {"metadata": METADATA, **row}], type)
+    with pytest.raises(VariantError) as caught:
+        write_table(pa.Table.from_arrays([array], schema=pa.schema([pa.field("v", type)])), io.BytesIO())
+    assert caught.value.row == 1
+
+
+@pytest.mark.spec("shredding.types", "shredding.layout.by-name", "shredding.array.members")
+@pytest.mark.parametrize("physical", ["FIXED_LEN_BYTE_ARRAY", "BYTE_ARRAY"])
+def test_wide_decimals_are_read_from_both_of_their_physical_types(physical: str) -> None:
+    numbers = [0, 1, -1, 10**37, -(10**37), 127, 128, -128, -129]
+    if physical == "BYTE_ARRAY":
+        typed = pa.array([n.to_bytes(n.bit_length() // 8 + 1, "big", signed=True) for n in numbers], pa.binary())
+    else:
+        typed = pa.array([n.to_bytes(16, "big", signed=True) for n in numbers], pa.binary(16))
+    group = pa.StructArray.from_arrays(
+        [typed, pa.array([b"\x01\0\0"] * len(numbers))],
+        fields=[pa.field("typed_value", typed.type), pa.field("metadata", pa.binary(), nullable=False)],
+    )
+    sink, out = io.BytesIO(), io.BytesIO()
+    pq.write_table(pa.table({"v": group}), sink, store_schema=False)
+
+    def annotate(metadata: FileMetaData) -> None:
+        for element in metadata.schema:
+            if element.name == "v":
+                element.logicalType = LogicalType(VARIANT=VariantType(specification_version=1))
+            if element.name == "typed_value":
+                element.logicalType = LogicalType(DECIMAL=DecimalType(scale=3, precision=38))
+
+    rewrite_footer(sink, annotate, out)
+    file = ParquetFile(out.getvalue())
+    leaf = file.schema.find("v.typed_value")
+    assert leaf is not None
+    assert leaf.physical_type == Type[physical]
+    assert canonical(file.read()["v"]) == [
+        reference.equivalent(reference.decode(prim("decimal16", (number, 3)), [])) for number in numbers
+    ]
+    assert variant.get(file.read()["v"], "$", "decimal(38,3)").to_pylist() == [
+        Decimal(number).scaleb(-3, Context(prec=60)) for number in numbers
+    ]
 
 
 def test_optional_groups_and_missing_columns_are_brought_into_the_layout() -> None:
