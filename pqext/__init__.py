@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ParquetError,
         UnsupportedError,
         VariantError,
+        VariantLimitError,
     )
     from pqext.core.extension.container import ExtensionContainer
     from pqext.core.extension.framed import find_framed
@@ -64,6 +65,7 @@ _HOME = {
     "ReadOptions": "pqext.core.options",
     "UnsupportedError": "pqext.core.errors",
     "VariantError": "pqext.core.errors",
+    "VariantLimitError": "pqext.core.errors",
     "WriteOptions": "pqext.core.options",
     "append_extension": "pqext.core.extension.structure",
     "col": "pqext.dataset.expressions",
@@ -103,6 +105,7 @@ __all__ = [
     "ReadOptions",
     "UnsupportedError",
     "VariantError",
+    "VariantLimitError",
     "WriteOptions",
     "append_extension",
     "col",

@@ -114,8 +114,8 @@ def test_objects_of_any_width_are_shredded(wide: int) -> None:
 def test_many_shapes_are_learnt_and_forgotten() -> None:
     generator = np.random.default_rng(1)
     texts = []
-    for i in range(20_000):
-        names = [f"k{n}" for n in generator.integers(0, 5000 if i % 2 else 12, 6)]
+    for i in range(7000):
+        names = [f"k{n}" for n in generator.integers(0, 5000 if i % 4 else 12, 6)]
         texts.append(json.dumps({name: {"n": i, name: [i]} for name in names}))
     check(pa.array(texts), "k1 STRUCT<n: INT, k1: ARRAY<INT>>, k7 STRUCT<k7: VARIANT>, k9 BIGINT")
 
@@ -130,7 +130,7 @@ def test_faults_are_those_of_parsing() -> None:
 
 
 def test_slices_chunks_and_threads_change_nothing() -> None:
-    texts = [json.dumps({"id": i, "tags": ["x"] * (i % 3), "more": {"n": i / 2}}) for i in range(30_000)]
+    texts = [json.dumps({"id": i, "tags": ["x"] * (i % 3), "more": {"n": i / 2}}) for i in range(15_000)]
     array = pa.array(texts)
     schema = "id BIGINT, tags ARRAY<STRING>, more STRUCT<n: DECIMAL(9,1)>"
     whole = check(array, schema)
@@ -144,7 +144,7 @@ def test_slices_chunks_and_threads_change_nothing() -> None:
     assert found.equals(pa.chunked_array([whole]))
     assert variant.parse_json(chunked.cast(pa.large_string()), shredding=schema).equals(found)
     broken = pa.array([*texts, "x", "y"])
-    with pytest.raises(VariantError, match="row 30000"):
+    with pytest.raises(VariantError, match="row 15000"):
         variant.parse_json(broken, shredding=schema, threads=3)
 
 
