@@ -223,10 +223,18 @@ CONTRADICTIONS = [
     ),
     ("a INT", {"value": fields(b=text("x")), "typed_value": None}, fields(b=text("x")), "shredding.object.typed"),
     ("a INT", {"value": fields(), "typed_value": None}, fields(), "shredding.object.typed"),
+    (
+        "ARRAY<INT>",
+        {"value": reference.array_of([integer(1)]), "typed_value": None},
+        reference.array_of([integer(1)]),
+        "shredding.array.typed",
+    ),
 ]
 
 
-@pytest.mark.spec("shredding.object.conflict", "shredding.object.typed", "shredding.value.exclusive")
+@pytest.mark.spec(
+    "shredding.object.conflict", "shredding.object.typed", "shredding.value.exclusive", "shredding.array.typed"
+)
 @pytest.mark.parametrize(("schema", "row", "read", "rule"), CONTRADICTIONS)
 def test_where_value_contradicts_typed_value_the_latter_is_right(
     schema: str, row: dict[str, Any], read: bytes, rule: str
