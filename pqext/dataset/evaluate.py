@@ -54,6 +54,11 @@ def evaluate(expression: Expression, data: pa.RecordBatch | pa.Table) -> pa.Bool
     return fold(expression, _Evaluator(data))
 
 
+def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
+    """The values of a column, or of a field within a VARIANT column, on each row of ``batch``."""
+    return _Evaluator(batch).value(operand)
+
+
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
@@ -87,10 +92,10 @@ class _Evaluator(Visitor[pa.Array]):
         return is_in(array, values)
 
     def visit_is_null(self, node: IsNull) -> pa.Array:
-        return pc.is_null(self._operand(node.operand))
+        return pc.is_null(self.value(node.operand))
 
     def visit_is_not_null(self, node: IsNotNull) -> pa.Array:
-        return pc.is_valid(self._operand(node.operand))
+        return pc.is_valid(self.value(node.operand))
 
     def visit_spatial(self, node: Spatial) -> pa.Array:
         from pqext.geo.types import type_of
@@ -100,7 +105,7 @@ class _Evaluator(Visitor[pa.Array]):
         return predicate(node.operation, node.geometry).evaluate(array, marked.edges if marked is not None else None)
 
     def _comparable(self, operand: Operand, literals: tuple[Any, ...]) -> tuple[pa.Array, tuple[Value, ...]]:
-        array = self._operand(operand)
+        array = self.value(operand)
         kind = kind_of_arrow(array.type)
         if kind is None:
             raise TypeError(f"column {operand} of type {array.type} compares with no literal, only with null")
@@ -110,7 +115,7 @@ class _Evaluator(Visitor[pa.Array]):
             self.known[known] = comparable(array)
         return self.known[known], values
 
-    def _operand(self, operand: Operand) -> pa.Array:
+    def value(self, operand: Operand) -> pa.Array:
         key = operand._key()
         if key not in self.known:
             self.known[key] = self._read(operand)
@@ -120,7 +125,7 @@ class _Evaluator(Visitor[pa.Array]):
         if isinstance(operand, VariantField):
             from pqext import variant
 
-            return variant.get(self._operand(operand.column), operand.path, operand.type, strict=False)
+            return variant.get(self.value(operand.column), operand.path, operand.type, strict=False)
         array = self._column(cast(Column, operand))[1]
         if pa.types.is_dictionary(array.type):
             return array.dictionary_decode()

@@ -6,7 +6,7 @@ columns of the filter and the result from the rest, and evaluates the filter exa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,7 @@ from pqext.dataset.dnf import as_expression
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Column, Expression, Operand, VariantField, operand_column, visible
 from pqext.dataset.page_pruning import rows_that_may_match
+from pqext.dataset.projection import Computed, computed_of, leaves_of, parse_columns, read_leaves
 from pqext.dataset.pruning import refusal
 from pqext.dataset.sources import find_sources, source_name
 from pqext.dataset.visitors import operands
@@ -95,13 +96,15 @@ class Scan:
     def __init__(
         self,
         sources: tuple[Any, ...],
-        columns: tuple[str, ...] | None,
+        columns: tuple[str | Computed, ...] | None,
         filter: Expression | None,
         options: ReadOptions,
         limits: Limits,
     ) -> None:
         self.sources = sources
-        self.columns = columns
+        self.result = columns
+        self.columns = None if columns is None else tuple(name for name in columns if isinstance(name, str))
+        self.computed = tuple(column for column in columns or () if isinstance(column, Computed))
         self.filter = filter
         self.options = options
         self.limits = limits
@@ -125,7 +128,7 @@ class Scan:
         for source in self.sources:
             with self._open(source) as file:
                 self._agreed(source, file)
-                tasks.append(self._task(source, file, self._needed(file, self.columns), pages))
+                tasks.append(self._task(source, file, self.columns, self.computed, pages))
         return tasks
 
     def explain(self) -> str:
@@ -151,8 +154,8 @@ class Scan:
         for source in self.sources:
             with self._open(source) as file:
                 schema = self._agreed(source, file)
-                for batch in self._matching(source, file, self.columns, batch_rows):
-                    yield _project(batch, schema)
+                for batch, computed in self._matching(source, file, self.columns, self.computed, batch_rows):
+                    yield _project(batch, dict(zip(self.computed, computed, strict=True)), schema)
 
     def to_table(self) -> pa.Table:
         """The rows that match, as one table."""
@@ -168,7 +171,7 @@ class Scan:
                 if self.filter is None:
                     total += file.num_rows
                 else:
-                    total += sum(batch.num_rows for batch in self._matching(source, file, (), BATCH_ROWS))
+                    total += sum(batch.num_rows for batch, _ in self._matching(source, file, (), (), BATCH_ROWS))
         return total
 
     @contextmanager
@@ -183,8 +186,14 @@ class Scan:
     def _result_schema(self, file: ParquetFile) -> pa.Schema:
         names = {lookup(file.schema, column).path[0]: None for column in self.columns or ()}
         schema: pa.Schema = file.read(self.columns, row_groups=[]).schema
-        if self.columns is not None:
-            schema = pa.schema([schema.field(name) for name in names], schema.metadata)
+        if self.result is not None:
+            fields = {name: schema.field(name) for name in names}
+            for column in self.computed:
+                if column.name in fields:
+                    raise ValueError("a column is asked for twice")
+                fields[column.name] = column.arrow_field(find(file.schema, column.field.column))
+            order = dict.fromkeys(_result_name(file, column) for column in self.result)
+            schema = pa.schema([fields[name] for name in order], schema.metadata)
         if len(self.sources) > 1:  # a later file may hold nulls where the first declares none
             schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
         return schema
@@ -198,13 +207,15 @@ class Scan:
             check_agreement(self._schema, schema, source_name(self.sources[0]), source_name(source))
         return self._schema
 
-    def _needed(self, file: ParquetFile, columns: Sequence[str] | None) -> list[SchemaNode]:
-        """The nodes to read: those of ``columns``, and those of the filter that do not lie among them."""
+    def _needed(
+        self, file: ParquetFile, columns: Sequence[str] | None, computed: Sequence[Computed]
+    ) -> list[SchemaNode]:
+        """The nodes to read: those of ``columns``, and those of fields and filter that do not lie among them."""
         if columns is None:
             return list(file.schema.root.children)
         nodes = [lookup(file.schema, column) for column in columns]
         held = [node.path for node in nodes]
-        for path, asked in self._asked().items():
+        for path, asked in self._asked(computed).items():
             node = find(file.schema, Column(path))
             # Any part of a group shows where the group is null, which is all that a filter asks of groups.
             plain_group = not node.is_leaf and for_logical(node.logical_name) is None
@@ -216,17 +227,34 @@ class Scan:
             nodes += _variant_parts(node, asked) if in_parts else [node]
         return list({node.path: node for node in nodes}.values())
 
-    def _asked(self) -> dict[tuple[str, ...], list[Operand]]:
-        """What the filter asks about, by the paths of the columns."""
+    def _asked(self, computed: Sequence[Computed]) -> dict[tuple[str, ...], list[Operand]]:
+        """What the computed columns and the filter ask about, by the paths of the columns."""
         asked: dict[tuple[str, ...], list[Operand]] = {}
-        for operand in operands(self.filter) if self.filter is not None else ():
+        filtered = operands(self.filter) if self.filter is not None else ()
+        for operand in (*filtered, *(column.field for column in computed)):
             asked.setdefault(operand_column(operand).path, []).append(operand)
         return asked
 
-    def _task(self, source: Any, file: ParquetFile, needed: Sequence[SchemaNode], pages: bool = False) -> Task:
+    def _parts(
+        self, file: ParquetFile, group: RowGroup, columns: Sequence[str] | None, computed: Sequence[Computed]
+    ) -> tuple[list[SchemaNode], dict[Computed, SchemaNode]]:
+        """What is read of a row group: nodes for its batches, and leaves that hold computed columns."""
+        held = {node.path[0] for node in self._needed(file, columns, ())}
+        leaves = leaves_of(file, group, computed, held)
+        return self._needed(file, columns, [column for column in computed if column not in leaves]), leaves
+
+    def _task(
+        self, source: Any, file: ParquetFile, columns: Sequence[str] | None, computed: Sequence[Computed], pages: bool
+    ) -> Task:
         bound = None if self.filter is None else bind(self.filter, file.schema)
-        leaves = sorted({leaf.leaf_start for node in needed for leaf in node.leaves()})
-        plans = (self._group_plan(group, leaves, bound, pages) for group in file.row_groups)
+        needed = [] if computed else self._needed(file, columns, ())
+        plans = []
+        for group in file.row_groups:
+            if computed:
+                nodes, own = self._parts(file, group, columns, computed)
+                needed = [*nodes, *own.values()]
+            leaves = sorted({leaf.leaf_start for node in needed for leaf in node.leaves()})
+            plans.append(self._group_plan(group, leaves, bound, pages))
         return Task(source_name(source), tuple(plans))
 
     def _group_plan(self, group: RowGroup, leaves: Sequence[int], bound: Bound | None, pages: bool) -> RowGroupPlan:
@@ -243,21 +271,50 @@ class Scan:
             return RowGroupPlan(group.index, 0, 0, None)  # the reader finds the damage again, and reports it
 
     def _matching(
-        self, source: Any, file: ParquetFile, columns: Sequence[str] | None, batch_rows: int
-    ) -> Iterator[pa.RecordBatch]:
-        needed = self._needed(file, columns)
+        self,
+        source: Any,
+        file: ParquetFile,
+        columns: Sequence[str] | None,
+        computed: Sequence[Computed],
+        batch_rows: int,
+    ) -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
+        """The rows that match: their batches and, beside each, the computed columns."""
         # Without a filter every row group is read, and none is looked at before its turn.
-        kept = None if self.filter is None else self._task(source, file, needed).kept
-        names = None if columns is None else [_name(file, node) for node in needed]
-        for batch in file.iter_batches(batch_rows, names, kept):
-            matching = batch if self.filter is None else batch.filter(evaluate(self.filter, batch))
-            if matching.num_rows:
-                yield matching
+        kept = None if self.filter is None else self._task(source, file, columns, (), False).kept
+        for batch, leaves in self._batches(file, columns, computed, kept, batch_rows):
+            arrays = computed_of(computed, leaves, batch)
+            if self.filter is not None:
+                mask = evaluate(self.filter, batch)
+                batch, arrays = batch.filter(mask), [array.filter(mask) for array in arrays]
+            if batch.num_rows:
+                yield batch, arrays
+
+    def _batches(
+        self,
+        file: ParquetFile,
+        columns: Sequence[str] | None,
+        computed: Sequence[Computed],
+        kept: Sequence[int] | None,
+        batch_rows: int,
+    ) -> Iterator[tuple[pa.RecordBatch, dict[Computed, pa.Array]]]:
+        """All rows of the row groups ``kept``, and beside each batch the columns that come from leaves."""
+        if not computed:
+            names = None if columns is None else [_name(file, node) for node in self._needed(file, columns, ())]
+            yield from ((batch, {}) for batch in file.iter_batches(batch_rows, names, kept))
+            return
+        for index in range(len(file.row_groups)) if kept is None else kept:
+            group = file.row_groups[index]
+            needed, leaves = self._parts(file, group, columns, computed)
+            batches = file.iter_batches(batch_rows, [_name(file, node) for node in needed], [index])
+            if leaves:
+                yield from zip(batches, read_leaves(file, group, leaves, batch_rows), strict=True)
+            else:
+                yield from ((batch, {}) for batch in batches)
 
 
 def scan(
     sources: Any,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[Any] | None = None,
     filter: Any = None,
     *,
     limits: Limits = DEFAULT_LIMITS,
@@ -266,19 +323,21 @@ def scan(
     """A query over Parquet files: the rows for which ``filter`` is true, and of them ``columns``.
 
     ``sources`` is a path, a list of paths, a directory or a pattern of local files, which must agree in their
-    schemas by name; ``columns`` are top-level names or dotted paths, all when None; ``filter`` is an expression
-    or a list of tuples as pyarrow takes it; ``options`` are those of ``pqext.core.options.ReadOptions``.
+    schemas by name; ``filter`` is an expression or a list of tuples as pyarrow takes it; ``options`` are those of
+    ``pqext.core.options.ReadOptions``.
+
+    ``columns`` are top-level names or dotted paths, all when None. A value within a VARIANT becomes a column of its
+    own by ``col("event").variant("$.user.uid", "int64")``, called ``event.user.uid``, or by a pair of another name
+    and that. Values are those of ``pqext.variant.get``; where a file is shredded so that a leaf holds them all, only
+    that leaf is read.
+
     Raises ``FileNotFoundError`` for sources that do not exist; columns are looked up when the scan runs.
     """
-    if isinstance(columns, str):
-        raise TypeError("columns is a list of names")
-    chosen = None if columns is None else tuple(columns)
-    if chosen is not None and len(set(chosen)) != len(chosen):
-        raise ValueError("a column is asked for twice")
+    chosen = None if columns is None else parse_columns(columns)
     return Scan(find_sources(sources), chosen, as_expression(filter), ReadOptions(**options), limits)
 
 
-def read_table(source: Any, columns: Sequence[str] | None = None, filter: Any = None, **options: Any) -> pa.Table:
+def read_table(source: Any, columns: Sequence[Any] | None = None, filter: Any = None, **options: Any) -> pa.Table:
     """The rows of ``source`` for which ``filter`` is true, as one table; arguments as in :func:`scan`."""
     return scan(source, columns, filter, **options).to_table()
 
@@ -330,15 +389,20 @@ def _name(file: ParquetFile, node: SchemaNode) -> str:
     return node.dotted if file.schema.find(node.dotted) is node else node.path[0]
 
 
-def _project(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _result_name(file: ParquetFile, column: str | Computed) -> str:
+    return column.name if isinstance(column, Computed) else lookup(file.schema, column).path[0]
+
+
+def _project(batch: pa.RecordBatch, computed: Mapping[Computed, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
     """The columns of the result, without the fields that only the filter needed."""
-    if batch.schema.equals(schema, check_metadata=True):
+    if not computed and batch.schema.equals(schema, check_metadata=True):
         return batch
     if not schema.names:
         return batch.select([])
+    named = {column.name: array for column, array in computed.items()}
     columns = []
     for field in schema:
-        column = batch.column(field.name)
+        column = named[field.name] if field.name in named else batch.column(field.name)
         columns.append(column if column.type == field.type else pc.cast(column, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -1,0 +1,133 @@
+"""What a scan gives besides stored columns: values within VARIANT columns, each as a column of its own.
+
+Where a file holds the values at a path in a typed leaf and nowhere else, that leaf is all that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core import shape
+from pqext.core.reader import ParquetFile, RowGroup
+from pqext.core.schema import SchemaNode
+from pqext.dataset.binding import find
+from pqext.dataset.evaluate import value_of
+from pqext.dataset.expressions import VariantField
+
+EMPTY = b"\x11\x00\x00"
+"""The metadata of values without objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A column of the result called ``name``: the value of ``field`` on each row."""
+
+    name: str
+    field: VariantField
+
+    def arrow_field(self, schema_node: SchemaNode) -> pa.Field:
+        """Its Arrow field; ``TypeError`` unless it is asked of a VARIANT."""
+        from pqext.variant.targets import target_type
+
+        if schema_node.logical_name != "VARIANT":
+            raise TypeError(f"column {self.field.column} is no VARIANT, so that nothing lies at a path within it")
+        return pa.field(self.name, target_type(self.field.type))
+
+    def leaf(self, node: SchemaNode, group: RowGroup) -> SchemaNode | None:
+        """The one leaf that holds all values of the field in a row group, None when there is no such leaf.
+
+        Values that did not fit the leaf are in the ``value`` beside it, so that this must be all null. A value that is
+        an object has its ``typed_value``, so that the field is nowhere else.
+        """
+        from pqext.variant.path_columns import columns_of_path
+
+        parts = columns_of_path(node, self.field.path)
+        typed = next((part for part in parts if part.name == "typed_value"), None)
+        if typed is None or not typed.is_leaf or typed.max_repetition_level or not _ends_at(node, typed, self.field):
+            return None
+        for part in parts:
+            if part.name == "value":
+                bounds = group.chunk(part).bounds()
+                if bounds.null_count is None or bounds.null_count != group.num_rows:
+                    return None
+        return typed
+
+
+def _ends_at(node: SchemaNode, typed: SchemaNode, field: VariantField) -> bool:
+    """Is the leaf that of the whole path, and not of a part that the path goes on from?"""
+    from pqext.variant.path import as_path
+
+    return len(typed.path) == len(node.path) + 1 + 2 * len(as_path(field.path))
+
+
+def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
+    """``columns`` of a scan: names, variant fields, and pairs of a name and a variant field."""
+    if isinstance(columns, str):
+        raise TypeError("columns is a list of names")
+    parsed: list[str | Computed] = []
+    for column in columns:
+        if isinstance(column, VariantField):
+            parsed.append(Computed(".".join(column.column.path) + column.path[1:], column))
+        elif isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], VariantField):
+            if not isinstance(column[0], str):
+                raise TypeError(f"a column's name is a string, not {type(column[0]).__name__}")
+            parsed.append(Computed(*column))
+        elif isinstance(column, str):
+            parsed.append(column)
+        else:
+            raise TypeError(
+                "columns are names, fields such as col('v').variant('$.a', 'int64'), or pairs of a name and a field, "
+                f"not {column!r}"
+            )
+    names = [column if isinstance(column, str) else column.name for column in parsed]
+    if len(set(names)) != len(names):
+        raise ValueError("a column is asked for twice")
+    return tuple(parsed)
+
+
+def leaves_of(
+    file: ParquetFile, group: RowGroup, computed: Sequence[Computed], held: Collection[str]
+) -> dict[Computed, SchemaNode]:
+    """Those of the columns that a row group holds in a leaf of their own, with the leaf.
+
+    What lies in the top-level columns ``held`` is read anyway, and not a second time.
+    """
+    if file.options.on_corrupt == "skip" or file.options.strict:
+        return {}  # rows that are lost must be lost in all columns; strict reading looks at all of a variant
+    leaves = {}
+    for column in computed:
+        node = find(file.schema, column.field.column)
+        leaf = column.leaf(node, group) if node.path[0] not in held else None
+        if leaf is not None:
+            leaves[column] = leaf
+    return leaves
+
+
+def read_leaves(
+    file: ParquetFile, group: RowGroup, leaves: Mapping[Computed, SchemaNode], batch_rows: int
+) -> Iterator[dict[Computed, pa.Array]]:
+    """The columns from their leaves, batch after batch of a row group."""
+    from pqext import variant
+
+    nodes = {leaf.leaf_start: leaf for leaf in leaves.values()}
+    streams = [file.iter_stored(shape.of(leaf), group.index, batch_rows) for leaf in nodes.values()]
+    for arrays in zip(*streams, strict=True):
+        found = dict(zip(nodes, arrays, strict=True))
+        columns = {}
+        for column, leaf in leaves.items():
+            typed = found[leaf.leaf_start]
+            metadata = pa.repeat(pa.scalar(EMPTY, pa.binary()), len(typed))
+            shredded = pa.StructArray.from_arrays([metadata, typed], ["metadata", "typed_value"])
+            columns[column] = variant.get(shredded, (), column.field.type)
+        yield columns
+
+
+def computed_of(
+    computed: Sequence[Computed], leaves: Mapping[Computed, pa.Array], batch: pa.RecordBatch
+) -> list[pa.Array]:
+    """The columns of a batch: from their leaves, or from the parts of their VARIANT in the batch."""
+    return [leaves[column] if column in leaves else value_of(column.field, batch) for column in computed]
