@@ -1,7 +1,7 @@
 """Run one target under atheris: ``python fuzz/run.py TARGET CORPUS [options of libFuzzer]``.
 
-Coverage is that of the Python code of ``pqext.core``; the compiled kernels have none, and are watched by the
-sanitizers they are built with (see README.md).
+Coverage is that of the Python code of ``pqext.core`` and ``pqext.variant``; the compiled kernels have none, and are
+watched by the sanitizers they are built with (see README.md).
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ import sys
 
 import atheris
 
-with atheris.instrument_imports(include=["pqext.core"]):
+with atheris.instrument_imports(include=["pqext.core", "pqext.variant"]):
     import targets
 
     import pqext.core
+    import pqext.variant
 
     # Modules that load others when they are needed would load them without instruments.
-    for module in pkgutil.walk_packages(pqext.core.__path__, "pqext.core."):
-        if ".kernels." not in module.name:
-            importlib.import_module(module.name)
+    for package in (pqext.core, pqext.variant):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if ".kernels." not in module.name:
+                importlib.import_module(module.name)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import variant_seeds
 
 import pqext
 from pqext.core.encodings import dictionary, encoder
@@ -118,7 +119,10 @@ def structures() -> Iterator[tuple[str, bytes]]:
                     yield f"{chunk.node.dotted} {structure.__name__}", bytes([kind]) + data[at : at + end]
 
 
-TARGETS = {"reader": readers, "footer": footers, "pages": pages, "structures": structures}
+TARGETS = {
+    "reader": readers, "footer": footers, "pages": pages, "structures": structures, "variant": variant_seeds.variants,
+    "shredded": variant_seeds.rows,
+}
 
 
 def main(folder: Path) -> None:

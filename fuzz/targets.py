@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
+import variant_targets
 
 import pqext
 from pqext.core.buffers import EMPTY, Bytes, view
@@ -148,5 +149,6 @@ def structures(data: bytes) -> None:
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    "reader": reader, "footer": footer, "pages": pages, "structures": structures,
+    "reader": reader, "footer": footer, "pages": pages, "structures": structures, "variant": variant_targets.variant,
+    "shredded": variant_targets.shredded,
 }
