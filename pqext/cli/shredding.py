@@ -56,7 +56,7 @@ def reshred(
             "--schema",
             metavar="[COLUMN=]DDL",
             help="Such as 'a INT, b STRING' for all VARIANT columns, or v='a INT' for one, given once a column; "
-            "infer looks at the data.",
+            'infer looks at the data, \'{"max_fields": 50, "coerce": "json"}\' as it says.',
             show_default="infer",
         ),
     ] = None,
@@ -95,7 +95,7 @@ def unshred(source: Source, dest: Dest, strict: Strict = False, on_invalid: Inva
 
 def _schemas(given: list[str]) -> Any:
     """One schema for all columns, or a mapping from columns to schemas; raises for what is neither."""
-    from pqext.variant.schema import shredding_schema
+    from pqext.variant.choice import shredding
 
     named: dict[str, str] = {}
     for text in given:
@@ -105,9 +105,10 @@ def _schemas(given: list[str]) -> Any:
         if column in named:
             raise typer.BadParameter(f"column {visible(column)!r} has two schemas", param_hint="--schema")
         try:
-            named[column] = ddl if ddl == "infer" else str(shredding_schema(ddl))
-        except ValueError as error:
+            shredding(ddl)
+        except (ValueError, TypeError) as error:
             raise typer.BadParameter(visible(str(error)), param_hint="--schema") from None
+        named[column] = ddl
     if "" in named and len(named) > 1:
         raise typer.BadParameter("give one schema for all columns, or COLUMN=DDL for each", param_hint="--schema")
     return named.get("", named)

@@ -34,13 +34,14 @@ class Shredding:
         return self.inference.schema_of(sample) if sample is not None else Untyped()
 
 
-def shredding(spec: Any) -> Shredding:
+def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
     """Read how to shred from any of its forms.
 
-    ``spec`` is whatever :func:`pqext.variant.shredding_schema` takes; or ``"infer"``; or a mapping of ``schema``
-    (one of these, ``"infer"`` when it is left out), ``coerce`` as :func:`pqext.variant.shred` takes it, and, where
-    the schema is inferred, arguments of :func:`pqext.variant.infer_schema`; or such a mapping as JSON text, which
-    starts with a brace. Raises ``ValueError`` or ``TypeError`` for what is none of them.
+    ``spec`` is whatever :func:`pqext.variant.shredding_schema` takes; or ``"infer"``; or a mapping of ``schema`` (one
+    of these, ``"infer"`` when it is left out), ``coerce`` as :func:`pqext.variant.shred` takes it, and, where the
+    schema is inferred, arguments of :func:`pqext.variant.infer_schema`; or such a mapping as JSON text, which starts
+    with a brace. ``default`` is the coercion where the options say none. Raises ``ValueError`` or ``TypeError`` for
+    what is none of them.
     """
     if isinstance(spec, str) and spec.lstrip().startswith("{"):
         try:
@@ -53,7 +54,7 @@ def shredding(spec: Any) -> Shredding:
         if name not in OPTIONS:
             meant = did_you_mean(name, OPTIONS) if isinstance(name, str) else ""
             raise ValueError(f"{name!r} is no shredding option{meant or ';'} There are {', '.join(OPTIONS)}")
-    coerce = check_coerce(spec.get("coerce", "equivalent"))
+    coerce = check_coerce(spec.get("coerce", default))
     schema = spec.get("schema", "infer")
     arguments = {name: spec[name] for name in _INFERENCE if name in spec}
     if is_inferred(schema):

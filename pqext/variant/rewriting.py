@@ -17,11 +17,11 @@ from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.writer import ParquetWriter
-from pqext.variant.infer import infer_schema
+from pqext.variant.choice import Shredding, shredding
 from pqext.variant.kept_options import options_of
 from pqext.variant.reconstruct import unshred
-from pqext.variant.schema import ShreddingSchema, Untyped, shredding_schema, storage_struct
-from pqext.variant.shredding import Coerce, check_coerce, shred
+from pqext.variant.schema import ShreddingSchema, Untyped
+from pqext.variant.shredding import Coerce, check_coerce
 from pqext.variant.types import is_marked, storage_array, storage_type, variant_type
 from pqext.variant.validation import find_faults
 
@@ -29,7 +29,6 @@ OnInvalid = Literal["raise", "null"]
 Progress = Callable[[int, int], None]
 
 BATCH_ROWS = 16_384
-SAMPLE_ROWS = 20_000
 SAMPLE_GROUPS = 8
 
 REPAIRED = (
@@ -67,11 +66,13 @@ def reshred_file(
 ) -> Rewritten:
     """Write the file ``source`` to ``dest`` with its VARIANT columns shredded by ``schema``.
 
-    ``schema`` is whatever :func:`pqext.variant.shredding_schema` takes, or ``"infer"``, for all VARIANT columns; or a
-    mapping from a column's dotted path to one, and columns left out keep the schema they have. Every value is checked
-    in full. Where ``value`` and ``typed_value`` contradict each other the latter is right, elements and values
-    that are missing become nulls, and names that the metadata lacks are added; with ``strict`` these raise. Values
-    that cannot be read raise ``VariantError`` with the row of the file, or, with ``on_invalid="null"``, become null.
+    ``schema`` is whatever :func:`pqext.variant.shredding_schema` takes, or ``"infer"``, or JSON text of the options
+    that the writer's ``shredding`` takes, for all VARIANT columns; or a mapping from a column's dotted path to one of
+    these or a mapping of options, and columns left out keep the schema they have. ``coerce`` is for those whose
+    options do not say it. Every value is checked in full. Where ``value`` and ``typed_value`` contradict each other
+    the latter is right, elements and values that are missing become nulls, and names that the metadata lacks are
+    added; with ``strict`` these raise. Values that cannot be read raise ``VariantError`` with the row of the file,
+    or, with ``on_invalid="null"``, become null.
 
     Other columns, key-value metadata, row groups and field ids stay as they are, and so do codecs, encodings,
     dictionaries, statistics, page indexes, Bloom filters and sort keys as far as the file tells; ``options`` of
@@ -119,8 +120,7 @@ def _rewrite(
         found = {path: kind for field in file.arrow_schema for path, kind in _variants(field, field.name)}
         if not found:
             raise ValueError("the file has no VARIANT column")
-        schemas = _schemas(file, schema, found)
-        job = _Rewrite(schemas, coerce, strict, on_invalid)
+        job = _Rewrite(_chosen(file, schema, found, coerce), strict, on_invalid)
         written = pa.schema([job.field(field, field.name) for field in file.arrow_schema], file.arrow_schema.metadata)
         kept = options_of(file, storage.to_schema(storage.plan(written, WriteOptions(shredding=job.shredding))))
         rows = 0
@@ -134,7 +134,7 @@ def _rewrite(
                         progress(rows, file.num_rows)
                 if not _SIZES.keys() & options.keys():
                     writer.end_row_group()
-        return Rewritten(rows, sum(group.num_rows > 0 for group in file.row_groups), schemas, job.invalid)
+        return Rewritten(rows, sum(group.num_rows > 0 for group in file.row_groups), job.schemas, job.invalid)
 
 
 _SIZES = {"row_group_rows": 1 << 62, "row_group_bytes": 1 << 62}
@@ -158,20 +158,23 @@ def _children(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
     return [("list.element", kind.value_field)] if pa.types.is_list(kind) else [(child.name, child) for child in kind]
 
 
-def _schemas(file: ParquetFile, schema: Any, found: Mapping[str, pa.DataType]) -> dict[str, ShreddingSchema]:
+def _chosen(
+    file: ParquetFile, schema: Any, found: Mapping[str, pa.DataType], coerce: Coerce
+) -> dict[str, dict[str, Any]]:
+    """For each VARIANT column the writer's option: schema and coercion."""
     wanted = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(found, schema)
     for path in wanted:
         if path not in found:
             raise ValueError(f"there is no VARIANT column {path!r}; those of the file are {', '.join(found)}")
-    schemas = {}
+    chosen = {}
     for path, kind in found.items():
-        one = wanted.get(path, kind)
-        inferred = isinstance(one, str) and one == "infer"
-        schemas[path] = _infer(file, path) if inferred else shredding_schema(one)
-    return schemas
+        how = shredding(wanted.get(path, kind), coerce)
+        typed = _infer(file, path, how) if how.schema is None else how.schema
+        chosen[path] = {"schema": typed, "coerce": how.coerce}
+    return chosen
 
 
-def _infer(file: ParquetFile, path: str) -> ShreddingSchema:
+def _infer(file: ParquetFile, path: str, how: Shredding) -> ShreddingSchema:
     """By a sample of rows from row groups all over the file."""
     count = len(file.row_groups)
     chosen = sorted({i * count // min(count, SAMPLE_GROUPS) for i in range(min(count, SAMPLE_GROUPS))})
@@ -179,12 +182,12 @@ def _infer(file: ParquetFile, path: str) -> ShreddingSchema:
     assert top is not None
     samples: list[pa.Array] = []
     for group in chosen:
-        rows = max(1, SAMPLE_ROWS // len(chosen))
+        rows = max(1, how.inference.sample_rows // len(chosen))
         for batch in file.iter_batches(rows, columns=[top.name], row_groups=[group]):
             for array in _below(batch.column(0), batch.schema.field(0), top.name, path):
                 samples.append(unshred(_without(array, _unreadable(array))))
             break
-    return infer_schema(pa.chunked_array(samples), sample_rows=SAMPLE_ROWS) if samples else Untyped()
+    return how.schema_for(pa.chunked_array(samples) if samples else None)
 
 
 def _starts(path: str, name: str) -> bool:
@@ -212,15 +215,17 @@ class _Rewrite:
     """Turns arrays as they were stored into arrays as they are to be; counts what is invalid."""
 
     def __init__(
-        self, schemas: Mapping[str, ShreddingSchema], coerce: Coerce, strict: bool, on_invalid: OnInvalid
+        self, shredding: Mapping[str, dict[str, Any]], strict: bool, on_invalid: OnInvalid
     ) -> None:
-        self._schemas = schemas
-        self._coerce = coerce
+        self.shredding = shredding
         self._strict = strict
         self._on_invalid = on_invalid
-        # The writer shreds by equivalence itself; what is shredded otherwise it takes as it is, and judges once more.
-        self.shredding = dict(schemas) if coerce == "equivalent" else {}
         self.first_row = self.row_group = self.invalid = 0
+
+    @property
+    def schemas(self) -> dict[str, ShreddingSchema]:
+        """The schema of each VARIANT column."""
+        return {path: option["schema"] for path, option in self.shredding.items()}
 
     def batch(self, batch: pa.RecordBatch, written: pa.Schema) -> pa.RecordBatch:
         """The batch in its new form, of schema ``written``."""
@@ -230,9 +235,9 @@ class _Rewrite:
 
     def field(self, field: pa.Field, path: str) -> pa.Field:
         """The Arrow field to be written in the place of ``field``."""
-        if path in self._schemas:
+        if path in self.shredding:
             marks = {k: v for k, v in (field.metadata or {}).items() if not k.startswith(b"ARROW:extension:")}
-            return pa.field(field.name, self._kind(path), field.nullable, marks or None)
+            return pa.field(field.name, variant_type(), field.nullable, marks or None)
         kind = field.type
         if not self._holds_variants(path):
             return field
@@ -241,16 +246,13 @@ class _Rewrite:
             return field.with_type(pa.map_(children[0], children[1]))
         return field.with_type(pa.list_(children[0]) if pa.types.is_list(kind) else pa.struct(children))
 
-    def _kind(self, path: str) -> pa.DataType:
-        return variant_type() if self.shredding else storage_struct(self._schemas[path])
-
     def _holds_variants(self, path: str) -> bool:
-        return any(held.startswith(f"{path}.") for held in self._schemas)
+        return any(held.startswith(f"{path}.") for held in self.shredding)
 
     def array(self, array: pa.Array, field: pa.Field, path: str, rows: pa.Array | None = None) -> pa.Array:
         """``array`` of ``field`` in its new form; ``rows`` numbers its values by the batch's rows."""
-        if path in self._schemas:
-            return self._variant(storage_array(array), field, path, rows)
+        if path in self.shredding:
+            return unshred(self._sound(storage_array(array), field, path, rows))
         if not self._holds_variants(path):
             return array
         kind = self.field(field, path).type
@@ -265,11 +267,6 @@ class _Rewrite:
         parts = [self.array(part, child, name, below) for (name, child), part in zip(children, inner, strict=True)]
         made = pa.MapArray if pa.types.is_map(array.type) else pa.ListArray
         return made.from_arrays(array.offsets, *parts, kind, mask=mask)
-
-    def _variant(self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None) -> pa.Array:
-        array = self._sound(array, field, path, rows)
-        whole = unshred(array)
-        return whole if self.shredding else shred(whole, self._schemas[path], coerce=self._coerce)
 
     def _sound(self, array: pa.StructArray, field: pa.Field, path: str, rows: pa.Array | None) -> pa.StructArray:
         """The array without the values that cannot be read."""

@@ -54,6 +54,24 @@ def test_a_schema_for_all_columns_or_for_each(source: Path, tmp_path: Path) -> N
     assert [text and loads(text) for text in texts[0]] == [text and loads(text) for text in texts[1]]
 
 
+def test_how_to_infer_and_to_coerce_is_said_as_to_the_writer(source: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "out.parquet"
+    how = '{"schema": "infer", "max_fields": 1, "integers": "narrowest"}'
+    result = run("reshred", source, dest, "--schema", how)
+    assert result.exit_code == 0
+    assert "v: STRUCT<a: TINYINT>" in result.output
+    run("reshred", source, dest, "--schema", 'v={"schema": "a BIGINT", "coerce": "exact"}', "--schema", "w=a BIGINT")
+    columns = pqext.read_table(dest, shredded=True)
+    values = [columns[name].combine_chunks().field("typed_value").field("a").field("typed_value") for name in "vw"]
+    assert [array.to_pylist() for array in values] == [[None, None, None], [1, 2, None]]
+    variant.reshred_file(source, dest, {"v": {"schema": "a BIGINT", "coerce": "equivalent"}}, coerce="exact")
+    (array,) = pqext.read_table(dest, shredded=True)["v"].chunks
+    assert array.field("typed_value").field("a").field("typed_value").to_pylist() == [1, 2, None]
+    result = run("reshred", source, dest, "--schema", '{"shema": "a INT"}')
+    assert result.exit_code == 2
+    assert "is no shredding option" in result.output
+
+
 def test_wrong_schemas_are_told_before_any_work(source: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     for wrong in (["v=a NUMBER"], ["a INT", "v=a INT"], ["v=a INT", "v=b INT"]):
