@@ -11,6 +11,7 @@ from pqext.variant.kernels.text_write cimport write_decimal
 
 cdef extern from * nogil:
     """
+    #include <float.h>
     #include <locale.h>
     #include <math.h>
     #include <stdint.h>
@@ -26,6 +27,29 @@ cdef extern from * nogil:
     }
     static inline double pqext_text_strtod(const char *s) { return strtod_l(s, NULL, pqext_text_locale); }
     static inline double pqext_text_strtof(const char *s) { return strtof_l(s, NULL, pqext_text_locale); }
+    /* m * 10**k for k from -27 to 27, where a wider floating point makes it plain how the result is rounded. */
+    static inline int pqext_nearest(uint64_t m, int k, double *out) {
+    #if LDBL_MANT_DIG == 64
+        static const long double tens[28] = {
+            1e0L, 1e1L, 1e2L, 1e3L, 1e4L, 1e5L, 1e6L, 1e7L, 1e8L, 1e9L, 1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L,
+            1e16L, 1e17L, 1e18L, 1e19L, 1e20L, 1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L
+        };
+        /* Both operands are exact; the quotient or product is rounded to 64 bits, 11 more than a double has. */
+        long double v = k < 0 ? (long double) m / tens[-k] : (long double) m * tens[k];
+        uint64_t bits;
+        memcpy(&bits, &v, 8);
+        *out = (double) v;
+        return (bits & 0x7FF) != 0x400;
+    #else
+        static const double tens[23] = {
+            1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+            1e19, 1e20, 1e21, 1e22
+        };
+        if (m > 1ULL << 53 || k < -22 || k > 22) return 0;
+        *out = k < 0 ? (double) m / tens[-k] : (double) m * tens[k];
+        return 1;
+    #endif
+    }
     /* Is a double within the range of normal floats, and not halfway between two of them? */
     static inline int pqext_rounds_once(double v) {
         uint64_t bits;
@@ -36,6 +60,7 @@ cdef extern from * nogil:
     int text_open "pqext_text_open"()
     double strtod_c "pqext_text_strtod"(const char *s)
     double strtof_c "pqext_text_strtof"(const char *s)
+    bint nearest "pqext_nearest"(uint64_t m, int k, double *out)
     bint rounds_once "pqext_rounds_once"(double v)
     double copysign(double v, double sign)
     double NAN
@@ -176,19 +201,9 @@ cdef inline double number_to_floating(const Number *number, const uint8_t *p, si
         return number.value
     if number.mantissa == 0 and not number.dropped:
         return copysign(0.0, -1.0 if number.negative else 1.0)
-    if magnitude <= (<int128> 1 << 53) and -22 <= number.exponent <= 22 and not number.dropped:
-        # Both operands are exact, so that the result is rounded once.
-        value = <double> <int64_t> number.mantissa
-        if number.exponent < -18:
-            value = value / (1e18 * <double> <int64_t> power_of_ten(<int> (-18 - number.exponent)))
-        elif number.exponent < 0:
-            value = value / <double> <int64_t> power_of_ten(<int> -number.exponent)
-        elif number.exponent <= 18:
-            value = value * <double> <int64_t> power_of_ten(<int> number.exponent)
-        else:
-            value = value * (1e18 * <double> <int64_t> power_of_ten(<int> (number.exponent - 18)))
-        if not narrow or rounds_once(value):
-            return value
+    if magnitude >> 64 == 0 and -27 <= number.exponent <= 27 and not number.dropped:
+        if nearest(<uint64_t> magnitude, <int> number.exponent, &value) and (not narrow or rounds_once(value)):
+            return -value if number.mantissa < 0 else value
     if not number.dropped:
         digits = write_decimal(
             <uint8_t *> text, <int64_t> (number.mantissa >> 64), <uint64_t> number.mantissa, 0
