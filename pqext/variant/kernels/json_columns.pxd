@@ -7,23 +7,23 @@ from libc.string cimport memcpy
 from pqext.core.kernels.buffer cimport Bytes, bytes_reserve
 from pqext.variant.kernels.binary cimport FAULT_MEMORY
 from pqext.variant.kernels.builders cimport Builder
-from pqext.variant.kernels.scan cimport copy_over, store64
+from pqext.variant.kernels.scan cimport copy_far, store64
 from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE, Column, bytes_zero_to, column_mark, column_pad
 
 
 cdef enum:
-    SPARE = 16      # bytes that may be written after a text
+    SPARE = 32      # bytes that may be written after a text
 
 
 cdef inline int column_text(Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
-    """Set row `row` of a string column; 15 bytes after the text may be read."""
+    """Set row `row` of a string column; 31 bytes after the text may be read."""
     cdef size_t ends = (<size_t> row + 1) * sizeof(int32_t)
     cdef size_t end = c.data.size + n
     if column_mark(c, row) != 0 or bytes_reserve(&c.data, n + SPARE) != 0:
         return FAULT_MEMORY
     if end > 0x7FFFFFFF:
         return FAULT_TOO_LARGE
-    copy_over(c.data.data + c.data.size, p, n)
+    copy_far(c.data.data + c.data.size, p, n)
     c.data.size = end
     if c.offsets.size != ends and column_pad(c, row) != 0:
         return FAULT_MEMORY

@@ -41,8 +41,8 @@ cdef enum:
 
     # Kinds of node. FIXED: header and up to 8 bytes; DECIMAL: header, scale and up to 8 bytes.
     NODE_FIXED = 0
-    NODE_STRING = 1
-    NODE_DECIMAL = 2
+    NODE_DECIMAL = 1
+    NODE_STRING = 2
     NODE_DECIMAL16 = 3
     NODE_OBJECT = 4
     NODE_ARRAY = 5

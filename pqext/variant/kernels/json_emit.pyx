@@ -9,7 +9,6 @@ from pqext.variant.kernels.json_dictionaries cimport merge_sort
 from pqext.variant.kernels.json_document cimport (
     NODE_ARRAY,
     NODE_DECIMAL,
-    NODE_FIXED,
     NODE_OBJECT,
     NODE_STRING,
     Node,
@@ -17,7 +16,7 @@ from pqext.variant.kernels.json_document cimport (
 )
 from pqext.variant.kernels.json_names cimport sorting_room
 from pqext.variant.kernels.json_text cimport append_digit
-from pqext.variant.kernels.scan cimport copy_over, store64
+from pqext.variant.kernels.scan cimport copy_far, copy_over, store64
 
 
 cdef int write_fields(Parser *ps, const Node *node, uint8_t *ids, uint8_t *offsets) noexcept nogil:
@@ -106,19 +105,16 @@ cdef int emit(Parser *ps, const Node *node, uint8_t *p) noexcept nogil:
     cdef uint8_t *ids
     cdef size_t id_size = ps.id_size, size
     while node < end:
-        if node.kind == NODE_FIXED:
+        if node.kind <= NODE_DECIMAL:
+            # The data of the others lie where a decimal has its scale.
             p[0] = node.header
-            store64(p + 1, node.payload)
+            p[1] = node.scale
+            store64(p + 1 + (node.kind == NODE_DECIMAL), node.payload)
             p += node.size
         elif node.kind == NODE_STRING:
             p = write_string_head(p, node.length)
-            copy_over(p, <const uint8_t *> node.payload, node.length)
+            copy_far(p, <const uint8_t *> node.payload, node.length)
             p += node.length
-        elif node.kind == NODE_DECIMAL:
-            p[0] = node.header
-            p[1] = node.scale
-            store64(p + 2, node.payload)
-            p += node.size
         elif node.kind == NODE_OBJECT:
             size = node.length * id_size
             ids = write_object_head(p, node.length, id_size, node.header)
