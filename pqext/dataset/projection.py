@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pqext.core import shape
@@ -18,8 +19,7 @@ from pqext.dataset.binding import find
 from pqext.dataset.evaluate import value_of
 from pqext.dataset.expressions import VariantField
 
-EMPTY = b"\x11\x00\x00"
-"""The metadata of values without objects."""
+_EMPTY_METADATA = b"\x11\x00\x00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +43,17 @@ class Computed:
         Values that did not fit the leaf are in the ``value`` beside it, so that this must be all null. A value that is
         an object has its ``typed_value``, so that the field is nowhere else.
         """
-        from pqext.variant.path_columns import columns_of_path
+        from pqext.variant.path_columns import leaf_of_path
 
-        parts = columns_of_path(node, self.field.path)
-        typed = next((part for part in parts if part.name == "typed_value"), None)
-        if typed is None or not typed.is_leaf or typed.max_repetition_level or not _ends_at(node, typed, self.field):
+        found = leaf_of_path(node, self.field.path)
+        if found is None:
             return None
-        for part in parts:
-            if part.name == "value":
-                bounds = group.chunk(part).bounds()
-                if bounds.null_count is None or bounds.null_count != group.num_rows:
-                    return None
-        return typed
-
-
-def _ends_at(node: SchemaNode, typed: SchemaNode, field: VariantField) -> bool:
-    """Is the leaf that of the whole path, and not of a part that the path goes on from?"""
-    from pqext.variant.path import as_path
-
-    return len(typed.path) == len(node.path) + 1 + 2 * len(as_path(field.path))
+        leaf, value = found
+        if value is not None:
+            nulls = group.chunk(value).bounds().null_count
+            if nulls is None or nulls != group.num_rows:
+                return None
+        return leaf
 
 
 def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
@@ -112,6 +104,7 @@ def read_leaves(
 ) -> Iterator[dict[Computed, pa.Array]]:
     """The columns from their leaves, batch after batch of a row group."""
     from pqext import variant
+    from pqext.variant.targets import target_type
 
     nodes = {leaf.leaf_start: leaf for leaf in leaves.values()}
     streams = [file.iter_stored(shape.of(leaf), group.index, batch_rows) for leaf in nodes.values()]
@@ -120,10 +113,18 @@ def read_leaves(
         columns = {}
         for column, leaf in leaves.items():
             typed = found[leaf.leaf_start]
-            metadata = pa.repeat(pa.scalar(EMPTY, pa.binary()), len(typed))
-            shredded = pa.StructArray.from_arrays([metadata, typed], ["metadata", "typed_value"])
+            if typed.type == target_type(column.field.type):
+                columns[column] = typed
+                continue
+            shredded = pa.StructArray.from_arrays([_metadata(len(typed)), typed], ["metadata", "typed_value"])
             columns[column] = variant.get(shredded, (), column.field.type)
         yield columns
+
+
+def _metadata(rows: int) -> pa.Array:
+    """The metadata of values without objects, for each row."""
+    buffers = [None, pa.py_buffer(np.arange(rows + 1) * len(_EMPTY_METADATA)), pa.py_buffer(_EMPTY_METADATA * rows)]
+    return pa.Array.from_buffers(pa.large_binary(), rows, buffers)
 
 
 def computed_of(

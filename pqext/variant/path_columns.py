@@ -37,3 +37,23 @@ def columns_of_path(node: SchemaNode, path: str) -> list[SchemaNode]:
     if not rest or into_list:
         return [metadata, *(child for child in group.children if child is not metadata)]
     return [node] if value is None else [metadata, value]
+
+
+def leaf_of_path(node: SchemaNode, path: str) -> tuple[SchemaNode, SchemaNode | None] | None:
+    """The leaf with the typed values at ``path`` of the VARIANT group ``node``, and the ``value`` beside it.
+
+    None where the path does not end at a leaf, or goes through an array. Only the groups on the path are looked at.
+    """
+    group = node
+    for step in as_path(path):
+        typed = group.child("typed_value")
+        if not isinstance(step, str) or typed is None or typed.is_leaf or typed.logical_name:
+            return None
+        member = typed.child(step)
+        if member is None or member.is_leaf:
+            return None
+        group = member
+    leaf = group.child("typed_value")
+    if leaf is None or not leaf.is_leaf or leaf.max_repetition_level:
+        return None
+    return leaf, group.child("value")
