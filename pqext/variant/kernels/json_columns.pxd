@@ -8,18 +8,28 @@ from pqext.core.kernels.buffer cimport Bytes, bytes_reserve
 from pqext.variant.kernels.binary cimport FAULT_MEMORY
 from pqext.variant.kernels.builders cimport Builder
 from pqext.variant.kernels.scan cimport copy_far, store64
-from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE, Column, bytes_zero_to, column_mark, column_pad
+from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE, Column, bit_set, bytes_zero_to, column_pad
 
 
 cdef enum:
     SPARE = 32      # bytes that may be written after a text
 
 
+cdef inline int column_set(Column *c, int64_t row) noexcept nogil:
+    """As `column_mark`, with a call every eighth row only."""
+    cdef size_t index = <size_t> (row >> 3)
+    c.count += 1
+    if index < c.validity.size:
+        c.validity.data[index] |= <uint8_t> (1 << (row & 7))
+        return 0
+    return bit_set(&c.validity, row)
+
+
 cdef inline int column_text(Column *c, int64_t row, const uint8_t *p, size_t n) noexcept nogil:
     """Set row `row` of a string column; 31 bytes after the text may be read."""
     cdef size_t ends = (<size_t> row + 1) * sizeof(int32_t)
     cdef size_t end = c.data.size + n
-    if column_mark(c, row) != 0 or bytes_reserve(&c.data, n + SPARE) != 0:
+    if column_set(c, row) != 0 or bytes_reserve(&c.data, n + SPARE) != 0:
         return FAULT_MEMORY
     if end > 0x7FFFFFFF:
         return FAULT_TOO_LARGE
@@ -38,7 +48,7 @@ cdef inline int column_text(Column *c, int64_t row, const uint8_t *p, size_t n) 
 cdef inline int column_word(Column *c, int64_t row, uint64_t word) noexcept nogil:
     """Set row `row` of a column of 8 bytes a value."""
     cdef size_t start = <size_t> row * 8
-    if column_mark(c, row) != 0 or (c.data.size != start and bytes_zero_to(&c.data, start) != 0):
+    if column_set(c, row) != 0 or (c.data.size != start and bytes_zero_to(&c.data, start) != 0):
         return FAULT_MEMORY
     if bytes_reserve(&c.data, 8) != 0:
         return FAULT_MEMORY
@@ -50,7 +60,7 @@ cdef inline int column_word(Column *c, int64_t row, uint64_t word) noexcept nogi
 cdef inline int column_wide(Column *c, int64_t row, const void *p) noexcept nogil:
     """Set row `row` of a column of 16 bytes a value."""
     cdef size_t start = <size_t> row * 16
-    if column_mark(c, row) != 0 or (c.data.size != start and bytes_zero_to(&c.data, start) != 0):
+    if column_set(c, row) != 0 or (c.data.size != start and bytes_zero_to(&c.data, start) != 0):
         return FAULT_MEMORY
     if bytes_reserve(&c.data, 16) != 0:
         return FAULT_MEMORY

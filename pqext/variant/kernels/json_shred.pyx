@@ -33,6 +33,7 @@ from pqext.variant.kernels.exact cimport (
 from pqext.variant.kernels.json_dictionaries cimport merge_sort
 from pqext.variant.kernels.json_columns cimport (
     builders_reserve,
+    column_set,
     column_text,
     column_wide,
     column_word,
@@ -74,7 +75,6 @@ from pqext.variant.kernels.shredding cimport (
     Node,
     ShreddingPlan,
     column_end,
-    column_mark,
 )
 
 
@@ -127,7 +127,7 @@ cdef inline int put_scalar(const Node *node, int coerce, Column *c, int64_t row,
 
 cdef int put_value(State *s, Column *c, int64_t row, const TapeNode *t) noexcept nogil:
     """Store a value in its encoding."""
-    cdef int status = column_mark(c, row)
+    cdef int status = column_set(c, row)
     if status != 0:
         return status
     if bytes_reserve(&c.data, <size_t> t.size + MARGIN) != 0 or emit(&s.parser, t, c.data.data + c.data.size) != 0:
@@ -162,7 +162,7 @@ cdef int put_array(State *s, ShreddingPlan plan, const Node *node, Column *c, in
     cdef int64_t first = c.end
     cdef const TapeNode *child = t + 1
     cdef uint32_t i
-    cdef int status = column_mark(c, row)
+    cdef int status = column_set(c, row)
     if status == 0:
         status = column_end(c, row, first + t.length)
     for i in range(t.length):
@@ -179,6 +179,7 @@ cdef int put_object(
     """Store an object that has a shape, in a row all of whose objects have one."""
     cdef const Route *route = route_of(&s.routes, &s.parser.names, plan, <uint32_t> t.payload, index)
     cdef const TapeNode *child = t + 1
+    cdef const Node *node
     cdef const uint8_t *ids
     cdef const uint16_t *order
     cdef size_t base = s.entries.size
@@ -193,7 +194,7 @@ cdef int put_object(
     # A child's route may move what these point at.
     start = route.start
     residual = route.residual
-    status = column_mark(&b.typed, row)
+    status = column_set(&b.typed, row)
     if status != 0:
         return status
     if residual:
@@ -203,7 +204,13 @@ cdef int put_object(
     for i in range(t.length):
         target = (<const int32_t *> s.routes.fields.data)[start + i]
         if target >= 0:
-            status = put(s, plan, target, row, child)
+            node = &s.nodes[target]
+            if node.leaf == LEAF_STRING and child.kind == NODE_STRING and node.kind == KIND_PRIMITIVE:
+                status = column_text(
+                    &s.builders[target].typed, row, <const uint8_t *> child.payload, child.length
+                )
+            else:
+                status = put(s, plan, target, row, child)
             if status != 0:
                 return status
         else:
@@ -229,7 +236,7 @@ cdef int put_shapeless(
     cdef int32_t target
     cdef const uint64_t *ordered
     cdef Entry *entries
-    cdef int status = column_mark(&b.typed, row)
+    cdef int status = column_set(&b.typed, row)
     if status != 0:
         return status
     if bytes_reserve(&s.entries, 2 * <size_t> t.length * sizeof(Entry)) != 0:
@@ -281,7 +288,7 @@ cdef int put_residual(State *s, Column *c, int64_t row, size_t base) noexcept no
         return FAULT_TOO_LARGE
     offset_size = uint_size(<uint32_t> total)
     head = container_head_size(<uint32_t> count, id_size, offset_size)
-    status = column_mark(c, row)
+    status = column_set(c, row)
     if status != 0:
         return status
     if bytes_reserve(&c.data, head + total + MARGIN) != 0:
