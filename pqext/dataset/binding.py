@@ -97,7 +97,7 @@ def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Leaf:
         case IsNull() | IsNotNull():
             node = find(schema, operand_column(leaf.operand))
             if isinstance(leaf.operand, VariantField):
-                _kind(leaf.operand, node)
+                _check_variant(leaf.operand, node)
             asks_null = isinstance(leaf, IsNull) != negated
             return Leaf(whole, node, _asked(leaf.operand, node, (core.IsNull() if asks_null else core.IsNotNull(),)))
         case Spatial():
@@ -187,11 +187,15 @@ def _missing(column: str, node: SchemaNode, name: str) -> str:
     return f"there is no column {column!r}: {hint}"
 
 
+def _check_variant(operand: VariantField, node: SchemaNode) -> None:
+    if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
+        raise TypeError(f"column {operand.column} is no VARIANT")
+
+
 def _kind(operand: Operand, node: SchemaNode) -> Kind:
     """What an operand's values compare as."""
     if isinstance(operand, VariantField):
-        if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
-            raise TypeError(f"column {operand.column} is no VARIANT")
+        _check_variant(operand, node)
         from pqext.variant.targets import target_type
 
         kind = kind_of_arrow(target_type(operand.type))

@@ -171,11 +171,12 @@ class Column(Operand):
         """The value at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
 
         ``type`` is a type's name or an Arrow type, and casts are those of ``pqext.variant.get``. Raises
-        ``ValueError`` for a path or a type that is none, and for types of many values, which do not compare.
+        ``ValueError`` for a path or a type that is none. Lists, structs, maps and variants can be selected, and be
+        null or not; they compare with no literal.
         """
-        from pqext.variant.targets import comparable_name
+        from pqext.variant.targets import type_name
 
-        return VariantField(self, format_path(as_path(path)), comparable_name(type))
+        return VariantField(self, format_path(as_path(path)), type_name(type))
 
     def intersects(self, geometry: Any) -> Spatial:
         """Does the geometry share a point with ``geometry``, a box ``(xmin, ymin, xmax, ymax)``, WKB or shapely?
@@ -214,9 +215,9 @@ class VariantField(Operand):
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column) or not isinstance(self.type, str):
             raise TypeError("a variant field has a column, a path and the name of a type")
-        from pqext.variant.targets import comparable_name
+        from pqext.variant.targets import target_type
 
-        comparable_name(self.type)
+        target_type(self.type)
         object.__setattr__(self, "path", format_path(as_path(self.path)))
 
     def __str__(self) -> str:

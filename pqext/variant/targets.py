@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pqext.variant.ddl import MAX_DEPTH, DdlType, parse_ddl
 from pqext.variant.kernels.exact import Leaf
-from pqext.variant.schema import UUID, ddl_name, is_list, leaf_of_name
+from pqext.variant.schema import UUID, ddl_name, is_list, leaf_of_name, quote_name
 from pqext.variant.types import is_variant_type, variant_type
 
 Described = tuple[int, int, int, int, int]
@@ -191,21 +191,36 @@ def _of_ddl(parsed: DdlType, text: str) -> pa.DataType:
     return leaf_of_name(parsed.name, parsed.arguments)
 
 
-def comparable_name(type: str | pa.DataType) -> str:
-    """The name of a type whose values compare: of single values, or ``variant``, which is null or not.
+def type_name(type: str | pa.DataType) -> str:
+    """A name that :func:`target_type` reads as ``type``: in DDL where there is one, else Arrow's.
 
-    Raises ``ValueError`` for nested types, and as :func:`target_type`.
+    Dictionaries are named by their values. Raises ``ValueError`` as :func:`target_type`, and for a nested type of which
+    a part has no name within DDL.
     """
-    if isinstance(type, pa.DataType) and pa.types.is_dictionary(type):
-        type = type.value_type
     target = target_type(type)
-    if is_variant_type(target):
-        return type if isinstance(type, str) else "variant"
-    if describe(target) is None:
-        raise ValueError(f"values of {target} do not compare; name the type of a single value, or 'variant'")
     if isinstance(type, str):
         return type
+    if pa.types.is_dictionary(target):
+        target = target.value_type
     try:
-        return ddl_name(target)
+        return _name(target)
     except KeyError:
-        return str(target)
+        if describe(target) is not None:
+            return str(target)
+        raise ValueError(f"{type} has no name: parts of nested types are of types that DDL can name") from None
+
+
+def _name(type: pa.DataType) -> str:
+    if is_variant_type(type):
+        return "VARIANT"
+    if pa.types.is_struct(type):
+        return f"STRUCT<{', '.join(f'{quote_name(field.name)}: {_name(field.type)}' for field in type)}>"
+    if pa.types.is_map(type):
+        return f"MAP<STRING, {_name(type.item_type)}>"
+    if pa.types.is_list(type):
+        return f"ARRAY<{_name(type.value_type)}>"
+    if pa.types.is_unsigned_integer(type):
+        return str(type)
+    if pa.types.is_decimal(type) and not pa.types.is_decimal128(type):
+        raise KeyError(type)
+    return ddl_name(type)

@@ -217,17 +217,18 @@ VALUES: list[bytes] = [
 LEAVES = ["BIGINT", "TINYINT", "DECIMAL(9,2)", "DECIMAL(38,4)", "DOUBLE", "FLOAT", "STRING", "DATE", "TIMESTAMP",
           "TIMESTAMP_NS", "TIMESTAMP_NTZ", "TIME", "BOOLEAN", "BINARY", "UUID", "VARIANT", "ARRAY<INT>"]  # fmt: skip
 TYPES = [leaf.lower() for leaf in LEAVES if leaf not in ("VARIANT", "ARRAY<INT>")]
+TYPES += ["uint8", "uint64", "decimal256(40, 3)", "timestamp[s, tz=UTC]", "timestamp[ms]", "large_string"]
 
 
 def comparable(array: pa.Array) -> list[Any]:
     """Values in comparison form."""
     type = array.type
-    if pa.types.is_string(type):
+    if pa.types.is_string(type) or pa.types.is_large_string(type):
         array = array.cast(pa.binary())
     if pa.types.is_date32(type):
         return array.cast(pa.int32()).to_pylist()
     if pa.types.is_temporal(type):
-        factor = 1 if type.unit == "ns" else 1000
+        factor = {"ns": 1, "us": 1000, "ms": 10**6, "s": 10**9}[type.unit]
         return [None if v is None else v * factor for v in array.cast(pa.int64()).to_pylist()]
     return array.to_pylist()
 
