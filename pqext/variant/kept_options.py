@@ -66,7 +66,7 @@ def _has_dictionary(metadata: ColumnMetaData) -> bool:
 def _encodings(leaves: list[tuple[SchemaNode, ColumnMetaData]]) -> Iterator[tuple[str, str]]:
     for leaf, metadata in leaves:
         used = [_ENCODINGS[Encoding(e)] for e in metadata.encodings if e in _ENCODINGS]
-        if used:
+        if used and metadata.type == leaf.physical_type:  # decimals and INT96 may be stored as another type now
             yield leaf.dotted, used[0]
 
 

@@ -17,7 +17,6 @@ from pqext.core.files.external import spans_of
 from pqext.core.indexes import bloom
 from pqext.core.indexes.page_index import ChunkPages
 from pqext.core.leaf_column import LeafColumn
-from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import BoundaryOrder, PageType, Type
 from pqext.core.orders import BoundOrder, of_column, to_write
 from pqext.core.predicate import Bounds, Value
@@ -105,7 +104,7 @@ class _ChunkCheck:
         data: list[tuple[int, int]] = []
         has_dictionary = chunk.metadata.dictionary_page_offset is not None
         try:
-            for raw in pages.raw_pages(span, DEFAULT_LIMITS, chunk.decryptor, has_dictionary=has_dictionary):
+            for raw in pages.raw_pages(span, chunk.limits, chunk.decryptor, has_dictionary=has_dictionary):
                 try:
                     pages.verify_checksum(raw)
                 except CorruptFileError as error:
@@ -172,7 +171,7 @@ class _ChunkCheck:
         """The rows of each page, where an index tells them, else runs of rows."""
         metadata, rows = chunk.metadata, self._group.num_rows
         reader = ColumnReader(
-            self._leaf, metadata, self._span(chunk), rows, DEFAULT_LIMITS, checksums=False, decryptor=chunk.decryptor
+            self._leaf, metadata, self._span(chunk), rows, chunk.limits, checksums=False, decryptor=chunk.decryptor
         )
         fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
         step = max(1, min(BATCH_ROWS, fitting))
