@@ -132,8 +132,8 @@ def _object(place: Place, how: Inference, depth: int, seen: str) -> ShreddingSch
     named = [(child.name, child) for child in place.children if child.name is not None]  # None: elements
     for name, child in sorted(named, key=lambda pair: (-pair[1].share, pair[0])):
         if not child.kept:
-            rare = child.share < how.min_frequency
-            others.append(f"{name} {child.share:.1%}{'' if rare else ', beyond max_fields'}")
+            reason = "rare" if child.share < how.min_frequency else "beyond max_fields"
+            others.append(f"{name} ({reason}: in {child.share:.1%})")
             continue
         chosen = choose(child, how, depth + 1)
         if isinstance(chosen, Untyped):
@@ -144,9 +144,8 @@ def _object(place: Place, how: Inference, depth: int, seen: str) -> ShreddingSch
         limit = depth >= how.max_depth and not place.children
         left = f": {_listed(others)}" if others else ""
         return Untyped(f"{seen}, object; {'the depth limit' if limit else 'no field to shred'}{left}")
-    if others:
-        seen += f"; in the residual: {_listed(others)}"
-    return Object(tuple(sorted(fields, key=lambda field: field[0].encode("utf-8", "replace"))), f"{seen}, object")
+    note = f"{seen}, object" + (f"; in the residual: {_listed(others)}" if others else "")
+    return Object(tuple(sorted(fields, key=lambda field: field[0].encode("utf-8", "replace"))), note)
 
 
 def _listed(others: list[str]) -> str:

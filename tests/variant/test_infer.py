@@ -88,7 +88,7 @@ def test_rare_fields_stay_in_the_residual() -> None:
     array = objects(*[{"a": prim("int8", 1)}] * 19, {"a": prim("int8", 1), "b": prim("int8", 2)})
     assert inferred(array) == "STRUCT<a: BIGINT>"
     assert inferred(array, min_frequency=0.05) == "STRUCT<a: BIGINT, b: BIGINT>"
-    assert "in the residual: b 5.0%" in variant.infer_schema(array).explain()
+    assert "object; in the residual: b (rare: in 5.0%)" in variant.infer_schema(array).explain()
 
 
 def test_the_most_frequent_fields_are_kept_when_there_are_too_many() -> None:
@@ -183,7 +183,7 @@ def test_the_reasons_name_what_stays_in_the_residual() -> None:
     array = objects(*[{"a": prim("int8", 1), "b": prim("int8", 1)}] * 10, {"a": prim("int8", 1), "c": prim("int8", 1)})
     text = variant.infer_schema(array, max_fields=1).explain()
     assert "a: BIGINT  -- in 100% of the rows, integers" in text
-    assert "in the residual: b 90.9%, beyond max_fields, c 9.1%" in text
+    assert "in the residual: b (beyond max_fields: in 90.9%), c (rare: in 9.1%)" in text
     mixed_field = objects({"a": prim("int8", 1), "b": prim("true")}, {"a": prim("string", "x"), "b": prim("true")})
     assert "a (in 100% of the rows; mixed, no class has more than half: exact number 50.0%, string 50.0%)" in (
         variant.infer_schema(mixed_field).explain()
