@@ -172,7 +172,7 @@ def _coordinates(source: Source) -> list[Column]:
     from pyspark.sql import functions as F
 
     column = F.col("`" + source.column.replace("`", "``") + "`")
-    return [on_spark.functions.variant_get(column, path, "double") for path in source.coordinates]
+    return [on_spark.functions.try_variant_get(column, path, "double") for path in source.coordinates]
 
 
 def _lost(events: DataFrame) -> list[str]:

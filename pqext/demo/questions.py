@@ -113,7 +113,7 @@ def answer(frame: DataFrame, source: Source) -> Answer:
 
     column = F.col("`" + source.column.replace("`", "``") + "`")
     rows = frame.select(
-        *(on_spark.functions.variant_get(column, one.path, one.type).alias(f"c{i}") for i, one in enumerate(shown))
+        *(on_spark.functions.try_variant_get(column, one.path, one.type).alias(f"c{i}") for i, one in enumerate(shown))
     ).collect()
     points = tuple((row[-2], row[-1]) for row in rows if row[-2] is not None and row[-1] is not None)
     rows.sort(key=lambda row: [_rank(_same_number(value)) for value in row], reverse=True)

@@ -257,7 +257,8 @@ def _of_ddl(parsed: DdlType) -> T.DataType:
     if parsed.element is not None:
         element = _of_ddl(parsed.element)
         return T.ArrayType(element) if parsed.key is None else T.MapType(_of_ddl(parsed.key), element)
-    name = parsed.name + (f"({','.join(map(str, parsed.arguments))})" if parsed.arguments else "")
+    alias = "DECIMAL" if parsed.name in ("DEC", "NUMERIC") else parsed.name
+    name = alias + (f"({','.join(map(str, parsed.arguments))})" if parsed.arguments else "")
     type = _atomic_type(name)
     if type is None:
         raise ValueError(f"{name!r} is not the name of a Spark type")

@@ -24,6 +24,7 @@ from pqext.spark.types import (
     marked_struct,
     parse_type,
     spark_schema,
+    variant_target,
 )
 from pqext.variant.schema import shredding_schema, storage_struct
 from pqext.variant.types import variant_field, variant_type
@@ -155,8 +156,25 @@ def test_types_are_parsed_by_their_ddl_names() -> None:
     assert parse_type("Double") == T.DoubleType()
     assert parse_type("bigint") == T.LongType()
     assert parse_type("DECIMAL(9, 2)") == T.DecimalType(9, 2)
-    with pytest.raises(ValueError, match="no such type"):
-        parse_type("no such type")
+    nested = T.StructType([T.StructField("a", T.ArrayType(T.MapType(T.StringType(), T.DecimalType(9, 2))))])
+    assert (
+        parse_type("STRUCT<a: ARRAY<MAP<STRING, DECIMAL(9, 2)>>>")
+        == parse_type("a array<map<string, dec(9,2)>>")
+        == nested
+    )
+    assert parse_type("array<variant>") == T.ArrayType(T.VariantType())
+    for wrong in ("no such type", "array<no>", "array<int", "map<int>"):
+        with pytest.raises(ValueError, match="type"):
+            parse_type(wrong)
+
+
+def test_values_of_variants_are_cast_to_the_arrow_type_of_a_spark_type() -> None:
+    wanted = pa.struct(
+        [("v", variant_type()), ("t", pa.list_(pa.time32("ms"))), ("m", pa.map_(pa.string(), pa.date32()))]
+    )
+    assert variant_target(parse_type("v variant, t array<time(3)>, m map<string, date>")) == wanted
+    with pytest.raises(ValueError, match=r"time\(4\): values of variants cast to TIME of 0, 3 or 6 digits"):
+        variant_target(T.TimeType(4))
 
 
 def test_wkb_passes_as_spark_s_struct_with_its_srid() -> None:

@@ -255,3 +255,22 @@ def test_metadata_that_elements_would_repeat_beyond_an_array_is_refused(monkeypa
         variant.get(array, "$", "array<variant>")
     simple = column([reference.array_of([prim("int8", 1)] * 10)], metadata)
     assert pc.list_value_length(variant.get(simple, "$", "array<variant>")).to_pylist() == [10]
+
+
+def test_texts_beyond_one_array_are_made_in_parts_where_the_type_can_hold_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pqext.variant import cast as module
+
+    whole = module.cast_group
+
+    def limited(group: Any, *arguments: Any) -> pa.Array:
+        if len(group.array) > 2:
+            raise LimitError("too large")
+        return whole(group, *arguments)
+
+    monkeypatch.setattr(module, "cast_group", limited)
+    array = column([prim("int8", n) for n in range(9)])
+    assert variant.get(array, "$", "large_string").to_pylist() == [str(n) for n in range(9)]
+    with pytest.raises(LimitError, match="too large"):
+        variant.get(array, "$", "string")
+    with pytest.raises(VariantError, match="row 7: "):
+        variant.get(column([prim("binary", b"")] * 7 + [prim("true")]), "$", "large_binary", strict=True)
