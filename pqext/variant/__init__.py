@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pqext.variant.rewriting import unshred_file as unshred_file
     from pqext.variant.schema import shredding_schema as shredding_schema
     from pqext.variant.shredding import shred as shred
+    from pqext.variant.timestamp import Timestamp as Timestamp
     from pqext.variant.types import is_variant_type as is_variant_type
     from pqext.variant.types import variant_field as variant_field
     from pqext.variant.types import variant_type as variant_type
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "JsonReader": "json_files",
+    "Timestamp": "timestamp",
     "Variant": "value",
     "VariantFault": "validation",
     "find_faults": "validation",

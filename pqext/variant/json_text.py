@@ -30,10 +30,10 @@ def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) 
 
     Objects keep the order of their field ids, which is that of their names. Exact numbers are written with
     all their digits and no zeros behind them, so that equal numbers have the same text (2.50 is ``2.5``, as
-    in Spark); doubles and floats with the fewest digits that read back as the same number. Binary is base64, and dates, times and UUIDs are strings: ``"2024-01-02"``,
-    ``"2024-01-02 03:04:05.6+00:00"`` (UTC) or without the offset, ``"03:04:05.6"``. NaN and the infinities,
-    which JSON lacks, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A chunked array gives a
-    chunked array.
+    in Spark); doubles and floats with the fewest digits that read back as the same number. Binary is base64,
+    and dates, times and UUIDs are strings: ``"2024-01-02"``, ``"2024-01-02 03:04:05.6+00:00"`` (UTC) or
+    without the offset, ``"03:04:05.6"``. NaN and the infinities, which JSON lacks, are the strings
+    ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``. A chunked array gives a chunked array.
 
     A shredded array gives the text of ``unshred(array)``, straight from its columns.
 

@@ -15,6 +15,7 @@ from pqext.variant import encoding, faults
 from pqext.variant.encoding import PrimitiveType, Scaled
 from pqext.variant.kernels.binary import Fault
 from pqext.variant.metadata import encode_metadata
+from pqext.variant.timestamp import Timestamp
 
 if TYPE_CHECKING:
     from pqext.variant.value import Variant
@@ -141,6 +142,7 @@ _ENCODERS: list[tuple[Any, Callable[[Any], bytes]]] = [
     (time, _encode_time),
     (uuid.UUID, lambda obj: encoding.encode_primitive(_T.UUID, obj)),
     (np.datetime64, _encode_datetime64),
+    (Timestamp, Timestamp.encode),
 ]
 
 
@@ -192,15 +194,17 @@ def python_primitive(kind: PrimitiveType, data: Any) -> Any:
             if not 0 <= data < _DAY:
                 faults.fail(Fault.FAULT_TIME)
             return (_EPOCH + timedelta(microseconds=data)).time()
+        case _T.FLOAT:
+            return np.float32(data)
         case _T.TIMESTAMP | _T.TIMESTAMP_NANOS | _T.TIMESTAMP_NTZ | _T.TIMESTAMP_NTZ_NANOS:
             utc = kind in (_T.TIMESTAMP, _T.TIMESTAMP_NANOS)
             return _timestamp(data, nanos=kind in (_T.TIMESTAMP_NANOS, _T.TIMESTAMP_NTZ_NANOS), utc=utc)
     return data
 
 
-def _timestamp(data: int, nanos: bool, utc: bool) -> datetime | np.datetime64:
+def _timestamp(data: int, nanos: bool, utc: bool) -> datetime | Timestamp:
     micros, rest = divmod(data, 1000) if nanos else (data, 0)
     if rest or not _FIRST <= micros <= _LAST:
-        return np.datetime64(data, "ns" if nanos else "us")
+        return Timestamp(data, "ns" if nanos else "us", utc)
     moment = _EPOCH + timedelta(microseconds=micros)
     return moment.replace(tzinfo=UTC) if utc else moment

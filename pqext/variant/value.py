@@ -61,7 +61,7 @@ class Variant:
     @classmethod
     def from_python(cls, obj: Any) -> Variant:
         """Encode None, bool, int, float, Decimal, str, bytes, date, datetime, time, UUID, dict, list, tuple,
-        numpy scalars and variants.
+        numpy scalars, :class:`~pqext.variant.timestamp.Timestamp` and variants.
 
         Integers take the narrowest type, decimal16 beyond int64. A datetime with a time zone becomes a
         timestamp in UTC, one without a timestamp without time zone. Raises ``ValueError`` for a number of
@@ -71,19 +71,23 @@ class Variant:
 
         return cls(*encode(obj, MAX_DEPTH))
 
-    def to_json(self) -> str:
+    def to_json(self, *, indent: int | None = None) -> str:
         """The value as JSON text; see :func:`pqext.variant.to_json`."""
         from pqext.variant.json_text import to_json
 
         array = pa.array([{"metadata": self.metadata, "value": self.value}], variant_type())
-        text: str = to_json(array)[0].as_py()
+        text: str = to_json(array, indent=indent)[0].as_py()
         return text
 
     def to_python(self) -> Any:
         """The value as Python objects, the inverse of :meth:`from_python`.
 
-        Exact numbers become int or Decimal, objects dict, arrays list. Dates and timestamps that
-        ``datetime`` cannot hold (nanoseconds, far years) become ``numpy.datetime64``.
+        Exact numbers become int or Decimal, doubles float and floats ``numpy.float32``, objects dict, arrays
+        list. Timestamps that ``datetime`` cannot hold, with nanoseconds or in far years, become
+        :class:`~pqext.variant.timestamp.Timestamp`, such dates ``numpy.datetime64``. What comes back through
+        :meth:`from_python` is equal.
+
+        Raises ``UnsupportedError`` for a primitive type added to the format later.
         """
         from pqext.variant.python import decode
 

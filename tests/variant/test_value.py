@@ -9,16 +9,18 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import VariantError
-from pqext.variant import Variant
-from pqext.variant.encoding import PrimitiveType, Scaled, encode_array, encode_primitive
-from pqext.variant.metadata import EMPTY
+from pqext.core.errors import UnsupportedError, VariantError
+from pqext.variant import Timestamp, Variant
+from pqext.variant.encoding import PrimitiveType, Scaled, encode_array, encode_object, encode_primitive
+from pqext.variant.metadata import EMPTY, encode_metadata
 from reference import variant_value as reference
+from reference.variant_strategies import fewer, valid_variants
 
 T = PrimitiveType
 
@@ -87,8 +89,9 @@ def test_a_variant_shows_its_json_and_survives_pickling() -> None:
         (datetime(2024, 1, 2, tzinfo=UTC), "timestamp"), (time(23, 59, 59, 999_999), "time_ntz"),
         (uuid.UUID(int=1), "uuid"), ([], "array"), ({}, "object"),
         ({"b": [1, {"c": None}], "a": "x", "": 2.0}, "object"),
-        (np.datetime64("2024-01-01T00:00:00.000000001"), "timestamp_ntz_nanos"),
-        (np.datetime64("12024-01-01", "D"), "date"), (np.datetime64("-1000-01-01T00:00", "us"), "timestamp_ntz"),
+        (np.datetime64("12024-01-01", "D"), "date"), (np.float32(0.1), "float"),
+        (Timestamp(1, "ns", utc=True), "timestamp_nanos"), (Timestamp(-1, "ns", utc=False), "timestamp_ntz_nanos"),
+        (Timestamp(-(2**63), "us", utc=True), "timestamp"), (Timestamp(2**63 - 1, "us", utc=False), "timestamp_ntz"),
     ],
 )  # fmt: skip
 def test_python_objects_come_back_as_they_went_in(obj: Any, type: str) -> None:
@@ -113,14 +116,57 @@ def test_python_objects_come_back_as_they_went_in(obj: Any, type: str) -> None:
         (datetime(2024, 1, 1, 12, tzinfo=timezone(timedelta(hours=2))), datetime(2024, 1, 1, 10, tzinfo=UTC)),
         ([Variant.from_python({"a": 1})], [{"a": 1}]),
         (np.datetime64("2024-01-01T00:00", "m"), datetime(2024, 1, 1)),
+        (np.datetime64("1970-01-01T00:00:00.000000001"), Timestamp(1, "ns", utc=False)),
+        (np.datetime64("-1000-01-01T00:00", "us"), Timestamp(-93_724_128_000_000_000, "us", utc=False)),
     ],
 )
 def test_other_objects_become_their_nearest_equal(obj: Any, expected: Any) -> None:
     assert Variant.from_python(obj).to_python() == expected
 
 
-def test_a_float32_of_numpy_becomes_a_float() -> None:
-    assert Variant.from_python(np.float32(0.1)).type == "float"
+@fewer
+@given(valid_variants())
+def test_every_value_comes_back_equal_through_python_objects_and_pickle(pair: tuple[bytes, bytes]) -> None:
+    v = Variant(pair[1], pair[0])
+    assert Variant.from_python(v.to_python()) == v
+    assert hash(Variant.from_python(v.to_python())) == hash(v)
+    assert pickle.loads(pickle.dumps(v)) == v
+
+
+def test_timestamps_are_equal_and_ordered_by_their_time() -> None:
+    micro, nano = Timestamp(1, "us", utc=True), Timestamp(1000, "ns", utc=True)
+    assert micro == nano
+    assert hash(micro) == hash(nano)
+    assert Timestamp(999, "ns", utc=True) < micro <= nano
+    assert micro != Timestamp(1, "us", utc=False)
+    assert micro != 1
+    with pytest.raises(TypeError):
+        _ = micro < Timestamp(2, "us", utc=False)
+    assert str(Timestamp(1, "ns", utc=True)) == "1970-01-01 00:00:00.000000001+00:00"
+    assert repr(Timestamp(-1, "us", utc=False)) == "Timestamp(-1, 'us', utc=False)"
+    assert Timestamp(1, "ns", utc=False).to_datetime64() == np.datetime64("1970-01-01T00:00:00.000000001")
+    for wrong in ((2**63, "us"), (0, "ms")):
+        with pytest.raises(ValueError, match=r"64 bits|unit"):
+            Timestamp(*wrong, utc=True)  # type: ignore[arg-type]
+
+
+@pytest.mark.spec("variant.version.new-types")
+def test_a_primitive_added_later_leaves_the_rest_readable() -> None:
+    later = b"\x54anything"
+    fields = encode_object([(0, b"\x0c\x01"), (1, later), (2, encode_array([later, b"\x04"]))], 3)
+    v = Variant(fields, encode_metadata(["a", "b", "c"]))
+    assert (v["a"].to_python(), v["c"][1].to_python(), v["b"].value, v["c"][0].value) == (1, True, later, later)
+    assert v["b"].type == "unknown primitive 21"
+    assert v == pickle.loads(pickle.dumps(v))
+    assert hash(v) == hash(Variant(v.value, v.metadata))
+    assert "added later" in repr(v)
+    for refused in (v.to_json, v.to_python, v["b"].to_json):
+        with pytest.raises(UnsupportedError):
+            refused()
+    column = pa.array([{"metadata": v.metadata, "value": v.value}], variant.variant_type())
+    assert variant.get(column, "$.c[1]", "boolean").to_pylist() == [True]
+    assert variant.get(column, "$.b", "variant")[0]["value"].as_py() == later
+    assert variant.validate(column) is None
 
 
 @pytest.mark.parametrize(

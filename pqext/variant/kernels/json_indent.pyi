@@ -1,5 +1,3 @@
-from typing import Any
-
 from pqext.core.kernels.buffer import Memory
 from pqext.variant.kernels.binary import BinaryInput
 
