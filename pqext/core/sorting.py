@@ -50,22 +50,32 @@ def check(
     float_order: FloatOrder,
 ) -> None:
     """Raise ``ValueError`` unless the rows of ``columns``, one a leaf, are sorted by ``keys``."""
+    found = misplaced(keys, sorting, columns, float_order)
+    if found is not None:
+        row, key = found
+        raise ValueError(
+            f"row group {row_group} is not sorted by {key.path!r}{' descending' if key.descending else ''}: "
+            f"row {row} of it belongs before row {row - 1}; sort the table, or leave it out of the option sorting"
+        )
+
+
+def misplaced(
+    keys: Sequence[SortKey], sorting: Sequence[SortingColumn], columns: Sequence[DenseColumn], float_order: FloatOrder
+) -> tuple[int, SortKey] | None:
+    """The first row that belongs before the one before it, and the key that says so; ``None`` when there is none."""
     tied: _Flags | None = None
     for key, stored in zip(keys, sorting, strict=True):
         column = columns[stored.column_idx]
         if column.entries < 2:
-            return
+            return None
         later, earlier = _compare(column, key, float_order)
         wrong = earlier if tied is None else earlier & tied
         if wrong.any():
-            row = int(wrong.argmax())
-            raise ValueError(
-                f"row group {row_group} is not sorted by {key.path!r}{' descending' if key.descending else ''}: "
-                f"row {row + 1} of it belongs before row {row}; sort the table, or leave it out of the option sorting"
-            )
+            return int(wrong.argmax()) + 1, key
         tied = ~later & ~earlier if tied is None else tied & ~later & ~earlier
         if not tied.any():
-            return
+            return None
+    return None
 
 
 def _compare(column: DenseColumn, key: SortKey, float_order: FloatOrder) -> tuple[_Flags, _Flags]:

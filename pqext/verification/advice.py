@@ -17,6 +17,9 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("layout.chunk-lost", "fetch the file again; what is not damaged can be read with on_corrupt=\"skip\""),
     ("statistics.", "readers that trust these statistics lose rows: read without a filter and write the file again"),
     ("page-index.", "readers that trust this index lose rows: read without a filter and write the file again"),
+    ("sorting.", "readers that trust the sort keys may skip or merge rows wrongly: sort the rows, or write the file "
+                 "again without sort keys"),
+    ("bloom.", "readers that trust this filter lose rows: write the file again"),
     ("shredding.value.exclusive", _RESHRED),
     ("shredding.object.disjoint", _RESHRED),
     ("shredding.object.typed", _RESHRED),

@@ -13,13 +13,14 @@ from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.shape import Shape
 from pqext.core.source import open_source
-from pqext.verification import chunks, variants
+from pqext.verification import chunks, order, variants
 from pqext.verification.advice import ADVICE
 from pqext.verification.model import Fault, Findings, Report
 
-Check = Literal["chunks", "variants"]
+Check = Literal["chunks", "sorting", "variants"]
 CHECKS: dict[str, Callable[[ParquetFile, Sequence[Shape], Findings], None]] = {
     "chunks": chunks.check,
+    "sorting": order.check,
     "variants": variants.check,
 }
 """What is looked at. A check takes the open file and the top-level columns, and streams: it holds a batch at a time."""
@@ -40,6 +41,7 @@ def verify(
 
     - ``"chunks"``: every page's checksum, levels and values; that the statistics and the page index of each column
       chunk say what its values are, and that the offset index says where its pages lie;
+    - ``"sorting"``: that rows are in the order of the sort keys that their row group names;
     - ``"variants"``: for each VARIANT column the layout of its groups and the types of its columns, every encoded value
       and metadata in full, and how ``value`` and ``typed_value`` go together in every row.
 

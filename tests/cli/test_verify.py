@@ -33,7 +33,7 @@ def test_a_sound_file_has_status_0(tmp_path: Path) -> None:
     pqext.write_table(pa.table({"i": [1, 2]}), tmp_path / "sound.parquet")
     result = run("verify", tmp_path)
     assert result.exit_code == 0
-    for expected in ("no faults", "2 rows in 1 row group", "chunks, variants"):
+    for expected in ("no faults", "2 rows in 1 row group", "chunks, sorting, variants"):
         assert expected in result.output
 
 

@@ -16,8 +16,8 @@ import pytest
 
 import pqext
 from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import FileMetaData, Statistics
-from pqext.verification import Report, verify
+from pqext.core.metadata import FileMetaData, SortingColumn, Statistics
+from pqext.verification import Report, order, verify
 
 TABLE = pa.table(
     {
@@ -121,6 +121,38 @@ def swap(metadata: FileMetaData, *names: str) -> None:
         a, b = getattr(first, name), getattr(second, name)
         setattr(first, name, b)
         setattr(second, name, a)
+
+
+@pytest.mark.parametrize(("key", "row"), [("j", None), ("i", 82), ("s", 82), ("t", 83)])
+@pytest.mark.spec("sorting.checked", "sorting.recorded")
+def test_rows_that_are_not_in_the_order_of_the_sort_keys_are_found(key: str, row: int | None) -> None:
+    def change(metadata: FileMetaData) -> None:
+        index = [".".join(c.meta_data.path_in_schema) for c in metadata.row_groups[1].columns if c.meta_data].index(key)
+        # i: 5, None, 7 with nulls last; s: "a", "bb", None, "dd" with nulls first; t: 0, 1, None, 3.
+        first = key == "s"
+        metadata.row_groups[1].sorting_columns = [SortingColumn(column_idx=index, descending=False, nulls_first=first)]
+
+    report = verify(changed(written(), change))
+    found = [(fault.rule, fault.column, fault.row_group, fault.row) for fault in report.faults]
+    assert found == ([] if row is None else [("sorting.checked", key, 1, row)])
+
+
+def test_the_order_of_rows_is_followed_from_batch_to_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order, "BATCH_ROWS", 7)
+    assert verify(written(sorting=["j"]), checks=["sorting"]).ok
+    rows = [*range(70), 68, *range(71, 80)]
+    out = io.BytesIO()
+    pqext.write_table(pa.table({"j": rows}), out)
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.row_groups[0].sorting_columns = [SortingColumn(column_idx=0, descending=False, nulls_first=False)]
+
+    report = verify(changed(out.getvalue(), change))
+    assert [(fault.rule, fault.row) for fault in report.faults] == [("sorting.checked", 70)]
+    outside = changed(out.getvalue(), lambda metadata: setattr(
+        metadata.row_groups[0], "sorting_columns", [SortingColumn(column_idx=9, descending=False, nulls_first=False)]
+    ))  # fmt: skip
+    assert rules(verify(outside)) == {"sorting.recorded"}
 
 
 @pytest.mark.spec("page-index.bounds", "page-index.null-counts")
