@@ -79,7 +79,7 @@ cdef class Cells:
         Other arguments as for `get`.
         """
         cdef Cells cells = Cells.__new__(Cells)
-        cdef int64_t i = 0, at, count = value.column.length, validity_offset = 0
+        cdef int64_t i = 0, at = 0, count = value.column.length, validity_offset = 0
         cdef const uint8_t *validity = bitmap_of(groups, count, &validity_offset)
         cdef const int64_t *mapped = NULL
         cdef Metadata m
