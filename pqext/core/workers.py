@@ -101,7 +101,8 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for future in self._pending:
-            future.cancel()
-        wait(self._pending)
-        self._pending.clear()
+        if self._pending:
+            for future in self._pending:
+                future.cancel()
+            wait(self._pending)
+            self._pending.clear()

@@ -68,7 +68,7 @@ def parse_json(
     first = 0
     for chunk in array.chunks if isinstance(array, pa.ChunkedArray) else [array]:
         column = BinaryInput(storage_array(chunk))
-        jobs += [(column, start, stop, first) for start, stop in even_ranges(len(chunk), chunk.nbytes, count)]
+        jobs += [(column, start, stop, first) for start, stop in even_ranges(chunk, count)]
         first += len(chunk)
     with Workers(count, len(jobs)) as workers:
         parsed = [piece for pieces in workers.map(lambda job: how.rows(*job), jobs) for piece in pieces]

@@ -183,9 +183,10 @@ def joined(arrays: list[pa.StructArray], type: pa.DataType) -> pa.StructArray:
         raise LimitError("the variants take more than 2 GiB: parse less at a time, or a chunked array") from error
 
 
-def even_ranges(rows: int, size: int, threads: int) -> Iterator[tuple[int, int]]:
-    """The rows of ``size`` bytes in ranges for ``threads`` threads, none much below ``MIN_JOB_BYTES``."""
-    jobs = max(1, min(threads, size // MIN_JOB_BYTES, rows))
+def even_ranges(chunk: pa.Array, threads: int) -> Iterator[tuple[int, int]]:
+    """The rows of a chunk in ranges for ``threads`` threads, none much below ``MIN_JOB_BYTES``."""
+    rows = len(chunk)
+    jobs = max(1, min(threads, chunk.nbytes // MIN_JOB_BYTES, rows)) if threads > 1 else 1
     for i in range(jobs):
         yield rows * i // jobs, rows * (i + 1) // jobs
 

@@ -51,8 +51,9 @@ cdef inline const Route *route_of(
     cdef int64_t index
     if shape < routes.last.size // sizeof(uint32_t):
         index = (<const uint32_t *> routes.last.data)[shape]
-        route = <const Route *> routes.routes.data + (index - 1)
-        if index and route.node == node:
-            return route
+        if index:
+            route = <const Route *> routes.routes.data + (index - 1)
+            if route.node == node:
+                return route
     index = route_find(routes, names, plan, shape, node)
     return <const Route *> routes.routes.data + index if index >= 0 else NULL
