@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -112,6 +113,16 @@ def test_valid_files_of_every_writer_have_no_faults(tmp_path: Path) -> None:
         assert (report.num_rows, report.num_row_groups, report.unchecked) == (200, 3, ())
     theirs = pa.table({"v": column([GOOD, None, GOOD], SCHEMA), "f": [1.5, float("nan"), None]})
     assert verify(annotated(theirs)).ok
+
+
+def test_files_of_duckdb_have_no_faults(tmp_path: Path) -> None:
+    nested = """'{"a": ' || i || ', "b": [1, "x"], "c": {"d": null}}'"""
+    for number, document in enumerate((nested, "case when i % 3 = 0 then '5' end", "'42'")):
+        path = tmp_path / f"{number}.parquet"
+        duckdb.sql(f"copy (select i, ({document})::json::variant v from range(1000) t(i)) to '{path}'")
+        report = verify(path)
+        assert report.ok, str(report)
+        assert (report.variant_columns, report.unchecked) == (("v",), ())
 
 
 @pytest.mark.spec("variant.group.annotation")
