@@ -101,7 +101,7 @@ def test_one_shape_of_object_may_go_to_several_places_of_the_schema() -> None:
     check(pa.array(texts), "a ARRAY<STRUCT<a: STRUCT<a: INT>>>, x STRUCT<x: VARIANT>")
 
 
-@pytest.mark.parametrize("wide", [1, 127, 128, 255, 256, 257, 300, 3000])
+@pytest.mark.parametrize("wide", [1, 127, 128, 255, 256, 257, 1023, 1024, 1025, 3000])
 def test_objects_of_any_width_are_shredded(wide: int) -> None:
     fields = {f"k{i}": i for i in reversed(range(wide))}
     nested = {**fields, "inner": {**fields, "list": [fields, {"k0": fields}]}}

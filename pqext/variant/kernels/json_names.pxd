@@ -9,7 +9,7 @@ from pqext.core.kernels.buffer cimport Bytes
 cdef enum:
     NOWHERE = 0xFFFFFFFFU
     MAX_SHAPES = 1 << 16
-    MAX_SHAPE_DEPTH = 256
+    MAX_SHAPE_DEPTH = 1024
     MAX_ORDERS = 1 << 22
     MARGIN = 16              # what may be read after a key's text, a shape's ids and a dictionary
 

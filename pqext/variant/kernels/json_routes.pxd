@@ -19,11 +19,18 @@ cdef struct Route:
     uint64_t start       # index in fields
 
 
+cdef struct Target:
+    # Where a key's field went last.
+    int32_t node         # one more than the number of the node, 0 before there was one
+    int32_t child        # of the node, or -1
+
+
 cdef struct Routes:
     Bytes routes
     Bytes last           # for each shape one more than the number of the route used last, 0 before there is one
     Bytes fields         # for each field of a shape, in the order of the text, its child, or -1 less its
                          # place among the residual fields in the order of their names
+    Bytes targets        # a Target a key
     Table table
     uint64_t forgotten   # as in Names when the routes were made
 
@@ -33,7 +40,9 @@ cdef void routes_forget(Routes *routes) noexcept nogil
 cdef int64_t route_find(
     Routes *routes, const Names *names, ShreddingPlan plan, uint32_t shape, int32_t node
 ) noexcept nogil
-cdef int32_t child_of(const Names *names, ShreddingPlan plan, int32_t node, uint32_t key) noexcept nogil
+cdef int64_t target_find(
+    Routes *routes, const Names *names, ShreddingPlan plan, int32_t node, uint32_t key
+) noexcept nogil
 
 
 cdef inline void routes_next_row(Routes *routes, const Names *names) noexcept nogil:
@@ -57,3 +66,15 @@ cdef inline const Route *route_of(
                 return route
     index = route_find(routes, names, plan, shape, node)
     return <const Route *> routes.routes.data + index if index >= 0 else NULL
+
+
+cdef inline int64_t child_of(
+    Routes *routes, const Names *names, ShreddingPlan plan, int32_t node, uint32_t key
+) noexcept nogil:
+    """The child of an object's node that has the name of `key`, -1 when it has none, or FAULT_MEMORY less one."""
+    cdef const Target *target
+    if key < routes.targets.size // sizeof(Target):
+        target = <const Target *> routes.targets.data + key
+        if target.node == node + 1:
+            return target.child
+    return target_find(routes, names, plan, node, key)

@@ -15,6 +15,7 @@ cdef void routes_free(Routes *routes) noexcept nogil:
     bytes_free(&routes.routes)
     bytes_free(&routes.last)
     bytes_free(&routes.fields)
+    bytes_free(&routes.targets)
     free(routes.table.slots)
 
 
@@ -22,25 +23,32 @@ cdef void routes_forget(Routes *routes) noexcept nogil:
     routes.routes.size = 0
     routes.last.size = 0
     routes.fields.size = 0
+    routes.targets.size = 0
     free(routes.table.slots)
     memset(&routes.table, 0, sizeof(Table))
 
 
-cdef int32_t child_of(const Names *names, ShreddingPlan plan, int32_t node, uint32_t key) noexcept nogil:
-    """The child of an object's node that has the name of `key`, or -1."""
+cdef int64_t target_find(
+    Routes *routes, const Names *names, ShreddingPlan plan, int32_t node, uint32_t key
+) noexcept nogil:
+    """Look a key's name up among those of a node's children: as `child_of`."""
     cdef int32_t rank = plan_rank(plan, key_name(names, key), names.keys[key].length)
     cdef int32_t low = plan.nodes[node].first_child
     cdef int32_t stop = low + plan.nodes[node].child_count
     cdef int32_t high = stop, middle
-    if rank < 0:
-        return -1
-    while low < high:
+    cdef Target *target
+    if bytes_zero_to(&routes.targets, (<size_t> key + 1) * sizeof(Target)) != 0:
+        return FAULT_MEMORY - 1
+    while rank >= 0 and low < high:
         middle = low + (high - low) // 2
         if plan.nodes[middle].name < rank:
             low = middle + 1
         else:
             high = middle
-    return low if low < stop and plan.nodes[low].name == rank else -1
+    target = <Target *> routes.targets.data + key
+    target.node = node + 1
+    target.child = low if rank >= 0 and low < stop and plan.nodes[low].name == rank else -1
+    return target.child
 
 
 cdef int64_t route_find(
@@ -80,6 +88,7 @@ cdef int route_make(
     cdef const uint16_t *order = names.orders + path.order
     cdef uint32_t depth = path.depth, i = path.depth, at = shape
     cdef int32_t children[MAX_SHAPE_DEPTH]   # by place in the order of names
+    cdef int64_t child
     cdef int32_t *fields
     cdef Route route
     route.shape = shape
@@ -91,7 +100,10 @@ cdef int route_make(
     fields = <int32_t *> (routes.fields.data + routes.fields.size)
     while i > 0:
         i -= 1
-        children[order[i]] = child_of(names, plan, node, names.shapes[at].key)
+        child = child_of(routes, names, plan, node, names.shapes[at].key)
+        if child < -1:
+            return FAULT_MEMORY
+        children[order[i]] = <int32_t> child
         at = names.shapes[at].parent
     for i in range(depth):
         if children[i] < 0:

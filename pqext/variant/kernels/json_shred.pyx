@@ -233,7 +233,7 @@ cdef int put_shapeless(
     cdef const TapeNode *child = t + 1
     cdef size_t base = s.entries.size
     cdef uint32_t i, count = 0
-    cdef int32_t target
+    cdef int64_t target
     cdef const uint64_t *ordered
     cdef Entry *entries
     cdef int status = column_set(&b.typed, row)
@@ -246,7 +246,10 @@ cdef int put_shapeless(
     # First the residual fields alone: what is below uses the same room for sorting.
     entries = <Entry *> (s.entries.data + base) + t.length
     for i in range(t.length):
-        if child_of(&s.parser.names, plan, index, child.key) < 0:
+        target = child_of(&s.routes, &s.parser.names, plan, index, child.key)
+        if target < -1:
+            return FAULT_MEMORY
+        if target < 0:
             entries[count].id = s.parser.names.keys[child.key].rank
             entries[count].value = child
             s.parser.names.sorting[count] = <uint64_t> entries[count].id << 32 | count
@@ -257,13 +260,14 @@ cdef int put_shapeless(
         (<Entry *> (s.entries.data + base))[i] = entries[<uint32_t> ordered[i]]
     s.entries.size = base + count * sizeof(Entry)
     child = t + 1
-    for i in range(t.length):
-        if count < t.length:
-            target = child_of(&s.parser.names, plan, index, child.key)
-            if target >= 0:
-                status = put(s, plan, target, row, child)
-                if status != 0:
-                    return status
+    for i in range(t.length if count < t.length else 0):
+        target = child_of(&s.routes, &s.parser.names, plan, index, child.key)
+        if target < -1:
+            return FAULT_MEMORY
+        if target >= 0:
+            status = put(s, plan, <int32_t> target, row, child)
+            if status != 0:
+                return status
         child += child.span
     if count:
         status = put_residual(s, &b.value, row, base)
