@@ -39,8 +39,8 @@ def verify(
 
     ``source`` is a path or whatever :func:`pqext.open` takes. ``checks`` are, by default, all of
 
-    - ``"chunks"``: every page's checksum, levels and values; that the statistics and the page index of each column
-      chunk say what its values are, and that the offset index says where its pages lie;
+    - ``"chunks"``: every page's checksum, levels and values; that the statistics, the page index and the Bloom filter
+      of each column chunk say what its values are, and that the offset index says where its pages lie;
     - ``"sorting"``: that rows are in the order of the sort keys that their row group names;
     - ``"variants"``: for each VARIANT column the layout of its groups and the types of its columns, every encoded value
       and metadata in full, and how ``value`` and ``typed_value`` go together in every row.
