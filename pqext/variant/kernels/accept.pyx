@@ -42,6 +42,14 @@ cdef extern from * nogil:
     #ifdef PQEXT_SSE2
         if (n <= 16 && readable >= 16)
             return !(_mm_movemask_epi8(_mm_loadu_si128((const __m128i *) p)) & ((1 << n) - 1));
+        if (n < 64 && readable >= 64) {
+            const __m128i *v = (const __m128i *) p;
+            uint64_t high = (uint32_t) _mm_movemask_epi8(_mm_loadu_si128(v));
+            high |= (uint64_t) (uint32_t) _mm_movemask_epi8(_mm_loadu_si128(v + 1)) << 16;
+            high |= (uint64_t) (uint32_t) _mm_movemask_epi8(_mm_loadu_si128(v + 2)) << 32;
+            high |= (uint64_t) (uint32_t) _mm_movemask_epi8(_mm_loadu_si128(v + 3)) << 48;
+            return !(high & ((1ULL << n) - 1));
+        }
     #endif
         (void) readable;
         return pqext_is_ascii(p, n);
