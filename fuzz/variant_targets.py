@@ -19,7 +19,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from pqext import variant as v
 from pqext.core.errors import ParquetError
-from pqext.variant.schema import Array, Object, Primitive, ShreddingSchema, Untyped, shredding_schema, storage_struct
+from pqext.variant.shredding.schema import (
+    Array,
+    Object,
+    Primitive,
+    ShreddingSchema,
+    Untyped,
+    shredding_schema,
+    storage_struct,
+)
 from reference import variant_value as reference
 
 sys.setrecursionlimit(50_000)

@@ -95,7 +95,7 @@ def unshred(source: Source, dest: Dest, strict: Strict = False, on_invalid: Inva
 
 def _schemas(given: list[str]) -> Any:
     """One schema for all columns, or a mapping from columns to schemas; raises for what is neither."""
-    from pqext.variant.choice import shredding
+    from pqext.variant.shredding.choice import shredding
 
     named: dict[str, str] = {}
     for text in given:

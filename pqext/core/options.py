@@ -102,8 +102,8 @@ class WriteOptions:
     Levels are those of the codec: gzip 1 to 9, brotli 0 to 11, lz4_raw 1 to 12, zstd up to 22; ``None`` is its
     default, and one level for all columns passes over those whose codec has none.
     ``shredding`` maps a VARIANT column to its shredding schema (DDL, Arrow type or ``"infer"``), or to a mapping like
-    ``{"schema": "infer", "coerce": "json", "max_fields": 50}`` (:func:`pqext.variant.choice.shredding`). A VARIANT in
-    a list or map is named by its path in the file: ``l.list.element``, ``m.key_value.value``.
+    ``{"schema": "infer", "coerce": "json", "max_fields": 50}`` (:mod:`pqext.variant.shredding.choice`). A VARIANT in a
+    list or map is named by its path in the file: ``l.list.element``, ``m.key_value.value``.
     ``geometry`` maps a WKB column to its CRS. A row group or page ends at whichever of its rows and bytes is
     reached first (``row_group_rows``, ``row_group_bytes``, ``page_rows``, ``page_bytes``); bytes are those of Arrow
     before encoding. ``page_version`` is 1 or 2. ``threads``: columns

@@ -196,7 +196,7 @@ def _kind(operand: Operand, node: SchemaNode) -> Kind:
     """What an operand's values compare as."""
     if isinstance(operand, VariantField):
         _check_variant(operand, node)
-        from pqext.variant.targets import target_type
+        from pqext.variant.access.targets import target_type
 
         kind = kind_of_arrow(target_type(operand.type))
     else:

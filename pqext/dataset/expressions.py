@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NoReturn, cast
 from pqext.core.predicate import COMPARE, Operator
 from pqext.dataset.literals import Literal, canonical, key
 from pqext.dataset.spatial import Geometry, Operation, canonical_geometry, geometry_text
-from pqext.variant.path import as_path, format_path
+from pqext.variant.access.path import as_path, format_path
 
 MAX_DEPTH = 100
 """Nesting of And, Or and Not; chains of one operator are flat and count once."""
@@ -174,7 +174,7 @@ class Column(Operand):
         ``ValueError`` for a path or a type that is none. Lists, structs, maps and variants can be selected, and be
         null or not; they compare with no literal.
         """
-        from pqext.variant.targets import type_name
+        from pqext.variant.access.targets import type_name
 
         return VariantField(self, format_path(as_path(path)), type_name(type))
 
@@ -215,7 +215,7 @@ class VariantField(Operand):
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column) or not isinstance(self.type, str):
             raise TypeError("a variant field has a column, a path and the name of a type")
-        from pqext.variant.targets import target_type
+        from pqext.variant.access.targets import target_type
 
         target_type(self.type)
         object.__setattr__(self, "path", format_path(as_path(self.path)))

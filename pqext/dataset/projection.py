@@ -31,7 +31,7 @@ class Computed:
 
     def arrow_field(self, schema_node: SchemaNode) -> pa.Field:
         """Its Arrow field; ``TypeError`` unless it is asked of a VARIANT."""
-        from pqext.variant.targets import target_type
+        from pqext.variant.access.targets import target_type
 
         if schema_node.logical_name != "VARIANT":
             raise TypeError(f"column {self.field.column} is no VARIANT, so that nothing lies at a path within it")
@@ -43,7 +43,7 @@ class Computed:
         Values that did not fit the leaf are in the ``value`` beside it, so that this must be all null. A value that is
         an object has its ``typed_value``, so that the field is nowhere else.
         """
-        from pqext.variant.path_columns import leaf_of_path
+        from pqext.variant.access.columns import leaf_of_path
 
         found = leaf_of_path(node, self.field.path)
         if found is None:
@@ -104,7 +104,7 @@ def read_leaves(
 ) -> Iterator[dict[Computed, pa.Array]]:
     """The columns from their leaves, batch after batch of a row group."""
     from pqext import variant
-    from pqext.variant.targets import target_type
+    from pqext.variant.access.targets import target_type
 
     nodes = {leaf.leaf_start: leaf for leaf in leaves.values()}
     streams = [file.iter_stored(shape.of(leaf), group.index, batch_rows) for leaf in nodes.values()]

@@ -376,7 +376,7 @@ def _marks(field: pa.Field) -> dict[str, str]:
 
 def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
     """The columns of a VARIANT that a filter needs; where it is null its ``metadata`` shows."""
-    from pqext.variant.path_columns import columns_of_path
+    from pqext.variant.access.columns import columns_of_path
 
     paths = [operand.path if isinstance(operand, VariantField) else None for operand in asked]
     parts = [part for path in paths if path is not None for part in columns_of_path(node, path)]

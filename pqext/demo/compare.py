@@ -128,7 +128,7 @@ def duckdb_count(path: Path, columns: Columns, box: Box | None, at_least: tuple[
     """Rows that DuckDB finds for a question."""
     import duckdb
 
-    from pqext.variant.path import parse
+    from pqext.variant.access.path import parse
 
     conditions = []
     if at_least is not None:

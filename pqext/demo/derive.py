@@ -14,8 +14,8 @@ from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
 from pqext.demo.source import Shown, Threshold
 from pqext.report.model import Box
-from pqext.variant.path import format_path
-from pqext.variant.schema import Object, Primitive, ShreddingSchema, shredding_schema
+from pqext.variant.access.path import format_path
+from pqext.variant.shredding.schema import Object, Primitive, ShreddingSchema, shredding_schema
 
 _NUMBERS = {Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY}
 _NOT_NUMBERS = {"DATE", "TIME", "TIMESTAMP", "UUID", "STRING"}

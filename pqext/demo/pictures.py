@@ -8,7 +8,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.inspection import Column, inspect
 from pqext.report.model import Box, Chunk, FilePicture, RowGroup
-from pqext.variant.schema import schema_of_storage
+from pqext.variant.shredding.schema import schema_of_storage
 
 
 def picture(path: Path, label: str, name: str, column: str, geometry: str) -> FilePicture:

@@ -15,8 +15,8 @@ from pqext.core.errors import UnsupportedError, VariantError
 from pqext.core.suggest import did_you_mean, listed
 from pqext.demo.source import Source
 from pqext.text import shorten
-from pqext.variant.json import parse_json_lines
-from pqext.variant.path import format_path, parse
+from pqext.variant.access.path import format_path, parse
+from pqext.variant.json.parse import parse_json_lines
 
 MAX_BYTES = 64 << 20
 """How much of the input is looked at; Spark's tasks see the rest."""

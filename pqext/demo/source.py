@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pqext.examples import earthquakes
 from pqext.report.model import Box
-from pqext.variant.path import format_path, parse
-from pqext.variant.schema import shredding_schema
+from pqext.variant.access.path import format_path, parse
+from pqext.variant.shredding.schema import shredding_schema
 
 ROW_GROUPS = 27
 """How many row groups a small file is cut into; a third of them is nine."""

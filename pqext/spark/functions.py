@@ -19,9 +19,9 @@ from pyspark.sql.pandas import functions as pandas_functions
 
 from pqext.spark.arrays import conform
 from pqext.spark.types import exchange_type, parse_type, variant_target, without_metadata
-from pqext.variant.path import as_many_path, as_path, format_path
-from pqext.variant.schema import schema_of_storage, storage_struct
-from pqext.variant.targets import target_type
+from pqext.variant.access.path import as_many_path, as_path, format_path
+from pqext.variant.access.targets import target_type
+from pqext.variant.shredding.schema import schema_of_storage, storage_struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,12 +19,12 @@ from pqext.spark.arrays import conform
 from pqext.spark.brief import brief
 from pqext.spark.files import list_files, option_paths, slice_bytes
 from pqext.spark.types import exchange_schema
-from pqext.variant import json_lines
+from pqext.variant.json import lines as json_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pqext.variant.json import LineFault
+    from pqext.variant.json.parse import LineFault
 
 FORMAT = "pqext_json"
 READ_BYTES = 8 << 20
@@ -139,8 +139,8 @@ class JsonLinesReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The lines of one range."""
-        from pqext.variant.json import parse_json_lines
-        from pqext.variant.json_parsing import LARGEST_BYTES
+        from pqext.variant.json.parse import parse_json_lines
+        from pqext.variant.json.parser import LARGEST_BYTES
 
         if not isinstance(partition, Range):
             return  # Spark makes one partition of no partitions

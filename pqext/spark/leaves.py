@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql.types import DataType, StructType
 
-from pqext.variant.path import Path
+from pqext.variant.access.path import Path
 
 
 @dataclass(frozen=True, slots=True)

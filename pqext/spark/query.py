@@ -20,7 +20,7 @@ from pqext.dataset.expressions import Expression, all_of, col
 from pqext.geo import types as geo
 from pqext.spark.files import list_files, option_paths
 from pqext.spark.types import exchange_type, parse_type, spark_schema
-from pqext.variant.path import as_path, format_path
+from pqext.variant.access.path import as_path, format_path
 
 VIRTUAL = "_pqext"
 """The struct column that holds the virtual fields."""

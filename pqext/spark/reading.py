@@ -36,7 +36,7 @@ from pqext.spark.planning import ReadPlan, plan_read
 from pqext.spark.query import VIRTUAL, Query, encode_options
 from pqext.spark.types import is_marked_struct, parse_type, spark_type
 from pqext.spark.variant_column import Condition, Value, plain_comparison
-from pqext.variant.path import Path, as_path, format_path
+from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.types import variant_type
 
 if TYPE_CHECKING:

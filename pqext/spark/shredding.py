@@ -13,9 +13,9 @@ from pyspark.sql import types as T
 from pqext.spark.arrays import conform
 from pqext.spark.functions import arrow_udf, normal_variant, quoted
 from pqext.spark.types import exchange_type, is_marked_struct, marked_struct, without_metadata
-from pqext.variant.choice import Shredding, shredding
-from pqext.variant.schema import ShreddingSchema, storage_struct
-from pqext.variant.shredding import Coerce
+from pqext.variant.shredding.choice import Shredding, shredding
+from pqext.variant.shredding.schema import ShreddingSchema, storage_struct
+from pqext.variant.shredding.shredder import Coerce
 from pqext.variant.types import variant_type
 
 

@@ -18,8 +18,8 @@ from pyspark.sql.types import _parse_datatype_json_string
 
 from pqext.core.errors import UnsupportedError
 from pqext.geo import types as geo
-from pqext.variant.ddl import DdlType, parse_ddl
-from pqext.variant.schema import Primitive, schema_of_storage, storage_struct, walk
+from pqext.variant.shredding.ddl import DdlType, parse_ddl
+from pqext.variant.shredding.schema import Primitive, schema_of_storage, storage_struct, walk
 from pqext.variant.types import (
     CHILD_MARK,
     CHILD_MARK_VALUE,

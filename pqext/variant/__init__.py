@@ -6,21 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pqext.variant.cast import get as get
-    from pqext.variant.exploding import explode as explode
-    from pqext.variant.file_schema import schema_of_file as schema_of_file
-    from pqext.variant.infer import infer_schema as infer_schema
-    from pqext.variant.json import parse_json as parse_json
-    from pqext.variant.json import parse_json_lines as parse_json_lines
-    from pqext.variant.json_files import JsonReader as JsonReader
-    from pqext.variant.json_files import read_json as read_json
-    from pqext.variant.json_text import to_json as to_json
-    from pqext.variant.reconstruct import unshred as unshred
+    from pqext.variant.access.cast import get as get
+    from pqext.variant.access.exploding import explode as explode
+    from pqext.variant.json.files import JsonReader as JsonReader
+    from pqext.variant.json.files import read_json as read_json
+    from pqext.variant.json.parse import parse_json as parse_json
+    from pqext.variant.json.parse import parse_json_lines as parse_json_lines
+    from pqext.variant.json.text import to_json as to_json
     from pqext.variant.rewriting import Rewritten as Rewritten
     from pqext.variant.rewriting import reshred_file as reshred_file
     from pqext.variant.rewriting import unshred_file as unshred_file
-    from pqext.variant.schema import shredding_schema as shredding_schema
-    from pqext.variant.shredding import shred as shred
+    from pqext.variant.shredding.file_schema import schema_of_file as schema_of_file
+    from pqext.variant.shredding.infer import infer_schema as infer_schema
+    from pqext.variant.shredding.reconstruct import unshred as unshred
+    from pqext.variant.shredding.schema import shredding_schema as shredding_schema
+    from pqext.variant.shredding.shredder import shred as shred
     from pqext.variant.timestamp import Timestamp as Timestamp
     from pqext.variant.types import is_variant_type as is_variant_type
     from pqext.variant.types import variant_field as variant_field
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     from pqext.variant.value import Variant as Variant
 
 _MODULES = {
-    "JsonReader": "json_files",
+    "JsonReader": "json.files",
     "Timestamp": "timestamp",
     "Variant": "value",
     "VariantFault": "validation",
     "find_faults": "validation",
-    "explode": "exploding",
-    "get": "cast",
-    "infer_schema": "infer",
+    "explode": "access.exploding",
+    "get": "access.cast",
+    "infer_schema": "shredding.infer",
     "is_variant_type": "types",
-    "parse_json": "json",
-    "parse_json_lines": "json",
-    "schema_of_file": "file_schema",
-    "read_json": "json_files",
+    "parse_json": "json.parse",
+    "parse_json_lines": "json.parse",
+    "schema_of_file": "shredding.file_schema",
+    "read_json": "json.files",
     "Rewritten": "rewriting",
     "reshred_file": "rewriting",
-    "shred": "shredding",
-    "shredding_schema": "schema",
-    "to_json": "json_text",
-    "unshred": "reconstruct",
+    "shred": "shredding.shredder",
+    "shredding_schema": "shredding.schema",
+    "to_json": "json.text",
+    "unshred": "shredding.reconstruct",
     "unshred_file": "rewriting",
     "validate": "validation",
     "variant_field": "types",

@@ -17,12 +17,12 @@ from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import RowGroup
 from pqext.core.schema import SchemaNode
 from pqext.variant import pruning
-from pqext.variant.choice import shredding
-from pqext.variant.layout import normalise
 from pqext.variant.pruning import VariantPredicate
-from pqext.variant.reconstruct import unshred
-from pqext.variant.schema import Untyped, schema_of_storage, storage_struct
-from pqext.variant.shredding import Coerce, shred
+from pqext.variant.shredding.choice import shredding
+from pqext.variant.shredding.layout import normalise
+from pqext.variant.shredding.reconstruct import unshred
+from pqext.variant.shredding.schema import Untyped, schema_of_storage, storage_struct
+from pqext.variant.shredding.shredder import Coerce, shred
 from pqext.variant.types import (
     is_shredded_type,
     is_variant_type,
@@ -163,7 +163,7 @@ def _retyped(array: pa.StructArray, type: pa.StructType) -> pa.StructArray:
 def check_node(node: SchemaNode) -> None:
     """Raise ``VariantError`` unless the annotated group is one that a variant may be read from.
 
-    Column types are judged by :func:`pqext.variant.schema.schema_of_storage` from their Arrow types; here is
+    Column types are judged by :func:`pqext.variant.shredding.schema.schema_of_storage` from their Arrow types; here is
     what Arrow does not show.
     """
     metadata = node.child("metadata")

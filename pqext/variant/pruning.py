@@ -29,10 +29,10 @@ from pqext.core.predicate import Bounds, IsNull, Predicate
 from pqext.core.predicate import may_match as core_may_match
 from pqext.core.reader import RowGroup
 from pqext.core.schema import SchemaNode
+from pqext.variant.access.path import Path, as_path, format_path
+from pqext.variant.access.targets import target_type
 from pqext.variant.monotone import always_casts, monotone_cast
-from pqext.variant.path import Path, as_path, format_path
-from pqext.variant.schema import leaf_type
-from pqext.variant.targets import target_type
+from pqext.variant.shredding.schema import leaf_type
 from pqext.variant.types import is_variant_type
 
 VARIANT_NULL = b"\0"

@@ -17,11 +17,11 @@ from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.writer import ParquetWriter
-from pqext.variant.choice import Shredding, shredding
 from pqext.variant.kept_options import options_of
-from pqext.variant.reconstruct import unshred
-from pqext.variant.schema import ShreddingSchema, Untyped
-from pqext.variant.shredding import Coerce, check_coerce
+from pqext.variant.shredding.choice import Shredding, shredding
+from pqext.variant.shredding.reconstruct import unshred
+from pqext.variant.shredding.schema import ShreddingSchema, Untyped
+from pqext.variant.shredding.shredder import Coerce, check_coerce
 from pqext.variant.types import is_marked, storage_array, storage_type, variant_type
 from pqext.variant.validation import find_faults
 

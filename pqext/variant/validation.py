@@ -11,14 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.errors import VariantError
-from pqext.variant import faults, shredding_faults
+from pqext.variant import faults
 from pqext.variant.faults import Meaning
 from pqext.variant.kernels import examine as kernel
 from pqext.variant.kernels.binary import BinaryInput, Fault, VariantInput
 from pqext.variant.kernels.validate import first_fault
-from pqext.variant.plan import CompiledSchema, compile_schema
-from pqext.variant.reconstruct import open_columns
-from pqext.variant.schema import Array, Object, schema_of_storage
+from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant.shredding.plan import CompiledSchema, compile_schema
+from pqext.variant.shredding.reconstruct import open_columns
+from pqext.variant.shredding.schema import Array, Object, schema_of_storage
 from pqext.variant.types import VariantLike, child, is_variant_type, plain_binary, struct_chunks
 
 DEFAULT_MAX_DEPTH = 1000

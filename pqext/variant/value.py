@@ -53,7 +53,7 @@ class Variant:
     @classmethod
     def from_json(cls, text: str | bytes, **options: Any) -> Variant:
         """Parse one JSON document; options as for :func:`pqext.variant.parse_json`."""
-        from pqext.variant.json import parse_json
+        from pqext.variant.json.parse import parse_json
 
         array = parse_json(pa.array([text], pa.string() if isinstance(text, str) else pa.binary()), **options)
         return cls(array.field("value")[0].as_py(), array.field("metadata")[0].as_py())
@@ -73,7 +73,7 @@ class Variant:
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The value as JSON text; see :func:`pqext.variant.to_json`."""
-        from pqext.variant.json_text import to_json
+        from pqext.variant.json.text import to_json
 
         array = pa.array([{"metadata": self.metadata, "value": self.value}], variant_type())
         text: str = to_json(array, indent=indent)[0].as_py()
@@ -119,7 +119,7 @@ class Variant:
 
     def get(self, path: str) -> Variant | None:
         """The value at ``path`` (``"$.a.b[0]"``), None where there is none."""
-        from pqext.variant.path import as_path
+        from pqext.variant.access.path import as_path
 
         found: Variant | None = self
         for step in as_path(path):

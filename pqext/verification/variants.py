@@ -14,8 +14,8 @@ from pqext.core.errors import EncryptionError, ParquetError, UnsupportedError, V
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.shape import GroupShape, ListShape, Shape
-from pqext.variant.plan import CompiledSchema, compile_schema
-from pqext.variant.schema import schema_of_storage
+from pqext.variant.shredding.plan import CompiledSchema, compile_schema
+from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.validation import PARTS, examine, meaning_of
 from pqext.verification.model import Fault, Findings
 from pqext.verification.variant_groups import group_faults

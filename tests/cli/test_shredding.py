@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 import pqext
 from pqext import variant
 from pqext.cli import app
-from pqext.variant.schema import shredding_schema, storage_struct
+from pqext.variant.shredding.schema import shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_files import annotated
 

@@ -13,7 +13,7 @@ from pqext import variant
 from pqext.core.writer import write_table
 from pqext.dataset.expressions import col
 from pqext.dataset.scan import scan
-from pqext.variant.targets import target_type, type_name
+from pqext.variant.access.targets import target_type, type_name
 
 ROWS = [
     '{"n":1,"t":"2024-01-01T00:00:00.4Z","s":"a","l":[1,2]}',

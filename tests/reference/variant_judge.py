@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pqext.variant.schema import Array, Object, Primitive, ShreddingSchema, Untyped
+from pqext.variant.shredding.schema import Array, Object, Primitive, ShreddingSchema, Untyped
 from reference import variant_shred as reference
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.variant.schema import Array, Object, Primitive, ShreddingSchema, Untyped
+from pqext.variant.shredding.schema import Array, Object, Primitive, ShreddingSchema, Untyped
 
 FIXED = {
     0: ("null", 0), 1: ("true", 0), 2: ("false", 0), 3: ("int8", 1), 4: ("int16", 2), 5: ("int32", 4),

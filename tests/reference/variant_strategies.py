@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from pqext.variant.schema import Array, Object, Primitive, ShreddingSchema, Untyped
+from pqext.variant.shredding.schema import Array, Object, Primitive, ShreddingSchema, Untyped
 from reference import variant_shred as reference
 
 fewer = settings(max_examples=max(10, settings().max_examples * 2 // 5))

@@ -12,7 +12,7 @@ import pytest
 import pqext
 from pqext import variant
 from pqext.spark import shred_variant
-from pqext.variant.schema import schema_of_storage
+from pqext.variant.shredding.schema import schema_of_storage
 from reference import variant_shred as reference
 
 prim = reference.primitive

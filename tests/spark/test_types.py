@@ -26,7 +26,7 @@ from pqext.spark.types import (
     spark_schema,
     variant_target,
 )
-from pqext.variant.schema import shredding_schema, storage_struct
+from pqext.variant.shredding.schema import shredding_schema, storage_struct
 from pqext.variant.types import variant_field, variant_type
 
 

@@ -23,7 +23,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.writer import write_table
 from pqext.variant.annotation import HANDLER
-from pqext.variant.schema import ShreddingSchema, schema_of_storage, shredding_schema, storage_struct
+from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage, shredding_schema, storage_struct
 from pqext.variant.types import variant_field, variant_type
 from reference import variant_shred as reference
 from reference.variant_strategies import fewer, schemas, variants

@@ -14,7 +14,7 @@ import pytest
 import pqext
 from pqext import variant
 from pqext.core.errors import VariantError
-from pqext.variant.schema import schema_of_storage, storage_struct
+from pqext.variant.shredding.schema import schema_of_storage, storage_struct
 from reference import variant_shred as reference
 
 FOLDER = Path(os.environ.get("PARQUET_TEST_DATA", "")) / "shredded_variant"

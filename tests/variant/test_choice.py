@@ -11,8 +11,8 @@ import pytest
 
 import pqext
 from pqext import variant
-from pqext.variant.choice import shredding
-from pqext.variant.schema import Untyped, schema_of_storage
+from pqext.variant.shredding.choice import shredding
+from pqext.variant.shredding.schema import Untyped, schema_of_storage
 
 DOCUMENTS = [{"a": n, "b": n / 4 + 0.1, "c": "x" * n} for n in range(20)]
 

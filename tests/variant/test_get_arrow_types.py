@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.core.errors import LimitError, VariantError
-from pqext.variant import nested
+from pqext.variant.access import nested
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference
 from reference.variant_strategies import variants
@@ -258,7 +258,7 @@ def test_metadata_that_elements_would_repeat_beyond_an_array_is_refused(monkeypa
 
 
 def test_texts_beyond_one_array_are_made_in_parts_where_the_type_can_hold_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pqext.variant import cast as module
+    from pqext.variant.access import cast as module
 
     whole = module.cast_group
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.core.errors import VariantError
-from pqext.variant.schema import ShreddingSchema
-from pqext.variant.targets import target_type
+from pqext.variant.access.targets import target_type
+from pqext.variant.shredding.schema import ShreddingSchema
 from pqext.variant.types import is_variant_type, variant_type
 from reference import variant_shred as reference
 from reference.variant_strategies import NAMES, fewer, schemas, variants

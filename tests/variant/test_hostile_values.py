@@ -18,7 +18,7 @@ import pytest
 from pqext import variant
 from pqext.core.errors import LimitError, VariantError
 from pqext.variant import Variant
-from pqext.variant.schema import shredding_schema, storage_struct
+from pqext.variant.shredding.schema import shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.pace import SLOWER
 

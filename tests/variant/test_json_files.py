@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import variant
 from pqext.core.errors import LimitError, VariantError, VariantLimitError
-from pqext.variant.json_lines import first_lines, read_lines, split_lines
+from pqext.variant.json.lines import first_lines, read_lines, split_lines
 
 
 def texts(source: Any, **options: Any) -> list[str | None]:
@@ -214,8 +214,8 @@ def test_what_is_no_source_is_refused() -> None:
 
 def test_a_document_too_large_for_one_column_is_refused_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     # 2^31 bytes are too many for a test: the kernel's answer is given for it.
-    from pqext.variant import json_parsing
+    from pqext.variant.json import parser
 
-    monkeypatch.setattr(json_parsing, "shred_lines", lambda *arguments: (-50, 0, 7))
+    monkeypatch.setattr(parser, "shred_lines", lambda *arguments: (-50, 0, 7))
     with pytest.raises(LimitError, match="line 7: a column exceeds"):
         variant.parse_json_lines(b"1\n", shredding="a INT")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.core.errors import VariantError
-from pqext.variant.json import LineFault
+from pqext.variant.json.parse import LineFault
 
 
 def texts(given: Any, **options: Any) -> tuple[list[str | None], list[LineFault]]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.variant import Variant
-from pqext.variant.schema import ShreddingSchema
+from pqext.variant.shredding.schema import ShreddingSchema
 from reference import variant_shred as shredding
 from reference import variant_value as reference
 from reference.variant_strategies import fewer, schemas

@@ -14,7 +14,7 @@ import pytest
 
 import pqext
 from pqext import variant
-from pqext.variant.schema import schema_of_storage
+from pqext.variant.shredding.schema import schema_of_storage
 
 DOCUMENTS: list[Any] = [{"a": n, "b": "x" * n, "c": [n, None]} for n in range(12)] + [None, 7, "text", [], {}]
 VALUES = variant.parse_json(pa.array([orjson.dumps(document) for document in DOCUMENTS] + [None]))

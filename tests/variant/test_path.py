@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pqext.variant.path import MAX_INDEX, Wildcard, as_many_path, as_path, format_path, parse, parse_many
+from pqext.variant.access.path import MAX_INDEX, Wildcard, as_many_path, as_path, format_path, parse, parse_many
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pqext.core.annotations import for_logical
 from pqext.core.predicate import COMPARE, Comparison, IsIn, IsNotNull, IsNull, Predicate
 from pqext.core.reader import ParquetFile
 from pqext.core.writer import write_table
-from pqext.variant.path import Path
+from pqext.variant.access.path import Path
 from pqext.variant.pruning import VariantPredicate, find_group, may_match
 from pqext.variant.types import variant_field, variant_type
 from reference import variant_shred as reference

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pqext import variant
 from pqext.core.errors import VariantError
-from pqext.variant.schema import ShreddingSchema, Untyped, shredding_schema, storage_struct
+from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, storage_struct
 from pqext.variant.types import variant_type
 from reference import variant_shred as reference
 from reference.variant_strategies import fewer, schemas, variants

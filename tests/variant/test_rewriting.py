@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import variant
 from pqext.core.errors import VariantError
-from pqext.variant.schema import ShreddingSchema, shredding_schema, storage_struct
+from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_files import annotated
 from reference.variant_strategies import fewer, schemas, valid_variants

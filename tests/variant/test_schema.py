@@ -10,7 +10,7 @@ from hypothesis import given
 
 from pqext import variant
 from pqext.core.errors import VariantError
-from pqext.variant.schema import (
+from pqext.variant.shredding.schema import (
     MAX_DEPTH,
     Array,
     Object,

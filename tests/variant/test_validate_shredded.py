@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pqext import variant
 from pqext.core.errors import VariantError
 from pqext.variant import validation
-from pqext.variant.plan import compile_schema
-from pqext.variant.schema import ShreddingSchema, shredding_schema, storage_struct
+from pqext.variant.shredding.plan import compile_schema
+from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_judge import disturbed, judge
 from reference.variant_strategies import fewer, schemas, valid_variants

@@ -14,7 +14,7 @@ import pytest
 
 import pqext
 from pqext import variant
-from pqext.variant.schema import shredding_schema, storage_struct
+from pqext.variant.shredding.schema import shredding_schema, storage_struct
 from pqext.verification import Report, verify
 from reference import variant_shred as reference
 from reference.variant_files import annotated

@@ -1,7 +1,7 @@
 from typing import Any
 
+from pqext.variant.access.path import Path
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.path import Path
 
 class PathSteps:
     def __init__(self, path: Path) -> None: ...

@@ -12,7 +12,7 @@ from pqext.variant.kernels.find cimport Step, find_value, open_names
 from pqext.variant.kernels.text cimport text_open
 from pqext.variant.kernels.text_write cimport fill_powers
 
-from pqext.variant import shredding_faults
+from pqext.variant.shredding import faults as shredding_faults
 
 if text_open() != 0:
     raise MemoryError

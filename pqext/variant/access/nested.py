@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.errors import LimitError, VariantError
-from pqext.variant import shredding_faults
+from pqext.variant.access.path import ManyPath, format_path
+from pqext.variant.access.targets import VARIANT, describe, kernel_type
 from pqext.variant.kernels.cells import Cells
 from pqext.variant.kernels.get import PathSteps
-from pqext.variant.path import ManyPath, format_path
-from pqext.variant.schema import is_list
-from pqext.variant.targets import VARIANT, describe, kernel_type
+from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant.shredding.schema import is_list
 from pqext.variant.types import is_variant_type, plain_binary, variant_array
 
 MOST_BYTES = (1 << 31) - 1
@@ -96,7 +96,7 @@ def _with_json(
     array: pa.Array, metadata: pa.Array, rows: Any, task: Task, validity: Any, offsets: Any, data: Any
 ) -> pa.Array:
     """Put the JSON of objects and arrays into the rows where they stand."""
-    from pqext.variant.json_text import to_json
+    from pqext.variant.json.text import to_json
 
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     values = pa.Array.from_buffers(pa.binary(), len(array), buffers, 0)

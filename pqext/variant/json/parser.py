@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from pqext.core.errors import LimitError
-from pqext.variant import shredding_faults
-from pqext.variant.columns import binary_of, storage_of
-from pqext.variant.json_faults import Found, row_error
+from pqext.variant.json.faults import Found, row_error
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.json_document import Duplicates
 from pqext.variant.kernels.json_parse import parse_column, parse_lines
 from pqext.variant.kernels.json_rows import JsonOptions
 from pqext.variant.kernels.json_shred import shred_column, shred_lines
-from pqext.variant.plan import CompiledSchema, compile_schema
-from pqext.variant.schema import ShreddingSchema, Untyped, storage_struct
-from pqext.variant.shredding import COERCE, Coerce
+from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant.shredding.columns import binary_of, storage_of
+from pqext.variant.shredding.plan import CompiledSchema, compile_schema
+from pqext.variant.shredding.schema import ShreddingSchema, Untyped, storage_struct
+from pqext.variant.shredding.shredder import COERCE, Coerce
 from pqext.variant.types import VariantLike, variant_array, variant_type
 
 if TYPE_CHECKING:
-    from pqext.variant.choice import Shredding
+    from pqext.variant.shredding.choice import Shredding
 
 Numbers = Literal["decimal", "double"]
 OnError = Literal["raise", "null"]
@@ -136,7 +136,7 @@ def parsing(
     how = Parsing(options, on_error == "raise", max_bytes)
     if shredding is None:
         return how
-    from pqext.variant import choice
+    from pqext.variant.shredding import choice
 
     chosen = choice.shredding(shredding)
     return replace(how, undecided=chosen) if chosen.schema is None else _by(how, chosen.schema, chosen.coerce)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.variant.schema import Array, Object, ShreddingSchema, Untyped, storage_struct
+from pqext.variant.shredding.schema import Array, Object, ShreddingSchema, Untyped, storage_struct
 from pqext.variant.types import child, plain_binary, storage_array
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pqext.core.errors import VariantError
-from pqext.variant import shredding_faults
 from pqext.variant.kernels import reconstruct as kernel
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.shredding import Sources
-from pqext.variant.plan import CompiledNode, CompiledSchema, compile_schema
-from pqext.variant.schema import Array, Object, Primitive, schema_of_storage
+from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant.shredding.plan import CompiledNode, CompiledSchema, compile_schema
+from pqext.variant.shredding.schema import Array, Object, Primitive, schema_of_storage
 from pqext.variant.types import (
     VariantLike,
     child,

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pqext.variant import faults
-from pqext.variant.infer_types import Place, choose
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.infer import Survey
-from pqext.variant.reconstruct import unshred
-from pqext.variant.schema import MAX_DEPTH, MAX_NODES, ShreddingSchema, Untyped
+from pqext.variant.shredding.infer_types import Place, choose
+from pqext.variant.shredding.reconstruct import unshred
+from pqext.variant.shredding.schema import MAX_DEPTH, MAX_NODES, ShreddingSchema, Untyped
 from pqext.variant.types import VariantLike, struct_chunks
 
 Mixed = Literal["majority", "uniform", "widen"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pqext.variant.kernels.exact import Leaf
 from pqext.variant.kernels.shredding import Kind, ShreddingPlan
-from pqext.variant.schema import UUID, Array, Object, Primitive, ShreddingSchema
+from pqext.variant.shredding.schema import UUID, Array, Object, Primitive, ShreddingSchema
 
 _LEAVES: dict[pa.DataType, int] = {
     pa.bool_(): Leaf.LEAF_BOOLEAN,

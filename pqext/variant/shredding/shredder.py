@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.variant import shredding_faults
-from pqext.variant.columns import storage_of
 from pqext.variant.kernels import shred as kernel
 from pqext.variant.kernels.binary import VariantInput
-from pqext.variant.plan import CompiledSchema, compile_schema
-from pqext.variant.reconstruct import unshred
-from pqext.variant.schema import shredding_schema, storage_struct
+from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant.shredding.columns import storage_of
+from pqext.variant.shredding.plan import CompiledSchema, compile_schema
+from pqext.variant.shredding.reconstruct import unshred
+from pqext.variant.shredding.schema import shredding_schema, storage_struct
 from pqext.variant.types import VariantLike, child, is_shredded_type, like_input, struct_chunks
 
 Coerce = Literal["equivalent", "exact", "json"]
@@ -43,7 +43,7 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
         array = unshred(array)
         chunks = struct_chunks(array)
     if isinstance(schema, str) and schema == "infer":
-        from pqext.variant.infer import infer_schema
+        from pqext.variant.shredding.infer import infer_schema
 
         schema = infer_schema(array, coerce=coerce)
     compiled = compile_schema(shredding_schema(schema))

@@ -11,11 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.errors import LimitError, VariantError
-from pqext.variant import shredding_faults
-from pqext.variant.kernels import get as kernel
-from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.kernels.cells import Cells
-from pqext.variant.nested import (
+from pqext.variant.access.nested import (
     Task,
     as_dictionary,
     as_list,
@@ -24,11 +20,15 @@ from pqext.variant.nested import (
     names_of,
     take_bounded,
 )
-from pqext.variant.path import Path, as_path
-from pqext.variant.plan import compile_schema
-from pqext.variant.reconstruct import build
-from pqext.variant.schema import ShreddingSchema, is_list, schema_of_group, schema_of_storage
-from pqext.variant.targets import VARIANT, describe, target_type
+from pqext.variant.access.path import Path, as_path
+from pqext.variant.access.targets import VARIANT, describe, target_type
+from pqext.variant.kernels import get as kernel
+from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.kernels.cells import Cells
+from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant.shredding.plan import compile_schema
+from pqext.variant.shredding.reconstruct import build
+from pqext.variant.shredding.schema import ShreddingSchema, is_list, schema_of_group, schema_of_storage
 from pqext.variant.types import (
     VariantLike,
     child,

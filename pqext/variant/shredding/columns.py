@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from pqext.variant.plan import CompiledSchema
-from pqext.variant.schema import Object, Primitive, Untyped, storage_struct, typed_type
+from pqext.variant.shredding.plan import CompiledSchema
+from pqext.variant.shredding.schema import Object, Primitive, Untyped, storage_struct, typed_type
 
 Buffer: TypeAlias = Any  # whatever lends its bytes through the buffer protocol
 

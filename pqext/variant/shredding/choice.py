@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pqext.core.suggest import did_you_mean
-from pqext.variant.infer import Inference
-from pqext.variant.schema import ShreddingSchema, Untyped, shredding_schema
-from pqext.variant.shredding import Coerce, check_coerce
+from pqext.variant.shredding.infer import Inference
+from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema
+from pqext.variant.shredding.shredder import Coerce, check_coerce
 from pqext.variant.types import VariantLike
 
 _INFERENCE = tuple(field.name for field in fields(Inference) if field.name != "coerce")

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pqext.core.errors import VariantError
 from pqext.core.suggest import did_you_mean
 from pqext.core.types.marks import UUID_MARK
-from pqext.variant.ddl import DdlType, ddl_error, parse_ddl
+from pqext.variant.shredding.ddl import DdlType, ddl_error, parse_ddl
 from pqext.variant.types import is_shredded_type, is_variant_type, metadata_field, storage_type, variant_type
 
 MAX_DEPTH = 100

@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from pqext.core.errors import LimitError
 from pqext.core.workers import Workers, thread_count
-from pqext.variant import faults, shredding_faults
+from pqext.variant import faults
 from pqext.variant.kernels.binary import BinaryInput, VariantInput
 from pqext.variant.kernels.json_indent import indent_json
 from pqext.variant.kernels.json_write import write_json
 from pqext.variant.kernels.shredded_json import write_shredded_json
-from pqext.variant.plan import compile_schema
-from pqext.variant.reconstruct import open_columns
-from pqext.variant.schema import schema_of_storage
+from pqext.variant.shredding import faults as shredding_faults
+from pqext.variant.shredding.plan import compile_schema
+from pqext.variant.shredding.reconstruct import open_columns
+from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.types import VariantLike, child, is_shredded_type, plain_binary, struct_chunks
 
 MAX_INDENT = 16

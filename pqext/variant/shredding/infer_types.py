@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pqext.variant.schema import UUID, Array, Object, Primitive, ShreddingSchema, Untyped, ddl_name
+from pqext.variant.shredding.schema import UUID, Array, Object, Primitive, ShreddingSchema, Untyped, ddl_name
 
 if TYPE_CHECKING:
-    from pqext.variant.infer import Inference
+    from pqext.variant.shredding.infer import Inference
 
 # The order of the classes in the kernel's counts.
 _CLASSES = (

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from pqext.core.errors import ParquetError
 from pqext.core.workers import Workers, thread_count
-from pqext.variant.json_faults import Found, line_error, line_fault
-from pqext.variant.json_lines import READ_BYTES, SAMPLE_BYTES, first_lines, read_lines
-from pqext.variant.json_parsing import (
+from pqext.variant.json.faults import Found, line_error, line_fault
+from pqext.variant.json.lines import READ_BYTES, SAMPLE_BYTES, first_lines, read_lines
+from pqext.variant.json.parser import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DEPTH,
     DuplicateKeys,

@@ -8,13 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from pqext.variant.cast import Group, cast_group, descend, list_elements, rows_of, whole_group
+from pqext.variant.access.cast import Group, cast_group, descend, list_elements, rows_of, whole_group
+from pqext.variant.access.nested import Task, cast_cells
+from pqext.variant.access.path import ManyPath, Path, Wildcard, as_many_path
+from pqext.variant.access.targets import target_type
 from pqext.variant.kernels.cells import Cells
 from pqext.variant.kernels.get import PathSteps
-from pqext.variant.nested import Task, cast_cells
-from pqext.variant.path import ManyPath, Path, Wildcard, as_many_path
-from pqext.variant.schema import is_list
-from pqext.variant.targets import target_type
+from pqext.variant.shredding.schema import is_list
 from pqext.variant.types import VariantLike, child, is_variant_type, struct_chunks, variant_field
 
 

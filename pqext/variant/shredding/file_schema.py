@@ -8,7 +8,7 @@ from pqext.core import shape
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.suggest import did_you_mean
-from pqext.variant.schema import ShreddingSchema, schema_of_storage
+from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage
 
 
 def schema_of_file(source: Any, column: str) -> ShreddingSchema:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pqext.core import shape
 from pqext.core.options import ReadOptions
 from pqext.core.schema import SchemaNode
+from pqext.variant.access.path import as_path
 from pqext.variant.annotation import HANDLER
-from pqext.variant.path import as_path
 
 
 def columns_of_path(node: SchemaNode, path: str) -> list[SchemaNode]:

@@ -7,10 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.workers import Workers, thread_count
-from pqext.variant.json_faults import LineFault as LineFault
-from pqext.variant.json_faults import line_error, line_fault
-from pqext.variant.json_lines import SAMPLE_BYTES, first_lines, split_lines
-from pqext.variant.json_parsing import (
+from pqext.variant.json.faults import LineFault as LineFault
+from pqext.variant.json.faults import line_error, line_fault
+from pqext.variant.json.lines import SAMPLE_BYTES, first_lines, split_lines
+from pqext.variant.json.parser import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DEPTH,
     MIN_JOB_BYTES,

@@ -1,0 +1,1 @@
+"""What stands at a path of a variant: found, cast, exploded into rows."""

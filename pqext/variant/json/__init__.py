@@ -1,0 +1,1 @@
+"""JSON text into variants and out of them: documents, lines, files."""

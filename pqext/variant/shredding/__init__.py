@@ -1,0 +1,1 @@
+"""Variants as typed columns: the schema, chosen or inferred; into the columns, and back."""
