@@ -112,3 +112,21 @@ def test_views_of_more_bytes_than_32_bits_count_are_refused_like_other_byte_arra
     nested = pa.ListArray.from_arrays(pa.array([0, 1, 3], pa.int32()), array.slice(0, 3))
     pqext.write_table(pa.table({"l": nested}), tmp_path / "x.parquet", row_group_rows=1)
     assert pqext.open(tmp_path / "x.parquet").read()["l"].to_pylist() == nested.to_pylist()
+
+
+HIDDEN = pa.struct([("word", pa.dictionary(pa.int8(), pa.string()))])  # pyarrow hides an index into nothing
+
+
+@pytest.mark.parametrize("array", [
+    pa.array([None], HIDDEN),
+    pa.array([{"inner": None}], pa.struct([("inner", HIDDEN)])),
+    pa.array([[None, None], None, []], pa.list_(HIDDEN)),
+    pa.array([[None], None], pa.large_list(HIDDEN)),
+    pa.array([[None, None], None], pa.list_(HIDDEN, 2)),
+    pa.array([[("a", None)], None], pa.map_(pa.string(), HIDDEN)),
+], ids=lambda array: str(array.type))
+def test_what_null_structs_hide_counts_for_nothing(array: pa.Array, tmp_path: Path) -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        array.validate(full=True)
+    pqext.write_table(pa.table({"c": array}), tmp_path / "c")
+    assert pqext.read_table(tmp_path / "c")["c"].to_pylist() == array.to_pylist()

@@ -101,5 +101,5 @@ def test_a_dictionary_is_written_first_and_plain_and_indices_behind_their_width(
 def test_indices_of_more_than_32_bits_are_refused(width: int) -> None:
     entries = Dictionary(3, np.arange(3, dtype=np.int32).view(np.uint8))
     page, out = np.array([width, 2, 0, 0, 0, 0, 0], np.uint8), np.empty(4, np.uint8)
-    with pytest.raises(CorruptFileError, match=f"bit width of {width}"):
+    with pytest.raises(CorruptFileError, match="bit width of more than 32"):
         dictionary.fixed(PageRun([page], [1]), Type.INT32, 4, entries, out)
