@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,10 @@ MAX_BYTES = 1 << 20
 """Bytes of a dictionary page at most; values behind the one that would exceed it are encoded otherwise."""
 SAMPLE = 8192
 """Values looked at before all are indexed."""
+_MOST_DISTINCT = 0.95
+"""Of the sample; beyond it the number of all is anybody's guess."""
+_WORTHWHILE = 0.7
+"""What entries and indices may take of the values' bytes where they are only expected to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +33,38 @@ class IndexedValues:
 def index(physical: pa.Array) -> IndexedValues | None:
     """The dictionary of a dense array of a physical Arrow type (see ``core.leaf``), ``None`` when it does not pay.
 
-    It does not when most of the first values are distinct, or when indices and entries take more bytes than the
+    It does not when too many of the first values are distinct, or when indices and entries take more bytes than the
     values they stand for.
     """
     if not len(physical) or pa.types.is_boolean(physical.type):
         return None
-    if len(physical) > SAMPLE and len(_index(physical[:SAMPLE]).entries) > SAMPLE // 2:
+    if len(physical) > SAMPLE and not _promises(len(_index(physical[:SAMPLE]).entries), physical):
         return None
     found = _index(physical)
     count, entries = len(found.indices), found.entries
     stored = entries.nbytes + count * max(len(entries) - 1, 1).bit_length() // 8
     return found if count and stored < physical[:count].nbytes else None
+
+
+def _promises(found: int, physical: pa.Array) -> bool:
+    """May a dictionary pay, of whose first ``SAMPLE`` values ``found`` are distinct?"""
+    if found <= SAMPLE // 2:
+        return True
+    if found > SAMPLE * _MOST_DISTINCT:
+        return False
+    entries = _population(found)
+    each = physical.nbytes / len(physical)
+    stored = entries * each + len(physical) * math.log2(entries) / 8
+    return bool(entries * each <= MAX_BYTES and stored <= _WORTHWHILE * physical.nbytes)
+
+
+def _population(found: int) -> float:
+    """How many equally frequent values there are when ``SAMPLE`` of them, drawn at random, hold ``found`` distinct."""
+    low, high = float(found), float(SAMPLE * SAMPLE)
+    while high - low > 1:
+        middle = (low + high) / 2
+        low, high = (low, middle) if -middle * math.expm1(-SAMPLE / middle) > found else (middle, high)
+    return high
 
 
 def _index(physical: pa.Array) -> IndexedValues:

@@ -76,6 +76,20 @@ def test_values_that_hardly_repeat_have_no_dictionary() -> None:
     assert found.entries.to_pylist() == [7, 8]
 
 
+@pytest.mark.parametrize(("distinct_values", "rows", "kept"), [
+    (3_000, 200_000, True),
+    (12_000, 200_000, True),
+    (12_000, 20_000, False),  # entries and indices would take almost as much
+    (100_000, 200_000, False),
+])
+def test_the_first_values_tell_whether_a_dictionary_may_pay(distinct_values: int, rows: int, kept: bool) -> None:
+    values = np.random.default_rng(0).integers(0, distinct_values, rows)
+    found = distinct.index(pa.array(values))
+    assert (found is not None) == kept
+    if found is not None:
+        assert np.array_equal(np.array(found.entries)[found.indices], values)
+
+
 @pytest.mark.spec("encoding.dictionary.fallback")
 def test_a_dictionary_that_grows_too_big_serves_the_pages_before_and_the_rest_are_plain() -> None:
     few = [f"{i % 100:040d}" for i in range(100_000)]
