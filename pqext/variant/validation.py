@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.errors import VariantError
+from pqext.core.workers import Workers, thread_count
 from pqext.variant import faults
 from pqext.variant.faults import Meaning
 from pqext.variant.kernels import examine as kernel
@@ -32,6 +33,9 @@ RECORD = np.dtype(
 """A fault as the kernel records it."""
 PARTS = ("metadata", "value", "typed_value", "residual")
 _MOST = (1 << 63) - 1
+_PIECES = 4
+"""Parts of an array a thread, so that none waits long for the others."""
+_PIECE_ROWS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ def validate(
     max_depth: int = DEFAULT_MAX_DEPTH,
     allow_unknown: bool = True,
     on_fault: OnFault = "return",
+    threads: int = 1,
 ) -> VariantFault | None:
     """Check all metadata and values of a variant array, shredded or not; None when nothing is wrong.
 
@@ -82,14 +87,15 @@ def validate(
     arrays which of ``value`` and ``typed_value`` are set. Its time does not grow with the values.
 
     Primitives of types that the format may add later pass unless ``allow_unknown`` is false. Reserved bits are
-    ignored. Null rows are valid. With ``on_fault="raise"`` the first fault is raised as ``VariantError``.
+    ignored. Null rows are valid. With ``on_fault="raise"`` the first fault is raised as ``VariantError``. The rows are
+    shared by ``threads`` threads, 0 for one a processor.
 
     Raises ``TypeError`` when the array is no variant, and ``VariantError`` when its columns are not those of one.
     """
     _check_arguments(mode, max_depth)
     if on_fault not in get_args(OnFault):
         raise ValueError(f"on_fault is 'return' or 'raise', not {on_fault!r}")
-    found = _first(array, mode, max_depth, allow_unknown)
+    found = _first(array, mode, max_depth, allow_unknown, thread_count(threads))
     if found is not None and on_fault == "raise":
         raise found.error()
     return found
@@ -188,29 +194,51 @@ def _compiled(array: VariantLike) -> Iterator[tuple[pa.StructArray, CompiledSche
     return ((chunk, compiled) for chunk in chunks)
 
 
-def _first(array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool) -> VariantFault | None:
-    start = 0
-    for chunk, compiled in _compiled(array):
-        if mode == "full" and is_variant_type(array.type):
-            found = first_fault(VariantInput(chunk), max_depth, allow_unknown)
-            if found is not None:
-                status, row, offset, in_metadata = found
-                if status == Fault.FAULT_MEMORY:
-                    faults.fail(status)
-                return _fault(start + row, 0 if in_metadata else 1, offset, status, "")
-        else:
-            records, _ = examine(
-                chunk, compiled, mode, most=1, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
+def _first(array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool, threads: int) -> VariantFault | None:
+    whole = is_variant_type(array.type)
+
+    def look(start: int, chunk: pa.StructArray, compiled: CompiledSchema) -> VariantFault | None:
+        if mode == "full" and whole:
+            return _first_in_values(start, chunk, max_depth, allow_unknown)
+        records, _ = examine(
+            chunk, compiled, mode, most=1, stop=True, max_depth=max_depth, allow_unknown=allow_unknown
+        )
+        for record in records[:1]:
+            offset = int(record["offset"])
+            return _fault(
+                start + int(record["row"]), int(record["part"]), None if offset < 0 else offset,
+                int(record["status"]), column_paths(compiled)[record["node"]],
             )
-            for record in records[:1]:
-                path = column_paths(compiled)[record["node"]]
-                offset = int(record["offset"])
-                return _fault(
-                    start + int(record["row"]), int(record["part"]), None if offset < 0 else offset,
-                    int(record["status"]), path,
-                )
+        return None
+
+    pieces = list(_pieces(array, threads))
+    with Workers(threads, len(pieces)) as workers:
+        faults_in_order = workers.map(look, *zip(*pieces, strict=True)) if pieces else iter(())
+        return next((found for found in faults_in_order if found is not None), None)
+
+
+def _pieces(array: VariantLike, threads: int) -> Iterator[tuple[int, pa.StructArray, CompiledSchema]]:
+    """Where each piece starts, its rows, and the schema; a chunk is parted when there are threads for its parts."""
+    chunks = list(_compiled(array))
+    rows = sum(len(chunk) for chunk, _ in chunks)
+    most = max(rows, 1) if threads == 1 else max(_PIECE_ROWS, -(-rows // (_PIECES * threads)))
+    start = 0
+    for chunk, compiled in chunks:
+        for at in range(0, len(chunk), most):
+            yield start + at, chunk[at : at + most], compiled
         start += len(chunk)
-    return None
+
+
+def _first_in_values(
+    start: int, chunk: pa.StructArray, max_depth: int, allow_unknown: bool
+) -> VariantFault | None:
+    found = first_fault(VariantInput(chunk), max_depth, allow_unknown)
+    if found is None:
+        return None
+    status, row, offset, in_metadata = found
+    if status == Fault.FAULT_MEMORY:
+        faults.fail(status)
+    return _fault(start + row, 0 if in_metadata else 1, offset, status, "")
 
 
 def _fault(row: int, part: int, offset: int | None, status: int, path: str) -> VariantFault:

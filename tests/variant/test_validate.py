@@ -217,3 +217,23 @@ def test_every_fault_of_the_kernels_has_a_meaning_and_an_error() -> None:
         assert isinstance(
             faults.error(fault, row=1, offset=2), MemoryError if fault == Fault.FAULT_MEMORY else ParquetError
         )
+
+
+def test_threads_find_the_same_first_fault() -> None:
+    good = variant.parse_json(pa.array([f'{{"a": {n}, "b": ["x", {n}]}}' for n in range(9000)]))
+    broken = [(5000, b"\xff"), (8999, b"\xff")]
+    values = good.field("value").to_pylist()
+    for row, value in broken:
+        values[row] = value
+    bad = pa.StructArray.from_arrays([good.field("metadata"), pa.array(values, pa.binary())], fields=list(good.type))
+    for array in (bad, pa.chunked_array([bad.slice(0, 4000), bad.slice(4000)]), bad.slice(10)):
+        alone = variant.validate(array)
+        assert alone is not None
+        assert alone.row == 5000 - (len(array) == 8990) * 10
+        assert variant.validate(array, threads=2) == alone == variant.validate(array, threads=0)
+    for threads in (1, 2):
+        assert variant.validate(good, threads=threads) is None
+        assert variant.validate(variant.shred(good, "a BIGINT"), threads=threads) is None
+        assert variant.validate(good.slice(0, 0), threads=threads) is None
+    with pytest.raises(ValueError, match="threads"):
+        variant.validate(good, threads=-1)
