@@ -274,3 +274,36 @@ def test_texts_beyond_one_array_are_made_in_parts_where_the_type_can_hold_them(m
         variant.get(array, "$", "string")
     with pytest.raises(VariantError, match="row 7: "):
         variant.get(column([prim("binary", b"")] * 7 + [prim("true")]), "$", "large_binary", strict=True)
+
+
+VIEWS = [
+    pa.string_view(), pa.dictionary(pa.int8(), pa.string_view()), pa.list_(pa.string_view(), 1),
+    pa.list_view(pa.string_view()), pa.struct([("a", pa.string_view())]),
+    pa.map_(pa.string_view(), pa.list_view(pa.string_view())), pa.dictionary(pa.int8(), pa.decimal32(7, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("type", VIEWS, ids=str)
+@pytest.mark.spec("casts.arrow")
+def test_views_and_their_dictionaries_come_from_columns_and_residuals_alike(type: pa.DataType) -> None:
+    texts = ['{"a": "1", "b": ["x"]}', None, '{"a": 2, "b": ["y", 3]}', '{"a": {"a": "4"}, "b": [{"a": 5}]}']
+    array = variant.parse_json(pa.array(texts))
+    shredded = variant.shred(array, "a STRING, b ARRAY<STRING>")
+    for path in ("$", "$.a", "$.b", "$.b[0]"):
+        whole = variant.get(array, path, type)
+        whole.validate(full=True)
+        assert whole.type == type
+        assert variant.get(shredded, path, type).to_pylist() == whole.to_pylist()
+    exploded = variant.explode(array, "$.b", type, outer=True)
+    assert exploded["value"].type == type
+    assert variant.explode(shredded, "$.b", type, outer=True)["value"].to_pylist() == exploded["value"].to_pylist()
+
+
+def test_elements_are_taken_from_columns_of_views() -> None:
+    shredded = variant.shred(variant.parse_json(pa.array(['{"b": ["x", 2]}', None, '{"b": [3]}'])), "b ARRAY<STRING>")
+    elements = pa.struct([("value", pa.binary_view()), ("typed_value", pa.string_view())])
+    fields = pa.struct([("b", pa.struct([("value", pa.binary_view()), ("typed_value", pa.list_(elements))]))])
+    kind = pa.struct([("metadata", pa.binary_view()), ("value", pa.binary_view()), ("typed_value", fields)])
+    views = pa.array(shredded.to_pylist(), kind)
+    assert variant.get(views, "$.b[0]", "string").to_pylist() == ["x", None, "3"]
+    assert variant.get(views, "$.b[1]", "variant").equals(variant.get(shredded, "$.b[1]", "variant"))

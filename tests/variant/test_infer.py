@@ -245,3 +245,11 @@ def test_movies_have_titles_of_two_types_and_ratings_of_one() -> None:
     assert "Title: STRING" in str(schema)
     assert "`IMDB Rating`: DECIMAL(18,1)" in str(schema)
     assert "mostly string" in schema.explain()
+
+
+def test_columns_of_views_are_sampled() -> None:
+    texts = pa.array([f'{{"a": {i}}}' for i in range(9)], pa.string_view())
+    array = variant.parse_json(texts)
+    views = pa.StructArray.from_arrays([array.field(i).cast(pa.binary_view()) for i in range(2)], ["metadata", "value"])
+    assert variant.infer_schema(views, sample_rows=3) == variant.infer_schema(array, sample_rows=3)
+    assert variant.parse_json(texts, shredding="infer").equals(variant.shred(array, "infer"))

@@ -38,6 +38,7 @@ from pqext.variant.types import (
     struct_chunks,
     variant_array,
 )
+from pqext.variant.views import take, with_views, without_views
 
 
 def get(
@@ -81,7 +82,7 @@ def _get_chunk(chunk: pa.StructArray, path: Path, target: pa.DataType, strict: b
     assert metadata is not None
     try:
         group, rest = descend(chunk, path)
-        result = cast_group(Group(group, metadata), rest, target, task)
+        result = with_views(cast_group(Group(group, metadata), rest, without_views(target), task), target)
     except LimitError:
         if target not in _LARGE or len(chunk) < 2:
             raise
@@ -320,4 +321,4 @@ def _element(lists: pa.Array, index: int) -> pa.StructArray:
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     starts = lists.offsets.slice(0, len(lists))
     positions = pc.if_else(pc.greater(lengths, index), pc.add(starts, index), pa.scalar(None, pa.int64()))
-    return storage_array(lists.values).take(positions)
+    return take(storage_array(lists.values), positions)

@@ -16,6 +16,7 @@ from pqext.variant.kernels.cells import Cells
 from pqext.variant.kernels.get import PathSteps
 from pqext.variant.shredding.schema import is_list
 from pqext.variant.types import VariantLike, child, is_variant_type, struct_chunks, variant_field
+from pqext.variant.views import with_views, without_views
 
 
 def explode(
@@ -62,7 +63,7 @@ def _chunk(
     assert metadata is not None
     task = Task(steps, strict, first_row)
     group, rest = descend(chunk, parts[0][1])
-    rows, pos, keys, values = _explode(Group(group, metadata), rest, parts, target, task)
+    rows, pos, keys, values = _explode(Group(group, metadata), rest, parts, without_views(target), task)
     task.check()
     if outer:
         missing = np.setdiff1d(np.arange(len(chunk)), rows)
@@ -70,7 +71,7 @@ def _chunk(
         indices = pa.array(order, mask=order >= len(rows))
         rows = np.concatenate([rows, missing])[order]
         pos, keys, values = pos.take(indices), keys.take(indices), values.take(indices)
-    return [pa.array(rows + first_row, pa.int64()), pos, keys, values]
+    return [pa.array(rows + first_row, pa.int64()), pos, keys, with_views(values, target)]
 
 
 def _parts(steps: ManyPath) -> list[tuple[Wildcard | None, Path]]:

@@ -24,6 +24,7 @@ from pqext.variant.json.parser import (
 )
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.types import VariantLike, storage_array
+from pqext.variant.views import take
 
 
 def parse_json(
@@ -123,7 +124,7 @@ def _sample(array: VariantLike, how: Parsing) -> pa.ChunkedArray:
     """Rows spread over the column, as many as inference wants, parsed."""
     assert how.undecided is not None
     rows = min(len(array), how.undecided.inference.sample_rows)
-    sample = array.take(pa.array([i * len(array) // rows for i in range(rows)], pa.int64()))
+    sample = take(array, pa.array([i * len(array) // rows for i in range(rows)], pa.int64()))
     chunks = sample.chunks if isinstance(sample, pa.ChunkedArray) else [sample]
     parsed = [how.whole().rows(BinaryInput(storage_array(chunk)), 0, len(chunk)) for chunk in chunks]
     return pa.chunked_array([piece for pieces in parsed for piece in pieces], type=how.type)

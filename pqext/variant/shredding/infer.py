@@ -14,6 +14,7 @@ from pqext.variant.shredding.infer_types import Place, choose
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import MAX_DEPTH, MAX_NODES, ShreddingSchema, Untyped
 from pqext.variant.types import VariantLike, struct_chunks
+from pqext.variant.views import take
 
 Mixed = Literal["majority", "uniform", "widen"]
 Integers = Literal["bigint", "narrowest"]
@@ -136,7 +137,7 @@ def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[Place]:
 
 
 def _thin(chunk: pa.StructArray, rows: int) -> pa.StructArray:
-    return chunk.take(pa.array([i * len(chunk) // rows for i in range(rows)], pa.int64()))
+    return take(chunk, pa.array([i * len(chunk) // rows for i in range(rows)], pa.int64()))
 
 
 def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
