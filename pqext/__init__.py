@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     )
     from pqext.core.encryption.keytools.kms import KmsClient, KmsConnectionConfig
     from pqext.core.encryption.properties import ColumnKey, FileDecryption, FileEncryption
+    from pqext.core.encryption.reading import MissingKeyError
     from pqext.core.errors import (
+        CorruptDataWarning,
         CorruptFileError,
         EncryptionError,
         GeometryError,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ColumnKey": "pqext.core.encryption.properties",
+    "CorruptDataWarning": "pqext.core.errors",
     "CorruptFileError": "pqext.core.errors",
     "CryptoFactory": "pqext.core.encryption.keytools.factory",
     "DecryptionConfiguration": "pqext.core.encryption.keytools.factory",
@@ -59,6 +62,7 @@ _HOME = {
     "KmsConnectionConfig": "pqext.core.encryption.keytools.kms",
     "LimitError": "pqext.core.errors",
     "Limits": "pqext.core.limits",
+    "MissingKeyError": "pqext.core.encryption.reading",
     "ParquetError": "pqext.core.errors",
     "ParquetFile": "pqext.core.reader",
     "ParquetWriter": "pqext.core.writer",
@@ -86,6 +90,7 @@ _PACKAGES = ("geo", "spark", "variant")
 
 __all__ = [
     "ColumnKey",
+    "CorruptDataWarning",
     "CorruptFileError",
     "CryptoFactory",
     "DecryptionConfiguration",
@@ -99,6 +104,7 @@ __all__ = [
     "KmsConnectionConfig",
     "LimitError",
     "Limits",
+    "MissingKeyError",
     "ParquetError",
     "ParquetFile",
     "ParquetWriter",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeVar, get_args
 
 from pqext.core.compression import levels
 from pqext.core.encryption.properties import FileDecryption, FileEncryption
@@ -63,7 +63,7 @@ class ReadOptions:
         return "ns" if self.int96 == "auto" else self.int96
 
     def __post_init__(self) -> None:
-        _check_flags(self, "shredded", "checksums", "second_copies")
+        _check_flags(self, "shredded", "strict", "checksums", "second_copies")
         if self.on_corrupt not in ("raise", "skip"):
             raise ValueError(f'on_corrupt must be "raise" or "skip", not {self.on_corrupt!r}')
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):
@@ -275,6 +275,24 @@ class WriteOptions:
     def encoding_of(self, path: str) -> EncodingName:
         """How values of the leaf at dotted ``path`` are encoded without a dictionary."""
         return self.encodings if isinstance(self.encodings, str) else self.encodings.get(path, "plain")
+
+
+Options = TypeVar("Options", ReadOptions, WriteOptions)
+
+
+def from_keywords(
+    kind: type[Options], keywords: Mapping[str, Any], *others: str, base: Options | None = None
+) -> Options:
+    """Options from arguments by name, beside which a function takes ``others``; ``base`` holds what is not given.
+
+    Raises ``TypeError`` for a name that is none, and what the options raise for their values.
+    """
+    known: list[str] = [one.name for one in fields(kind)]
+    for name in keywords:
+        if name not in known:
+            meant = did_you_mean(name, [*known, *others])
+            raise TypeError(f"there is no option {name!r}{meant or '; the options are ' + ', '.join(known)}")
+    return kind(**keywords) if base is None else replace(base, **keywords)
 
 
 def _check_flags(options: ReadOptions | WriteOptions, *flags: str) -> None:

@@ -27,7 +27,7 @@ from pqext.core.files.external import FileResolver, spans_of
 from pqext.core.footer import Footer, read_footer
 from pqext.core.indexes.reading import PageIndex
 from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions
+from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
@@ -52,7 +52,9 @@ class ParquetFile:
     ) -> None:
         if not isinstance(options, ReadOptions | None):
             raise TypeError(f"options must be ReadOptions, not {type(options).__name__}")
-        self.options = ReadOptions(**keywords) if options is None else replace(options, **keywords)
+        if not isinstance(limits, Limits):
+            raise TypeError(f"limits must be Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
+        self.options = from_keywords(ReadOptions, keywords, "options", "limits", base=options)
         self.source: Source = open_source(source)
         self._limits = limits
         self.damage: list[Damage] = []

@@ -27,7 +27,7 @@ from pqext.core.extension.second_copy import note_copies, write_copies
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.indexes.writing import IndexWriter
 from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
-from pqext.core.options import WriteOptions
+from pqext.core.options import WriteOptions, from_keywords
 from pqext.core.orders import to_write
 from pqext.core.schema import Schema, to_elements
 from pqext.core.shape import Shape
@@ -52,7 +52,7 @@ class ParquetWriter:
     def __init__(self, dest: Any, schema: pa.Schema, **options: Any) -> None:
         if not isinstance(schema, pa.Schema):
             raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
-        self.options = WriteOptions(**options)
+        self.options = from_keywords(WriteOptions, options)
         self.arrow_schema = schema
         self._plan: tuple[StoredField, ...] | None = None
         self._schema: Schema | None = None

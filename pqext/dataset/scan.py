@@ -18,7 +18,7 @@ from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, for_logic
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions
+from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.reader import ParquetFile, RowGroup
 from pqext.core.schema import SchemaNode
 from pqext.dataset.binding import Bound, bind, find, lookup
@@ -324,7 +324,7 @@ def scan(
 
     ``sources`` is a path, a list of paths, a directory or a pattern of local files, which must agree in their
     schemas by name; ``filter`` is an expression or a list of tuples as pyarrow takes it; ``options`` are those of
-    ``pqext.core.options.ReadOptions``.
+    :class:`pqext.ReadOptions`.
 
     ``columns`` are top-level names or dotted paths, all when None. A value within a VARIANT becomes a column of its
     own by ``col("event").variant("$.user.uid", "int64")``, called ``event.user.uid``, or by a pair of another name
@@ -334,7 +334,8 @@ def scan(
     Raises ``FileNotFoundError`` for sources that do not exist; columns are looked up when the scan runs.
     """
     chosen = None if columns is None else parse_columns(columns)
-    return Scan(find_sources(sources), chosen, as_expression(filter), ReadOptions(**options), limits)
+    read = from_keywords(ReadOptions, options, "columns", "filter", "limits")
+    return Scan(find_sources(sources), chosen, as_expression(filter), read, limits)
 
 
 def read_table(source: Any, columns: Sequence[Any] | None = None, filter: Any = None, **options: Any) -> pa.Table:

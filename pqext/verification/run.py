@@ -13,6 +13,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.shape import Shape
 from pqext.core.source import open_source
+from pqext.core.suggest import did_you_mean, listed
 from pqext.verification import chunks, order, variants
 from pqext.verification.advice import ADVICE
 from pqext.verification.model import Fault, Findings, Report
@@ -51,6 +52,8 @@ def verify(
     A file that is damaged gives a report, a damaged footer too. Raises ``ValueError`` for wrong arguments, ``OSError``
     for a file that cannot be read, and ``LimitError`` for a footer beyond ``limits``.
     """
+    if isinstance(checks, str) or isinstance(columns, str):
+        raise TypeError("checks and columns are lists of names")
     wanted = get_args(Check) if checks is None else tuple(checks)
     for name in wanted:
         if name not in CHECKS:
@@ -89,7 +92,9 @@ def verify(
 def _chosen(file: ParquetFile, columns: Sequence[str] | None) -> list[Shape]:
     names = None if columns is None else set(columns)
     if names is not None and (unknown := names - set(file.schema.root.child_names)):
-        raise ValueError(f"there is no top-level column {min(unknown)!r}")
+        meant = did_you_mean(min(unknown), file.schema.root.child_names)
+        there = f"; there are {listed(file.schema.root.child_names)}"
+        raise ValueError(f"there is no top-level column {min(unknown)!r}{meant or there}")
     tops = []
     try:
         for node in file.schema.root.children:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -111,3 +112,22 @@ def test_a_long_list_of_columns_is_cut_short() -> None:
     wide = pa.table({f"c{i}": [i] for i in range(500)})
     with pytest.raises(ValueError, match=r"c29 and 470 more$"):
         pqext.write_table(wide, io.BytesIO(), compression={"unlike": "zstd"})
+
+
+def test_an_option_that_is_none_is_named_with_what_may_be_meant(tmp_path: Path) -> None:
+    table = pa.table({"a": [1]})
+    with pytest.raises(TypeError, match="no option 'shred'; did you mean 'shredding'"):
+        pqext.write_table(table, tmp_path / "a", shred="infer")
+    pqext.write_table(table, tmp_path / "a")
+    with pytest.raises(TypeError, match="no option 'filters'; did you mean 'filter'"):
+        pqext.read_table(tmp_path / "a", filters=[("a", "=", 1)])
+    with pytest.raises(TypeError, match="no option 'xyz'; the options are shredded"):
+        pqext.open(tmp_path / "a", xyz=1)
+    with pytest.raises(TypeError, match="strict must be a bool"):
+        pqext.open(tmp_path / "a", strict="yes")
+    with pytest.raises(TypeError, match=r"pqext\.Limits"):
+        pqext.open(tmp_path / "a", limits=1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="lists of names"):
+        pqext.verify(tmp_path / "a", columns="a")
+    with pytest.raises(ValueError, match="no top-level column 'b'"):
+        pqext.verify(tmp_path / "a", columns=["b"])
