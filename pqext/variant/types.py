@@ -10,6 +10,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.errors import LimitError
 
 EXTENSION_NAME = "arrow.parquet.variant"
 """Canonical Arrow extension name, carried as field metadata: registering the type crashes pyarrow."""
@@ -96,7 +99,8 @@ def storage_array(array: pa.Array) -> pa.Array:
 def struct_chunks(array: VariantLike) -> list[pa.StructArray]:
     """The struct arrays that make up a variant column, outside their extension arrays.
 
-    Raises ``TypeError`` when ``array`` is not a variant, shredded or not.
+    Raises ``TypeError`` when ``array`` is not a variant, shredded or not, and ``ValueError`` when the lengths of its
+    parts do not go together, as Arrow's C interface lets through.
     """
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
         raise TypeError(f"expected a variant array, not {type(array).__name__}")
@@ -105,6 +109,8 @@ def struct_chunks(array: VariantLike) -> list[pa.StructArray]:
             f"expected a variant array, struct<metadata: binary, value: binary>, not {storage_type(array.type)}"
         )
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+    for chunk in chunks:
+        chunk.validate()  # which takes no longer for more rows
     return [storage_array(chunk) for chunk in chunks]
 
 
@@ -131,6 +137,22 @@ def plain_binary(array: pa.Array) -> pa.Array:
     if pa.types.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array
+
+
+def plain_list(array: pa.Array) -> pa.ListArray:
+    """A list array of any layout as one with 32-bit offsets; the elements of list views come in their order."""
+    if pa.types.is_list(array.type):
+        return array
+    plain = pa.list_(array.type.value_field)
+    if not (pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type)):
+        return array.cast(plain)
+    # Arrow's own cast takes the views for ascending ones.
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64()))
+    if len(ends) and ends[-1].as_py() > 0x7FFFFFFF:
+        raise LimitError("lists hold more than 2^31 - 1 elements; give fewer rows at a time")
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(offsets, array.flatten(), plain, mask=mask)
 
 
 def variant_array(metadata: pa.Array, value: pa.Array, valid: pa.Buffer | None = None) -> pa.StructArray:

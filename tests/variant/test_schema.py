@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pqext import variant
 from pqext.core.errors import VariantError
 from pqext.variant.shredding.schema import (
     MAX_DEPTH,
+    MAX_NODES,
     Array,
     Object,
     Primitive,
@@ -23,6 +25,7 @@ from pqext.variant.shredding.schema import (
     storage_struct,
 )
 from pqext.variant.types import is_shredded_type, is_variant_type
+from reference.pace import SLOWER
 from reference.variant_strategies import schemas
 
 EVENT = Object(
@@ -126,6 +129,16 @@ def test_a_type_name_can_name_a_field() -> None:
 def test_ddl_that_is_wrong_is_refused_with_its_position(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         shredding_schema(text)
+
+
+def test_long_ddl_takes_time_in_proportion() -> None:
+    wide = ", ".join(f"field_{i} INT" for i in range(MAX_NODES - 1))
+    for text, reason in ((f"{wide}, b INT", "more than"), ("," * 500_000, "position 0"), ("a" + " " * 500_000, "type")):
+        started = time.process_time()
+        with pytest.raises(ValueError, match=reason):
+            shredding_schema(text)
+        assert time.process_time() - started < 5 * SLOWER
+    assert len(shredding_schema(wide).fields) == MAX_NODES - 1  # type: ignore[union-attr]
 
 
 def test_arrow_types_are_schemas() -> None:

@@ -34,6 +34,7 @@ from pqext.variant.types import (
     child,
     is_variant_type,
     like_input,
+    plain_list,
     storage_array,
     struct_chunks,
     variant_array,
@@ -226,7 +227,7 @@ def _struct(group: Group, typed: pa.StructArray, target: pa.StructType, task: Ta
         name = f"{below}.{member.name}"
         index = typed.type.get_field_index(member.name)
         if index >= 0:
-            inner = storage_array(pc.struct_field(typed, [index]))
+            inner = _member(pc.struct_field(typed, [index]))
             children.append(cast_group(Group(inner, group.metadata, group.rows), (), member.type, task, name))
         elif value is None or value.null_count == len(value):
             children.append(pa.nulls(len(typed), member.type))
@@ -253,15 +254,16 @@ def _list(group: Group, typed: pa.Array, target: pa.DataType, task: Task, below:
 
 def list_elements(lists: pa.Array) -> tuple[pa.StructArray, pa.Array, pa.Array]:
     """The elements of the lists that are not null, the offsets (int32) of each list and the list of each element."""
-    if not pa.types.is_list(lists.type):
-        lists = lists.cast(pa.list_(lists.type.value_field))
+    if len(lists) == 0:  # an empty array of lists need not have offsets
+        lists = pa.array([], pa.list_(lists.type.value_field))
+    lists = plain_list(lists)
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     ends = pc.cumulative_sum(lengths.cast(pa.int64()))
     total = ends[-1].as_py() if len(ends) else 0
     if total > 0x7FFFFFFF:
         raise LimitError("lists hold more than 2^31 - 1 elements; give fewer rows at a time")
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
-    return storage_array(lists.flatten()), offsets, pc.list_parent_indices(lists).cast(pa.int64())
+    return _member(lists.flatten()), offsets, pc.list_parent_indices(lists).cast(pa.int64())
 
 
 def whole_group(group: Group, first_row: int = 0) -> Group:
@@ -298,7 +300,7 @@ def descend(group: pa.StructArray, path: Path) -> tuple[pa.StructArray, Path]:
             if index < 0:
                 break
             typed = _masked(typed, group)
-            group = storage_array(pc.struct_field(typed, [index]))
+            group = _member(pc.struct_field(typed, [index]))
         elif is_list(typed.type) and isinstance(step, int):
             group = _element(_masked(typed, group), step)
         else:
@@ -317,8 +319,17 @@ def _masked(typed: pa.Array, group: pa.StructArray) -> pa.Array:
 def _element(lists: pa.Array, index: int) -> pa.StructArray:
     """The element at ``index`` of each list, null where there is none."""
     if not pa.types.is_large_list(lists.type):
-        lists = lists.cast(pa.large_list(lists.type.value_field))
+        lists = plain_list(lists)
     lengths = pc.fill_null(pc.list_value_length(lists), 0)
     starts = lists.offsets.slice(0, len(lists))
-    positions = pc.if_else(pc.greater(lengths, index), pc.add(starts, index), pa.scalar(None, pa.int64()))
-    return take(storage_array(lists.values), positions)
+    places = pc.add(starts.cast(pa.int64()), index)
+    positions = pc.if_else(pc.greater(lengths, index), places, pa.scalar(None, pa.int64()))
+    return take(_member(lists.values), positions)
+
+
+def _member(array: pa.Array) -> pa.StructArray:
+    """The group of a shredded field or element; ``VariantError`` when it is none."""
+    group = storage_array(array)
+    if not pa.types.is_struct(group.type):
+        schema_of_group(group.type)  # says what it should be
+    return group

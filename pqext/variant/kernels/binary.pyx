@@ -55,6 +55,8 @@ cdef class VariantInput:
         self.metadata = self.metadata_input.column
         self.value = self.value_input.column
         self.length = len(array)
+        if self.metadata.length < self.length or self.value.length < self.length:
+            raise ValueError("the struct's children are shorter than it is")
         self.offset = array.offset
         validity = array.buffers()[0]
         if validity is not None and array.null_count:

@@ -57,6 +57,7 @@ from pqext.variant.kernels.binary cimport (
     value_size,
 )
 from pqext.variant.kernels.json_print cimport ROOM, TextColumn, put, text_column_row, write_text, write_word
+from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE
 from pqext.variant.kernels.text_write cimport (
     fill_powers,
     write_base64,
@@ -218,6 +219,8 @@ cdef int write_value(
                 status = write_text(out, name, length, names_end, FAULT_METADATA_UTF8)
             if status == 0:
                 status = put(out, c':')
+            if status == 0 and out.size > 0x7FFFFFFF:
+                status = FAULT_TOO_LARGE  # a name may be as long as the metadata, and stand in every object
             if status != 0:
                 return status
         status = container_child(&frame.container, frame.next, &p, &limit)
@@ -280,10 +283,11 @@ def write_json(VariantInput variants, int64_t start, int64_t stop):
             valid = bit_is_set(variants.validity, variants.offset + row)
             if valid:
                 status = write_row(variants, row, &text, &stack, &offset)
-                if status != 0:
-                    break
-                if text.size > 0x7FFFFFFF:
+                if status == FAULT_TOO_LARGE or (status == 0 and text.size > 0x7FFFFFFF):
+                    status = 0
                     text.size = before
+                    break
+                if status != 0:
                     break
             status = text_column_row(&column, valid, text.size)
             if status != 0:

@@ -65,6 +65,8 @@ cdef inline int close_container(State *s, Open *open) noexcept nogil:
 
 cdef inline int begin_field(State *s, ShreddingPlan plan, Open *open, int32_t name) noexcept nogil:
     cdef const uint64_t *offsets = <const uint64_t *> s.name_offsets.data
+    if s.out.size > 0x7FFFFFFF:
+        return FAULT_TOO_LARGE  # a name of the schema may be long, and stand in every element
     return bytes_append(&s.out, s.names.data + offsets[name], offsets[name + 1] - offsets[name])
 
 
@@ -243,10 +245,11 @@ def write_shredded_json(ShreddingPlan plan, BinaryInput metadata, Sources source
                 valid = bit_is_set(s.sources[0].group_validity, s.sources[0].group_offset + row)
                 if valid:
                     status = _write_row(&s, plan, &metadata.column, row)
-                    if status != 0:
-                        break
-                    if s.out.size > 0x7FFFFFFF:
+                    if status == FAULT_TOO_LARGE or (status == 0 and s.out.size > 0x7FFFFFFF):
+                        status = 0
                         s.out.size = before
+                        break
+                    if status != 0:
                         break
                 status = text_column_row(&column, valid, s.out.size)
                 if status == 0:

@@ -171,6 +171,9 @@ cdef class Sources:
             raise MemoryError
         for i, (group, value, typed, width) in enumerate(nodes):
             source = &self.sources[i]
+            for child in (value, typed):
+                if child is not None and group is not None and len(child) < len(group):
+                    raise ValueError("the struct's children are shorter than it is")
             self.arrays.append((group, value, typed))
             if group is not None and group.null_count:
                 source.group_validity = self._bits(group.buffers()[0], group)

@@ -65,10 +65,11 @@ class _Parser:
     def _tokens(self, text: str) -> list[_Token]:
         tokens = []
         at = 0
-        while text[at:].strip():
+        end = len(text.rstrip())
+        while at < end:
             match = _TOKEN.match(text, at)
             if match is None:
-                at += len(text[at:]) - len(text[at:].lstrip())
+                at = end - len(text[at:end].lstrip())
                 raise self.error(at, f"unexpected {text[at]!r}")
             kind = match.lastgroup or ""
             tokens.append(_Token(kind, match[kind], match.start(kind)))

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.variant.shredding.schema import Array, Object, ShreddingSchema, Untyped, storage_struct
-from pqext.variant.types import child, plain_binary, storage_array
+from pqext.variant.types import child, plain_binary, plain_list, storage_array
 
 
 def normalise(array: pa.StructArray, schema: ShreddingSchema) -> pa.StructArray:
@@ -49,8 +49,7 @@ def _parts(group: pa.StructArray, schema: ShreddingSchema, type: pa.StructType) 
             members.append(_member(member, node, target.field(i).type))
         parts.append(pa.StructArray.from_arrays(members, fields=list(target), mask=mask))
     elif isinstance(schema, Array):
-        if not pa.types.is_list(typed.type):
-            typed = typed.cast(pa.list_(typed.type.value_field))
+        typed = plain_list(typed)
         elements = _member(storage_array(typed.values), schema.element, target.value_type)
         parts.append(_list(typed, elements, target))
     else:

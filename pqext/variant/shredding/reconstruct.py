@@ -17,6 +17,7 @@ from pqext.variant.types import (
     is_variant_type,
     like_input,
     plain_binary,
+    plain_list,
     storage_array,
     struct_chunks,
     variant_array,
@@ -139,8 +140,8 @@ def _typed(node: CompiledNode, typed: pa.Array | None) -> pa.Array | None:
     """``typed_value`` in the one layout that the kernel reads."""
     if typed is None:
         return None
-    if isinstance(node.schema, Array) and not pa.types.is_list(typed.type):
-        return typed.cast(pa.list_(typed.type.value_field))
+    if isinstance(node.schema, Array):
+        return plain_list(typed)
     if isinstance(node.schema, Primitive):
         if pa.types.is_dictionary(typed.type):
             typed = typed.dictionary_decode()
