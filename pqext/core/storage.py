@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pqext.core.annotations import Annotation, Storage, for_field, for_option
 from pqext.core.errors import LimitError
@@ -22,7 +23,6 @@ from pqext.core.suggest import did_you_mean, listed
 from pqext.core.types import marks, profile
 from pqext.core.types.file_reference import check_file
 from pqext.core.types.logical import LeafType
-from pqext.core.types.mapped import mapped
 from pqext.core.types.stored import from_arrow, normal
 
 
@@ -65,9 +65,9 @@ class StoredField:
             return self._rebuild(array, options)
         if array.type == self.plain.type:
             return array
-        if _has_views(array.type):
+        if _is_view(array.type):
             # Arrow's cast of views to 32-bit offsets lets these run over.
-            array = array.cast(mapped(self.plain.type, _large))
+            array = array.cast(_large(self.plain.type))
         return array.cast(self.plain.type)
 
     @cached_property
@@ -80,6 +80,7 @@ class StoredField:
         return (
             isinstance(arrow, pa.BaseExtensionType) or types.is_run_end_encoded(arrow)
             or types.is_list_view(arrow) or types.is_large_list_view(arrow) or types.is_dictionary(arrow)
+            or _is_view(arrow)
         )
 
     def _rebuild(self, array: pa.Array, options: WriteOptions) -> pa.Array:
@@ -105,10 +106,8 @@ _TOO_LARGE = ("input array too large", "overflowed binary array capacity", "offs
 """What Arrow says of byte arrays that are more than 32-bit offsets reach."""
 
 
-def _has_views(arrow: pa.DataType) -> bool:
-    if pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow):
-        return True
-    return any(_has_views(arrow.field(i).type) for i in range(arrow.num_fields))
+def _is_view(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow))
 
 
 def _large(arrow: pa.DataType) -> pa.DataType:
@@ -123,12 +122,24 @@ def _offsets(array: pa.Array) -> pa.Array:
     return pa.array(offsets.to_numpy()) if offsets.offset else offsets
 
 
+def _listed(offsets: NDArray[np.int64], array: pa.Array, kind: pa.DataType) -> pa.ListArray:
+    """The values of ``array`` in lists that begin and end at ``offsets``."""
+    if offsets[-1] >= 1 << 31:
+        raise pa.ArrowInvalid(_TOO_LARGE[0])
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), array.values, kind, mask=mask)
+
+
 def _as_list(array: pa.Array) -> pa.ListArray:
     """A list of any layout as one with 32-bit offsets."""
     kind = pa.list_(array.type.value_field)
-    if not (pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type)):
-        # Arrow refuses the cast of what is null below a null struct, even to the same type.
-        return array if array.type == kind else array.cast(kind)
+    if array.type == kind:
+        return array
+    # Arrow refuses the cast of what is null below a null struct, even to the same type.
+    if pa.types.is_fixed_size_list(array.type):
+        return _listed(np.arange(array.offset, array.offset + len(array) + 1) * array.type.list_size, array, kind)
+    if pa.types.is_large_list(array.type):
+        return _listed(array.offsets.to_numpy(), array, kind)
     # Arrow's own cast of views makes arrays that are not valid.
     lengths = pa.compute.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])

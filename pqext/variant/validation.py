@@ -195,6 +195,7 @@ def _compiled(array: VariantLike) -> Iterator[tuple[pa.StructArray, CompiledSche
 
 
 def _first(array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool, threads: int) -> VariantFault | None:
+    pieces = list(_pieces(array, threads))
     whole = is_variant_type(array.type)
 
     def look(start: int, chunk: pa.StructArray, compiled: CompiledSchema) -> VariantFault | None:
@@ -211,7 +212,6 @@ def _first(array: VariantLike, mode: Mode, max_depth: int, allow_unknown: bool, 
             )
         return None
 
-    pieces = list(_pieces(array, threads))
     with Workers(threads, len(pieces)) as workers:
         faults_in_order = workers.map(look, *zip(*pieces, strict=True)) if pieces else iter(())
         return next((found for found in faults_in_order if found is not None), None)

@@ -93,3 +93,20 @@ def test_arrays_of_other_layouts_are_written_as_their_values(name: str, cut: boo
 def test_what_parquet_cannot_hold_is_refused_by_column(array: pa.Array, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=rf"'c'.*{message}"):
         written(pa.table({"c": array}))
+
+
+_PAIR = pa.list_(pa.field("element", pa.bool_(), nullable=False), 2)
+_VIEWED = pa.struct([("text", pa.binary()), ("view", pa.binary_view()), ("pair", _PAIR)])
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(_VIEWED, 2), pa.list_(_VIEWED), pa.large_list(_VIEWED), pa.list_view(_VIEWED)], ids=str
+)
+def test_views_beside_what_is_null_below_a_null_struct_are_stored(kind: pa.DataType) -> None:
+    first = [None, {"text": None, "view": b"x" * 20, "pair": None}]
+    array = pa.array([first, None, [{"text": b"q", "view": None, "pair": [True, False]}, None]], kind)
+    for part in (array, array.slice(1), array.slice(0, 1)):
+        out = io.BytesIO()
+        pqext.write_table(pa.table({"c": part}), out)
+        assert pqext.read_table(out.getvalue())["c"].to_pylist() == part.to_pylist()
+        assert pq.read_table(io.BytesIO(out.getvalue()))["c"].to_pylist() == part.to_pylist()
