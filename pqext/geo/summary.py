@@ -5,7 +5,7 @@ Spec: "Statistics", "Bounding Box", "Geospatial Types" (000 §5.1).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,10 +105,13 @@ def statistics(array: GeometryArray, edges: Edges | None = None, crs: Any = None
     smaller: across a stretch of X that no single geometry's planar extent covers. ``geospatial_types`` is
     empty when there are no geometries. Arguments and errors as in :func:`bounds`.
     """
+    return describe(array, resolve_type(array, crs, edges), summaries(array))
+
+
+def describe(array: GeometryArray, type: GeospatialType, parts: Sequence[Summary]) -> GeospatialStatistics:
+    """The statistics of an array whose ``parts`` are known already: see :func:`statistics`."""
     from pqext.core.metadata import GeospatialStatistics
 
-    type = resolve_type(array, crs, edges)
-    parts = summaries(array)
     types = sorted({code for part in parts for code in part.types})
     box = bounding_box(parts)
     if box is not None and not type.planar and not (only_points(types) and within_range(box)):
