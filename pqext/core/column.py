@@ -1,8 +1,10 @@
-"""A column chunk read: pages decoded into one Arrow array and the levels that nested shapes need."""
+"""A column chunk read: pages decoded into Arrow arrays of chosen rows and the levels that nested shapes need."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +13,19 @@ from pqext.core import encodings, page
 from pqext.core.encodings import Dictionary, plain
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.kernels import levels as level_kernel
-from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
+from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, Levels, decoded_bytes, join
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnMetaData, PageType
 from pqext.core.page import DataPage, RawPage
 from pqext.core.shape import LeafShape
-from pqext.core.source import Span
+from pqext.core.stored_pages import StoredPages
 
+_PASSED_ROWS = 1 << 16
+"""Rows that are not wanted are decoded so many at a time, between wanted ones or where pages are not known."""
+_FEW_RANGES = 16
+"""Ranges of rows that are cut out one by one; more are filtered."""
 _GROUP_BYTES = 1 << 20
 """Pages are decoded together until they hold so much: less takes turns at the interpreter, more leaves the cache."""
 
@@ -26,47 +33,84 @@ _GROUP_BYTES = 1 << 20
 class ColumnReader:
     """Decodes the pages of one column chunk, row run by row run.
 
-    ``chunk`` holds the bytes of the chunk. With ``lose``, damage costs no more than the rows of the pages it is
-    in: ``lose`` is told the first of them, the row behind the last, and the error, and other values stand in their
-    place. A page whose rows cannot be counted, or a damaged page header, takes the rest of the chunk's ``rows``
-    with it (Error Recovery).
+    ``pages`` are those of the chunk that are read, of a row group of ``rows`` rows. With ``lose``, which needs all
+    of them, damage costs no more than the rows of the pages it is in: ``lose`` is told the first of them, the row
+    behind the last, and the error, and other values stand in their place. A page whose rows cannot be counted, or a
+    damaged page header, takes the rest of the chunk's rows with it (Error Recovery).
     """
 
     def __init__(
-        self, shape: LeafShape, metadata: ColumnMetaData, chunk: Span, rows: int, limits: Limits,
+        self, shape: LeafShape, metadata: ColumnMetaData, pages: StoredPages, rows: int, limits: Limits,
         *, checksums: bool, lose: Callable[[int, int, ParquetError], None] | None = None,
         decryptor: ChunkDecryptor | None = None,
     ) -> None:
         self._shape = shape
         self._type = shape.node.leaf_type
         self._metadata = metadata
-        self._path = chunk.path
-        self._offset = chunk.offset
+        self._path = pages.path
+        self._offset = pages.offset
+        self._complete = pages.complete
         self._checksums = checksums
         self._limits = limits
         self._lose = lose
         self._dictionary: Dictionary | None = None
         self._entries_left = metadata.num_values
-        self._rows = rows
+        self._group_rows = rows
+        self._known_rows = deque(pages.rows)
+        self._rows = sum(map(len, pages.rows))
         self._decoded_rows = 0
+        self._taken_rows = 0
+        self._passed_rows = 0
         has_dictionary = metadata.dictionary_page_offset is not None
-        raw_pages = page.raw_pages(chunk, limits, decryptor, has_dictionary=has_dictionary)
-        self._pages = self._data_pages(raw_pages)
+        self._pages = self._data_pages(pages.raw(limits, decryptor, has_dictionary=has_dictionary))
         self._held: LeafColumn | None = None
 
-    def take(self, rows: int) -> LeafColumn:
-        """The next ``rows`` rows; fewer only when the chunk ends.
+    def take(self, rows: RowRanges) -> LeafColumn:
+        """``rows`` of the row group, which lie behind those taken before; fewer only when the chunk ends.
 
         Raises ``CorruptFileError`` or ``UnsupportedError`` with the column and the offset in the file.
         """
         try:
-            return self._take(rows)
+            return join([self._take_near(places) for places in _near(self._places(rows))] or [self._decode([])])
         except ParquetError as error:
             raise self._located(error) from None
 
+    def _places(self, rows: RowRanges) -> Iterator[tuple[int, int]]:
+        """Where ``rows`` begin and end among those of the pages that are read."""
+        for one in rows:
+            while one.start >= self._known_rows[0].stop and len(self._known_rows) > 1:
+                self._passed_rows += len(self._known_rows.popleft())
+            before = self._passed_rows - self._known_rows[0].start
+            yield one.start + before, one.stop + before
+
+    def _take_near(self, places: list[tuple[int, int]]) -> LeafColumn:
+        """The rows at ``places``, which are decoded together with what lies between them."""
+        while (unwanted := places[0][0] - self._taken_rows) > 0:
+            if not self._pass_page(unwanted) and not self._take(min(unwanted, _PASSED_ROWS)).rows:
+                break
+        start, stop = self._taken_rows, places[-1][1]
+        column = self._take(stop - start)
+        if len(places) == 1:
+            return column
+        return self.keep(column, [(first - start, last - start) for first, last in places])
+
+    def _pass_page(self, rows: int) -> bool:
+        """Pass over the next page without opening it: true if it is known to hold no more than ``rows`` rows."""
+        if self._held is not None or self._shape.node.max_repetition_level or self._lose is not None:
+            return False
+        raw = next(self._pages, None)
+        if raw is None or raw.num_values > rows:
+            self._pages = chain([] if raw is None else [raw], self._pages)
+            return False
+        self._decoded_rows += raw.num_values
+        self._taken_rows += raw.num_values
+        return True
+
     def check_end(self) -> None:
         """Raise ``CorruptFileError`` when the chunk holds more than the rows that were taken."""
-        if self._lose is None and (self._held is not None or self._entries_left):
+        if self._lose is not None or self._taken_rows < self._rows:
+            return
+        if self._held is not None or (self._complete and self._entries_left):
             raise CorruptFileError(
                 "a column chunk holds more rows than its row group", column=self._shape.node.dotted, offset=self._offset
             )
@@ -90,15 +134,17 @@ class ColumnReader:
         if held < rows and self._lose is not None:
             pieces.append(self._lose_rest(CorruptFileError("a column chunk ends before its row group")))
         whole = join(pieces) if pieces else self._decode([])
-        result, self._held = self._split(whole, rows) if held > rows else (whole, None)
+        result, self._held = self._split(whole, rows)
+        self._taken_rows += result.rows
         return result
 
     def _entries_of(self, rows: int) -> int:
         """How many entries are about to hold ``rows`` rows: no fewer, in a column without repetition."""
         if not self._shape.node.max_repetition_level:
             return max(rows, 1)
-        rows_left = self._rows - self._decoded_rows
-        return max(self._entries_left, 1) if rows >= rows_left else max(rows * self._entries_left // rows_left, 1)
+        if rows >= self._rows - self._decoded_rows:
+            return max(self._entries_left, 1)
+        return max(rows * self._metadata.num_values // max(self._group_rows, 1), 1)
 
     def _next(self, entries: int) -> LeafColumn | None:
         """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end."""
@@ -185,7 +231,7 @@ class ColumnReader:
                 # Passed over like a type that is not known, it would move the rows behind it.
                 raise CorruptFileError(f"a data page that calls itself type {int(raw.header.type)}", offset=raw.offset)
             first = False
-        if self._entries_left:
+        if self._entries_left and self._complete:
             raise CorruptFileError(f"{self._entries_left} values of the column chunk are missing from its pages")
 
     def _read_dictionary(self, raw: RawPage) -> None:
@@ -221,7 +267,9 @@ class ColumnReader:
                     error.locate(offset=self._culprit(group).offset)
                 raise
             first = False
-        return builder.finish()
+        column = builder.finish()
+        _check_rows(run, column.repetition)
+        return column
 
     def _open(self, raw: RawPage) -> DataPage:
         node = self._shape.node
@@ -271,8 +319,47 @@ class ColumnReader:
 
     def keep(self, column: LeafColumn, ranges: Sequence[tuple[int, int]]) -> LeafColumn:
         """Only the rows of ``column`` within ``ranges``, which ascend and lie apart."""
-        parts = [column.cut(self._position(column, start), self._position(column, stop)) for start, stop in ranges]
-        return join(parts) if parts else column.cut((0, 0), (0, 0))
+        if len(ranges) <= _FEW_RANGES:
+            parts = [column.cut(self._position(column, start), self._position(column, stop)) for start, stop in ranges]
+            return join(parts) if parts else column.cut((0, 0), (0, 0))
+        borders = np.zeros(column.rows + 1, np.int8)
+        starts, stops = np.array(ranges, np.int64).T
+        borders[starts] += 1
+        borders[stops] -= 1
+        entries = np.cumsum(borders[:-1], dtype=np.int8).view(bool)
+        if column.repetition is None or column.definition is None:
+            return LeafColumn(None, None if column.definition is None else column.definition[entries],
+                              column.array.filter(pa.array(entries)))
+        entries = entries[np.cumsum(column.repetition == 0) - 1]
+        slots = entries[column.definition >= self._shape.slot_level]
+        return LeafColumn(
+            column.repetition[entries], column.definition[entries], column.array.filter(pa.array(slots))
+        )
+
+
+def _near(places: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    """Places in groups, in each of which not much else lies between them."""
+    group: list[tuple[int, int]] = []
+    for place in places:
+        if group and place[1] - group[0][0] > _PASSED_ROWS:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group
+
+
+def _check_rows(run: list[RawPage], repetition: Levels | None) -> None:
+    """Raise ``CorruptFileError`` unless pages hold whole rows, as many as the offset index says."""
+    at = 0
+    for raw in run:
+        if raw.indexed_rows is not None:
+            levels = None if repetition is None else repetition[at : at + raw.num_values]
+            rows = raw.num_values if levels is None else level_kernel.count_rows(levels)
+            if rows != raw.indexed_rows or (levels is not None and len(levels) and levels[0]):
+                message = f"a page holds {rows} rows where the offset index says {raw.indexed_rows}"
+                raise CorruptFileError(message, offset=raw.offset)
+        at += raw.num_values
 
 
 def _groups(run: list[RawPage]) -> Iterator[list[RawPage]]:

@@ -11,6 +11,7 @@ import warnings
 from dataclasses import dataclass
 
 from pqext.core.errors import CorruptDataWarning, ParquetError
+from pqext.core.indexes.row_ranges import RowRanges, difference, intersection, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +49,14 @@ class Losses:
                 self._report.append(damage)
         warnings.warn(f"rows {start} to {stop} are left out: {error}", CorruptDataWarning, stacklevel=2)
 
-    def outside(self, start: int, stop: int) -> list[tuple[int, int]] | None:
-        """The rows of ``start`` to ``stop`` that are not lost, as ranges from ``start`` on; ``None`` when none is."""
+    def outside(self, rows: RowRanges) -> list[tuple[int, int]] | None:
+        """Those of ``rows`` that are not lost, as places among them; ``None`` when none is lost."""
         with self._lock:
-            lost = sorted((max(a, start), min(b, stop)) for a, b in self._ranges if a < stop and b > start)
-        if not lost:
+            lost = merged(range(start, stop) for start, stop in self._ranges)
+        if not intersection(rows, lost):
             return None
-        kept, at = [], start
-        for first, last in lost:
-            if first > at:
-                kept.append((at - start, first - start))
-            at = max(at, last)
-        if at < stop:
-            kept.append((at - start, stop - start))
+        kept, passed = [], 0
+        for one in rows:
+            kept += [(passed + left.start - one.start, passed + left.stop - one.start) for left in difference([one], lost)]
+            passed += len(one)
         return kept

@@ -41,7 +41,8 @@ class RawPage:
     """A page as it lies in the file: its header, its stored bytes and where they begin in the chunk.
 
     ``num_values`` counts the entries of a data page, nulls included, or the values of a dictionary page. In an
-    encrypted column ``decryptor`` opens the body, and ``ordinal`` counts data pages.
+    encrypted column ``decryptor`` opens the body, and ``ordinal`` counts data pages. ``indexed_rows`` is how many rows
+    the offset index gives the page, where it was asked.
     """
 
     header: PageHeader
@@ -50,6 +51,7 @@ class RawPage:
     offset: int
     decryptor: ChunkDecryptor | None = None
     ordinal: int | None = None
+    indexed_rows: int | None = None
 
     @property
     def num_rows(self) -> int | None:
@@ -93,20 +95,21 @@ _HEADER_BYTES = 1 << 12
 
 
 def raw_pages(
-    chunk: Span, limits: Limits, decryptor: ChunkDecryptor | None = None, *, has_dictionary: bool = False
+    chunk: Span, limits: Limits, decryptor: ChunkDecryptor | None = None, *, has_dictionary: bool = False,
+    ordinal: int = 0,
 ) -> Iterator[RawPage]:
     """The pages of a column chunk, one after another, those of types that are not known among them.
 
     What an encrypted page is follows from its place: with ``has_dictionary`` the first is the dictionary, all
-    others are data pages. Errors carry the ``offset`` within ``chunk``.
+    others are data pages, the first of them number ``ordinal``. Errors carry the ``offset`` within ``chunk``.
     """
     at = 0
-    ordinal = None if has_dictionary else 0
+    number = None if has_dictionary else ordinal
     while at < chunk.size:
         if decryptor is None:
             header, length = _header(chunk, at, limits)
         else:
-            header, length = _encrypted_header(chunk, at, limits, decryptor, ordinal)
+            header, length = _encrypted_header(chunk, at, limits, decryptor, number)
         start = at + length
         stored, size = header.compressed_page_size, header.uncompressed_page_size
         if stored < 0 or size < 0 or stored > chunk.size - start:
@@ -121,9 +124,9 @@ def raw_pages(
             raise CorruptFileError(f"a page of {count} values", offset=at)
         if count > limits.page_values:
             raise LimitError(f"a page of {count} values exceeds page_values={limits.page_values}", offset=at)
-        yield RawPage(header, count, chunk.read(start, stored), at, decryptor, ordinal)
+        yield RawPage(header, count, chunk.read(start, stored), at, decryptor, number)
         at = start + stored
-        ordinal = 0 if ordinal is None else ordinal + 1
+        number = ordinal if number is None else number + 1
 
 
 def _header(chunk: Span, at: int, limits: Limits) -> tuple[PageHeader, int]:

@@ -6,7 +6,7 @@ The way of a byte: ``source`` -> ``footer`` -> ``schema`` and ``shape`` -> ``pag
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import repeat
@@ -26,13 +26,16 @@ from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver, spans_of
 from pqext.core.footer import Footer, read_footer
 from pqext.core.indexes.reading import PageIndex
+from pqext.core.indexes.row_ranges import RowRanges, in_parts, merged
 from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.metadata import OffsetIndex
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.source import Source, open_source
+from pqext.core.stored_pages import AllPages, ChosenPages, StoredPages
 from pqext.core.types import int96
 from pqext.core.workers import Workers
 
@@ -153,46 +156,56 @@ class ParquetFile:
             selected = (shape.of(tops[at]).select(lambda node: node.leaf_start in wanted) for at in sorted(tops))
             return tuple(top for top in selected if top is not None)
 
-    def read(self, columns: Sequence[str] | None = None, row_groups: Iterable[int] | None = None) -> pa.Table:
-        """The chosen columns of the chosen row groups as a table, one chunk a row group."""
+    def read(
+        self, columns: Sequence[str] | None = None, row_groups: Iterable[int] | None = None, *,
+        rows: Mapping[int, Iterable[range]] | None = None,
+    ) -> pa.Table:
+        """The chosen columns of the chosen row groups as a table, one chunk a row group.
+
+        ``rows`` chooses rows: of each row group that it names those within the ranges, of others none. Where a column
+        has an offset index, only the pages that hold such rows are fetched and decoded. Raises ``IndexError`` for row
+        groups and rows that the file does not have.
+        """
         shapes = self.select(columns)
+        chosen = self._chosen(row_groups, rows)
         with self._located():
             shape.check(shapes)
             arrow_schema = self._arrow_schema(shapes)
-            batches = [
-                batch
-                for index in self._indices(row_groups)
-                for batch in self._batches(self.row_groups[index], shapes, None, arrow_schema)
-            ]
+            batches = list(self._iterate(shapes, chosen, None, arrow_schema))
             return pa.Table.from_batches(batches, arrow_schema)
 
     def iter_batches(
         self, batch_rows: int = 65_536, columns: Sequence[str] | None = None,
-        row_groups: Iterable[int] | None = None,
+        row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range]] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The same as batches of at most ``batch_rows`` rows, one row group in memory at a time."""
         if operator.index(batch_rows) < 1:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
         shapes = self.select(columns)
-        indices = self._indices(row_groups)
+        chosen = self._chosen(row_groups, rows)
         with self._located():
             shape.check(shapes)
-            return self._iterate(shapes, indices, batch_rows, self._arrow_schema(shapes))
+            return self._iterate(shapes, chosen, batch_rows, self._arrow_schema(shapes))
 
     def _iterate(
-        self, shapes: Sequence[Shape], indices: Iterable[int], batch_rows: int, arrow_schema: pa.Schema
+        self, shapes: Sequence[Shape], chosen: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         with self._located():
-            for index in indices:
-                yield from self._batches(self.row_groups[index], shapes, batch_rows, arrow_schema)
+            for index, rows in chosen:
+                yield from self._batches(self.row_groups[index], shapes, batch_rows, arrow_schema, rows)
 
-    def iter_stored(self, top: Shape, row_group: int, batch_rows: int) -> Iterator[pa.Array]:
-        """A top-level column of one row group as it is stored, annotations left aside, a batch at a time."""
+    def iter_stored(
+        self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | None = None
+    ) -> Iterator[pa.Array]:
+        """A top-level column of one row group as it is stored, annotations left aside, a batch at a time.
+
+        Of ``rows`` only, which ascend and lie apart, when they are given.
+        """
         shapes = (shape.bare(top),)
         with self._located():
             arrow_schema = self._arrow_schema(shapes)
-            for batch in self._batches(self.row_groups[row_group], shapes, batch_rows, arrow_schema):
-                yield batch.column(0)
+        for batch in self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema):
+            yield batch.column(0)
 
     def close(self) -> None:
         """Close the source."""
@@ -216,28 +229,37 @@ class ParquetFile:
         kept = {_raw(pair.key): _raw(pair.value or "") for pair in pairs if pair.key != "ARROW:schema"}
         return pa.schema([top.field(self.options) for top in shapes], kept or None)
 
-    def _indices(self, row_groups: Iterable[int] | None) -> Iterable[int]:
-        if row_groups is None:
-            return range(len(self.row_groups))
-        chosen = list(row_groups)
-        for index in chosen:
+    def _chosen(
+        self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range]] | None
+    ) -> Iterable[_Chosen]:
+        """Row groups to be read and the rows of each, ``None`` for all; checked before anything is read."""
+        if rows is not None and not isinstance(rows, Mapping):
+            raise TypeError(f"rows maps row groups to ranges, like {{0: [range(10, 20)]}}, not {rows!r}")
+        if row_groups is not None:
+            indices = list(row_groups)
+        else:
+            indices = list(range(len(self.row_groups)) if rows is None else rows)
+        for index in (*indices, *(rows or ())):
             if not 0 <= index < len(self.row_groups):
                 raise IndexError(f"row group {index} of a file with {len(self.row_groups)}")
-        return chosen
+        if rows is None:
+            return [(index, None) for index in indices]
+        ranges = {index: _ranges(rows[index], self.row_groups[index]) for index in rows}
+        return [(index, ranges[index]) for index in indices if ranges.get(index)]
 
     def _batches(
-        self, group: RowGroup, shapes: Sequence[Shape], batch_rows: int | None, arrow_schema: pa.Schema
+        self, group: RowGroup, shapes: Sequence[Shape], batch_rows: int | None, arrow_schema: pa.Schema,
+        chosen: RowRanges | None = None,
     ) -> Iterator[pa.RecordBatch]:
         leaves = [leaf for top in shapes for leaf in top.leaves()]
         lost = self._losses(group)
         try:
-            rows = _rows(group)
-            readers = self._column_readers(group, leaves, lost)
-            start = 0
+            rows = [range(_rows(group))] if chosen is None else chosen
+            readers = self._column_readers(group, leaves, lost, chosen)
             with Workers(self.options.threads, len(readers)) as workers:
-                while start < rows:
-                    count = rows - start if batch_rows is None else min(batch_rows, rows - start)
-                    taken = workers.map(ColumnReader.take, readers.values(), repeat(count))
+                for part in in_parts(rows, batch_rows or max(sum(map(len, rows)), 1)):
+                    count = sum(map(len, part))
+                    taken = workers.map(ColumnReader.take, readers.values(), repeat(part))
                     columns = dict(zip(readers, taken, strict=True))
                     for index, column in columns.items():
                         if column.rows != count:
@@ -246,13 +268,12 @@ class ParquetFile:
                                 column=self.schema.leaves[index].dotted,
                             )
                     kept = count
-                    if lost is not None and (ranges := lost.outside(start, start + count)) is not None:
+                    if lost is not None and (ranges := lost.outside(part)) is not None:
                         columns = {index: readers[index].keep(column, ranges) for index, column in columns.items()}
                         kept = sum(last - first for first, last in ranges)
                     arrays = list(workers.map(assemble, shapes, repeat(columns), repeat(self.options)))
                     if kept:
                         yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema) if arrays else _empty(kept)
-                    start += count
                 for reader in readers.values():
                     reader.check_end()
         except CorruptFileError as error:
@@ -268,20 +289,56 @@ class ParquetFile:
         return Losses(self.damage, group.index, self.path) if self.options.on_corrupt == "skip" else None
 
     def _column_readers(
-        self, group: RowGroup, leaves: Sequence[LeafShape], lost: Losses | None
+        self, group: RowGroup, leaves: Sequence[LeafShape], lost: Losses | None, chosen: RowRanges | None
     ) -> dict[int, ColumnReader]:
         chunks = [group.chunk(leaf.node) for leaf in leaves]
         if self.options.second_copies:
             chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
-        spans = spans_of([(chunk.source(self.source), chunk.byte_range) for chunk in chunks])
+        pages: dict[int, StoredPages] = {}
+        # Damage is not to be stepped over unseen: who asks for what it leaves has all pages looked at.
+        if chosen is not None and lost is None:
+            pages = self._chosen_pages(group, chunks, chosen)
+        whole = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
+        spans = spans_of([(chunk.source(self.source), chunk.byte_range) for chunk in whole])
+        for chunk, span in zip(whole, spans, strict=True):
+            pages[chunk.node.leaf_start] = AllPages(span, group.num_rows)
         return {
             leaf.node.leaf_start: ColumnReader(
-                leaf, chunk.metadata, span, group.num_rows, self._limits, checksums=self.options.checksums,
-                lose=None if lost is None else partial(lost.add, leaf.node.dotted),
+                leaf, chunk.metadata, pages[leaf.node.leaf_start], group.num_rows, self._limits,
+                checksums=self.options.checksums, lose=None if lost is None else partial(lost.add, leaf.node.dotted),
                 decryptor=chunk.decryptor,
             )
-            for leaf, chunk, span in zip(leaves, chunks, spans, strict=True)
+            for leaf, chunk in zip(leaves, chunks, strict=True)
         }
+
+    def _chosen_pages(
+        self, group: RowGroup, chunks: Sequence[ColumnChunk], rows: RowRanges
+    ) -> dict[int, StoredPages]:
+        """By leaf, the pages that hold any of ``rows``, of those chunks that have an offset index."""
+        if group.indexes is not None:
+            group.indexes.load([chunk for chunk in chunks if chunk.indexes is not None], kinds=(OffsetIndex,))
+        pages: dict[int, StoredPages] = {}
+        for chunk in chunks:
+            known = chunk.page_places
+            if known is not None:
+                source = chunk.source(self.source)
+                pages[chunk.node.leaf_start] = ChosenPages(source, chunk.byte_range[0], known, rows)
+        return pages
+
+
+_Chosen = tuple[int, RowRanges | None]
+"""A row group and the rows of it that are read, ``None`` for all."""
+
+
+def _ranges(rows: Iterable[range], group: RowGroup) -> RowRanges:
+    """``rows`` as row ranges. Raises ``IndexError`` where they leave the row group, ``TypeError`` for no ranges."""
+    given = list(rows)
+    for one in given:
+        if not isinstance(one, range) or one.step != 1:
+            raise TypeError(f"rows are ranges of step 1, not {one!r}")
+        if len(one) and not 0 <= one.start < one.stop <= group.num_rows:
+            raise IndexError(f"rows {one.start} to {one.stop} of a row group of {group.num_rows}")
+    return merged(given)
 
 
 def _raw(text: str) -> bytes:

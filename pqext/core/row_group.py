@@ -126,6 +126,11 @@ class ColumnChunk:
         """The pages for pruning, ``None`` without an offset index; a damaged index warns and is passed over."""
         return None if self.indexes is None else self.indexes.pages(self)
 
+    @property
+    def page_places(self) -> ChunkPages | None:
+        """The same without what bounds the values of pages, which need not be read."""
+        return None if self.indexes is None else self.indexes.places(self)
+
     def page_bounds(self) -> list[Bounds]:
         """What the page index proves of each page's values; empty without a page index."""
         pages = self.pages

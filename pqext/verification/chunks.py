@@ -24,6 +24,7 @@ from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.source import Span
 from pqext.core.statistics import of_pages
+from pqext.core.stored_pages import AllPages
 from pqext.core.types.leaf import to_physical
 from pqext.verification.model import Fault, Findings
 
@@ -170,8 +171,9 @@ class _ChunkCheck:
     def _pieces(self, chunk: ColumnChunk, order: BoundOrder, known: ChunkPages | None) -> Iterator[Piece]:
         """The rows of each page, where an index tells them, else runs of rows."""
         metadata, rows = chunk.metadata, self._group.num_rows
+        stored = AllPages(self._span(chunk), rows)
         reader = ColumnReader(
-            self._leaf, metadata, self._span(chunk), rows, chunk.limits, checksums=False, decryptor=chunk.decryptor
+            self._leaf, metadata, stored, rows, chunk.limits, checksums=False, decryptor=chunk.decryptor
         )
         fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
         step = max(1, min(BATCH_ROWS, fitting))
@@ -179,8 +181,10 @@ class _ChunkCheck:
             [len(known.rows(page)) for page in range(len(known))] if known is not None
             else [min(step, rows - start) for start in range(0, rows, step)]
         )  # fmt: skip
+        start = 0
         for count in runs:
-            column = reader.take(count)
+            column = reader.take([range(start, start + count)])
+            start += count
             if column.rows != count:
                 raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
             yield _measure(column, order)

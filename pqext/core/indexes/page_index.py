@@ -111,7 +111,8 @@ def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) 
 class ChunkPages(Sequence[Bounds]):
     """The pages of one column chunk as its checked indexes tell of them: a sequence of what bounds each.
 
-    ``num_rows`` is that of the row group. Without a column index nothing is known of the values.
+    ``num_rows`` is that of the row group, ``starts`` the first row of each page. Without a column index nothing is
+    known of the values.
     """
 
     def __init__(
@@ -121,19 +122,19 @@ class ChunkPages(Sequence[Bounds]):
         self._order = order
         self._columns = columns
         self._locations = offsets.page_locations
-        self._starts = [page.first_row_index for page in self._locations]
+        self.starts = [page.first_row_index for page in self._locations]
         self.num_rows = num_rows
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self.starts)
 
     def __getitem__(self, page: Any) -> Any:
         return self.bounds[page]
 
     def rows(self, page: int) -> range:
         """The rows of the row group that ``page`` holds."""
-        stop = self._starts[page + 1] if page + 1 < len(self._starts) else self.num_rows
-        return range(self._starts[page], stop)
+        stop = self.starts[page + 1] if page + 1 < len(self.starts) else self.num_rows
+        return range(self.starts[page], stop)
 
     def byte_range(self, page: int) -> tuple[int, int]:
         """(offset, length) of ``page`` in the file, its header first."""

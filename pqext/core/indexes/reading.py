@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,6 +43,7 @@ class IndexReader:
         self._num_rows = num_rows
         self._indexes: dict[tuple[int, _Kind], Any] = {}
         self._pages: dict[int, ChunkPages | None] = {}
+        self._places: dict[int, ChunkPages | None] = {}
 
     def column_index(self, chunk: ColumnChunk) -> ColumnIndex | None:
         """The chunk's column index, ``None`` when it has none. Raises ``CorruptFileError`` for a damaged one."""
@@ -61,14 +62,16 @@ class IndexReader:
                 check_offset_index(index, chunk.byte_range, self._num_rows)
         return index
 
-    def load(self, chunks: Iterable[ColumnChunk]) -> None:
-        """Fetch the indexes of ``chunks`` that were not read yet, near ones in one read.
+    def load(
+        self, chunks: Iterable[ColumnChunk], kinds: Sequence[_Kind] = (ColumnIndex, OffsetIndex)
+    ) -> None:
+        """Fetch the indexes of ``chunks`` of some ``kinds`` that were not read yet, near ones in one read.
 
         Damaged ones are left for those who ask for them.
         """
         wanted: list[tuple[ColumnChunk, _Kind, tuple[int, int]]] = []
         for chunk in chunks:
-            for kind in (ColumnIndex, OffsetIndex):
+            for kind in kinds:
                 if (chunk.node.leaf_start, kind) not in self._indexes:
                     with suppress(CorruptFileError, LimitError):
                         place = self._place(chunk, kind)
@@ -83,18 +86,30 @@ class IndexReader:
         """The chunk's pages for pruning: ``None`` without an offset index, and, with a warning, with a damaged one."""
         leaf = chunk.node.leaf_start
         if leaf not in self._pages:
-            try:
-                self.load([chunk])
-                offsets, columns = self.offset_index(chunk), self.column_index(chunk)
-            except MissingKeyError:
-                offsets = columns = None
-            except (CorruptFileError, LimitError) as error:
-                warnings.warn(f"a page index is passed over: {error}", DamagedIndexWarning, stacklevel=3)
-                offsets = columns = None
-            order = of_column(chunk.node.leaf_type, chunk.order)
-            found = None if offsets is None else ChunkPages(chunk.node, order, offsets, columns, self._num_rows)
-            self._pages[leaf] = found
+            self._pages[leaf] = self._known(chunk, (ColumnIndex, OffsetIndex))
         return self._pages[leaf]
+
+    def places(self, chunk: ColumnChunk) -> ChunkPages | None:
+        """The same without what bounds their values, unless that was read already."""
+        leaf = chunk.node.leaf_start
+        if leaf in self._pages:
+            return self._pages[leaf]
+        if leaf not in self._places:
+            self._places[leaf] = self._known(chunk, (OffsetIndex,))
+        return self._places[leaf]
+
+    def _known(self, chunk: ColumnChunk, kinds: Sequence[_Kind]) -> ChunkPages | None:
+        try:
+            self.load([chunk], kinds)
+            offsets = self.offset_index(chunk)
+            columns = self.column_index(chunk) if ColumnIndex in kinds else None
+        except MissingKeyError:
+            return None
+        except (CorruptFileError, LimitError) as error:
+            warnings.warn(f"a page index is passed over: {error}", DamagedIndexWarning, stacklevel=4)
+            return None
+        order = of_column(chunk.node.leaf_type, chunk.order)
+        return None if offsets is None else ChunkPages(chunk.node, order, offsets, columns, self._num_rows)
 
     def bloom_filter(self, chunk: ColumnChunk) -> SplitBlockFilter | None:
         """The chunk's Bloom filter, ``None`` when it has none or one of a kind that is not known."""

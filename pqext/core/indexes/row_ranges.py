@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 RowRanges = list[range]
 """Ascending, apart from each other, none empty."""
@@ -37,3 +37,36 @@ def intersection(first: Sequence[range], second: Sequence[range]) -> RowRanges:
         else:
             j += 1
     return result
+
+
+def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
+    """Rows of ``first`` that are not of ``second``."""
+    result: RowRanges = []
+    for one in first:
+        at = one.start
+        for other in second:
+            if other.start >= one.stop:
+                break
+            if other.stop > at:
+                result.append(range(at, other.start))
+                at = max(at, other.stop)
+        result.append(range(at, one.stop))
+    return merged(result)
+
+
+def in_parts(rows: Sequence[range], count: int) -> Iterator[RowRanges]:
+    """``rows`` in parts of ``count`` rows each, the last one smaller."""
+    part: RowRanges = []
+    held = 0
+    for one in rows:
+        at = one.start
+        while at < one.stop:
+            stop = min(one.stop, at + count - held)
+            part.append(range(at, stop))
+            held += stop - at
+            at = stop
+            if held == count:
+                yield part
+                part, held = [], 0
+    if part:
+        yield part

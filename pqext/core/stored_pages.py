@@ -1,0 +1,145 @@
+"""Which pages of a column chunk are read: all of them, or by the offset index those that hold chosen rows."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from pqext.core.encryption.reading import ChunkDecryptor
+from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.indexes.page_index import ChunkPages
+from pqext.core.indexes.row_ranges import RowRanges, merged
+from pqext.core.limits import Limits
+from pqext.core.metadata import PageType
+from pqext.core.page import RawPage, raw_pages
+from pqext.core.source import Source, Span
+
+
+class StoredPages(Protocol):
+    """The pages of one column chunk that a reader decodes.
+
+    ``rows`` are the rows of the row group that they hold, all of these when the pages are ``complete``. ``path`` and
+    ``offset`` tell where the chunk lies; pages and errors count bytes from there.
+    """
+
+    path: str | None
+    offset: int
+    rows: RowRanges
+    complete: bool
+
+    def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
+        """The pages, the dictionary first, as :func:`pqext.core.page.raw_pages` gives them."""
+
+
+class AllPages:
+    """All pages of a chunk that has the bytes ``span`` and belongs to a row group of ``rows`` rows."""
+
+    complete = True
+
+    def __init__(self, span: Span, rows: int) -> None:
+        self.path = span.path
+        self.offset = span.offset
+        self.rows = [range(rows)]
+        self._span = span
+
+    def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
+        """Every page."""
+        return raw_pages(self._span, limits, decryptor, has_dictionary=has_dictionary)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Pages ``first`` to ``stop`` (exclusive), which lie side by side in the file; none for the dictionary page."""
+
+    first: int
+    stop: int
+    offset: int
+    length: int
+
+
+class ChosenPages:
+    """The pages of a chunk that hold any of ``rows``, by the offset index in ``known``; others are not fetched.
+
+    ``start`` is where the chunk begins in ``source``.
+    """
+
+    complete = False
+
+    def __init__(self, source: Source, start: int, known: ChunkPages, rows: Sequence[range]) -> None:
+        self.path = source.path
+        self.offset = start
+        self._source = source
+        self._known = known
+        self._pages = pages_of(known, rows)
+        self.rows = merged(known.rows(page) for page in self._pages)
+
+    def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
+        """The dictionary page and the chosen ones. Raises ``CorruptFileError`` where the offset index is wrong."""
+        for stretches in self._fetched():
+            spans = self._source.spans([(one.offset, one.length) for one in stretches])
+            for stretch, span in zip(stretches, spans, strict=True):
+                base = span.offset - self.offset
+                opening = has_dictionary and stretch.first == stretch.stop
+                try:
+                    pages = raw_pages(span, limits, decryptor, has_dictionary=opening, ordinal=stretch.first)
+                    yield from self._checked(stretch, pages, base)
+                except ParquetError as error:
+                    if error.offset is not None:
+                        error.offset += base
+                    raise
+
+    def _checked(self, stretch: _Stretch, pages: Iterator[RawPage], base: int) -> Iterator[RawPage]:
+        """The pages of a stretch, each where the offset index says and with the rows that it says."""
+        number = stretch.first
+        for raw in pages:
+            if raw.header.type not in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
+                yield replace(raw, offset=raw.offset + base)
+                continue
+            if number == stretch.stop or self._known.byte_range(number)[0] != self.offset + base + raw.offset:
+                raise CorruptFileError("a data page lies where the offset index has none", offset=raw.offset)
+            yield replace(raw, offset=raw.offset + base, indexed_rows=len(self._known.rows(number)))
+            number += 1
+        if number < stretch.stop:
+            raise CorruptFileError(f"no data page lies where the offset index places page {number}", offset=0)
+
+    def _fetched(self) -> Iterator[list[_Stretch]]:
+        """Stretches to be fetched together."""
+        group: list[_Stretch] = []
+        held = 0
+        for stretch in self._stretches():
+            if group and held + stretch.length > self._source.window_bytes:
+                yield group
+                group, held = [], 0
+            group.append(stretch)
+            held += stretch.length
+        if group:
+            yield group
+
+    def _stretches(self) -> Iterator[_Stretch]:
+        if not self._pages:
+            return
+        head = self._known.byte_range(0)[0] - self.offset
+        if head:
+            yield _Stretch(0, 0, self.offset, head)
+        first = self._pages[0]
+        for page, following in zip(self._pages, [*self._pages[1:], -1], strict=True):
+            offset, length = self._known.byte_range(page)
+            if following != page + 1 or self._known.byte_range(following)[0] != offset + length:
+                start = self._known.byte_range(first)[0]
+                yield _Stretch(first, page + 1, start, offset + length - start)
+                first = following
+
+
+def pages_of(known: ChunkPages, rows: Sequence[range]) -> list[int]:
+    """The pages that hold any of ``rows``, which ascend and lie apart."""
+    chosen: list[int] = []
+    for one in rows:
+        page = max(bisect_right(known.starts, one.start) - 1, 0)
+        if chosen:
+            page = max(page, chosen[-1] + 1)
+        while page < len(known) and known.starts[page] < one.stop:
+            chosen.append(page)
+            page += 1
+    return chosen
