@@ -10,16 +10,44 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pqext.geo.box import BoundingBox
-    from pqext.geo.hilbert import hilbert_index, sort_indices
-    from pqext.geo.predicates import SpatialPredicate, contains, disjoint, intersects, intersects_box, within
+    from pqext.geo.curves import hilbert_index, sort, sort_indices, zorder_index
+    from pqext.geo.predicates import (
+        SpatialPredicate,
+        contains,
+        covered_by,
+        covers,
+        crosses,
+        disjoint,
+        dwithin,
+        equals,
+        intersects,
+        intersects_box,
+        overlaps,
+        touches,
+        within,
+    )
     from pqext.geo.summary import bounds, merge, statistics
     from pqext.geo.types import GeospatialType, as_extension, geometry_field
     from pqext.geo.wkb import from_points, from_shapely, to_iso, to_shapely, validate
 
 _MODULES = {
     "box": ("BoundingBox",),
-    "hilbert": ("hilbert_index", "sort_indices"),
-    "predicates": ("SpatialPredicate", "contains", "disjoint", "intersects", "intersects_box", "within"),
+    "curves": ("hilbert_index", "sort", "sort_indices", "zorder_index"),
+    "predicates": (
+        "SpatialPredicate",
+        "contains",
+        "covered_by",
+        "covers",
+        "crosses",
+        "disjoint",
+        "dwithin",
+        "equals",
+        "intersects",
+        "intersects_box",
+        "overlaps",
+        "touches",
+        "within",
+    ),
     "summary": ("bounds", "merge", "statistics"),
     "types": ("GeospatialType", "as_extension", "geometry_field"),
     "wkb": ("from_points", "from_shapely", "to_iso", "to_shapely", "validate"),
@@ -33,7 +61,12 @@ __all__ = [
     "as_extension",
     "bounds",
     "contains",
+    "covered_by",
+    "covers",
+    "crosses",
     "disjoint",
+    "dwithin",
+    "equals",
     "from_points",
     "from_shapely",
     "geometry_field",
@@ -41,12 +74,16 @@ __all__ = [
     "intersects",
     "intersects_box",
     "merge",
+    "overlaps",
+    "sort",
     "sort_indices",
     "statistics",
     "to_iso",
     "to_shapely",
+    "touches",
     "validate",
     "within",
+    "zorder_index",
 ]
 
 

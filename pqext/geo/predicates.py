@@ -1,30 +1,32 @@
-"""Spatial predicates: on rows exactly, on the box of a row group as "cannot match" or "may match".
+"""Spatial predicates: on rows exactly, on boxes as no, yes or maybe.
 
-A row is tried against the query's box in a kernel; only where that does not settle it, shapely decides. Both
-look at X and Y only. A row without X or Y, such as an empty geometry, meets nothing; null gives null.
+A row is tried against boxes around and in the query by a kernel; only where they do not settle it, shapely decides.
+All look at X and Y only. A row without X or Y, such as an empty geometry, meets nothing; null gives null.
+Edges of GEOMETRY are straight lines in the plane, whatever its CRS (:mod:`pqext.geo.planar`); those of GEOGRAPHY,
+and of what it is asked about, run as the column's algorithm interpolates them (:mod:`pqext.geo.globe`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from types import ModuleType
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.errors import GeometryError, UnsupportedError
+from pqext.geo import planar
 from pqext.geo.box import BoundingBox
-from pqext.geo.kernels.predicates import test_box
-from pqext.geo.summary import only_points, resolve_type
-from pqext.geo.types import Edges
-from pqext.geo.wkb import GeometryArray, binary_chunks, build, columns, like_input, summaries
+from pqext.geo.box_answers import OPERATIONS, Answer, Boxes, BoxTest, Operation, Region
+from pqext.geo.summary import resolve_type
+from pqext.geo.types import Edges, GeospatialType
+from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input
 
-Operation = Literal["intersects", "within", "contains", "disjoint"]
 Query: TypeAlias = Any
 """A box, as :class:`BoundingBox` or ``(xmin, ymin, xmax, ymax)``, or a shapely geometry."""
-
-_YES, _MAYBE, _NULL = 1, 2, 3
+PLANE = GeospatialType()
 
 
 def as_box(box: Query) -> BoundingBox:
@@ -50,24 +52,28 @@ def as_box(box: Query) -> BoundingBox:
 
 @dataclass(frozen=True, slots=True)
 class SpatialPredicate:
-    """``operation`` between each row and ``geometry``: row intersects, is within, contains, is disjoint from it.
+    """``operation`` between each row and ``geometry``: the row intersects, is within, touches it and so on.
 
-    ``geometry`` becomes a :class:`BoundingBox` unless it is a shapely geometry. Raises ValueError or
-    TypeError on an unknown operation or a query that is neither.
+    ``geometry`` becomes a :class:`BoundingBox` unless it is a shapely geometry. ``dwithin`` takes a ``distance``,
+    in units of the coordinates for GEOMETRY and in metres on the ellipsoid for GEOGRAPHY; the others take none.
+    Raises ValueError or TypeError on an unknown operation, a query that is neither, and a distance that is none.
     """
 
     operation: Operation
     geometry: Query
+    distance: float | None = None
     box: BoundingBox | None = field(init=False, repr=False, compare=False)
-    """The query's box; None when the query is an empty geometry."""
+    """The box around the query's corners; None when the query is an empty geometry."""
+    _tests: dict[GeospatialType, BoxTest] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.operation not in get_args(Operation):
+        if self.operation not in OPERATIONS:
             raise ValueError(f"unknown spatial operation {self.operation!r}")
         if isinstance(self.geometry, (BoundingBox, tuple, list)):
             object.__setattr__(self, "geometry", as_box(self.geometry))
         elif not hasattr(self.geometry, "geom_type"):
             raise TypeError(f"a query is a box or a shapely geometry, not {type(self.geometry).__name__}")
+        object.__setattr__(self, "distance", as_distance(self.operation, self.distance))
         box = self.geometry
         if not isinstance(box, BoundingBox):
             box = None if box.is_empty else as_box(box.bounds)
@@ -78,99 +84,111 @@ class SpatialPredicate:
         """Does the query's meaning depend on how edges run? A box lies along the axes, a point has none."""
         return not isinstance(self.geometry, BoundingBox) and self.geometry.geom_type not in ("Point", "MultiPoint")
 
-    def may_match(self, box: BoundingBox) -> bool:
-        """Can a geometry within ``box`` satisfy the predicate? ``False`` is a proof."""
-        if self.operation == "disjoint" or not box.usable:
-            return True
-        query = self.box
-        if query is None:
-            return False
-        return box.contains(query) if self.operation == "contains" else box.intersects(query)
+    @property
+    def keeps_empty(self) -> bool:
+        """Can a geometry without X or Y satisfy the predicate?"""
+        return self.operation == "disjoint" or (self.operation == "equals" and self.box is None)
 
-    def evaluate(self, array: GeometryArray, edges: Edges | None = None) -> GeometryArray:
+    def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
+        """What a box around geometries of a column of ``type`` proves of them; see :mod:`pqext.geo.box_answers`."""
+        bounds = (np.array([bound], dtype=np.float64) for bound in (box.xmin, box.xmax, box.ymin, box.ymax))
+        return Answer(int(self.answers(*bounds, type)[0]))
+
+    def answers(
+        self,
+        xmin: NDArray[np.float64],
+        xmax: NDArray[np.float64],
+        ymin: NDArray[np.float64],
+        ymax: NDArray[np.float64],
+        type: GeospatialType = PLANE,
+    ) -> NDArray[np.uint8]:
+        """The :class:`Answer` of each of several boxes, as numbers; ``xmin > xmax`` wraps around the antimeridian."""
+        return self.box_test(type).answers(Boxes(xmin, xmax, ymin, ymax))
+
+    def may_match(self, box: BoundingBox, type: GeospatialType = PLANE) -> bool:
+        """Can a geometry within ``box`` satisfy the predicate? ``False`` is a proof."""
+        return self.answer(box, type) != Answer.NO
+
+    def may_match_boxes(
+        self,
+        xmin: NDArray[np.float64],
+        xmax: NDArray[np.float64],
+        ymin: NDArray[np.float64],
+        ymax: NDArray[np.float64],
+        type: GeospatialType = PLANE,
+    ) -> NDArray[np.bool_]:
+        """In which of several boxes can a geometry satisfy the predicate? Arguments as in :meth:`answers`."""
+        found: NDArray[np.bool_] = self.answers(xmin, xmax, ymin, ymax, type) != Answer.NO
+        return found
+
+    def box_test(self, type: GeospatialType) -> BoxTest:
+        """The test of boxes in a column of ``type``."""
+        if type not in self._tests:
+            self._tests[type] = self._box_test(type)
+        return self._tests[type]
+
+    def _box_test(self, type: GeospatialType) -> BoxTest:
+        if not type.planar:
+            return _on_the_globe().box_test(self, type)
+        distance = self.distance or 0.0
+        if self.box is None:
+            return BoxTest(self.operation, None, None, None, distance, type.geographic)
+        outer = Region.of(self.box, globe=False)
+        is_box = isinstance(self.geometry, BoundingBox) or self.geometry.geom_type == "Point"
+        reach = planar.widened(outer, distance) if self.operation == "dwithin" else outer
+        return BoxTest(self.operation, outer, outer if is_box else None, reach, distance, type.geographic)
+
+    def evaluate(self, array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
         """The answer for every row, as booleans.
 
-        ``edges`` defaults to what an extension array says, else planar. Raises GeometryError with row and
-        byte on bad WKB, UnsupportedError where edges that are not planar would decide.
+        ``edges`` and ``crs`` default to what an extension array says, else to planar edges and OGC:CRS84. Raises
+        GeometryError with row and byte on bad WKB, and for distances on GEOGRAPHY in a CRS that nobody knows.
         """
-        found = resolve_type(array, None, edges)
-        types = {code for part in summaries(array) for code in part.types} if not found.planar else set()
-        if not found.planar and (self.has_edges or not only_points(types)):
-            raise UnsupportedError(
-                "exact predicates on edges that are not planar are not computed yet",
-                feature=f"predicates on {found.edges} edges",
-            )
+        type = resolve_type(array, crs, edges)
+        decide = planar.decide if type.planar else _on_the_globe().decide
         parts = []
         row = 0
         for chunk, column in zip(binary_chunks(array), columns(array), strict=True):
-            verdicts = np.zeros(len(chunk), dtype=np.uint8)
-            box = self.box
-            if box is not None:
-                test_box(column, box.xmin, box.xmax, box.ymin, box.ymax, verdicts)
-            elif chunk.null_count:
-                verdicts[chunk.is_null().to_numpy(zero_copy_only=False)] = _NULL
-            parts.append(pa.array(self._decide(chunk, verdicts, row), mask=verdicts == _NULL))
+            answers, null = decide(self, type, chunk, column, row)
+            parts.append(pa.array(answers, mask=null))
             row += len(chunk)
         return like_input(array, parts, pa.bool_())
 
-    def _decide(self, chunk: pa.Array, verdicts: NDArray[np.uint8], row: int) -> NDArray[np.bool_]:
-        """Settle what the boxes leave open: ``verdicts`` says of each row's box no, within, perhaps or null."""
-        answers = np.zeros(len(verdicts), dtype=np.bool_)
-        left = np.isin(verdicts, (_YES, _MAYBE))
-        if isinstance(self.geometry, BoundingBox) and self.operation in ("intersects", "disjoint"):
-            answers, left = verdicts == _YES, verdicts == _MAYBE
-        numbers = np.flatnonzero(left)
-        if len(numbers):
-            values = chunk.take(pa.array(numbers)).to_numpy(zero_copy_only=False)
-            answers[numbers] = self._exact(build(values, numbers + row))
-        return np.logical_not(answers) if self.operation == "disjoint" else answers
 
-    def _exact(self, rows: NDArray[np.object_]) -> NDArray[np.bool_]:
-        """Shapely's answer for every row; the first argument of its predicates is the prepared one."""
-        import shapely
+def _on_the_globe() -> ModuleType:
+    from pqext.geo import globe
 
-        query = self.geometry
-        if isinstance(query, BoundingBox):
-            query = _polygon(query, shapely.total_bounds(rows))
-        shapely.prepare(query)
-        try:
-            answers: NDArray[np.bool_]
-            if self.operation == "within":
-                answers = shapely.contains(query, rows)
-            elif self.operation == "contains":
-                answers = shapely.within(query, rows)
-            else:
-                answers = shapely.intersects(query, rows)
-            return answers
-        except shapely.errors.ShapelyError as error:
-            raise GeometryError(f"shapely cannot decide the predicate: {error}") from error
+    return globe
 
 
-def _polygon(box: BoundingBox, around: NDArray[np.float64]) -> Any:
-    """The box as a shapely geometry: a wrapping one in two parts, which reach beyond the bounds ``around``."""
-    import shapely
+def as_distance(operation: str, distance: Any) -> float | None:
+    """The distance of ``dwithin`` as a float, None for all other operations.
 
-    if not box.wraps:
-        return _rectangle(box.xmin, box.ymin, box.xmax, box.ymax)
-    west, east = min(-180.0, around[0]) - 1, max(180.0, around[2]) + 1
-    parts = [_rectangle(box.xmin, box.ymin, east, box.ymax), _rectangle(west, box.ymin, box.xmax, box.ymax)]
-    return shapely.MultiPolygon(parts) if box.ymin < box.ymax else shapely.MultiLineString(parts)
-
-
-def _rectangle(xmin: float, ymin: float, xmax: float, ymax: float) -> Any:
-    """A box without area is a line or a point: as a polygon it would be invalid."""
-    import shapely
-
-    if xmin < xmax and ymin < ymax:
-        return shapely.box(xmin, ymin, xmax, ymax)
-    if xmin == xmax and ymin == ymax:
-        return shapely.Point(xmin, ymin)
-    return shapely.LineString([(xmin, ymin), (xmax, ymax)])
+    Raises TypeError where one is missing or too many, ValueError unless it is finite and not negative.
+    """
+    if operation != "dwithin":
+        if distance is not None:
+            raise TypeError(f"{operation} takes no distance")
+        return None
+    if isinstance(distance, bool) or not isinstance(distance, (int, float, np.integer, np.floating)):
+        raise TypeError(f"dwithin takes a distance, not {distance!r}")
+    try:
+        found = float(distance)
+    except OverflowError:
+        found = math.inf
+    if not 0 <= found < math.inf:
+        raise ValueError(f"a distance is finite and not negative, not {distance!r}")
+    return found
 
 
 def intersects(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
     """Has each row a point in common with ``query``? See :class:`SpatialPredicate` for arguments and errors."""
     return SpatialPredicate("intersects", query).evaluate(array, edges)
+
+
+def disjoint(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
+    """Has each row no point in common with ``query``? See :class:`SpatialPredicate`."""
+    return SpatialPredicate("disjoint", query).evaluate(array, edges)
 
 
 def within(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
@@ -183,9 +201,45 @@ def contains(array: GeometryArray, query: Query, edges: Edges | None = None) -> 
     return SpatialPredicate("contains", query).evaluate(array, edges)
 
 
-def disjoint(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Has each row no point in common with ``query``? See :class:`SpatialPredicate`."""
-    return SpatialPredicate("disjoint", query).evaluate(array, edges)
+def touches(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
+    """Has each row points in common with ``query``, but none inside both? See :class:`SpatialPredicate`."""
+    return SpatialPredicate("touches", query).evaluate(array, edges)
+
+
+def crosses(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
+    """Does each row run through ``query``: some of its inside within, some without? See :class:`SpatialPredicate`."""
+    return SpatialPredicate("crosses", query).evaluate(array, edges)
+
+
+def overlaps(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
+    """Do each row and ``query``, both of one dimension, share some but not all? See :class:`SpatialPredicate`."""
+    return SpatialPredicate("overlaps", query).evaluate(array, edges)
+
+
+def covers(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
+    """Does ``query`` lie in each row, or on its boundary? See :class:`SpatialPredicate`."""
+    return SpatialPredicate("covers", query).evaluate(array, edges)
+
+
+def covered_by(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
+    """Does each row lie in ``query``, or on its boundary? See :class:`SpatialPredicate`."""
+    return SpatialPredicate("covered_by", query).evaluate(array, edges)
+
+
+def equals(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
+    """Are each row and ``query`` the same set of points? See :class:`SpatialPredicate`."""
+    return SpatialPredicate("equals", query).evaluate(array, edges)
+
+
+def dwithin(
+    array: GeometryArray, query: Query, distance: float, edges: Edges | None = None, crs: Any = None
+) -> GeometryArray:
+    """Is each row at most ``distance`` from ``query``?
+
+    In units of the coordinates for GEOMETRY, degrees where its CRS is geographic; for GEOGRAPHY (``edges``) in metres
+    on the ellipsoid of ``crs``. See :class:`SpatialPredicate`.
+    """
+    return SpatialPredicate("dwithin", query, distance).evaluate(array, edges, crs)
 
 
 def intersects_box(array: GeometryArray, box: Query, edges: Edges | None = None) -> GeometryArray:

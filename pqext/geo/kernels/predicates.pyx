@@ -17,9 +17,12 @@ cdef enum:
 
 cdef inline int judge(
     double xlow, double xhigh, double ylow, double yhigh, double west, double east, double south, double north,
-    bint wraps,
+    bint wraps, bint strict,
 ) noexcept nogil:
-    """How a row's box stands to the query's; comparisons are so put that NaN, which is no value, answers NO."""
+    """How a row's box stands to the query's; comparisons are so put that NaN, which is no value, answers NO.
+
+    With ``strict`` a box that reaches the border is not within.
+    """
     if not (ylow <= north and yhigh >= south):
         return NO
     if wraps:
@@ -32,15 +35,24 @@ cdef inline int judge(
             return NO
         if not (xlow >= west and xhigh <= east):
             return MAYBE
+    if strict:
+        if wraps:
+            if not (xlow > west or xhigh < east):
+                return MAYBE
+        elif not (xlow > west and xhigh < east):
+            return MAYBE
+        return YES if ylow > south and yhigh < north else MAYBE
     return YES if ylow >= south and yhigh <= north else MAYBE
 
 
 def test_box(
-    WkbColumn column not None, double west, double east, double south, double north, uint8_t[::1] out not None
+    WkbColumn column not None, double west, double east, double south, double north, uint8_t[::1] out not None,
+    bint strict=False,
 ):
     """Write for every row 0 (outside the box), 1 (within it), 2 (perhaps meets it) or 3 (null).
 
-    The query wraps around the antimeridian when west > east. Returns how many rows are 2.
+    The query wraps around the antimeridian when west > east. With ``strict`` a row that reaches the border of the box
+    is not within it. Returns how many rows are 2.
     """
     cdef Column *c = &column.c
     cdef Box box
@@ -60,7 +72,7 @@ def test_box(
             if status == 0 and plain_point(value, size):
                 x = little_double(value + 5)
                 y = little_double(value + 13)
-                verdict = judge(x, x, y, y, west, east, south, north, wraps)
+                verdict = judge(x, x, y, y, west, east, south, north, wraps, strict)
             elif status == 0:
                 box_clear(&box)
                 status = walk(value, size, False, &box, &geometry, NULL)
@@ -70,7 +82,7 @@ def test_box(
                     verdict = NO  # an empty geometry meets nothing
                 else:
                     verdict = judge(
-                        box.low[0], box.high[0], box.low[1], box.high[1], west, east, south, north, wraps
+                        box.low[0], box.high[0], box.low[1], box.high[1], west, east, south, north, wraps, strict
                     )
             elif status < 0:
                 verdict = ABSENT

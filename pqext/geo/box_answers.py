@@ -1,0 +1,217 @@
+"""What the box around some geometries proves of a predicate: no, yes, or maybe.
+
+*No*: no geometry within the box satisfies the predicate, an empty one neither. *Yes*: every geometry within the
+box does that has X and Y at all. Everything else is *maybe*, boxes that are not usable first of all. In the plane
+coordinates are what they are; on the globe -180 and 180 are one meridian and a pole is one point.
+Spec: "Bounding Box" (000 §5.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pqext.geo.box import BoundingBox
+
+Operation = Literal[
+    "intersects",
+    "disjoint",
+    "within",
+    "contains",
+    "touches",
+    "crosses",
+    "overlaps",
+    "covers",
+    "covered_by",
+    "equals",
+    "dwithin",
+]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+
+Flags: TypeAlias = NDArray[np.bool_]
+Numbers: TypeAlias = NDArray[np.float64]
+
+NEAR = 1e-9
+"""Degrees, a tenth of a millimetre: how near two longitudes lie that are one, whatever turns they were given in."""
+
+
+class Answer(IntEnum):
+    """What is known of the geometries within a box."""
+
+    NO = 0
+    YES = 1
+    MAYBE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """Many boxes at once, NaN-free; ``xmin > xmax`` wraps around the antimeridian."""
+
+    xmin: Numbers
+    xmax: Numbers
+    ymin: Numbers
+    ymax: Numbers
+
+    @property
+    def wraps(self) -> Flags:
+        return self.xmin > self.xmax
+
+    @property
+    def full(self) -> Flags:
+        """All around the globe?"""
+        return ~self.wraps & (self.xmax - self.xmin >= 360)
+
+    def usable(self, geographic: bool) -> Flags:
+        """Which boxes prove anything: finite, y in order, and across the antimeridian between longitudes only."""
+        finite = np.isfinite(self.xmin) & np.isfinite(self.xmax) & np.isfinite(self.ymin) & np.isfinite(self.ymax)
+        wrapped = (self.xmin <= 180) & (self.xmax >= -180) & geographic
+        return finite & (self.ymin <= self.ymax) & (~self.wraps | wrapped)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A box of the query, or around it: what :class:`Boxes` are held against. Bounds may be infinite.
+
+    ``wraps``: it holds x >= xmin and x <= xmax. ``globe``: longitudes are angles, and a pole is one point.
+    """
+
+    xmin: float
+    xmax: float
+    ymin: float
+    ymax: float
+    wraps: bool
+    globe: bool
+
+    @classmethod
+    def of(cls, box: BoundingBox, globe: bool) -> Region:
+        """The region of a box."""
+        return cls(box.xmin, box.xmax, box.ymin, box.ymax, box.wraps, globe)
+
+    @property
+    def full(self) -> bool:
+        """Does it hold every longitude?"""
+        return not self.wraps and self.xmax - self.xmin >= 360
+
+    @property
+    def has_area(self) -> bool:
+        return self.ymin < self.ymax and (self.wraps or self.xmin < self.xmax)
+
+    def meets(self, boxes: Boxes) -> Flags:
+        """Which boxes have a point in common with the region? Not to, is a proof."""
+        wraps = boxes.wraps
+        if self.wraps:
+            x = wraps | (boxes.xmax >= self.xmin) | (boxes.xmin <= self.xmax)
+        else:
+            west, east = boxes.xmax >= self.xmin, boxes.xmin <= self.xmax
+            x = np.where(wraps, west | east, west & east)
+        y = (boxes.ymin <= self.ymax) & (boxes.ymax >= self.ymin)
+        if not self.globe:
+            return x & y
+        if self.full:
+            return y
+        own = 360 + self.xmax - self.xmin if self.wraps else self.xmax - self.xmin
+        theirs = np.where(wraps, 360 + boxes.xmax - boxes.xmin, boxes.xmax - boxes.xmin)
+        turn = np.mod(boxes.xmin - self.xmin, 360)
+        x |= boxes.full | (turn <= own + NEAR) | (360 - turn <= theirs + NEAR)
+        return (x & y) | self._pole(boxes)
+
+    def holds(self, boxes: Boxes, strictly: bool = False) -> Flags:
+        """Which boxes lie in the region, ``strictly``: in its interior?"""
+        less = np.less if strictly else np.less_equal
+        wraps = boxes.wraps
+        if self.full and self.globe:
+            x = np.ones(len(wraps), dtype=np.bool_)
+        elif self.wraps:
+            west, east = less(self.xmin, boxes.xmin), less(boxes.xmax, self.xmax)
+            x = np.where(wraps, west & east, west | east)
+        else:
+            x = ~wraps & less(self.xmin, boxes.xmin) & less(boxes.xmax, self.xmax)
+        poles = self.full and self.globe  # a cap around a pole has it inside
+        south = less(self.ymin, boxes.ymin) | (poles and self.ymin <= -90)
+        north = less(boxes.ymax, self.ymax) | (poles and self.ymax >= 90)
+        return x & south & north
+
+    def within(self, boxes: Boxes) -> Flags:
+        """Which boxes hold all of the region? Not to, is a proof."""
+        wraps = boxes.wraps
+        if self.wraps:
+            x = np.where(wraps, (boxes.xmin <= self.xmin) & (boxes.xmax >= self.xmax), False)
+            x |= ~wraps & (boxes.xmin <= -180) & (boxes.xmax >= 180)
+        else:
+            whole = (boxes.xmin <= self.xmin) & (boxes.xmax >= self.xmax)
+            x = np.where(wraps, (boxes.xmin <= self.xmin) | (boxes.xmax >= self.xmax), whole)
+        y = (boxes.ymin <= self.ymin) & (boxes.ymax >= self.ymax)
+        if not self.globe:
+            return x & y
+        own = 360 + self.xmax - self.xmin if self.wraps else self.xmax - self.xmin
+        theirs = np.where(wraps, 360 + boxes.xmax - boxes.xmin, boxes.xmax - boxes.xmin)
+        turn = np.mod(self.xmin - boxes.xmin + NEAR, 360) - NEAR
+        x |= boxes.full | (turn + own <= theirs + NEAR)
+        return (x & y) | (self._pole(boxes) & y)
+
+    def _pole(self, boxes: Boxes) -> Flags:
+        """Which boxes reach the same pole?"""
+        north = boxes.ymax >= 90 - NEAR if self.ymax >= 90 - NEAR else np.zeros(len(boxes.ymax), dtype=np.bool_)
+        return north | (boxes.ymin <= NEAR - 90) if self.ymin <= NEAR - 90 else north
+
+
+@dataclass(frozen=True, slots=True)
+class BoxTest:
+    """``operation`` on boxes.
+
+    ``outer`` lies around the query, ``inner`` within it, and no geometry out of ``reach`` satisfies ``dwithin`` of
+    ``distance``. ``outer`` is None when the query is empty, ``inner`` when no box within it is known.
+    """
+
+    operation: Operation
+    outer: Region | None
+    inner: Region | None
+    reach: Region | None
+    distance: float
+    geographic: bool
+
+    def answers(self, boxes: Boxes) -> NDArray[np.uint8]:
+        """An :class:`Answer` for each box."""
+        no, yes = self._proofs(boxes)
+        found = np.where(no, Answer.NO, np.where(yes, Answer.YES, Answer.MAYBE)).astype(np.uint8)
+        found[~boxes.usable(self.geographic)] = Answer.MAYBE
+        return found
+
+    def _proofs(self, boxes: Boxes) -> tuple[Flags, Flags]:
+        never = np.zeros(len(boxes.xmin), dtype=np.bool_)
+        outer, inner, operation = self.outer, self.inner, self.operation
+        if outer is None:  # only empty geometries equal an empty one
+            return (never if operation in ("disjoint", "equals") else ~never), (
+                ~never if operation == "disjoint" else never
+            )
+        apart = ~(self.reach or outer).meets(boxes)
+        held = never if inner is None else inner.holds(boxes)
+        inside = never if inner is None or not inner.has_area else inner.holds(boxes, strictly=True)
+        match operation:
+            case "intersects" | "covered_by":
+                return apart, held
+            case "disjoint":
+                return never, apart
+            case "within":
+                return apart, inside
+            case "contains" | "covers" | "equals":
+                return apart | ~outer.within(boxes), never
+            case "touches":
+                return apart | inside, never
+            case "crosses" | "overlaps":
+                return apart | inside, never
+        near = never if inner is None else self._all_near(inner, boxes)
+        return apart, held | near
+
+    def _all_near(self, inner: Region, boxes: Boxes) -> Flags:
+        """In the plane, is every point of the box near ``inner``? The farthest is a corner."""
+        if inner.globe or inner.wraps:
+            return np.zeros(len(boxes.xmin), dtype=np.bool_)
+        x = np.maximum(np.maximum(inner.xmin - boxes.xmin, boxes.xmax - inner.xmax), 0)
+        y = np.maximum(np.maximum(inner.ymin - boxes.ymin, boxes.ymax - inner.ymax), 0)
+        return ~boxes.wraps & (np.hypot(x, y) * (1 + 1e-12) <= self.distance)

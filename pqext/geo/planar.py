@@ -1,0 +1,164 @@
+"""Exact predicates in the plane: edges are straight lines and coordinates are what they are, whatever the CRS.
+
+A query box that wraps is two parts, the one from its xmin eastward and the one up to its xmax.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.errors import GeometryError
+from pqext.geo.box import BoundingBox
+from pqext.geo.kernels.predicates import test_box
+from pqext.geo.summary import row_values
+from pqext.geo.wkb import build, columns
+
+if TYPE_CHECKING:
+    from pqext.geo.box_answers import Operation, Region
+    from pqext.geo.kernels.wkb import WkbColumn
+    from pqext.geo.predicates import SpatialPredicate
+    from pqext.geo.types import GeospatialType
+
+NO, YES, MAYBE, NULL = 0, 1, 2, 3
+"""What the kernel says of a row."""
+
+# By operation, shapely's predicate with the query first: shapely prepares its first argument.
+_TURNED = {
+    "intersects": "intersects",
+    "within": "contains",
+    "contains": "within",
+    "touches": "touches",
+    "crosses": "crosses",
+    "overlaps": "overlaps",
+    "covers": "covered_by",
+    "covered_by": "covers",
+    "equals": "equals",
+}
+_POINTS = 0x02020202  # in the kernel's mask of type codes, which has bit 8 * dims + type
+_OF_POINTS = {"intersects": "intersects_xy", "covered_by": "intersects_xy", "within": "contains_xy"}
+
+# The answer for a row in the query's box, on its inside where the boundary makes a difference.
+HELD = {
+    "intersects": True,
+    "covered_by": True,
+    "within": True,
+    "touches": False,
+    "crosses": False,
+    "overlaps": False,
+}
+TO_THE_BOUNDARY = frozenset({"intersects", "covered_by"})
+
+
+def decide(
+    predicate: SpatialPredicate, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The answer for each row of ``chunk``, the same as ``column``, and which rows are null."""
+    operation = predicate.operation if predicate.operation != "disjoint" else "intersects"
+    reach, query = predicate.box_test(type).reach, predicate.geometry
+    verdicts = np.zeros(len(chunk), dtype=np.uint8)
+    if reach is None:  # everything is as far from an empty query as can be
+        reach_box = (math.inf, math.inf, math.inf, math.inf)
+    else:
+        reach_box = (reach.xmin, reach.xmax, reach.ymin, reach.ymax)
+    test_box(column, *reach_box, verdicts, operation not in TO_THE_BOUNDARY)
+    null = verdicts == NULL
+    if isinstance(query, BoundingBox) and operation in HELD:
+        answers, left = (verdicts == YES) & HELD[operation], verdicts == MAYBE
+    else:
+        left = ((verdicts == YES) | (verdicts == MAYBE)) if reach is not None else (operation == "equals") & ~null
+        answers = np.zeros(len(chunk), dtype=np.bool_)
+    numbers = np.flatnonzero(left)
+    if len(numbers):
+        answers[numbers] = _exact(operation, query, predicate.distance, chunk.take(pa.array(numbers)), numbers + row)
+    return np.logical_not(answers) if predicate.operation == "disjoint" else answers, null
+
+
+def _exact(
+    operation: Operation, query: Any, distance: float | None, chunk: pa.Array, rows: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    import shapely
+
+    points = points_of(chunk)
+    if points is not None and operation in _OF_POINTS and not isinstance(query, BoundingBox):
+        shapely.prepare(query)
+        return _asked(getattr(shapely, _OF_POINTS[operation]), query, *points)
+    geometries = build(chunk.to_numpy(zero_copy_only=False), rows) if points is None else shapely.points(*points)
+    if isinstance(query, BoundingBox):
+        query = polygon(query, shapely.total_bounds(geometries))
+    return test(operation, geometries, query, distance)
+
+
+def points_of(chunk: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """X and Y of rows that are not null; None unless they are all points."""
+    (column,) = columns(chunk)
+    values, types, _ = row_values(column)
+    return None if types & ~_POINTS else (values[0], values[2])
+
+
+def test(
+    operation: Operation, rows: NDArray[np.object_], query: Any, distance: float | None = None
+) -> NDArray[np.bool_]:
+    """Does each row stand so to the query? Not for ``disjoint``, which is what does not intersect.
+
+    Raises GeometryError where shapely cannot tell, as for polygons that cross themselves.
+    """
+    import shapely
+
+    shapely.prepare(query)
+    if operation == "dwithin":
+        return _asked(shapely.dwithin, query, rows, distance)
+    return _asked(getattr(shapely, _TURNED[operation]), query, rows)
+
+
+def _asked(function: Any, *arguments: Any) -> NDArray[np.bool_]:
+    import shapely
+
+    try:
+        answers: NDArray[np.bool_] = function(*arguments)
+        return answers
+    except shapely.errors.ShapelyError as error:
+        raise GeometryError(f"shapely cannot decide the predicate: {error}") from error
+
+
+def widened(region: Region, distance: float) -> Region:
+    """The region with all that lies at most ``distance`` from it, and a little more."""
+    margin = distance * (1 + 1e-12)
+
+    def out(bound: float, by: float) -> float:
+        return math.nextafter(bound + by, math.copysign(math.inf, by)) if margin else bound
+
+    xmin, xmax = out(region.xmin, -margin), out(region.xmax, margin)
+    wraps = region.wraps
+    if wraps and xmin <= xmax:
+        xmin, xmax, wraps = -math.inf, math.inf, False
+    return replace(
+        region, xmin=xmin, xmax=xmax, ymin=out(region.ymin, -margin), ymax=out(region.ymax, margin), wraps=wraps
+    )
+
+
+def polygon(box: BoundingBox, around: NDArray[np.float64]) -> Any:
+    """The box as a shapely geometry: a wrapping one in two parts, which reach beyond the bounds ``around``."""
+    import shapely
+
+    if not box.wraps:
+        return rectangle(box.xmin, box.ymin, box.xmax, box.ymax)
+    west, east = min(-180.0, around[0]) - 1, max(180.0, around[2]) + 1
+    parts = [rectangle(box.xmin, box.ymin, east, box.ymax), rectangle(west, box.ymin, box.xmax, box.ymax)]
+    return shapely.MultiPolygon(parts) if box.ymin < box.ymax else shapely.MultiLineString(parts)
+
+
+def rectangle(xmin: float, ymin: float, xmax: float, ymax: float) -> Any:
+    """A box without area is a line or a point: as a polygon it would be invalid."""
+    import shapely
+
+    if xmin < xmax and ymin < ymax:
+        return shapely.box(xmin, ymin, xmax, ymax)
+    if xmin == xmax and ymin == ymax:
+        return shapely.Point(xmin, ymin)
+    return shapely.LineString([(xmin, ymin), (xmax, ymax)])
