@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from pqext.core.indexes.row_ranges import RowRanges
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pqext.core.metadata import GeospatialStatistics, LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import RowGroup
@@ -78,6 +81,24 @@ class Annotation:
 
     def load(self) -> AnnotationHandler:
         """Import the handler."""
+@runtime_checkable
+class ArrangesRows(Protocol):
+    """What a handler has besides when a column of its type can say how the rows of a file are laid out."""
+
+    def orders_rows(self, storage: Storage) -> bool:
+        """Does the column stored so order the rows?"""
+
+    def row_groups(
+        self, storage: Storage, values: pa.ChunkedArray, at_most: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rows' numbers in their order, and where in it row groups of ``at_most`` rows begin, 0 first."""
+
+    def pages(
+        self, storage: Storage, values: pa.ChunkedArray, at_most: int, sort: bool
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
+        """The same for the pages of a row group; without ``sort`` its rows stay as they are."""
+
+
         module, _, name = self.handler.partition(":")
         handler: AnnotationHandler = getattr(import_module(module), name)
         return handler

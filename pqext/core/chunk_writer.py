@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from pqext.core.disassemble import DenseColumn
 from pqext.core.distinct import IndexedValues
 from pqext.core.encodings import dictionary, encoder, plain, rle
 from pqext.core.encodings.choose import choose
+from pqext.core.encryption.modules import ORDINAL_MAX
 from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
 from pqext.core.extension.structure import set_extension
 from pqext.core.indexes import chunk as chunk_index
@@ -92,9 +94,16 @@ class _Values:
 
 
 def encode_chunk(
-    column: DenseColumn, rows: int, options: WriteOptions, encryptor: ChunkEncryptor | None = None
+    column: DenseColumn,
+    rows: int,
+    options: WriteOptions,
+    encryptor: ChunkEncryptor | None = None,
+    page_starts: NDArray[np.int64] | None = None,
 ) -> EncodedChunk:
-    """Encode one leaf's values for a row group of ``rows`` rows, encrypted by ``encryptor`` where there is one."""
+    """Encode one leaf's values for a row group of ``rows`` rows, encrypted by ``encryptor`` where there is one.
+
+    ``page_starts``: rows at which pages begin, 0 first; too large ones are cut further.
+    """
     node = column.shape.node
     leaf_type = node.leaf_type
     codec = WRITABLE[options.compression_of(node.dotted)]
@@ -125,7 +134,7 @@ def encode_chunk(
         metadata.data_page_offset = chunk.size
     pages: Counter[Encoding] = Counter()
     written: list[WrittenPage] = []
-    for page in _cut(column, rows, physical, options, encrypted=encryptor is not None):
+    for page in _cut(column, rows, physical, options, page_starts, encrypted=encryptor is not None):
         definition, repetition = page.levels(column)
         encoding, encoded = values.page(page.values.start, page.values.stop)
         header, body, size = writer.data(
@@ -151,7 +160,7 @@ def encode_chunk(
     )
     again = options.for_second_copy(node.dotted)
     if again is not None:  # never with encryption, see options
-        chunk.second = encode_chunk(column, rows, again)
+        chunk.second = encode_chunk(column, rows, again, None, page_starts)
     return chunk
 
 
@@ -186,7 +195,13 @@ def _same_levels(count: int, level: int, highest: int) -> bytes:
 
 
 def _cut(
-    column: DenseColumn, rows: int, physical: pa.Array, options: WriteOptions, *, encrypted: bool
+    column: DenseColumn,
+    rows: int,
+    physical: pa.Array,
+    options: WriteOptions,
+    page_starts: NDArray[np.int64] | None,
+    *,
+    encrypted: bool,
 ) -> Iterator[_Page]:
     """Cut the chunk into pages at row boundaries, by rows and by the average size of a row."""
     node = column.shape.node
@@ -201,8 +216,7 @@ def _cut(
         starts = np.append(np.flatnonzero(column.repetition == 0), column.entries)
     highest = node.max_definition_level
     value = 0
-    for row in range(0, rows, page_rows):
-        last = min(row + page_rows, rows)
+    for row, last in pairwise(_page_edges(rows, page_rows, page_starts, encrypted)):
         entry, end = (row, last) if starts is None else (int(starts[row]), int(starts[last]))
         if isinstance(column.definition, int):
             count = end - entry if column.definition == highest else 0
@@ -210,6 +224,19 @@ def _cut(
             count = int(np.count_nonzero(column.definition[entry:end] == highest))
         yield _Page(slice(entry, end), slice(value, value + count), last - row)
         value += count
+
+
+def _page_edges(
+    rows: int, page_rows: int, page_starts: NDArray[np.int64] | None, encrypted: bool
+) -> list[int]:
+    """Where pages of at most ``page_rows`` rows begin, and where the last one ends."""
+    edges = list(range(0, rows, page_rows))
+    if page_starts is not None:
+        ends = [*page_starts.tolist()[1:], rows]
+        wanted = [row for begin, end in zip(page_starts.tolist(), ends, strict=True) for row in range(begin, end, page_rows)]
+        if not encrypted or len(wanted) <= ORDINAL_MAX:
+            edges = wanted
+    return [*edges, rows]
 
 
 def _describe(

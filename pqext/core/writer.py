@@ -12,8 +12,10 @@ from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
+import numpy as np
 
-from pqext.core import shape, sorting, storage
+from numpy.typing import NDArray
+from pqext.core import row_order, shape, sorting, storage
 from pqext.core.annotations import for_option
 from pqext.core.arrow_check import check_table
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
@@ -44,7 +46,8 @@ class ParquetWriter:
     """Writes tables of one Arrow schema to ``dest``, a path or a binary file object.
 
     ``options`` are the fields of :class:`pqext.core.options.WriteOptions`. A path appears only on :meth:`close`;
-    leaving the context by an exception aborts. Memory is bounded by one row group. Timestamps with a time zone
+    leaving the context by an exception aborts. Memory is bounded by one row group; a column that orders the rows
+    (``geometry``) orders those of each row group. Timestamps with a time zone
     are stored as instants: the zone itself is not, and they come back as UTC. Metadata of the Arrow schema is
     stored beside ``key_value_metadata``, which goes first.
     """
@@ -66,6 +69,8 @@ class ParquetWriter:
         self._encryptor: FileEncryptor | None = None
         self._closed = False
         if not self._looks_at_data():
+        self._order: row_order.RowOrder | None = None
+        self._in_order = False
             self._prepare(None)
         self._sink = Sink(dest)
 
@@ -97,6 +102,19 @@ class ParquetWriter:
     def _room(self, table: pa.Table) -> int:
         """How many rows like those of ``table`` the row group still takes, one at least."""
         bytes_left = self.options.row_group_bytes - self._pending_bytes
+    def _write_whole(self, table: pa.Table) -> None:
+        """Write a table that is all of the file, so that a column which orders the rows orders all of them."""
+        check_table(table)
+        if self._plan is None:
+            self._prepare(table)
+        if self._order is None:
+            self.write_table(table)
+            return
+        self._in_order = True
+        for group in self._order.row_groups(table, self._room(table)):
+            self.write_table(group)
+            self.end_row_group()
+
         rows_left = self.options.row_group_rows - self._pending_rows
         return max(1, min(rows_left, int(bytes_left * len(table) // max(table.nbytes, 1))))
 
@@ -169,6 +187,9 @@ class ParquetWriter:
         if isinstance(self.options.bloom_filters, Mapping):
             for leaf in self._schema.leaves:
                 if leaf.physical_type == Type.BOOLEAN and self.options.bloom_filter_of(leaf.dotted) is not None:
+        self._order = row_order.find(self._plan)
+        if self._sorting and self._order is not None:
+            raise ValueError("rows have one order: take either option sorting or the order of a column")
                     raise ValueError(f"column {leaf.dotted!r} holds booleans, for which there are no Bloom filters")
         for leaf in self._schema.leaves:
             choose.check(self.options.encoding_of(leaf.dotted), leaf)
@@ -192,7 +213,10 @@ class ParquetWriter:
         rows, table = self._pending_rows, pa.concat_tables(self._pending)
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
         self._start()
-        chunks = self._encode(table)
+        page_starts = None
+        if self._order is not None:
+            table, page_starts = self._order.pages(table, self.options.page_rows, not self._in_order)
+        chunks = self._encode(table, page_starts)
         write_copies(chunks, self._sink)
         start = self._sink.offset
         columns = []
@@ -215,7 +239,7 @@ class ParquetWriter:
         )
         self._indexes.add(list(zip(columns, chunks, encryptors, strict=True)), self._sink)
 
-    def _encode(self, table: pa.Table) -> list[EncodedChunk]:
+    def _encode(self, table: pa.Table, page_starts: NDArray[np.int64] | None) -> list[EncodedChunk]:
         rows = len(table)
         assert self._plan is not None
         assert self._schema is not None
@@ -228,7 +252,9 @@ class ParquetWriter:
                 keys, group = self.options.sort_keys, len(self._row_groups)
                 sorting.check(keys, self._sorting, held, group, self.options.float_order)
             encryptors = map(self._chunk_encryptor, count())
-            return list(workers.map(encode_chunk, leaves, repeat(rows), repeat(self.options), encryptors))
+            return list(
+                workers.map(encode_chunk, leaves, repeat(rows), repeat(self.options), encryptors, repeat(page_starts))
+            )
 
     def _leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
         """The leaf columns of one top-level column."""
@@ -303,10 +329,14 @@ def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def write_table(table: pa.Table | pa.RecordBatch, dest: Any, **options: Any) -> None:
-    """Write ``table`` to ``dest``; options as for :class:`ParquetWriter`."""
+    """Write ``table`` to ``dest``; options as for :class:`ParquetWriter`.
+
+    A column that orders the rows (``geometry``) orders all of them, before they are cut into row groups. That needs 56
+    bytes a row for a while, and a copy of one row group at a time.
+    """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if not isinstance(table, pa.Table):
         raise TypeError(f"write_table takes a pyarrow Table or RecordBatch, not {type(table).__name__}")
     with ParquetWriter(dest, table.schema, **options) as writer:
-        writer.write_table(table)
+        writer._write_whole(table)

@@ -1,7 +1,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-def hilbert_positions(
+def positions(
+    zorder: bool,
     x: NDArray[np.float64],
     y: NDArray[np.float64],
     xmin: float,

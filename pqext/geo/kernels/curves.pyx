@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Positions along a Hilbert curve of order 32."""
+"""Positions along curves of order 32 that fill a rectangle: Hilbert's, and the Z-order of Morton."""
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 
@@ -13,7 +13,7 @@ cdef inline uint32_t grid(double value, double low, double scale) noexcept nogil
     return <uint32_t> cell
 
 
-cdef inline uint64_t position(uint32_t x, uint32_t y) noexcept nogil:
+cdef inline uint64_t hilbert(uint32_t x, uint32_t y) noexcept nogil:
     """Descend the quadrants from the largest, mirroring and swapping the axes as the curve turns.
 
     `mirror` and `swap` are masks of all ones or zeros: what has been done to the axes so far.
@@ -34,7 +34,17 @@ cdef inline uint64_t position(uint32_t x, uint32_t y) noexcept nogil:
     return d
 
 
-def hilbert_positions(
+cdef inline uint64_t spread(uint64_t bits) noexcept nogil:
+    """The 32 bits of a number at the even places of 64."""
+    bits = (bits | (bits << 16)) & 0x0000FFFF0000FFFFu
+    bits = (bits | (bits << 8)) & 0x00FF00FF00FF00FFu
+    bits = (bits | (bits << 4)) & 0x0F0F0F0F0F0F0F0Fu
+    bits = (bits | (bits << 2)) & 0x3333333333333333u
+    return (bits | (bits << 1)) & 0x5555555555555555u
+
+
+def positions(
+    bint zorder,
     const double[::1] x not None,
     const double[::1] y not None,
     double xmin,
@@ -45,10 +55,15 @@ def hilbert_positions(
 ):
     """Write each point's position on the curve that fills the bounds; points outside count at the edge."""
     cdef int64_t i, n = x.shape[0]
-    cdef double scale_x = 4294967296.0 / (xmax - xmin) if xmax > xmin else 0.0
-    cdef double scale_y = 4294967296.0 / (ymax - ymin) if ymax > ymin else 0.0
+    # Halves, because the bounds may be further apart than the largest double.
+    cdef double width = xmax / 2 - xmin / 2, height = ymax / 2 - ymin / 2
+    cdef double scale_x = 2147483648.0 / width if width > 0 else 0.0
+    cdef double scale_y = 2147483648.0 / height if height > 0 else 0.0
+    cdef uint32_t cell_x, cell_y
     if y.shape[0] != n or out.shape[0] != n:
         raise ValueError("x, y and the output must have the same length")
     with nogil:
         for i in range(n):
-            out[i] = position(grid(x[i], xmin, scale_x), grid(y[i], ymin, scale_y))
+            cell_x = grid(x[i], xmin, scale_x)
+            cell_y = grid(y[i], ymin, scale_y)
+            out[i] = (spread(cell_x) | (spread(cell_y) << 1)) if zorder else hilbert(cell_x, cell_y)
