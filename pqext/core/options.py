@@ -43,6 +43,8 @@ class ReadOptions:
     timestamps are whole microseconds and may lie in any year, and ``"ns"`` for others; a value that the unit cannot
     hold is an error that names a coarser one.
     ``second_copies``: read columns from their second copy, where the writer stored one (``second_encodings``).
+    ``trust_statistics``: leave out row groups and pages of geometries by their bounding boxes. Minima and maxima of
+    such columns, which some writers leave there, are never used.
     ``external_files``: which other files the column chunks of a summary file may lie in: those in its own folder and
     below, ``"any"``, or none (``"refuse"``); see :mod:`pqext.core.files.external`.
     """
@@ -55,6 +57,7 @@ class ReadOptions:
     decryption: FileDecryption | None = None
     int96: Literal["auto", "s", "ms", "us", "ns"] = "auto"
     second_copies: bool = False
+    trust_statistics: bool = True
     external_files: Literal["folder", "any", "refuse"] = "folder"
 
     @property
@@ -63,7 +66,7 @@ class ReadOptions:
         return "ns" if self.int96 == "auto" else self.int96
 
     def __post_init__(self) -> None:
-        _check_flags(self, "shredded", "strict", "checksums", "second_copies")
+        _check_flags(self, "shredded", "strict", "checksums", "second_copies", "trust_statistics")
         if self.on_corrupt not in ("raise", "skip"):
             raise ValueError(f'on_corrupt must be "raise" or "skip", not {self.on_corrupt!r}')
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):

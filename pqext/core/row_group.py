@@ -163,7 +163,8 @@ class ColumnChunk:
 class RowGroup:
     """One row group of a file: what the footer ``file`` says of it, under ``schema``.
 
-    ``index`` is its place in the file, ``path`` names the file in errors.
+    ``index`` is its place in the file, ``path`` names the file in errors. ``trust_statistics``: may statistics that
+    annotations have of their own, such as bounding boxes, leave out rows?
     """
 
     file: structures.FileMetaData
@@ -174,6 +175,7 @@ class RowGroup:
     limits: Limits = DEFAULT_LIMITS
     source: Source | None = None
     files: FileResolver | None = None
+    trust_statistics: bool = True
 
     @cached_property
     def metadata(self) -> structures.RowGroup:

@@ -141,7 +141,7 @@ def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, 
         return ()
     if negated or not node.logical_name:
         return (core.IsNotNull(),)
-    return (predicate(leaf.operation, leaf.geometry),)
+    return (predicate(leaf.operation, leaf.geometry, leaf.distance),)
 
 
 def find(schema: Schema, column: Column) -> SchemaNode:

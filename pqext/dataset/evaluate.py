@@ -102,7 +102,8 @@ class _Evaluator(Visitor[pa.Array]):
 
         field, array = self._column(node.column)
         marked = type_of(field)
-        return predicate(node.operation, node.geometry).evaluate(array, marked.edges if marked is not None else None)
+        edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
+        return predicate(node.operation, node.geometry, node.distance).evaluate(array, edges, crs)
 
     def _comparable(self, operand: Operand, literals: tuple[Any, ...]) -> tuple[pa.Array, tuple[Value, ...]]:
         array = self.value(operand)

@@ -17,7 +17,14 @@ from typing import Any, ClassVar, NoReturn, cast
 
 from pqext.core.predicate import COMPARE, Operator
 from pqext.dataset.literals import Literal, canonical, key
-from pqext.dataset.spatial import Geometry, Operation, canonical_geometry, geometry_text
+from pqext.dataset.spatial import (
+    Geometry,
+    Operation,
+    SpatialQuestions,
+    canonical_distance,
+    canonical_geometry,
+    geometry_text,
+)
 from pqext.variant.access.path import as_path, format_path
 
 MAX_DEPTH = 100
@@ -69,8 +76,8 @@ class Expression(ABC):
     def normalise(self) -> Expression:
         """The same condition with Not pushed down to the leaves.
 
-        What stays under Not are the leaves without an opposite: IsIn, and the spatial ``within`` and
-        ``contains``. Nulls keep their place, because a leaf and its opposite are null on the same rows.
+        What stays under Not are the leaves without an opposite: IsIn, and the spatial ones but ``intersects`` and
+        ``disjoint``. Nulls keep their place, because a leaf and its opposite are null on the same rows.
         """
         from pqext.dataset.visitors import normal
 
@@ -159,7 +166,7 @@ class Operand(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column(Operand):
+class Column(Operand, SpatialQuestions):
     """A column by its path: the top-level name, then the names of struct fields."""
 
     path: tuple[str, ...]
@@ -178,24 +185,8 @@ class Column(Operand):
 
         return VariantField(self, format_path(as_path(path)), type_name(type))
 
-    def intersects(self, geometry: Any) -> Spatial:
-        """Does the geometry share a point with ``geometry``, a box ``(xmin, ymin, xmax, ymax)``, WKB or shapely?
-
-        A box with ``xmin > xmax`` crosses the antimeridian.
-        """
-        return Spatial(self, "intersects", geometry)
-
-    def disjoint(self, geometry: Any) -> Spatial:
-        """Does the geometry share no point with ``geometry``?"""
-        return Spatial(self, "disjoint", geometry)
-
-    def within(self, geometry: Any) -> Spatial:
-        """Does the geometry lie within ``geometry``?"""
-        return Spatial(self, "within", geometry)
-
-    def contains(self, geometry: Any) -> Spatial:
-        """Does ``geometry`` lie within the geometry?"""
-        return Spatial(self, "contains", geometry)
+    def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial:
+        return Spatial(self, operation, geometry, distance)
 
     def __str__(self) -> str:
         return visible(".".join(self.path))
@@ -303,22 +294,28 @@ class IsNotNull(Expression):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spatial(Expression):
-    """How the geometries of a column lie to a box or a geometry in the column's own coordinates."""
+    """How the geometries of a column lie to a box or a geometry in the column's own coordinates.
+
+    ``dwithin`` alone has a ``distance``.
+    """
 
     column: Column
     operation: Operation
     geometry: Geometry
+    distance: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.column, Column):
             raise TypeError(f"expected a column, not {type(self.column).__name__}")
         object.__setattr__(self, "geometry", canonical_geometry(self.operation, self.geometry))
+        object.__setattr__(self, "distance", canonical_distance(self.operation, self.distance))
 
     def __str__(self) -> str:
-        return f"{self.column} {self.operation} {geometry_text(self.geometry)}"
+        distance = "" if self.distance is None else f" {self.distance!r} of"
+        return f"{self.column} {self.operation}{distance} {geometry_text(self.geometry)}"
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.operation, self.column.path, repr(self.geometry))
+        return (self.operation, self.column.path, repr(self.geometry), self.distance)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

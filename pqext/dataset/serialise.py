@@ -94,7 +94,8 @@ class _Writer(Visitor[dict[str, Any]]):
             geometry = {"wkb": node.geometry.hex()}
         else:
             geometry = {"box": [_write_literal(side) for side in node.geometry]}
-        return {"op": node.operation, **_write_operand(node.column), **geometry}
+        distance = {} if node.distance is None else {"distance": _write_literal(node.distance)}
+        return {"op": node.operation, **_write_operand(node.column), **geometry, **distance}
 
 
 def _write_operand(operand: Operand) -> dict[str, Any]:
@@ -160,7 +161,8 @@ def _leaf(tree: dict[str, Any]) -> Expression:
         _members(tree)
         return IsNull(operand) if name == "is_null" else IsNotNull(operand)
     if name in _OPERATIONS and isinstance(operand, Column):
-        return Spatial(operand, cast(Operation, name), _geometry(tree))
+        distance = _distance(tree.pop("distance", None)) if name == "dwithin" else None
+        return Spatial(operand, cast(Operation, name), _geometry(tree), distance)
     raise ValueError(f"unknown op {name!r}")
 
 
@@ -193,6 +195,12 @@ def _geometry(tree: dict[str, Any]) -> Any:
     if not all(isinstance(side, float) for side in sides):
         raise ValueError("the sides of a box are floats")
     return tuple(sides)
+
+
+def _distance(value: Any) -> float:
+    if not isinstance(value, float):
+        raise ValueError("dwithin has a distance, a float")
+    return value
 
 
 def _decimal(text: Any) -> Decimal:

@@ -5,15 +5,29 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from pqext.dataset.expressions import Spatial
     from pqext.geo.predicates import SpatialPredicate
 
-Operation = Literal["intersects", "disjoint", "within", "contains"]
+Operation = Literal[
+    "intersects",
+    "disjoint",
+    "within",
+    "contains",
+    "touches",
+    "crosses",
+    "overlaps",
+    "covers",
+    "covered_by",
+    "equals",
+    "dwithin",
+]
 OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 Box: TypeAlias = tuple[float, float, float, float]
@@ -38,6 +52,13 @@ def canonical_geometry(operation: str, geometry: Any) -> Geometry:
     if hasattr(geometry, "geom_type"):
         return bytes(from_shapely([geometry])[0].as_py())
     return _box(geometry)
+
+
+def canonical_distance(operation: str, distance: Any) -> float | None:
+    """The distance of ``dwithin``, None for all other operations; raises as ``pqext.geo.SpatialPredicate`` does."""
+    from pqext.geo.predicates import as_distance
+
+    return as_distance(operation, distance)
 
 
 def _box(geometry: Any) -> Box:
@@ -67,11 +88,74 @@ def geometry_text(geometry: Geometry) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+class SpatialQuestions:
+    """What a column of geometries can be asked; each makes an expression, and each is null on null.
+
+    ``geometry`` is a box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry, in the column's coordinates. Edges
+    of GEOMETRY are straight lines; those of GEOGRAPHY, and of ``geometry`` then, run as its algorithm says.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial: ...
+
+    def intersects(self, geometry: Any) -> Spatial:
+        """Does the geometry share a point with ``geometry``, a box ``(xmin, ymin, xmax, ymax)``, WKB or shapely?
+
+        A box with ``xmin > xmax`` crosses the antimeridian.
+        """
+        return self._spatial("intersects", geometry)
+
+    def disjoint(self, geometry: Any) -> Spatial:
+        """Does the geometry share no point with ``geometry``?"""
+        return self._spatial("disjoint", geometry)
+
+    def within(self, geometry: Any) -> Spatial:
+        """Does the geometry lie within ``geometry``, and not only on its boundary?"""
+        return self._spatial("within", geometry)
+
+    def contains(self, geometry: Any) -> Spatial:
+        """Does ``geometry`` lie within the geometry, and not only on its boundary?"""
+        return self._spatial("contains", geometry)
+
+    def touches(self, geometry: Any) -> Spatial:
+        """Do both share points of their boundaries, and none inside?"""
+        return self._spatial("touches", geometry)
+
+    def crosses(self, geometry: Any) -> Spatial:
+        """Does the geometry lie partly inside ``geometry`` and partly outside, sharing less than its dimension?"""
+        return self._spatial("crosses", geometry)
+
+    def overlaps(self, geometry: Any) -> Spatial:
+        """Do both, of one dimension, share some of their points but not all?"""
+        return self._spatial("overlaps", geometry)
+
+    def covers(self, geometry: Any) -> Spatial:
+        """Does ``geometry`` lie within the geometry, its boundary included?"""
+        return self._spatial("covers", geometry)
+
+    def covered_by(self, geometry: Any) -> Spatial:
+        """Does the geometry lie within ``geometry``, its boundary included?"""
+        return self._spatial("covered_by", geometry)
+
+    def geom_equals(self, geometry: Any) -> Spatial:
+        """Are both the same set of points? (:meth:`equals` compares operands.)"""
+        return self._spatial("equals", geometry)
+
+    def dwithin(self, geometry: Any, distance: float) -> Spatial:
+        """Is the geometry at most ``distance`` from ``geometry``?
+
+        In units of the coordinates for GEOMETRY, in metres on the ellipsoid for GEOGRAPHY.
+        """
+        return self._spatial("dwithin", geometry, distance)
+
+
 @lru_cache(maxsize=256)
-def predicate(operation: Operation, geometry: Geometry) -> SpatialPredicate:
+def predicate(operation: Operation, geometry: Geometry, distance: float | None) -> SpatialPredicate:
     """The question as ``pqext.geo`` answers it, of rows and of row groups."""
     from pqext.geo.predicates import SpatialPredicate
     from pqext.geo.wkb import to_shapely
 
     query = to_shapely(pa.array([geometry], pa.binary()))[0] if isinstance(geometry, bytes) else geometry
-    return SpatialPredicate(operation, query)
+    return SpatialPredicate(operation, query, distance)

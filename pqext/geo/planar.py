@@ -91,7 +91,7 @@ def _exact(
     geometries = build(chunk.to_numpy(zero_copy_only=False), rows) if points is None else shapely.points(*points)
     if isinstance(query, BoundingBox):
         query = polygon(query, shapely.total_bounds(geometries))
-    return test(operation, geometries, query, distance)
+    return related(operation, geometries, query, distance)
 
 
 def points_of(chunk: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
@@ -101,7 +101,7 @@ def points_of(chunk: pa.Array) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return None if types & ~_POINTS else (values[0], values[2])
 
 
-def test(
+def related(
     operation: Operation, rows: NDArray[np.object_], query: Any, distance: float | None = None
 ) -> NDArray[np.bool_]:
     """Does each row stand so to the query? Not for ``disjoint``, which is what does not intersect.

@@ -59,6 +59,7 @@ def test_variant_fields_and_geometries_read_their_column() -> None:
     assert (field > 5).columns() == ("event",)
     assert str(field > 5) == "event[$.user.uid: int64] > 5"
     assert str(col("g").intersects((1, 2, 3, 4))) == "g intersects box (1.0, 2.0, 3.0, 4.0)"
+    assert str(col("g").dwithin((1, 2, 3, 4), 500)) == "g dwithin 500.0 of box (1.0, 2.0, 3.0, 4.0)"
     assert str(col("g").within(shapely.Point(1, 2.5))) == "g within POINT (1 2.5)"
     assert str(col("g").within(shapely.Point(1, 2).buffer(1))).endswith("...")
     with pytest.raises(ValueError, match="position 0"):
@@ -128,7 +129,7 @@ def test_what_is_no_expression_does_not_combine() -> None:
     with pytest.raises(ValueError, match="is not one of"):
         Comparison(col("a"), "like", 1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="is not one of"):
-        Spatial(col("g"), "touches", (0, 0, 1, 1))  # type: ignore[arg-type]
+        Spatial(col("g"), "near", (0, 0, 1, 1))  # type: ignore[arg-type]
 
 
 def test_equality_is_of_structure_and_of_literal_types() -> None:

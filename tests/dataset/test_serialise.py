@@ -25,6 +25,8 @@ def test_expressions_come_back_equal(case: tuple[pa.RecordBatch, Expression]) ->
     assert from_json(to_json(expression)).equals(expression)
 
 
+SPATIAL = "intersects disjoint within contains touches crosses overlaps covers covered_by geom_equals".split()
+
 LITERALS = [
     True, 1, -(2**70), 1.0, 0.1, -0.0, 1e300, float("inf"), float("-inf"), float("nan"), "", "é\x00\"", b"",
     b"\x00\xff", Decimal("1.50"), Decimal("-1E+30"), Decimal("0.000"), UUID(int=7), date(1, 1, 1), date(9999, 12, 31),
@@ -51,6 +53,9 @@ def test_every_kind_of_literal_comes_back_as_it_was(literal: Any) -> None:
         col("s.v").variant("$", "string").isin(["x"]),
         col("g").within(shapely.Point(1, 2)),
         ~col("s.g").intersects((170, -10, -170, 90.5)),
+        *(getattr(col("g"), name)((1, 2, 3, 4)) for name in SPATIAL),
+        col("g").dwithin((1, 2, 3, 4), 1500),
+        col("g").dwithin(b"\x01\x01\0\0\0" + b"\0" * 16, 0.1),
         Not(Not(col("a").is_null())),
         (col(["a.b", "c"]) > 1) | (col("é") < 1) & col("x").is_not_null(),
     ],
@@ -113,6 +118,10 @@ LEAF = '{"op":"is_null","column":["a"]}'
         '{"op":"intersects","column":["g"],"box":[1.0,2.0,3.0,4.0],"wkb":""}',
         '{"op":"intersects","column":["g"],"wkb":"00"}',
         '{"op":"intersects","column":["g"],"wkb":1}',
+        '{"op":"dwithin","column":["g"],"box":[1.0,2.0,3.0,4.0]}',
+        '{"op":"dwithin","column":["g"],"box":[1.0,2.0,3.0,4.0],"distance":1}',
+        '{"op":"dwithin","column":["g"],"box":[1.0,2.0,3.0,4.0],"distance":-1.0}',
+        '{"op":"touches","column":["g"],"box":[1.0,2.0,3.0,4.0],"distance":1.0}',
         '{"op":"intersects","variant":{"column":["v"],"path":"$","type":"int64"},"box":[1.0,2.0,3.0,4.0]}',
         f'{{"and":{LEAF}}}',
         f'{{"and":[{LEAF}]}}',
