@@ -158,13 +158,13 @@ class ParquetFile:
 
     def read(
         self, columns: Sequence[str] | None = None, row_groups: Iterable[int] | None = None, *,
-        rows: Mapping[int, Iterable[range]] | None = None,
+        rows: Mapping[int, Iterable[range] | None] | None = None,
     ) -> pa.Table:
         """The chosen columns of the chosen row groups as a table, one chunk a row group.
 
-        ``rows`` chooses rows: of each row group that it names those within the ranges, of others none. Where a column
-        has an offset index, only the pages that hold such rows are fetched and decoded. Raises ``IndexError`` for row
-        groups and rows that the file does not have.
+        ``rows`` chooses rows: of each row group that it names those within the ranges, or all for ``None``, and of
+        others none. Where a column has an offset index, only the pages that hold such rows are fetched and decoded,
+        unless the options pass over damage. Raises ``IndexError`` for row groups and rows that the file does not have.
         """
         shapes = self.select(columns)
         chosen = self._chosen(row_groups, rows)
@@ -176,7 +176,7 @@ class ParquetFile:
 
     def iter_batches(
         self, batch_rows: int = 65_536, columns: Sequence[str] | None = None,
-        row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range]] | None = None,
+        row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range] | None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """The same as batches of at most ``batch_rows`` rows, one row group in memory at a time."""
         if operator.index(batch_rows) < 1:
@@ -230,7 +230,7 @@ class ParquetFile:
         return pa.schema([top.field(self.options) for top in shapes], kept or None)
 
     def _chosen(
-        self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range]] | None
+        self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range] | None] | None
     ) -> Iterable[_Chosen]:
         """Row groups to be read and the rows of each, ``None`` for all; checked before anything is read."""
         if rows is not None and not isinstance(rows, Mapping):
@@ -244,8 +244,8 @@ class ParquetFile:
                 raise IndexError(f"row group {index} of a file with {len(self.row_groups)}")
         if rows is None:
             return [(index, None) for index in indices]
-        ranges = {index: _ranges(rows[index], self.row_groups[index]) for index in rows}
-        return [(index, ranges[index]) for index in indices if ranges.get(index)]
+        chosen = [(index, _ranges(rows[index], self.row_groups[index])) for index in indices if index in rows]
+        return [(index, ranges) for index, ranges in chosen if ranges != []]
 
     def _batches(
         self, group: RowGroup, shapes: Sequence[Shape], batch_rows: int | None, arrow_schema: pa.Schema,
@@ -330,15 +330,21 @@ _Chosen = tuple[int, RowRanges | None]
 """A row group and the rows of it that are read, ``None`` for all."""
 
 
-def _ranges(rows: Iterable[range], group: RowGroup) -> RowRanges:
-    """``rows`` as row ranges. Raises ``IndexError`` where they leave the row group, ``TypeError`` for no ranges."""
+def _ranges(rows: Iterable[range] | None, group: RowGroup) -> RowRanges | None:
+    """``rows`` as row ranges, ``None`` for all.
+
+    Raises ``IndexError`` where they leave the row group, ``TypeError`` for what is no range.
+    """
+    if rows is None:
+        return None
     given = list(rows)
     for one in given:
         if not isinstance(one, range) or one.step != 1:
             raise TypeError(f"rows are ranges of step 1, not {one!r}")
         if len(one) and not 0 <= one.start < one.stop <= group.num_rows:
             raise IndexError(f"rows {one.start} to {one.stop} of a row group of {group.num_rows}")
-    return merged(given)
+    ranges = merged(given)
+    return None if ranges == [range(group.num_rows)] else ranges
 
 
 def _raw(text: str) -> bytes:

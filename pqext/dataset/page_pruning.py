@@ -6,10 +6,12 @@ begin and end at rows of their own, so that answers are ranges of rows: And inte
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pqext.core.annotations import for_logical
+from pqext.core.errors import CorruptFileError
 from pqext.core.indexes.page_index import matching_rows
 from pqext.core.indexes.row_ranges import RowRanges, intersection, union
 from pqext.core.predicate import IsNotNull, IsNull
@@ -17,7 +19,7 @@ from pqext.dataset.binding import AllOf, AnyOf, Bound, Question
 from pqext.dataset.pruning import row_group_may_match
 
 if TYPE_CHECKING:
-    from pqext.core.reader import RowGroup
+    from pqext.core.reader import ParquetFile, RowGroup
     from pqext.core.schema import SchemaNode
 
 
@@ -33,6 +35,33 @@ def rows_that_may_match(bound: Bound, row_group: RowGroup) -> RowRanges:
             return reduce(union, (rows_that_may_match(one, row_group) for one in bound.operands), [])
     answers = (_rows(bound.node, row_group, question) for question in bound.questions)
     return reduce(intersection, (whole if answer is None else answer for answer in answers), whole)
+
+
+def chosen_rows(bound: Bound, row_group: RowGroup) -> RowRanges | None:
+    """The same; ``None`` when all rows may be true."""
+    rows = rows_that_may_match(bound, row_group)
+    return None if rows == [range(row_group.num_rows)] else rows
+
+
+def chosen_of_file(
+    bound: Bound, file: ParquetFile, row_groups: Iterable[int] | None = None
+) -> dict[int, RowRanges | None]:
+    """What a reader takes as ``rows``: those that may be true in each of the ``row_groups``, by default of all.
+
+    A damaged row group is chosen whole when the options of ``file`` pass over damage: the reader then reports it.
+    """
+    chosen: dict[int, RowRanges | None] = {}
+    for index in range(len(file.row_groups)) if row_groups is None else row_groups:
+        try:
+            rows = chosen_rows(bound, file.row_groups[index])
+        except CorruptFileError as error:
+            error.locate(row_group=index)
+            if file.options.on_corrupt != "skip":
+                raise
+            rows = None
+        if rows is None or rows:
+            chosen[index] = rows
+    return chosen
 
 
 def _rows(node: SchemaNode, row_group: RowGroup, question: Question) -> RowRanges | None:

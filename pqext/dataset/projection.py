@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core import shape
+from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.reader import ParquetFile, RowGroup
 from pqext.core.schema import SchemaNode
 from pqext.dataset.binding import find
@@ -100,14 +101,15 @@ def leaves_of(
 
 
 def read_leaves(
-    file: ParquetFile, group: RowGroup, leaves: Mapping[Computed, SchemaNode], batch_rows: int
+    file: ParquetFile, group: RowGroup, leaves: Mapping[Computed, SchemaNode], batch_rows: int,
+    rows: RowRanges | None,
 ) -> Iterator[dict[Computed, pa.Array]]:
-    """The columns from their leaves, batch after batch of a row group."""
+    """The columns from their leaves, batch after batch of a row group, or of ``rows`` in it."""
     from pqext import variant
     from pqext.variant.access.targets import target_type
 
     nodes = {leaf.leaf_start: leaf for leaf in leaves.values()}
-    streams = [file.iter_stored(shape.of(leaf), group.index, batch_rows) for leaf in nodes.values()]
+    streams = [file.iter_stored(shape.of(leaf), group.index, batch_rows, rows) for leaf in nodes.values()]
     for arrays in zip(*streams, strict=True):
         found = dict(zip(nodes, arrays, strict=True))
         columns = {}

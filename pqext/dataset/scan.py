@@ -1,14 +1,14 @@
 """Scans: plan what a query needs of many files, then read that and nothing else.
 
-A scan reads the footer of each file, drops the row groups whose statistics refuse the filter, reads the
-columns of the filter and the result from the rest, and evaluates the filter exactly on their rows.
+A scan reads the footer of each file, drops the row groups whose statistics refuse the filter, then the pages
+whose bounds do, reads the columns of the filter and the result from the rest, and evaluates the filter exactly on
+their rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -25,69 +25,14 @@ from pqext.dataset.binding import Bound, bind, find, lookup
 from pqext.dataset.dnf import as_expression
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Column, Expression, Operand, VariantField, operand_column, visible
-from pqext.dataset.page_pruning import rows_that_may_match
+from pqext.dataset.page_pruning import chosen_of_file, chosen_rows
+from pqext.dataset.plan import RowGroupPlan, Task, count, explanation, stored_bytes, summary
 from pqext.dataset.projection import Computed, computed_of, leaves_of, parse_columns, read_leaves
 from pqext.dataset.pruning import refusal
 from pqext.dataset.sources import find_sources, source_name
 from pqext.dataset.visitors import operands
 
 BATCH_ROWS = 65_536
-
-
-@dataclass(frozen=True, slots=True)
-class RowGroupPlan:
-    """What a scan does with one row group; ``num_bytes`` are the stored bytes of the columns it needs."""
-
-    index: int
-    num_rows: int
-    num_bytes: int
-    refusal: str | None
-    """Why no row can match, when the row group is skipped."""
-    rows: RowRanges | None = None
-    """Rows in pages that may hold one that matches, when pages were asked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a scan does with one file."""
-
-    path: str
-    row_groups: tuple[RowGroupPlan, ...]
-
-    @property
-    def kept(self) -> tuple[int, ...]:
-        """Indexes of the row groups that are read."""
-        return tuple(plan.index for plan in self.row_groups if plan.refusal is None)
-
-    @property
-    def total(self) -> int:
-        """Row groups in the file."""
-        return len(self.row_groups)
-
-    @property
-    def bytes_kept(self) -> int:
-        """Stored bytes of the needed columns in the row groups that are read."""
-        return sum(plan.num_bytes for plan in self.row_groups if plan.refusal is None)
-
-    @property
-    def bytes_total(self) -> int:
-        """Stored bytes of the needed columns in all row groups."""
-        return sum(plan.num_bytes for plan in self.row_groups)
-
-    @property
-    def rows_kept(self) -> int:
-        """Rows in the row groups that are read."""
-        return sum(plan.num_rows for plan in self.row_groups if plan.refusal is None)
-
-    @property
-    def rows_total(self) -> int:
-        """Rows in the file."""
-        return sum(plan.num_rows for plan in self.row_groups)
-
-    @property
-    def reasons(self) -> dict[int, str]:
-        """Why each row group that is skipped cannot match, by its index."""
-        return {plan.index: plan.refusal for plan in self.row_groups if plan.refusal is not None}
 
 
 class Scan:
@@ -121,8 +66,8 @@ class Scan:
     def plan(self, pages: bool = False) -> list[Task]:
         """What will be read of each file, from the footers and Bloom filters alone.
 
-        With ``pages`` the page indexes are read too, and each row group's ``rows`` are those in pages that may hold
-        one that matches. What is read are whole row groups all the same.
+        With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are those in
+        pages that may hold one that matches.
         """
         tasks = []
         for source in self.sources:
@@ -135,18 +80,12 @@ class Scan:
         """The plan for people to read, with what the page indexes say."""
         tasks = self.plan(pages=True)
         lines = [
-            f"scan of {_count(len(tasks), 'file')}",
+            f"scan of {count(len(tasks), 'file')}",
             f"  columns: {', '.join(map(visible, self.schema.names)) or 'none'}",
             f"  filter: {self.filter if self.filter is not None else 'none'}",
-            "  reads " + _share(tasks),
+            "  reads " + summary(tasks),
+            *explanation(tasks),
         ]
-        for task in tasks:
-            lines.append(f"{visible(task.path)}: " + _share([task]))
-            for plan in task.row_groups:
-                if plan.refusal is not None:
-                    lines.append(f"  row group {plan.index} skipped: {plan.refusal}")
-                elif plan.rows is not None and sum(map(len, plan.rows)) < plan.num_rows:
-                    lines.append(f"  row group {plan.index} read, though only {_rows_text(plan)}")
         return "\n".join(lines)
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
@@ -261,9 +200,9 @@ class Scan:
         try:
             refused = None if bound is None else refusal(bound, group)
             num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in leaves)
-            looks = pages and bound is not None and refused is None
-            rows = rows_that_may_match(bound, group) if looks and bound is not None else None
-            return RowGroupPlan(group.index, group.num_rows, num_bytes, refused, rows)
+            rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
+            page_bytes = None if rows is None else sum(stored_bytes(group.chunk(leaf), rows) for leaf in leaves)
+            return RowGroupPlan(group.index, group.num_rows, num_bytes, refused, rows, page_bytes)
         except CorruptFileError as error:
             error.locate(row_group=group.index)
             if self.options.on_corrupt != "skip":
@@ -279,9 +218,8 @@ class Scan:
         batch_rows: int,
     ) -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
         """The rows that match: their batches and, beside each, the computed columns."""
-        # Without a filter every row group is read, and none is looked at before its turn.
-        kept = None if self.filter is None else self._task(source, file, columns, (), False).kept
-        for batch, leaves in self._batches(file, columns, computed, kept, batch_rows):
+        chosen = None if self.filter is None else chosen_of_file(bind(self.filter, file.schema), file)
+        for batch, leaves in self._batches(file, columns, computed, chosen, batch_rows):
             arrays = computed_of(computed, leaves, batch)
             if self.filter is not None:
                 mask = evaluate(self.filter, batch)
@@ -294,20 +232,22 @@ class Scan:
         file: ParquetFile,
         columns: Sequence[str] | None,
         computed: Sequence[Computed],
-        kept: Sequence[int] | None,
+        chosen: Mapping[int, RowRanges | None] | None,
         batch_rows: int,
     ) -> Iterator[tuple[pa.RecordBatch, dict[Computed, pa.Array]]]:
-        """All rows of the row groups ``kept``, and beside each batch the columns that come from leaves."""
+        """The ``chosen`` rows of each row group, and beside each batch the columns that come from leaves."""
         if not computed:
             names = None if columns is None else [_name(file, node) for node in self._needed(file, columns, ())]
-            yield from ((batch, {}) for batch in file.iter_batches(batch_rows, names, kept))
+            yield from ((batch, {}) for batch in file.iter_batches(batch_rows, names, rows=chosen))
             return
-        for index in range(len(file.row_groups)) if kept is None else kept:
+        for index in range(len(file.row_groups)) if chosen is None else chosen:
             group = file.row_groups[index]
             needed, leaves = self._parts(file, group, columns, computed)
-            batches = file.iter_batches(batch_rows, [_name(file, node) for node in needed], [index])
+            rows = None if chosen is None else {index: chosen[index]}
+            batches = file.iter_batches(batch_rows, [_name(file, node) for node in needed], [index], rows=rows)
             if leaves:
-                yield from zip(batches, read_leaves(file, group, leaves, batch_rows), strict=True)
+                own = read_leaves(file, group, leaves, batch_rows, None if chosen is None else chosen[index])
+                yield from zip(batches, own, strict=True)
             else:
                 yield from ((batch, {}) for batch in batches)
 
@@ -406,29 +346,3 @@ def _project(batch: pa.RecordBatch, computed: Mapping[Computed, pa.Array], schem
         column = named[field.name] if field.name in named else batch.column(field.name)
         columns.append(column if column.type == field.type else pc.cast(column, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _rows_text(plan: RowGroupPlan) -> str:
-    """The rows that pages leave, the first few ranges of them."""
-    rows = plan.rows or []
-    held = sum(map(len, rows))
-    places = ", ".join(f"{one.start:,} to {one.stop - 1:,}" for one in rows[:_SHOWN_RANGES])
-    places += f" and {len(rows) - _SHOWN_RANGES} more ranges" if len(rows) > _SHOWN_RANGES else ""
-    return f"{held:,} of {_count(plan.num_rows, 'row')} may match by their pages" + (f": {places}" if places else "")
-
-
-_SHOWN_RANGES = 3
-
-
-def _share(tasks: Sequence[Task]) -> str:
-    kept, total = sum(len(task.kept) for task in tasks), sum(task.total for task in tasks)
-    rows_kept, rows_total = sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)
-    bytes_kept, bytes_total = sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)
-    return (
-        f"{kept} of {_count(total, 'row group')}, {rows_kept:,} of {_count(rows_total, 'row')}, "
-        f"{bytes_kept:,} of {_count(bytes_total, 'byte')}"
-    )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

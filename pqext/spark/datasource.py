@@ -15,8 +15,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from pyspark.sql.types import StructType
 
 from pqext.core.reader import ParquetFile
+from pqext.dataset.binding import bind
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Expression
+from pqext.dataset.page_pruning import chosen_of_file
 from pqext.spark.arrays import conform, conform_batch
 from pqext.spark.brief import brief
 from pqext.spark.planning import ReadMetrics, Slice, needed_columns, plan_read, write_metrics
@@ -110,7 +112,8 @@ class Reader(DataSourceReader):
         rows_read = rows_returned = 0
         with ParquetFile(path, self.query.options) as file:
             try:
-                for batch in file.iter_batches(BATCH_ROWS, columns, row_groups):
+                rows = None if condition is None else chosen_of_file(bind(condition, file.schema), file, row_groups)
+                for batch in file.iter_batches(BATCH_ROWS, columns, row_groups, rows=rows):
                     rows_read += batch.num_rows
                     if condition is not None:
                         batch = batch.filter(evaluate(condition, batch))

@@ -11,7 +11,8 @@ from pathlib import Path
 from pyspark.sql.datasource import InputPartition
 
 from pqext.dataset.expressions import Expression, all_of
-from pqext.dataset.scan import Task, scan
+from pqext.dataset.plan import Task
+from pqext.dataset.scan import scan
 from pqext.spark.files import slice_bytes
 from pqext.spark.query import VIRTUAL, Query
 

@@ -91,7 +91,10 @@ def test_every_path_gives_what_get_gives(
     scan = pqext.scan(FILE, [*beside, ("x", col("v").variant(path, type))], filter, **options)
     whole = pqext.read_table(FILE, ["n", "v"], filter)
     table = pa.Table.from_batches(list(scan.to_batches(batch_rows)), scan.schema)
-    assert table["x"].to_pylist() == variant.get(whole["v"], path, type).to_pylist()
+    found, expected = table["x"], variant.get(whole["v"], path, type)
+    if type == "variant":  # the same values, though names that they do not use may be gone
+        found, expected = variant.to_json(found), variant.to_json(expected)
+    assert found.to_pylist() == expected.to_pylist()
     assert table.schema.names == [*beside, "x"]
     assert scan.count() == len(whole)
 

@@ -1,0 +1,184 @@
+"""Reading chosen rows: the same values as from whole row groups, from the pages that hold them and no others."""
+
+from __future__ import annotations
+
+import io
+import random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext.core.errors import CorruptDataWarning, CorruptFileError
+from pqext.core.indexes.row_ranges import difference, in_parts, merged
+from pqext.core.metadata import OffsetIndex
+from pqext.core.page import raw_pages
+from pqext.core.source import Span
+from pqext.core.thrift import decode, encode
+
+ROWS, GROUP, PAGE = 700, 300, 23
+
+
+def table() -> pa.Table:
+    chance = random.Random(0)
+    return pa.table(
+        {
+            "i": pa.array(range(ROWS), pa.int64()),
+            "s": pa.array([None if n % 7 == 0 else "x" * (n % 11) + str(n % 5) for n in range(ROWS)]),
+            "b": pa.array([n % 3 == 0 for n in range(ROWS)]),
+            "l": pa.array([None if n % 9 == 0 else list(range(chance.randint(0, 4))) for n in range(ROWS)]),
+            "t": pa.array([{"a": n if n % 4 else None, "m": [["q"] * (n % 3)] * (n % 2)} for n in range(ROWS)]),
+        }
+    )
+
+
+def stored(**options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table(), out, row_group_rows=GROUP, page_rows=PAGE, **options)
+    return out.getvalue()
+
+
+KEYS = pqext.FileEncryption(footer_key=b"0" * 16, column_keys={"s": b"1" * 16})
+FILES = {
+    "version 1": (stored(), {}),
+    "version 2": (stored(page_version=2, compression="zstd"), {}),
+    "plain": (stored(dictionary=False, compression="uncompressed"), {}),
+    "without offset index": (stored(page_index=False), {}),
+    "second copies": (stored(second_encodings={"i": "delta_binary_packed"}), {"second_copies": True}),
+    "encrypted": (
+        stored(encryption=KEYS),
+        {"decryption": pqext.FileDecryption(footer_key=b"0" * 16, column_keys={"s": b"1" * 16})},
+    ),
+    "damage passed over": (stored(), {"on_corrupt": "skip"}),
+}
+
+ranges = st.lists(st.integers(0, 100), min_size=2, max_size=60, unique=True).map(
+    lambda cuts: [range(a, b) for a, b in zip(sorted(cuts)[::2], sorted(cuts)[1::2], strict=False)]
+)
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(max_examples=25, deadline=None)
+@given(
+    rows=st.dictionaries(st.integers(0, 2), ranges, min_size=1),
+    columns=st.sampled_from([None, ["i"], ["l", "b"], ["t.m"], ["s", "t"]]),
+    batch_rows=st.sampled_from([1000, 17, 3]),
+)
+def test_chosen_rows_are_those_of_the_whole(
+    name: str, rows: dict[int, list[range]], columns: list[str] | None, batch_rows: int
+) -> None:
+    data, options = FILES[name]
+    with pqext.open(data, **options) as file:
+        numbers = [group * GROUP + row for group in rows for one in rows[group] for row in one]
+        expected = file.read(columns).take(numbers)
+        assert file.read(columns, rows=rows).equals(expected)
+        batches = list(file.iter_batches(batch_rows, columns, rows=rows))
+        assert pa.Table.from_batches(batches, expected.schema).equals(expected)
+        assert all(0 < batch.num_rows <= batch_rows for batch in batches)
+
+
+@pytest.mark.spec("page-index.skipping")
+def test_only_the_pages_of_chosen_rows_are_fetched() -> None:
+    data = stored(dictionary=False, compression="uncompressed", checksums=False)
+    with pqext.open(data) as file:
+        pages = file.row_groups[1].chunk(0).page_places
+        assert pages is not None
+        before = file.source.bytes_read
+        assert file.read(["i"], rows={1: [range(PAGE, PAGE + 1), range(5 * PAGE - 1, 5 * PAGE + 1)]}).num_rows == 3
+        assert file.source.bytes_read - before == sum(pages.byte_range(page)[1] for page in (1, 4, 5))
+
+
+def test_a_scan_reads_the_pages_that_may_match() -> None:
+    data = stored(dictionary=False, compression="uncompressed")
+    condition = (pqext.col("i") >= 320) & (pqext.col("i") < 330)
+    with pqext.open(data) as file:
+        assert pqext.read_table(data, filter=condition).equals(file.read().slice(320, 10))
+    (task,) = pqext.scan(data, ["s"], condition).plan(pages=True)
+    assert task.kept == (1,)
+    assert (task.rows_kept, task.row_groups[1].rows) == (2 * PAGE, [range(2 * PAGE)])
+    assert task.bytes_kept < task.row_groups[1].num_bytes / 4
+    text = pqext.scan(data, ["s"], condition).explain()
+    assert "row group 1: 46 of 300 rows may match by their pages: 0 to 45" in text
+
+
+def test_row_groups_and_rows_that_are_not_there_are_refused() -> None:
+    with pqext.open(FILES["version 1"][0]) as file:
+        for rows in ({3: [range(1)]}, {-1: None}, {0: [range(300, 301)]}, {0: [range(-1, 2)]}):
+            with pytest.raises(IndexError, match="row"):
+                file.read(rows=rows)
+        for wrong in ([range(3)], {0: [3]}, {0: [range(0, 9, 2)]}):
+            with pytest.raises(TypeError, match="range"):
+                file.read(rows=wrong)  # type: ignore[arg-type]
+        assert file.read(rows={}).num_rows == file.read(rows={1: []}).num_rows == 0
+        assert file.read(["i"], [2, 0], rows={0: [range(5, 5), range(2)], 2: None})["i"].to_pylist()[-2:] == [0, 1]
+
+
+def rewritten(data: bytes, column: int, change: Any) -> bytes:
+    """The file with another offset index of the same length for the first row group's ``column``."""
+    with pqext.open(data) as file:
+        chunk = file.metadata.row_groups[0].columns[column]
+        start, length = chunk.offset_index_offset, chunk.offset_index_length
+        assert start is not None
+        assert length is not None
+        index, _ = decode(OffsetIndex, data[start : start + length])
+        change(index.page_locations)
+        again = encode(index)
+        assert len(again) == length
+        return data[:start] + again + data[start + length :]
+
+
+@pytest.mark.parametrize("column", [0, 3])
+def test_an_offset_index_that_lies_of_rows_is_found_out(column: int) -> None:
+    def shift(pages: Any) -> None:
+        pages[2].first_row_index += 1
+
+    data = rewritten(stored(), column, shift)
+    with pqext.open(data) as file:
+        name = "il"[column // 3]
+        with pytest.raises(CorruptFileError, match="the offset index says") as caught:
+            file.read([name], rows={0: [range(PAGE, PAGE + 3)]})
+        assert caught.value.column in ("i", "l.list.element")
+        assert file.read([name]).num_rows == ROWS
+
+
+def test_an_offset_index_that_misses_the_pages_is_found_out() -> None:
+    def shift(pages: Any) -> None:
+        pages[1].offset, pages[1].compressed_page_size = pages[1].offset + 1, pages[1].compressed_page_size - 1
+
+    data = rewritten(stored(dictionary=False, compression="uncompressed"), 0, shift)
+    with pqext.open(data) as file, pytest.raises(CorruptFileError) as caught:
+        file.read(["i"], rows={0: [range(PAGE, PAGE + 3)]})
+    assert (caught.value.column, caught.value.row_group) == ("i", 0)
+
+
+def test_damage_outside_the_chosen_pages_is_not_met_unless_damage_is_passed_over() -> None:
+    data = bytearray(stored(dictionary=False, compression="uncompressed"))
+    with pqext.open(bytes(data)) as file:
+        start, length = file.row_groups[0].chunk(0).byte_range
+        page = list(raw_pages(Span(file.source, start, length), pqext.Limits()))[3]
+        data[start + page.offset + len(page.body)] ^= 1
+    with pqext.open(bytes(data)) as file:
+        assert file.read(["i"], rows={0: [range(2)]}).num_rows == 2
+        with pytest.raises(CorruptFileError, match="checksum"):
+            file.read(["i"], rows={0: [range(3 * PAGE, 3 * PAGE + 1)]})
+    with pqext.open(bytes(data), on_corrupt="skip") as file:
+        wanted = [range(2), range(3 * PAGE - 1, 4 * PAGE + 1)]
+        with pytest.warns(CorruptDataWarning):
+            found = file.read(["i", "l"], rows={0: wanted})
+        assert found["i"].to_pylist() == [0, 1, 3 * PAGE - 1, 4 * PAGE]
+        assert [(one.start, one.stop) for one in file.damage] == [(3 * PAGE, 4 * PAGE)]
+
+
+@given(ranges, ranges, st.integers(1, 40))
+def test_row_ranges_are_sets_of_rows(first: list[range], second: list[range], count: int) -> None:
+    def rows(parts: list[range]) -> list[int]:
+        return [row for one in parts for row in one]
+
+    one, other = merged(first), merged(second)
+    assert rows(difference(one, other)) == sorted(set(rows(one)) - set(rows(other)))
+    parts = list(in_parts(one, count))
+    assert [row for part in parts for row in rows(part)] == rows(one)
+    assert all(len(rows(part)) == count for part in parts[:-1])
