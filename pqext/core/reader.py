@@ -109,7 +109,7 @@ class ParquetFile:
         return [
             RowGroup(
                 self.metadata, self.schema, index, self.path, self._footer.decryptor, self._limits, self.source,
-                self.files,
+                self.files, self.options.trust_statistics,
             )
             for index in range(len(self.metadata.row_groups))
         ]
