@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.annotations import ArrangesRows, Storage
-from pqext.core.storage import StoredField
+from pqext.core.storage import StoredField, child_names
 
 _TAKEN_ROWS = 1 << 20
 """Rows taken at a time, so that byte arrays stay within 32-bit offsets."""
@@ -55,8 +55,8 @@ def find(fields: Sequence[StoredField]) -> RowOrder | None:
             continue
         is_struct = pa.types.is_struct(field.plain.type)
         queue += [
-            (f"{name}.{child.field.name}", (*path, index) if path is not None and is_struct else None, child)
-            for index, child in enumerate(field.children)
+            (f"{name}.{label}", (*path, index) if path is not None and is_struct else None, child)
+            for index, (label, child) in enumerate(zip(child_names(field), field.children, strict=True))
         ]
     if len(found) > 1:
         raise ValueError(f"rows have one order, but columns {' and '.join(repr(name) for name, _ in found)} ask for it")

@@ -185,7 +185,7 @@ _OPTIONS = ("shredding", "geometry")
 _KEY, _ITEM, _ELEMENT = "key_value.key", "key_value.value", "list.element"
 
 
-def _names(field: StoredField) -> list[str]:
+def child_names(field: StoredField) -> list[str]:
     """The names of a field's children in its dotted path, as they will stand in the file."""
     if pa.types.is_map(field.plain.type):
         return [_KEY, _ITEM]
@@ -201,7 +201,7 @@ def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
     for path, field in queue:
         found[path] = field
         if field.annotation is None:
-            queue += [(f"{path}.{name}", child) for name, child in zip(_names(field), field.children, strict=True)]
+            queue += [(f"{path}.{name}", child) for name, child in zip(child_names(field), field.children, strict=True)]
     for option in _OPTIONS:
         wanted = for_option(option)
         for path in getattr(options, option):

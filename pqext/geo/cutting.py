@@ -13,7 +13,6 @@ from pqext.geo.kernels.cutting import cheapest_cuts
 
 _STEPS = 64
 """Places among the most rows of a part where it may end."""
-_LEAST = 0.5
 _EXTRA = 1.0
 """What a part costs beyond its rows, as a share of the most rows: pages are not to be smaller than they need be."""
 
@@ -21,7 +20,7 @@ _EXTRA = 1.0
 def cuts(
     boxes: NDArray[np.float64], at_most: int, order: NDArray[np.int64] | None = None
 ) -> NDArray[np.int64]:
-    """The first rows of parts of ``at_most`` rows, and half as many at least but for the last.
+    """The first rows of parts of ``at_most`` rows, and about half as many at least but for the last.
 
     ``boxes`` are lines xmin, xmax, ymin, ymax, one column a row, NaN where a row has none; ``order`` numbers the rows
     in the order in which they are cut. The parts are those for
@@ -39,7 +38,7 @@ def cuts(
         blocks[line] = np.where(np.isfinite(found), found, missing)
     width, height = _typical(blocks, most)
     costs, starts = np.empty(len(firsts) + 1), np.empty(len(firsts) + 1, dtype=np.int64)
-    cheapest_cuts(blocks, width, height, _EXTRA * most, max(1, int(_LEAST * most)), most, costs, starts)
+    cheapest_cuts(blocks, width, height, _EXTRA * most, (most + 1) // 2, most, costs, starts)
     found = []
     at = len(firsts)
     while at:

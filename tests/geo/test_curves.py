@@ -1,8 +1,9 @@
-"""The Hilbert curve visits every cell once, step by step, and rows are sorted along it."""
+"""Curves visit every cell once, Hilbert's step by step, and rows are sorted along them."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +37,14 @@ def test_the_position_of_a_cell_is_its_place_on_the_curve(order: int) -> None:
     x, y = ((cells + 0.5) / (1 << order)).T
     found = geo.hilbert_index(x, y, UNIT) >> np.uint64(64 - 2 * order)
     assert found.tolist() == list(range(4**order))
+
+
+def test_the_z_order_of_a_cell_is_made_of_the_bits_of_y_and_x_in_turn() -> None:
+    generator = np.random.default_rng(3)
+    cells = generator.integers(0, 1 << 32, (2, 50))
+    x, y = (cells + 0.5) / (1 << 32)
+    twin = [int("".join(b + a for a, b in zip(f"{i:032b}", f"{j:032b}", strict=True)), 2) for i, j in cells.T.tolist()]
+    assert geo.zorder_index(x, y, UNIT).tolist() == twin
 
 
 def test_points_outside_the_bounds_count_as_at_the_edge() -> None:
@@ -75,13 +84,54 @@ def test_rows_are_sorted_by_the_centres_of_their_boxes_and_the_rest_comes_last()
     assert geo.sort_indices(pa.chunked_array([], pa.binary())).to_pylist() == []
 
 
-def test_sorted_rows_make_small_boxes() -> None:
+@pytest.mark.parametrize(("curve", "share"), [("hilbert", 1 / 20), ("zorder", 1 / 9)])
+def test_sorted_rows_make_small_boxes(curve: Any, share: float) -> None:
     generator = np.random.default_rng(7)
     points = geo.from_points(generator.uniform(-180, 180, 20_000), generator.uniform(-90, 90, 20_000))
-    ordered = points.take(geo.sort_indices(points))
+    ordered = points.take(geo.sort_indices(points, curve=curve))
 
     def area(array: pa.Array) -> float:
         boxes = [geo.statistics(array[start : start + 500], crs="EPSG:3857").bbox for start in range(0, 20_000, 500)]
         return sum((box.xmax - box.xmin) * (box.ymax - box.ymin) for box in boxes if box is not None)
 
-    assert area(ordered) < area(points) / 20
+    assert area(ordered) < area(points) * share
+
+
+def test_an_order_has_one_of_two_names() -> None:
+    with pytest.raises(ValueError, match="'hilbert' or 'zorder', not 'peano'"):
+        geo.sort_indices(geo.from_points([0], [0]), curve="peano")  # type: ignore[arg-type]
+
+
+def test_tables_are_sorted_by_a_column_or_a_field_of_structs() -> None:
+    generator = np.random.default_rng(8)
+    points = geo.from_points(generator.uniform(0, 9, 500), generator.uniform(0, 9, 500))
+    masked = pa.array([None if row % 50 == 3 else value for row, value in enumerate(points.to_pylist())], pa.binary())
+    table = pa.table({"n": range(500), "g": masked, "s": pa.StructArray.from_arrays([masked], ["g"])})
+    table = pa.concat_tables([table[:7], table[7:7], table[7:300], table[300:]])
+    expected = table.take(geo.sort_indices(table["g"], curve="zorder"))
+    for column in ("g", "s.g"):
+        found = geo.sort(table, column, curve="zorder")
+        found.validate(full=True)
+        assert found.equals(expected)
+    assert found["n"].to_pylist()[-10:] == list(range(3, 500, 50))
+    assert geo.sort(table[:0], "g").num_rows == 0
+    for column in ("x", "s.x", "g.x"):
+        with pytest.raises(KeyError, match=column):
+            geo.sort(table, column)
+    with pytest.raises(TypeError, match="WKB"):
+        geo.sort(table, "n")
+    with pytest.raises(TypeError, match="Table"):
+        geo.sort(points, "g")  # type: ignore[arg-type]
+
+
+def test_a_geography_across_the_antimeridian_lies_there() -> None:
+    field = geo.geometry_field("g", edges="spherical")
+    shapes = [shapely.Point(x, 0) for x in range(-180, 180, 10)] + [shapely.LineString([(178, 0), (-178, 0)])]
+    table = pa.table([geo.from_shapely(shapes).cast(field.type)], schema=pa.schema([field]))
+    found = geo.to_shapely(geo.sort(table, "g")["g"])
+    place = next(row for row, shape in enumerate(found) if shape.geom_type == "LineString")
+    assert place in (0, len(found) - 1)
+    planar = pa.table({"g": table["g"]})
+    found = geo.to_shapely(geo.sort(planar, "g")["g"])
+    assert found[place - 1].geom_type == found[place].geom_type == "Point" or place == 0
+    assert next(row for row, shape in enumerate(found) if shape.geom_type == "LineString") in range(15, 22)
