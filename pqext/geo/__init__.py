@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pqext.geo.box import BoundingBox
     from pqext.geo.curves import hilbert_index, sort, sort_indices, zorder_index
+    from pqext.geo.geojson import from_geojson, read_geojson, to_geojson, write_geojson
     from pqext.geo.predicates import (
         SpatialPredicate,
         contains,
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
     from pqext.geo.summary import bounds, merge, statistics
     from pqext.geo.types import GeospatialType, as_extension, geometry_field
     from pqext.geo.wkb import from_points, from_shapely, to_iso, to_shapely, validate
+    from pqext.geo.wkt import from_wkt, to_wkt
 
 _MODULES = {
     "box": ("BoundingBox",),
     "curves": ("hilbert_index", "sort", "sort_indices", "zorder_index"),
+    "geojson": ("from_geojson", "read_geojson", "to_geojson", "write_geojson"),
     "predicates": (
         "SpatialPredicate",
         "contains",
@@ -51,6 +54,7 @@ _MODULES = {
     "summary": ("bounds", "merge", "statistics"),
     "types": ("GeospatialType", "as_extension", "geometry_field"),
     "wkb": ("from_points", "from_shapely", "to_iso", "to_shapely", "validate"),
+    "wkt": ("from_wkt", "to_wkt"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -67,22 +71,28 @@ __all__ = [
     "disjoint",
     "dwithin",
     "equals",
+    "from_geojson",
     "from_points",
     "from_shapely",
+    "from_wkt",
     "geometry_field",
     "hilbert_index",
     "intersects",
     "intersects_box",
     "merge",
     "overlaps",
+    "read_geojson",
     "sort",
     "sort_indices",
     "statistics",
+    "to_geojson",
     "to_iso",
     "to_shapely",
+    "to_wkt",
     "touches",
     "validate",
     "within",
+    "write_geojson",
     "zorder_index",
 ]
 

@@ -6,7 +6,7 @@ makes is ISO WKB, little-endian, in a ``binary`` array. Spec: "Geospatial Defini
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -73,10 +73,15 @@ def _plain(array: pa.Array) -> pa.Array:
 
 def columns(array: GeometryArray) -> Iterator[WkbColumn]:
     """The array's parts as kernels take them; their errors count rows from the array's beginning."""
+    return as_columns(binary_chunks(array))
+
+
+def as_columns(chunks: Iterable[pa.Array]) -> Iterator[WkbColumn]:
+    """Arrays of bytes or text, one behind the other, as kernels take them."""
     row = 0
-    for chunk in binary_chunks(array):
+    for chunk in chunks:
         validity, offsets, data = chunk.buffers()
-        wide = pa.types.is_large_binary(chunk.type)
+        wide = pa.types.is_large_binary(chunk.type) or pa.types.is_large_string(chunk.type)
         yield WkbColumn(validity, offsets, data, chunk.offset, len(chunk), wide, row)
         row += len(chunk)
 

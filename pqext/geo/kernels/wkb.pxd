@@ -22,8 +22,16 @@ cdef enum:
     RING = 9
     DIMENSIONS = 10
     MEMORY = 11
+    SRID = 12
 
     POINT = 1
+    LINE_STRING = 2
+    POLYGON = 3
+    MULTI_POINT = 4
+    MULTI_LINE_STRING = 5
+    MULTI_POLYGON = 6
+    COLLECTION = 7
+    SMALLEST = 9  # bytes of an empty part: order, code, count
     POINT_XY = 21  # bytes of the commonest value: order, code, x, y
 
 
@@ -38,8 +46,19 @@ cdef struct Geometry:
     int base  # 1 Point ... 7 GeometryCollection
     int dims  # bit 0: Z, bit 1: M
     int extended  # any header in the EWKB form
-    uint32_t srid  # of the outermost header; 0, which means unknown, when it has none
+    uint32_t srid  # of the headers, which agree; 0, which means unknown, when none has one
     size_t at  # the byte where a fault was found
+
+
+cdef struct Header:
+    # How a geometry or a part of one begins.
+    int base  # 1 Point ... 7 GeometryCollection
+    int dims  # bit 0: Z, bit 1: M
+    bint little
+    bint extended  # in the EWKB form
+    bint has_srid
+    uint32_t srid
+    size_t size  # bytes
 
 
 cdef struct Column:
@@ -57,12 +76,24 @@ cdef extern from *:
     """
     #include <math.h>
     #define PQEXT_INFINITE ((double) INFINITY)
+    #define PQEXT_EWKB_Z 0x80000000u
+    #define PQEXT_EWKB_M 0x40000000u
+    #define PQEXT_EWKB_SRID 0x20000000u
+    #define PQEXT_EWKB_FLAGS 0xE0000000u
     static inline uint32_t pqext_swap32(uint32_t v) {
         return (v >> 24) | ((v >> 8) & 0xFF00u) | ((v << 8) & 0xFF0000u) | (v << 24);
     }
+    static inline uint64_t pqext_swap64(uint64_t v) {
+        return ((uint64_t) pqext_swap32((uint32_t) v) << 32) | pqext_swap32((uint32_t) (v >> 32));
+    }
     """
     const double INFINITE "PQEXT_INFINITE"
+    const uint32_t EWKB_Z "PQEXT_EWKB_Z"
+    const uint32_t EWKB_M "PQEXT_EWKB_M"
+    const uint32_t EWKB_SRID "PQEXT_EWKB_SRID"
+    const uint32_t EWKB_FLAGS "PQEXT_EWKB_FLAGS"
     uint32_t pqext_swap32(uint32_t v) noexcept nogil
+    uint64_t pqext_swap64(uint64_t v) noexcept nogil
 
 
 cdef inline void box_clear(Box *box) noexcept nogil:
@@ -88,6 +119,50 @@ cdef inline double little_double(const uint8_t *p) noexcept nogil:
     cdef double value
     memcpy(&value, p, 8)  # a WKB double is seldom aligned
     return value
+
+
+cdef inline double load_double(const uint8_t *p, bint little) noexcept nogil:
+    cdef uint64_t bits
+    cdef double value
+    memcpy(&bits, p, 8)
+    if not little:
+        bits = pqext_swap64(bits)
+    memcpy(&value, &bits, 8)
+    return value
+
+
+cdef inline size_t stride_of(int dims) noexcept nogil:
+    """Bytes of one coordinate."""
+    return 16 + 8 * <size_t> ((dims & 1) + (dims >> 1))
+
+
+cdef inline int read_header(const uint8_t *value, size_t left, Header *header) noexcept nogil:
+    """The header at `value`, of which `left` bytes exist; 0, TRUNCATED, BYTE_ORDER or TYPE_CODE."""
+    cdef uint32_t code, flags
+    if left < 5:
+        return TRUNCATED
+    if value[0] > 1:
+        return BYTE_ORDER
+    header.little = value[0] == 1
+    code = load32(value + 1, header.little)
+    header.size = 5
+    flags = code & EWKB_FLAGS
+    header.extended = flags != 0
+    header.has_srid = False
+    if flags:
+        code &= ~<uint32_t> EWKB_FLAGS
+        header.dims = (1 if flags & EWKB_Z else 0) | (2 if flags & EWKB_M else 0)
+        header.base = <int> code if code <= COLLECTION else 0
+        if flags & EWKB_SRID:
+            header.size = 9
+            if left < 9:
+                return TRUNCATED
+            header.has_srid = True
+            header.srid = load32(value + 5, header.little)
+    else:
+        header.dims = <int> (code // 1000) if code < 4000 else 0
+        header.base = <int> (code % 1000) if code < 4000 else 0
+    return 0 if POINT <= header.base <= COLLECTION else TYPE_CODE
 
 
 cdef inline int column_row(const Column *c, int64_t row, const uint8_t **value, size_t *size) noexcept nogil:

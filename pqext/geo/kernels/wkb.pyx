@@ -13,42 +13,9 @@ from pqext.core.kernels.buffer cimport bytes_append, bytes_free, bytes_reserve, 
 from pqext.core.errors import GeometryError
 
 
-cdef extern from *:
-    """
-    static inline uint64_t pqext_swap64(uint64_t v) {
-        return ((uint64_t) pqext_swap32((uint32_t) v) << 32) | pqext_swap32((uint32_t) (v >> 32));
-    }
-    """
-    unsigned long long pqext_swap64(unsigned long long v) noexcept nogil
-
-
-cdef enum:
-    LINE_STRING = 2
-    POLYGON = 3
-    COLLECTION = 7
-
-    SMALLEST = 9  # bytes of an empty child: order, code, count
-
-
-cdef uint32_t EWKB_Z = 0x80000000u
-cdef uint32_t EWKB_M = 0x40000000u
-cdef uint32_t EWKB_SRID = 0x20000000u
-cdef uint32_t EWKB_FLAGS = 0xE0000000u
-
-
 cdef struct Frame:
     uint32_t left  # children still to come
     int base  # what each of them must be, 0 for anything
-
-
-cdef inline double load_double(const uint8_t *p, bint little) noexcept nogil:
-    cdef unsigned long long bits
-    cdef double value
-    memcpy(&bits, p, 8)
-    if not little:
-        bits = pqext_swap64(bits)
-    memcpy(&value, &bits, 8)
-    return value
 
 
 cdef void axis(const uint8_t *p, size_t count, size_t stride, bint little, double *low, double *high) noexcept nogil:
@@ -77,7 +44,7 @@ cdef void axis(const uint8_t *p, size_t count, size_t stride, bint little, doubl
 
 
 cdef inline void coordinates(const uint8_t *p, size_t count, int dims, bint little, Box *box) noexcept nogil:
-    cdef size_t stride = 16 + 8 * <size_t> ((dims & 1) + (dims >> 1))
+    cdef size_t stride = stride_of(dims)
     axis(p, count, stride, little, &box.low[0], &box.high[0])
     axis(p + 8, count, stride, little, &box.low[1], &box.high[1])
     if dims & 1:
@@ -114,51 +81,40 @@ cdef int walk(
 ) noexcept nogil:
     """Check one value and widen `box` by it; 0 or a fault, whose byte is then in `geometry.at`.
 
-    `strict` also refuses unclosed rings and children that have coordinates in other dimensions than the whole.
-    `iso`, unless NULL, takes the value with every header in the ISO form.
+    `strict` also refuses unclosed rings, children that have coordinates in other dimensions than the whole, and SRIDs
+    that differ. `iso`, unless NULL, takes the value with every header in the ISO form.
     """
     cdef Frame stack[MAX_DEPTH]
-    cdef int depth = 0, expected = 0, base, dims
-    cdef size_t at = 0, copied = 0, header, stride
-    cdef uint32_t code, flags, count, points
+    cdef Header head
+    cdef int depth = 0, expected = 0, base, dims, status
+    cdef size_t at = 0, copied = 0, stride
+    cdef uint32_t code, count, points
     cdef bint little, top = True
     cdef uint8_t plain[5]
     geometry.extended = 0
     geometry.srid = 0
     while True:
-        # The header: byte order, type code, in EWKB perhaps an SRID.
         geometry.at = at
-        if size - at < 5:
-            return TRUNCATED
-        if value[at] > 1:
-            return BYTE_ORDER
-        little = value[at] == 1
-        code = load32(value + at + 1, little)
-        header = 5
-        flags = code & EWKB_FLAGS
-        if flags:
-            code &= ~EWKB_FLAGS
-            dims = (1 if flags & EWKB_Z else 0) | (2 if flags & EWKB_M else 0)
-            base = <int> code if code <= COLLECTION else 0
+        status = read_header(value + at, size - at, &head)
+        if status != 0:
+            return status
+        base = head.base
+        dims = head.dims
+        little = head.little
+        if head.extended:
             geometry.extended = 1
-            if flags & EWKB_SRID:
-                header = 9
-                if size - at < 9:
-                    return TRUNCATED
-                if top:
-                    geometry.srid = load32(value + at + 5, little)
-        else:
-            dims = <int> (code // 1000) if code < 4000 else 0
-            base = <int> (code % 1000) if code < 4000 else 0
-        if base < POINT or base > COLLECTION:
-            return TYPE_CODE
+            if head.has_srid and head.srid:
+                # A part may repeat the SRID of the whole; where only a part has one, it speaks for the whole.
+                if (strict or iso != NULL) and geometry.srid and head.srid != geometry.srid:
+                    return SRID
+                geometry.srid = head.srid if geometry.srid == 0 else geometry.srid
         if expected and base != expected:
             return CHILD
         if top:
             geometry.base = base
             geometry.dims = dims
             top = False
-        if iso != NULL and flags:
+        if iso != NULL and head.extended:
             plain[0] = value[at]
             code = <uint32_t> (1000 * dims + base)
             if not little:
@@ -166,9 +122,9 @@ cdef int walk(
             memcpy(plain + 1, &code, 4)
             if bytes_append(iso, value + copied, at - copied) != 0 or bytes_append(iso, plain, 5) != 0:
                 return MEMORY
-            copied = at + header
-        at += header
-        stride = 16 + 8 * <size_t> ((dims & 1) + (dims >> 1))
+            copied = at + head.size
+        at += head.size
+        stride = stride_of(dims)
         # The body.
         if base == POINT:
             if size - at < stride:
@@ -187,7 +143,7 @@ cdef int walk(
             count = load32(value + at, little)
             at += 4
             if strict and count and dims != geometry.dims:
-                geometry.at = at - 4 - header
+                geometry.at = at - 4 - head.size
                 return DIMENSIONS
             if base == LINE_STRING:
                 if count > (size - at) // stride:
@@ -252,6 +208,7 @@ cdef object fault(int status, int64_t row, const Geometry *geometry):
         TRAILING: ("bytes follow the end of the geometry", "geo.wkb.bounded"),
         RING: ("a ring has fewer than four points or does not end where it begins", "geo.wkb.rings"),
         DIMENSIONS: ("a part has other dimensions than the whole", "geo.wkb.dimensions"),
+        SRID: ("two parts have different SRIDs", "geo.wkb.ewkb"),
     }[status]
     return GeometryError(message, rule=rule, row=row, offset=geometry.at)
 

@@ -8,6 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
+from pqext.core.kernels.number_write cimport fill_powers
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.cast_put cimport Wanted
 from pqext.variant.kernels.cast_result cimport Result, pad, put_value, result_free, result_take
@@ -23,7 +24,6 @@ from pqext.variant.kernels.shredding cimport (
     column_pad,
 )
 from pqext.variant.kernels.text cimport text_open
-from pqext.variant.kernels.text_write cimport fill_powers
 
 if text_open() != 0:
     raise MemoryError

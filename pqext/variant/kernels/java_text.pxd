@@ -4,7 +4,7 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from pqext.variant.kernels.text_write cimport shortest_digits, write_digits
+from pqext.core.kernels.number_write cimport shortest_digits, write_digits
 
 
 cdef inline uint8_t *_write_java(uint8_t *p, uint64_t digits, int power) noexcept nogil:

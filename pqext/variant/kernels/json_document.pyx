@@ -14,10 +14,10 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
+from pqext.core.kernels.number_read cimport prepare_reading
 from pqext.variant.kernels.binary cimport FAULT_MEMORY, TYPE_FALSE, TYPE_NULL, TYPE_TRUE, uint_size
 from pqext.variant.kernels.binary_write cimport container_head_size, string_value_size
 from pqext.variant.kernels.json_dictionaries cimport choose_dictionary, merge_sort, order_shape
-from pqext.variant.kernels.json_doubles cimport LEAST_POWER, MOST_POWER, set_five
 from pqext.variant.kernels.json_names cimport (
     NOWHERE,
     Shape,
@@ -32,27 +32,10 @@ from pqext.variant.kernels.json_names cimport (
     shape_after,
     sorting_room,
 )
-from pqext.variant.kernels.json_text cimport open_c_locale, parse_number, parse_string
+from pqext.variant.kernels.json_text cimport parse_number, parse_string
 from pqext.variant.kernels.scan cimport find_special, load64, utf8_fault
 
-open_c_locale()
-
-
-cdef void set_fives() except *:
-    cdef object power, five, size, shift
-    cdef object one = 1     # Python's integers, which have no end
-    cdef object base = 5
-    for power in range(LEAST_POWER, MOST_POWER + 1):
-        five = base ** abs(power)
-        if power < 0:
-            size = (five - one).bit_length()  # 2**size is not less
-            five = (one << (size + 127 if power >= -27 else 2 * size + 128)) // five + one
-        shift = five.bit_length() - 128
-        five = five >> shift if shift > 0 else five << -shift
-        set_five(power, five >> 64, five & ((one << 64) - one))
-
-
-set_fives()
+prepare_reading()
 
 
 cdef int parser_open(Parser *ps, const ParserOptions *options, uint64_t seed) noexcept nogil:

@@ -6,12 +6,12 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove
 
+from pqext.core.kernels.number_read cimport EXACT_POWERS, MAX_EXACT, nearest_double, strtod_c
 from pqext.variant.kernels.binary cimport (
     TYPE_DECIMAL4,
     TYPE_DECIMAL8,
     TYPE_DOUBLE,
 )
-from pqext.variant.kernels.json_doubles cimport nearest_double
 from pqext.variant.kernels.json_document cimport (
     JSON_CONTROL,
     JSON_END,
@@ -32,35 +32,13 @@ from pqext.variant.kernels.scan cimport find_special, highest_bit, load64, lowes
 
 cdef extern from * nogil:
     """
-    #include <locale.h>
     #include <stdint.h>
-    #include <stdlib.h>
-    #if defined(__APPLE__)
-    #include <xlocale.h>
-    #endif
-
-    /* strtod reads the decimal point of the process's locale; JSON's is that of "C". */
-    #if defined(_MSC_VER)
-    static _locale_t pqext_c_locale;
-    static void pqext_open_c_locale(void) { pqext_c_locale = _create_locale(LC_ALL, "C"); }
-    static double pqext_strtod(const char *s) { return _strtod_l(s, NULL, pqext_c_locale); }
-    #else
-    static locale_t pqext_c_locale;
-    static void pqext_open_c_locale(void) { pqext_c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0); }
-    static double pqext_strtod(const char *s) { return strtod_l(s, NULL, pqext_c_locale); }
-    #endif
 
     static const uint64_t pqext_powers_of_ten[20] = {
         1ULL, 10ULL, 100ULL, 1000ULL, 10000ULL, 100000ULL, 1000000ULL, 10000000ULL, 100000000ULL, 1000000000ULL,
         10000000000ULL, 100000000000ULL, 1000000000000ULL, 10000000000000ULL, 100000000000000ULL,
         1000000000000000ULL, 10000000000000000ULL, 100000000000000000ULL, 1000000000000000000ULL,
         10000000000000000000ULL,
-    };
-    /* All integers up to here are doubles. */
-    static const uint64_t pqext_max_exact = 1ULL << 53;
-    static const double pqext_exact_powers[23] = {
-        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
-        1e19, 1e20, 1e21, 1e22,
     };
 
     /* high:low = high:low * 10 + digit, 128 bits wide */
@@ -71,11 +49,7 @@ cdef extern from * nogil:
         *high = *high * 10 + (b >> 32);
     }
     """
-    void open_c_locale "pqext_open_c_locale"()
-    double strtod_c "pqext_strtod"(const char *s)
     const uint64_t *POWERS_OF_TEN "pqext_powers_of_ten"
-    const uint64_t MAX_EXACT "pqext_max_exact"
-    const double *EXACT_POWERS "pqext_exact_powers"
     void append_digit "pqext_append_digit"(uint64_t *high, uint64_t *low, unsigned int digit)
 
 

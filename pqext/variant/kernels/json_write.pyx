@@ -6,6 +6,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
+from pqext.core.kernels.number_write cimport fill_powers, write_integer
 from pqext.variant.kernels.binary cimport (
     BASIC_ARRAY,
     BASIC_OBJECT,
@@ -59,12 +60,10 @@ from pqext.variant.kernels.binary cimport (
 from pqext.variant.kernels.json_print cimport ROOM, TextColumn, put, text_column_row, write_text, write_word
 from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE
 from pqext.variant.kernels.text_write cimport (
-    fill_powers,
     write_base64,
     write_date,
     write_double,
     write_float,
-    write_integer,
     write_stripped_decimal,
     write_time,
     write_timestamp,

@@ -6,6 +6,7 @@ from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
+from pqext.core.kernels.number_write cimport fill_powers
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.binary_write cimport *
 from pqext.variant.kernels.builders cimport Builder, builders_free, take_columns
@@ -14,7 +15,6 @@ from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
 from pqext.variant.kernels.leaves cimport NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.shredding cimport *
 from pqext.variant.kernels.text cimport text_open
-from pqext.variant.kernels.text_write cimport fill_powers
 
 if text_open() != 0:
     raise MemoryError

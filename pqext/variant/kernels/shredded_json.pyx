@@ -6,6 +6,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
+from pqext.core.kernels.number_write cimport fill_powers, write_integer
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.exact cimport *
 from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
@@ -13,12 +14,10 @@ from pqext.variant.kernels.json_print cimport ROOM, TextColumn, put, text_column
 from pqext.variant.kernels.json_write cimport Stack, write_value
 from pqext.variant.kernels.shredding cimport *
 from pqext.variant.kernels.text_write cimport (
-    fill_powers,
     write_base64,
     write_date,
     write_double,
     write_float,
-    write_integer,
     write_stripped_decimal,
     write_time,
     write_timestamp,

@@ -1,0 +1,211 @@
+# cython: language_level=3
+# Decimal text to the nearest double: a significand of 64 bits and a power of ten by one or two multiplications
+# (Lemire, "Number parsing at a gigabyte per second", 2021), anything else by the C library.
+# A module that reads floating point calls prepare_reading() once, when it is loaded.
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+
+cdef extern from * nogil:
+    """
+    #include <locale.h>
+    #include <string.h>
+    #include <stdint.h>
+    #include <stdlib.h>
+    #if defined(__APPLE__)
+    #include <xlocale.h>
+    #endif
+
+    /* strtod reads the decimal point of the process's locale; JSON's is that of "C". */
+    #if defined(_MSC_VER)
+    static _locale_t pqext_c_locale;
+    static void pqext_open_c_locale(void) { pqext_c_locale = _create_locale(LC_ALL, "C"); }
+    static double pqext_strtod(const char *s) { return _strtod_l(s, NULL, pqext_c_locale); }
+    #else
+    static locale_t pqext_c_locale;
+    static void pqext_open_c_locale(void) { pqext_c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0); }
+    static double pqext_strtod(const char *s) { return strtod_l(s, NULL, pqext_c_locale); }
+    #endif
+
+    /* All integers up to here are doubles. */
+    static const uint64_t pqext_max_exact = 1ULL << 53;
+    static const double pqext_exact_powers[23] = {
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
+        1e19, 1e20, 1e21, 1e22,
+    };
+
+    enum { PQEXT_LEAST_POWER = -342, PQEXT_MOST_POWER = 308 };
+
+    /* The first 128 bits of powers of five, high and low half; those of negative exponents are rounded up. */
+    static uint64_t pqext_fives[2 * (PQEXT_MOST_POWER - PQEXT_LEAST_POWER + 1)];
+
+    static void pqext_set_five(int power, uint64_t high, uint64_t low) {
+        pqext_fives[2 * (power - PQEXT_LEAST_POWER)] = high;
+        pqext_fives[2 * (power - PQEXT_LEAST_POWER) + 1] = low;
+    }
+
+    /* The double nearest to w * 10^power into *out; 0 where this way does not say (zero, subnormals, overflow, ties
+       that 128 bits do not settle). */
+    static inline int pqext_nearest_double(uint64_t w, int64_t power, double *out) {
+        const uint64_t *five;
+        unsigned __int128 product;
+        uint64_t low, high, mantissa, bits;
+        int zeros, top;
+        int64_t exponent;
+        if (w == 0 || power < PQEXT_LEAST_POWER || power > PQEXT_MOST_POWER) return 0;
+        five = pqext_fives + 2 * (power - PQEXT_LEAST_POWER);
+        zeros = __builtin_clzll(w);
+        w <<= zeros;
+        product = (unsigned __int128) w * five[0];
+        high = (uint64_t) (product >> 64);
+        low = (uint64_t) product;
+        if ((high & 0x1FF) == 0x1FF) {
+            uint64_t more = (uint64_t) (((unsigned __int128) w * five[1]) >> 64);
+            low += more;
+            if (low < more) high++;
+        }
+        if (low == 0xFFFFFFFFFFFFFFFFULL && (power < -27 || power > 55)) return 0;
+        top = (int) (high >> 63);
+        mantissa = high >> (top + 9);
+        exponent = ((217706 * power) >> 16) + 63 + top - zeros + 1023;
+        if (exponent <= 0) return 0;
+        /* Exactly between two doubles: to the even one. */
+        if (low <= 1 && power >= -4 && power <= 23 && (mantissa & 3) == 1 && mantissa << (top + 9) == high)
+            mantissa &= ~1ULL;
+        mantissa += mantissa & 1;
+        mantissa >>= 1;
+        if (mantissa >= 1ULL << 53) {
+            mantissa = 1ULL << 52;
+            exponent++;
+        }
+        if (exponent >= 0x7FF) return 0;
+        bits = (uint64_t) exponent << 52 | (mantissa & ~(1ULL << 52));
+        memcpy(out, &bits, 8);
+        return 1;
+    }
+    """
+    void open_c_locale "pqext_open_c_locale"()
+    double strtod_c "pqext_strtod"(const char *s)
+    const uint64_t MAX_EXACT "pqext_max_exact"
+    const double *EXACT_POWERS "pqext_exact_powers"
+    void set_five "pqext_set_five"(int power, uint64_t high, uint64_t low)
+    bint nearest_double "pqext_nearest_double"(uint64_t w, int64_t power, double *out)
+    const int LEAST_POWER "PQEXT_LEAST_POWER"
+    const int MOST_POWER "PQEXT_MOST_POWER"
+
+
+cdef inline void prepare_reading() except *:
+    cdef object power, five, size, shift
+    cdef object one = 1     # Python's integers, which have no end
+    cdef object base = 5
+    open_c_locale()
+    for power in range(LEAST_POWER, MOST_POWER + 1):
+        five = base ** abs(power)
+        if power < 0:
+            size = (five - one).bit_length()  # 2**size is not less
+            five = (one << (size + 127 if power >= -27 else 2 * size + 128)) // five + one
+        shift = five.bit_length() - 128
+        five = five >> shift if shift > 0 else five << -shift
+        set_five(power, five >> 64, five & ((one << 64) - one))
+
+
+cdef enum:
+    READABLE_DIGITS = 770   # more than these decide no double, but for whether any is not zero
+
+
+cdef inline double _read_slowly(const uint8_t *p, const uint8_t *end, int64_t exponent) noexcept nogil:
+    """The digits of [p, end), a point among them perhaps, times ten to the `exponent`, however many they are."""
+    cdef char[READABLE_DIGITS + 32] text
+    cdef int count = 0, i
+    cdef bint rest = False
+    while p < end:
+        if p[0] == c'.':
+            p += 1
+            continue
+        if count or p[0] != c'0':
+            if count < READABLE_DIGITS:
+                text[count] = <char> p[0]
+                count += 1
+            else:
+                rest |= p[0] != c'0'
+                exponent += 1
+        p += 1
+    if rest:
+        text[count - 1] = c'1' if text[count - 1] == c'0' else text[count - 1]
+    if count == 0:
+        return 0.0
+    # An exponent beyond 9,999 is no longer told apart: with so few digits it is zero or infinite either way.
+    text[count] = c'e'
+    text[count + 1] = c'-' if exponent < 0 else c'+'
+    exponent = -exponent if exponent < 0 else exponent
+    exponent = exponent if exponent < 9999 else 9999
+    for i in range(4):
+        text[count + 5 - i] = <char> (c'0' + exponent % 10)
+        exponent = exponent // 10
+    text[count + 6] = 0
+    return strtod_c(text)
+
+
+cdef inline const uint8_t *read_double(const uint8_t *p, const uint8_t *end, bint json, double *out) noexcept nogil:
+    """The nearest double of the number at p, and where its text ends; NULL when there is none or it is infinite.
+
+    Digits, perhaps with a point among them, perhaps with an exponent. `json` allows neither a plus nor a zero in
+    front nor a point without digits on both sides.
+    """
+    cdef const uint8_t *digits
+    cdef const uint8_t *stop
+    cdef uint64_t low = 0
+    cdef int64_t precision = 0, fraction = 0, exponent = 0
+    cdef bint negative = False, below = False, point = False
+    cdef double value = 0.0
+    if p < end and (p[0] == c'-' or (p[0] == c'+' and not json)):
+        negative = p[0] == c'-'
+        p += 1
+    digits = p
+    while p < end and c'0' <= p[0] <= c'9':
+        if precision or p[0] != c'0':
+            precision += 1
+            if precision <= 19:
+                low = low * 10 + <uint64_t> (p[0] - c'0')
+        p += 1
+    if json and (p == digits or (digits[0] == c'0' and p - digits > 1)):
+        return NULL
+    if p < end and p[0] == c'.':
+        point = True
+        p += 1
+        stop = p
+        while p < end and c'0' <= p[0] <= c'9':
+            if precision or p[0] != c'0':
+                precision += 1
+                if precision <= 19:
+                    low = low * 10 + <uint64_t> (p[0] - c'0')
+            p += 1
+        fraction = p - stop
+        if json and fraction == 0:
+            return NULL
+    stop = p
+    if stop - digits == point:
+        return NULL
+    if p < end and (p[0] | 0x20) == c'e':
+        p += 1
+        if p < end and (p[0] == c'+' or p[0] == c'-'):
+            below = p[0] == c'-'
+            p += 1
+        if p == end or not c'0' <= p[0] <= c'9':
+            return NULL
+        while p < end and c'0' <= p[0] <= c'9':
+            if exponent < 1000000000000LL:
+                exponent = exponent * 10 + (p[0] - c'0')
+            p += 1
+        if below:
+            exponent = -exponent
+    exponent -= fraction
+    if precision <= 19 and low <= MAX_EXACT and -22 <= exponent <= 22:
+        # Both operands are exact, so that the result is rounded once.
+        value = <double> low
+        value = value / EXACT_POWERS[-exponent] if exponent < 0 else value * EXACT_POWERS[exponent]
+    elif precision > 19 or not nearest_double(low, exponent, &value):
+        value = _read_slowly(digits, stop, exponent)
+        if value - value != 0.0:
+            return NULL
+    out[0] = -value if negative else value
+    return p

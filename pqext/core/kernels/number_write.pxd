@@ -1,0 +1,237 @@
+# cython: language_level=3
+# Integers and floating point as text. Each writer appends at p, where 64 bytes must be free, and returns the end.
+# A module that writes floating point calls fill_powers() once, when it is loaded.
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+
+cdef extern from * nogil:
+    """
+    #include <stdint.h>
+    #if defined(_MSC_VER)
+    #include <intrin.h>
+    #endif
+
+    /* 10**k for k from -292 to 324 as 128 bits rounded up, the top bit set; filled when the module is loaded. */
+    #define PQEXT_FIRST_POWER (-292)
+    #define PQEXT_LAST_POWER 324
+    static uint64_t pqext_powers[PQEXT_LAST_POWER - PQEXT_FIRST_POWER + 1][2];
+
+    static const uint64_t pqext_tens[19] = {
+        1ULL, 10ULL, 100ULL, 1000ULL, 10000ULL, 100000ULL, 1000000ULL, 10000000ULL, 100000000ULL, 1000000000ULL,
+        10000000000ULL, 100000000000ULL, 1000000000000ULL, 10000000000000ULL, 100000000000000ULL,
+        1000000000000000ULL, 10000000000000000ULL, 100000000000000000ULL, 1000000000000000000ULL,
+    };
+
+    static inline uint64_t pqext_multiply(uint64_t a, uint64_t b, uint64_t *high) {
+    #if defined(_MSC_VER)
+        return _umul128(a, b, high);
+    #else
+        unsigned __int128 product = (unsigned __int128) a * b;
+        *high = (uint64_t) (product >> 64);
+        return (uint64_t) product;
+    #endif
+    }
+    """
+    const uint64_t *POWERS_OF_TEN "pqext_tens"
+    const int FIRST_POWER "PQEXT_FIRST_POWER"
+    const int LAST_POWER "PQEXT_LAST_POWER"
+    uint64_t[617][2] POWERS "pqext_powers"
+    uint64_t multiply "pqext_multiply"(uint64_t a, uint64_t b, uint64_t *high)
+
+
+cdef inline void fill_powers():
+    """To be called once by every module that writes floating point."""
+    for k in range(FIRST_POWER, LAST_POWER + 1):
+        # ceil(10**k / 2**e) with e such that the result has 128 bits.
+        if k >= 0:
+            bits = (10**k).bit_length()
+            scaled = -(-(10**k) >> (bits - 128)) if bits > 128 else 10**k << (128 - bits)
+        else:
+            bits = (10**-k).bit_length()
+            scaled = -(-(1 << (bits + 127)) // 10**-k)
+        POWERS[k - FIRST_POWER][0] = <uint64_t> (scaled >> 64)
+        POWERS[k - FIRST_POWER][1] = <uint64_t> (scaled & 0xFFFFFFFFFFFFFFFF)
+
+
+# --- Integers -------------------------------------------------------------------------------------
+
+cdef inline int digit_count(uint64_t v) noexcept nogil:
+    """Decimal digits of v, at least 1."""
+    cdef int count = 1
+    while v >= 10000:
+        v = v // 10000
+        count += 4
+    return count + (v >= 10) + (v >= 100) + (v >= 1000)
+
+
+cdef inline uint8_t *write_digits(uint8_t *p, uint64_t v) noexcept nogil:
+    cdef int count = digit_count(v)
+    cdef uint8_t *at = p + count
+    cdef uint32_t pair
+    while v >= 100:
+        pair = <uint32_t> (v % 100)
+        v = v // 100
+        at -= 2
+        at[0] = <uint8_t> (c'0' + pair // 10)
+        at[1] = <uint8_t> (c'0' + pair % 10)
+    at[-1] = <uint8_t> (c'0' + v % 10)
+    if v >= 10:
+        at[-2] = <uint8_t> (c'0' + v // 10)
+    return p + count
+
+
+cdef inline uint8_t *write_padded(uint8_t *p, uint32_t v, int width) noexcept nogil:
+    """The last `width` digits of v, with zeros in front."""
+    cdef int i
+    for i in range(width - 1, -1, -1):
+        p[i] = <uint8_t> (c'0' + v % 10)
+        v = v // 10
+    return p + width
+
+
+cdef inline uint8_t *write_integer(uint8_t *p, int64_t v) noexcept nogil:
+    if v < 0:
+        p[0] = c'-'
+        return write_digits(p + 1, 0 - <uint64_t> v)
+    return write_digits(p, <uint64_t> v)
+
+
+# --- Floating point: the shortest digits that read back as the same number, and of these the nearest. ------
+# The method is Raffaele Giulietti's: among the multiples of a power of ten that is just below the distance
+# of neighbouring floats, at most a few lie between the bounds that round to the float, and the products
+# that decide it need no more than 128 bits when the last bit keeps whether anything was cut off.
+
+cdef inline uint64_t _to_odd(uint64_t high, uint64_t low, uint64_t c) noexcept nogil:
+    """The top 64 bits of high:low * c, with the last bit set when any bit below them is."""
+    cdef uint64_t carry, upper, middle
+    multiply(low, c, &carry)
+    middle = multiply(high, c, &upper) + carry
+    upper += middle < carry
+    return upper | (middle > 1)
+
+
+cdef inline uint64_t _to_odd32(uint64_t power, uint64_t c) noexcept nogil:
+    cdef uint64_t upper
+    cdef uint64_t lower = multiply(power, c, &upper)
+    return (upper & 0xFFFFFFFFU) | ((lower >> 32) > 1)
+
+
+cdef inline uint64_t shortest_digits(
+    uint64_t fraction, int exponent, int fraction_bits, int bias, int *power
+) noexcept nogil:
+    """The decimal significand of the float with these fields, not zero and finite; times 10 ** power."""
+    cdef uint64_t c = fraction, low, middle, high, s, tens, g_high, g_low, half
+    cdef int q = 1 - bias - fraction_bits
+    cdef int k, h, index
+    cdef bint below_is_closer = fraction == 0 and exponent > 1
+    cdef bint odd, u, w
+    if exponent:
+        c |= 1ULL << fraction_bits
+        q = exponent - bias - fraction_bits
+    odd = c & 1
+    # floor(log10(2**q)), or of 3/4 of it where the neighbour below is closer; floor(log2(10**-k)).
+    k = (q * 1262611 - (524031 if below_is_closer else 0)) >> 22
+    h = q + ((-k * 1741647) >> 19) + 1
+    index = -k - FIRST_POWER
+    g_high = POWERS[index][0]
+    g_low = POWERS[index][1]
+    if fraction_bits == 52:
+        low = _to_odd(g_high, g_low, (4 * c - 2 + below_is_closer) << h)
+        middle = _to_odd(g_high, g_low, (4 * c) << h)
+        high = _to_odd(g_high, g_low, (4 * c + 2) << h)
+    else:
+        g_high += g_low != 0
+        low = _to_odd32(g_high, (4 * c - 2 + below_is_closer) << h)
+        middle = _to_odd32(g_high, (4 * c) << h)
+        high = _to_odd32(g_high, (4 * c + 2) << h)
+    low += odd
+    high -= odd
+    s = middle >> 2
+    power[0] = k
+    if s >= 10:
+        tens = s // 10
+        u = low <= 40 * tens
+        w = 40 * tens + 40 <= high
+        if u != w:
+            power[0] = k + 1
+            return tens + w
+    u = low <= 4 * s
+    w = 4 * s + 4 <= high
+    if u != w:
+        return s + w
+    half = 4 * s + 2
+    return s + (middle > half or (middle == half and s & 1 != 0))
+
+
+cdef inline uint8_t *write_shortest(uint8_t *p, uint64_t digits, int power) noexcept nogil:
+    """digits * 10 ** power as Python writes floats: with a point, or with an exponent when far from 1."""
+    cdef uint8_t[20] text
+    cdef int count, point, i
+    while digits % 10 == 0:
+        digits = digits // 10
+        power += 1
+    count = <int> (write_digits(&text[0], digits) - &text[0])
+    point = count + power       # digits before the decimal point
+    if -4 < point <= 16:
+        if point <= 0:
+            p[0] = c'0'
+            p[1] = c'.'
+            p += 2
+            for i in range(-point):
+                p[i] = c'0'
+            memcpy(p - point, &text[0], count)
+            return p - point + count
+        if point >= count:
+            memcpy(p, &text[0], count)
+            for i in range(count, point):
+                p[i] = c'0'
+            p[point] = c'.'
+            p[point + 1] = c'0'
+            return p + point + 2
+        memcpy(p, &text[0], point)
+        p[point] = c'.'
+        memcpy(p + point + 1, &text[point], count - point)
+        return p + count + 1
+    p[0] = text[0]
+    p += 1
+    if count > 1:
+        p[0] = c'.'
+        memcpy(p + 1, &text[1], count - 1)
+        p += count
+    point -= 1
+    p[0] = c'e'
+    p[1] = c'-' if point < 0 else c'+'
+    if point < 0:
+        point = -point
+    return write_padded(p + 2, point, 3 if point > 99 else 2)
+
+
+cdef inline uint8_t *write_plain(uint8_t *p, double value, int decimals) noexcept nogil:
+    """A finite number as briefly as it reads back, 1 for 1.0; with `decimals` >= 0, at most 18, rounded to as many.
+
+    The digits of the brief text are rounded, halves away from zero: 2.675 has the two decimals 2.68.
+    """
+    cdef uint64_t bits, digits, step
+    cdef int power, drop
+    memcpy(&bits, &value, 8)
+    if bits << 1 == 0:
+        memcpy(p, b"-0.0", 4)
+        if decimals < 0 and bits:
+            return p + 4
+        p[0] = c'0'
+        return p + 1
+    digits = shortest_digits(bits & 0xFFFFFFFFFFFFFULL, <int> (bits >> 52) & 0x7FF, 52, 1023, &power)
+    drop = -decimals - power
+    if decimals >= 0 and drop > 0:
+        step = POWERS_OF_TEN[drop] if drop < 19 else 0
+        digits = digits // step + (digits % step >= step - step // 2) if step else 0
+        power = -decimals
+        if digits == 0:
+            p[0] = c'0'
+            return p + 1
+    if bits >> 63:
+        p[0] = c'-'
+        p += 1
+    p = write_shortest(p, digits, power)
+    return p - 2 if p[-2] == c'.' and p[-1] == c'0' else p

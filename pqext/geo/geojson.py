@@ -1,0 +1,236 @@
+"""Geometries from and to GeoJSON (RFC 7946), one by one and as whole feature collections.
+
+GeoJSON is in longitude and latitude on WGS84, OGC:CRS84, and in no other system. It knows neither M nor NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from io import BytesIO
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as pajson
+
+from pqext.core.errors import GeometryError
+from pqext.geo import crs as crs_
+from pqext.geo.kernels.features import read_features
+from pqext.geo.kernels.geojson import to_wkb
+from pqext.geo.kernels.wkb import WkbColumn
+from pqext.geo.texts import assemble, text_chunks, write
+from pqext.geo.types import geometry_field, type_of
+from pqext.geo.wkb import GeometryArray, as_columns
+
+_BINARY = (pa.binary(), pa.large_binary())
+_BATCH_ROWS = 8192
+
+
+def from_geojson(array: pa.Array | pa.ChunkedArray) -> GeometryArray:
+    """ISO WKB in a ``binary`` array from an Arrow array of GeoJSON geometries or features as text.
+
+    Null, the text ``null`` and a feature whose geometry is null give null. A geometry is XYZ where any of its
+    positions has three numbers, with NaN where others have two; further numbers mean nothing. Members that GeoJSON
+    does not define are passed over, features of a collection are for :func:`read_geojson`. The result is
+    ``large_binary`` for 2 GiB and more. Raises GeometryError with row and byte on text that is no such object.
+    """
+    chunks = text_chunks(array)
+    made = ((len(chunk), *_made(column)) for chunk, column in zip(chunks, as_columns(chunks), strict=True))
+    return assemble(array, made, _BINARY)
+
+
+def _made(column: WkbColumn) -> tuple[pa.Buffer | None, Any, Any]:
+    data, offsets, flags = to_wkb(column)
+    return bitmap(flags), data, offsets
+
+
+def bitmap(flags: Any) -> pa.Buffer | None:
+    """A validity bitmap from one byte a row; None when all are set."""
+    valid = np.frombuffer(flags, np.uint8)
+    return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
+
+
+def to_geojson(array: GeometryArray, precision: int | None = None) -> GeometryArray:
+    """The geometries as GeoJSON in a ``string`` array; null gives null.
+
+    M and a Z that is NaN are left out, and so are empty points among those of a MultiPoint: GeoJSON has no place for
+    them. Numbers, ``precision`` and the type of the result are as in :func:`to_wkt`. Nothing is transformed: the
+    coordinates have to be longitudes and latitudes. Raises GeometryError with row and byte on bad WKB, and on other
+    coordinates that are NaN or infinite.
+    """
+    return write(array, json=True, precision=precision)
+
+
+def read_geojson(source: str | PathLike[str] | bytes, geometry: str = "geometry") -> pa.Table:
+    """A table of the features in a file, or in text: a column ``geometry`` and one for each property.
+
+    ``source`` is a path, or the text itself, which begins with ``{``. It holds a FeatureCollection, or features and
+    geometries one behind the other, as GeoJSON sequences have them (RFC 8142). The geometries are marked as OGC:CRS84;
+    the types of properties are what ``pyarrow.json`` makes of them, and a property of several kinds becomes a string
+    column of JSON text. Where features have an ``id``, it becomes a column of that name unless a property has it.
+    The text is held in memory. Raises GeometryError with the feature's number as row and the byte in the text.
+    """
+    text = _text(source)
+    data, offsets, flags, properties, ids, longest = read_features(text)
+    rows = len(flags)
+    shape = pa.nulls(rows, pa.binary())
+    wkb = assemble(shape, [(rows, bitmap(flags), data, offsets)], _BINARY)
+    table = _objects(properties, rows, longest)
+    if ids is not None and "id" not in table.column_names:
+        table = table.append_column("id", _objects(ids, rows, longest).column("id"))
+    if geometry in table.column_names:
+        raise ValueError(f"there is a property {geometry!r}: give the geometries another name with geometry=")
+    return table.add_column(0, geometry_field(geometry).with_type(wkb.type), wkb)
+
+
+def _text(source: Any) -> bytes:
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return bytes(source)
+    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n\x1e").startswith("{"):
+        return source.encode()
+    if isinstance(source, (str, PathLike)):
+        return Path(source).read_bytes()
+    raise TypeError(f"GeoJSON is read from a path or text, not {type(source).__name__}")
+
+
+def _objects(lines: Any, rows: int, longest: int) -> pa.Table:
+    """A table of JSON objects, one a line."""
+    options = pajson.ReadOptions(use_threads=True, block_size=max(1 << 20, 2 * longest))
+    try:
+        table = pajson.read_json(BytesIO(lines), options) if rows else pa.table({})
+    except pa.ArrowInvalid:  # a column of several kinds
+        table = _mixed([json.loads(line) for line in bytes(lines).splitlines()])
+    if not table.num_columns:
+        return pa.Table.from_struct_array(pa.array([{}] * rows, pa.struct([])))
+    return table
+
+
+def _mixed(objects: list[dict[str, Any]]) -> pa.Table:
+    columns: dict[str, pa.Array] = {}
+    for name in dict.fromkeys(name for one in objects for name in one):
+        values = [one.get(name) for one in objects]
+        try:
+            columns[name] = pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            columns[name] = pa.array([None if value is None else json.dumps(value) for value in values], pa.string())
+    return pa.table(columns)
+
+
+def write_geojson(
+    table: pa.Table, dest: Any, *, geometry: str | None = None, id: str | None = None, precision: int | None = None
+) -> None:
+    """Write ``table`` as one FeatureCollection, a feature a line, to a path or a binary file object.
+
+    ``geometry`` names the column of geometries, by default the one that is marked; ``id`` one that becomes the
+    features' id. All others become properties: dates and times as ISO 8601, decimals as numbers, NaN and infinite
+    numbers as null, dictionary-encoded values as what they stand for. ``precision`` rounds the coordinates to that
+    many decimals. A path appears when the file is whole. Raises GeometryError where a column's CRS is not OGC:CRS84
+    (see :func:`pqext.geo.transform`) and as :func:`to_geojson` does, TypeError for columns that JSON has no form for,
+    ValueError for names that are not there.
+    """
+    from pqext.core.sink import Sink
+
+    name = _geometry_column(table.schema, geometry)
+    if id is not None and id not in table.column_names:
+        raise ValueError(f"there is no column {id!r}")
+    found = type_of(table.schema.field(name))
+    if found is not None and not crs_.equal(found.crs, crs_.DEFAULT):
+        raise GeometryError(f"GeoJSON is in OGC:CRS84, not in {found.crs}", rule="geo.geojson.crs")
+    for field in table.schema:
+        if field.name != name:
+            _check_type(field.type, field.name)
+    sink = Sink(dest)
+    try:
+        sink.write(b'{"type":"FeatureCollection","features":[')
+        separator = "\n"
+        row = 0
+        for batch in table.to_batches(_BATCH_ROWS):
+            try:
+                lines = list(_features(batch, name, id, precision))
+            except GeometryError as error:
+                if error.row is None:
+                    raise
+                message = error.message.partition(": ")[2]
+                raise GeometryError(message, row=row + error.row, offset=error.offset) from None
+            if lines:
+                sink.write((separator + ",\n".join(lines)).encode())
+                separator = ",\n"
+            row += batch.num_rows
+        sink.write(b"\n]}\n")
+    except BaseException:
+        sink.abort()
+        raise
+    sink.commit()
+
+
+def _geometry_column(schema: pa.Schema, name: str | None) -> str:
+    if name is not None:
+        if schema.get_field_index(name) < 0:
+            raise ValueError(f"there is no column {name!r}, or more than one")
+        return name
+    marked = [field.name for field in schema if type_of(field) is not None]
+    if len(marked) != 1:
+        raise ValueError(f"{len(marked) or 'no'} columns are marked as geometries: name one with geometry=")
+    return str(marked[0])
+
+
+def _features(batch: pa.RecordBatch, name: str, id: str | None, precision: int | None) -> Iterator[str]:
+    geometries = to_geojson(batch.column(name), precision).to_pylist()
+    names = [other for other in batch.schema.names if other not in (name, id)]
+    columns = [_values(batch.column(other)) for other in names]
+    ids = None if id is None else _values(batch.column(id))
+    for row, geometry in enumerate(geometries):
+        properties = json.dumps(dict(zip(names, (column[row] for column in columns), strict=True)), ensure_ascii=False)
+        head = '{"type":"Feature"'
+        if ids is not None and ids[row] is not None:
+            head += f',"id":{json.dumps(ids[row], ensure_ascii=False)}'
+        yield f'{head},"geometry":{geometry or "null"},"properties":{properties}}}'
+
+
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_PLAIN = (*_TEXTS, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
+_OTHERS = (pa.types.is_floating, pa.types.is_decimal, pa.types.is_date, pa.types.is_time, pa.types.is_timestamp)
+
+
+def _check_type(type: pa.DataType, path: str) -> None:
+    if isinstance(type, pa.BaseExtensionType):
+        type = type.storage_type
+    if pa.types.is_dictionary(type):
+        type = type.value_type
+    if pa.types.is_struct(type):
+        for field in type:
+            _check_type(field.type, f"{path}.{field.name}")
+    elif pa.types.is_map(type):
+        if not any(test(type.key_type) for test in _TEXTS):
+            raise TypeError(f"{path!r}: JSON has no form for a map whose keys are {type.key_type}")
+        _check_type(type.item_type, path)
+    elif hasattr(type, "value_type"):
+        _check_type(type.value_type, path)
+    elif not any(test(type) for test in (*_PLAIN, *_OTHERS)):
+        raise TypeError(f"{path!r}: JSON has no form for {type}; leave the column out")
+
+
+def _values(array: pa.Array) -> list[Any]:
+    if pa.types.is_timestamp(array.type):  # nanoseconds are more than Python's datetime holds
+        return [text and text.replace(" ", "T", 1) for text in array.cast(pa.string()).to_pylist()]
+    nested = {"maps_as_pydicts": "strict"} if pa.types.is_nested(array.type) else {}
+    values: list[Any] = array.to_pylist(**nested)
+    return values if any(test(array.type) for test in _PLAIN) else [_json_value(value) for value in values]
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, (date, datetime, time)):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {key: _json_value(one) for key, one in value.items()}
+    return [_json_value(one) for one in value] if isinstance(value, list) else value

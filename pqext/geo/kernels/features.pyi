@@ -1,0 +1,3 @@
+from typing import Any
+
+def read_features(text: Any) -> tuple[Any, Any, Any, Any, Any, int]: ...

@@ -1,0 +1,70 @@
+"""Arrow arrays of geometries that are text, WKT or GeoJSON, and the arrays that kernels make of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.geo.kernels.geometry_text import to_text
+from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, like_input, storage_type
+
+_WIDE_FROM = 1 << 31  # bytes
+
+
+def text_chunks(array: Any) -> list[pa.Array]:
+    """The parts of an array of text, each ``string`` or ``large_string``; TypeError for anything else."""
+    if not isinstance(array, (pa.Array, pa.ChunkedArray)):
+        raise TypeError(f"expected an Arrow array of text, not {type(array).__name__}")
+    held = storage_type(array.type)
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
+    if not any(test(held) for test in tests):
+        raise TypeError(f"expected an Arrow array of text, not {array.type}")
+    return [_plain(chunk) for chunk in (array.chunks if isinstance(array, pa.ChunkedArray) else [array])]
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        return _plain(array.dictionary_decode())
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        return array
+    return array.cast(pa.string() if pa.types.is_null(array.type) else pa.large_string())
+
+
+def bit_mask(chunk: pa.Array) -> pa.Buffer | None:
+    """Which rows of ``chunk`` are not null, as a validity bitmap that begins with its first row."""
+    return chunk.is_valid().buffers()[1] if chunk.null_count else None
+
+
+def assemble(
+    array: GeometryArray, made: Iterable[tuple[int, pa.Buffer | None, Any, Any]], types: tuple[pa.DataType, pa.DataType]
+) -> GeometryArray:
+    """``made`` for each part of ``array``, (rows, validity, data, 64-bit offsets), as an array of the narrower type.
+
+    Of the wider one where a part takes 2 GiB, for all parts then.
+    """
+    narrow, wide = types
+    parts = [
+        pa.Array.from_buffers(wide, rows, [validity, pa.py_buffer(offsets), pa.py_buffer(data)])
+        for rows, validity, data, offsets in made
+    ]
+    type = wide if any(part.buffers()[2].size >= _WIDE_FROM for part in parts) else narrow
+    return like_input(array, [part.cast(type) for part in parts], type)
+
+
+def write(array: GeometryArray, json: bool, precision: int | None) -> GeometryArray:
+    """Geometries as WKT or GeoJSON in text arrays; arguments and errors as in :func:`pqext.geo.to_wkt`."""
+    if precision is not None and (isinstance(precision, bool) or not isinstance(precision, int)):
+        raise TypeError(f"a precision is a number of decimals, not {precision!r}")
+    if precision is not None and not 0 <= precision <= 18:
+        raise ValueError(f"a precision is 0 to 18 decimals, not {precision}")
+    chunks: Sequence[pa.Array] = binary_chunks(array)
+    decimals = -1 if precision is None else precision
+    made = (
+        (len(chunk), bit_mask(chunk), *to_text(column, json, decimals))
+        for chunk, column in zip(chunks, as_columns(chunks), strict=True)
+    )
+    return assemble(array, made, (pa.string(), pa.large_string()))
