@@ -7,18 +7,19 @@ A third party adds a type with :func:`register`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from uuid import UUID
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from pqext.core.indexes.row_ranges import RowRanges
     import numpy as np
     from numpy.typing import NDArray
 
+    from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import GeospatialStatistics, LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import RowGroup
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
 
+PAGE_BOXES = UUID("3fa80497-457c-4ddd-a5ca-f086c92581a1")
+"""Whose extension of a chunk's metadata holds a box a page: that of :mod:`pqext.geo.page_boxes`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Storage:
@@ -34,6 +38,14 @@ class Storage:
 
     logical_type: LogicalType
     field: pa.Field
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkFacts:
+    """What a handler tells of a written column chunk: geospatial statistics, and extensions of its metadata."""
+
+    geospatial_statistics: GeospatialStatistics | None = None
+    extensions: Mapping[UUID, bytes] = field(default_factory=dict)
 
 
 class AnnotationHandler(Protocol):
@@ -54,8 +66,13 @@ class AnnotationHandler(Protocol):
     def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions) -> pa.Array:
         """Turn an array of ``field``'s type into one of the storage field's type, row by row."""
 
-    def geospatial_statistics(self, node: SchemaNode, values: Sequence[pa.Array]) -> GeospatialStatistics | None:
-        """Extra statistics of one column chunk of leaf ``node``, whose values are ``values``."""
+    def chunk_facts(
+        self, node: SchemaNode, pages: Sequence[pa.Array], indexed: bool, options: WriteOptions
+    ) -> ChunkFacts:
+        """What is to be noted of one column chunk of leaf ``node``; ``pages`` are the values of each page.
+
+        ``indexed``: the chunk gets a page index, so that readers can tell its pages apart.
+        """
 
     def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
         """Can a row of the row group satisfy the handler's own ``predicate`` on ``node``? Unknown is True."""
@@ -64,23 +81,6 @@ class AnnotationHandler(Protocol):
         """The rows that may satisfy ``predicate``, by the pages of the row group; ``None`` when all may."""
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """How core recognises a logical type that a handler serves.
-
-    ``logical`` is the member of the format's LogicalType union, ``extension_names`` the Arrow extension
-    names that mark such fields, ``child_mark`` the key in a struct child's field metadata that does,
-    ``option`` the field of ``WriteOptions`` whose keys name such columns.
-    """
-
-    logical: str
-    handler: str
-    extension_names: frozenset[str]
-    child_mark: bytes | None = None
-    option: str | None = None
-
-    def load(self) -> AnnotationHandler:
-        """Import the handler."""
 @runtime_checkable
 class ArrangesRows(Protocol):
     """What a handler has besides when a column of its type can say how the rows of a file are laid out."""
@@ -99,6 +99,25 @@ class ArrangesRows(Protocol):
         """The same for the pages of a row group; without ``sort`` its rows stay as they are."""
 
 
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """How core recognises a logical type that a handler serves.
+
+    ``logical`` is the member of the format's LogicalType union, ``extension_names`` the Arrow extension
+    names that mark such fields, ``child_mark`` the key in a struct child's field metadata that does,
+    ``option`` the field of ``WriteOptions`` whose keys name such columns. ``extensions`` names the handler's
+    extensions of a chunk's metadata, which stay true wherever the chunk is copied to.
+    """
+
+    logical: str
+    handler: str
+    extension_names: frozenset[str]
+    child_mark: bytes | None = None
+    option: str | None = None
+    extensions: Mapping[UUID, str] = field(default_factory=dict)
+
+    def load(self) -> AnnotationHandler:
+        """Import the handler."""
         module, _, name = self.handler.partition(":")
         handler: AnnotationHandler = getattr(import_module(module), name)
         return handler
@@ -118,6 +137,11 @@ class ArrangesRows(Protocol):
 
 
 _REGISTRY: dict[str, Annotation] = {}
+
+
+def extension_name(uuid: UUID) -> str | None:
+    """What the extension of this owner holds, when it is an annotation's; such a one moves with its chunk."""
+    return next((a.extensions[uuid] for a in _REGISTRY.values() if uuid in a.extensions), None)
 
 
 def register(annotation: Annotation) -> None:
@@ -155,6 +179,7 @@ register(
         handler="pqext.geo.annotation:HANDLER",
         extension_names=frozenset({"geoarrow.wkb", "ogc.wkb"}),
         option="geometry",
+        extensions={PAGE_BOXES: "page boxes"},
     )
 )
 register(

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, count, repeat
 from types import TracebackType
 from typing import Any
+from uuid import UUID
 
-import pyarrow as pa
 import numpy as np
-
+import pyarrow as pa
 from numpy.typing import NDArray
+
 from pqext.core import row_order, shape, sorting, storage
 from pqext.core.annotations import for_option
 from pqext.core.arrow_check import check_table
@@ -25,10 +26,11 @@ from pqext.core.encodings import choose
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
 from pqext.core.errors import LimitError
 from pqext.core.extension import places as extension_places
+from pqext.core.extension.container import add_entries
 from pqext.core.extension.second_copy import note_copies, write_copies
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.indexes.writing import IndexWriter
-from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
+from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
 from pqext.core.options import WriteOptions, from_keywords
 from pqext.core.orders import to_write
 from pqext.core.schema import Schema, to_elements
@@ -64,13 +66,14 @@ class ParquetWriter:
         self._pending_rows = 0
         self._pending_bytes = 0
         self._row_groups: list[RowGroup] = []
+        self._extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
         self._indexes = IndexWriter(self.options)
         self._sorting: list[SortingColumn] = []
+        self._order: row_order.RowOrder | None = None
+        self._in_order = False
         self._encryptor: FileEncryptor | None = None
         self._closed = False
         if not self._looks_at_data():
-        self._order: row_order.RowOrder | None = None
-        self._in_order = False
             self._prepare(None)
         self._sink = Sink(dest)
 
@@ -99,9 +102,6 @@ class ParquetWriter:
                 self._flush()
             start += len(taken)
 
-    def _room(self, table: pa.Table) -> int:
-        """How many rows like those of ``table`` the row group still takes, one at least."""
-        bytes_left = self.options.row_group_bytes - self._pending_bytes
     def _write_whole(self, table: pa.Table) -> None:
         """Write a table that is all of the file, so that a column which orders the rows orders all of them."""
         check_table(table)
@@ -115,6 +115,9 @@ class ParquetWriter:
             self.write_table(group)
             self.end_row_group()
 
+    def _room(self, table: pa.Table) -> int:
+        """How many rows like those of ``table`` the row group still takes, one at least."""
+        bytes_left = self.options.row_group_bytes - self._pending_bytes
         rows_left = self.options.row_group_rows - self._pending_rows
         return max(1, min(rows_left, int(bytes_left * len(table) // max(table.nbytes, 1))))
 
@@ -184,12 +187,12 @@ class ParquetWriter:
             raise LimitError("the schema nests deeper than Python's stack lets it be followed") from None
         self.options.check_leaves([leaf.dotted for leaf in self._schema.leaves])
         self._sorting = sorting.to_columns(self.options.sort_keys, self._schema)
-        if isinstance(self.options.bloom_filters, Mapping):
-            for leaf in self._schema.leaves:
-                if leaf.physical_type == Type.BOOLEAN and self.options.bloom_filter_of(leaf.dotted) is not None:
         self._order = row_order.find(self._plan)
         if self._sorting and self._order is not None:
             raise ValueError("rows have one order: take either option sorting or the order of a column")
+        if isinstance(self.options.bloom_filters, Mapping):
+            for leaf in self._schema.leaves:
+                if leaf.physical_type == Type.BOOLEAN and self.options.bloom_filter_of(leaf.dotted) is not None:
                     raise ValueError(f"column {leaf.dotted!r} holds booleans, for which there are no Bloom filters")
         for leaf in self._schema.leaves:
             choose.check(self.options.encoding_of(leaf.dotted), leaf)
@@ -225,6 +228,7 @@ class ParquetWriter:
             self._sink.write_all(chunk.pieces)
             columns.append(ColumnChunk(file_offset=0, meta_data=chunk.metadata))
         note_copies(chunks)
+        self._extensions += [(chunk.metadata, chunk.indexes.extensions) for chunk in chunks if chunk.indexes.extensions]
         encryptors = [self._chunk_encryptor(index) for index in range(len(chunks))]
         self._row_groups.append(
             RowGroup(
@@ -310,6 +314,8 @@ class ParquetWriter:
             ],
         )
         extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._schema.leaves})
+        for about, entries in self._extensions:  # last, so that what the user gives goes before
+            add_entries(about, entries)
         return footer
 
 

@@ -12,35 +12,42 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.annotations import Storage
+from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Storage
 from pqext.core.errors import GeometryError
+from pqext.core.indexes.row_ranges import merged
 from pqext.geo import crs as crs_
+from pqext.geo import page_boxes
 from pqext.geo.box import BoundingBox
+from pqext.geo.curves import Curve, check_curve
 from pqext.geo.predicates import SpatialPredicate
-from pqext.geo.summary import bounding_box, row_values, statistics, within_range
+from pqext.geo.row_layout import OrdersRows
+from pqext.geo.summary import bounding_box, describe, row_values, within_range
 from pqext.geo.types import GeospatialType, mark, type_of, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso
 
 if TYPE_CHECKING:
     from pqext.core.indexes.row_ranges import RowRanges
-    from pqext.core.metadata import GeospatialStatistics
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import RowGroup
     from pqext.core.schema import SchemaNode
     from pqext.geo.kernels.boxes import Summary
 
-_OPTION_KEYS = frozenset({"crs", "edges", "check_range"})
+_OPTION_KEYS = frozenset({"crs", "edges", "check_range", "page_boxes", "order"})
 
 
 @dataclass(frozen=True, slots=True)
 class GeometryStorage(Storage):
-    """How a geometry column is stored; ``check_range``: refuse coordinates that are no longitude and latitude."""
+    """How a geometry column is stored; ``check_range``: refuse coordinates that are no longitude and latitude.
+
+    ``order``: the curve along which the column orders the file's rows.
+    """
 
     type: GeospatialType
     check_range: bool
+    order: Curve | None = None
 
 
-class GeospatialHandler:
+class GeospatialHandler(OrdersRows):
     """The handler of GEOMETRY and GEOGRAPHY; see :class:`pqext.core.annotations.AnnotationHandler`."""
 
     def arrow_field(self, node: SchemaNode, storage: pa.Field, options: ReadOptions) -> pa.Field:
@@ -64,8 +71,8 @@ class GeospatialHandler:
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> GeometryStorage:
         """GEOMETRY or GEOGRAPHY over plain bytes, by the field's marks and what ``options.geometry`` says.
 
-        An option is a crs, or a mapping with any of ``crs``, ``edges`` and ``check_range``; it wins over the
-        marks. Raises GeometryError for a field that holds no bytes and for GEOGRAPHY in a CRS that is not
+        An option is a crs, or a mapping with any of ``crs``, ``edges``, ``check_range``, ``page_boxes`` and ``order``; it wins
+        over the marks. Raises ValueError for an order that is none, GeometryError for a field that holds no bytes and for GEOGRAPHY in a CRS that is not
         known to be geographic.
         """
         if not holds_bytes(field.type):
@@ -82,6 +89,7 @@ class GeospatialHandler:
             field=unmark(field).with_type(_plain_type(field.type)),
             type=type,
             check_range=geographic is True and (not type.planar or option.get("check_range", True)),
+            order=check_curve(option["order"]) if option.get("order") is not None else None,
         )
 
     def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions) -> pa.Array:
@@ -99,42 +107,57 @@ class GeospatialHandler:
         plain = to_iso(array) if any(part.extended for part in parts) else binary_chunks(array)[0]
         return plain.cast(storage.field.type)
 
-    def geospatial_statistics(self, node: SchemaNode, values: Sequence[pa.Array]) -> GeospatialStatistics | None:
-        """Box and type codes of one column chunk; None without a geometry, or with one that is not WKB."""
-        chunks = pa.chunked_array(list(values), type=values[0].type) if values else pa.chunked_array([], pa.binary())
+    def chunk_facts(
+        self, node: SchemaNode, pages: Sequence[pa.Array], indexed: bool, options: WriteOptions
+    ) -> ChunkFacts:
+        """Box and type codes of one column chunk, and a box for each page; nothing of values that are not WKB."""
+        chunks = pa.chunked_array(list(pages), type=pages[0].type) if pages else pa.chunked_array([], pa.binary())
         try:
             type = _type_of_node(node)
-            found = statistics(chunks, type.edges, type.crs)
+            parts = summaries(chunks)
+            found = describe(chunks, type, parts)
         except GeometryError:
-            return None
-        return found if found.geospatial_types else None
+            return ChunkFacts()
+        if not found.geospatial_types:
+            return ChunkFacts()
+        wanted = indexed and len(pages) > 1 and _option(options.geometry.get(node.dotted)).get("page_boxes", True)
+        payload = page_boxes.encode(page_boxes.of_pages(parts, found, type)) if wanted else None
+        return ChunkFacts(found, {} if payload is None else {PAGE_BOXES: payload})
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> RowRanges | None:
-        """All: pages have no bounding boxes."""
-        return None
+        """The rows of the pages that may match, by their boxes; all where pages have none."""
+        if not isinstance(predicate, SpatialPredicate) or node.max_repetition_level or not row_group.trust_statistics:
+            return None
+        chunk, type = row_group.chunk(node), _known_type(node)
+        pages, boxes = chunk.pages, page_boxes.read(chunk)
+        if type is None or pages is None or boxes is None:
+            return None
+        kept = page_boxes.may_match(boxes, predicate, type)
+        edges = np.flatnonzero(np.diff(kept, prepend=False, append=False)).tolist()
+        return merged(
+            range(pages.rows(first).start, pages.rows(stop - 1).stop)
+            for first, stop in zip(edges[::2], edges[1::2], strict=True)
+        )
 
     def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
-        """Can a row satisfy a :class:`SpatialPredicate`? By the chunk's box, where it states one that is usable.
-
-        A box that wraps counts in a geographic CRS only. On GEOGRAPHY a query with edges of its own proves
-        nothing: its box says where its corners are.
-        """
+        """Can a row satisfy a :class:`SpatialPredicate`? By the chunk's box, where it states one that is usable."""
         if not isinstance(predicate, SpatialPredicate):
             return True
         chunk = row_group.chunk(node)
         if chunk.bounds().all_null:
             return False
-        found = chunk.geospatial_statistics
-        if found is None or found.bbox is None:
+        found, type = chunk.geospatial_statistics, _known_type(node)
+        if type is None or found is None or found.bbox is None or not row_group.trust_statistics:
             return True
-        box = BoundingBox.from_metadata(found.bbox)
-        try:
-            type = _type_of_node(node)
-        except GeometryError:
-            return True
-        if (box.wraps and not type.geographic) or (not type.planar and predicate.has_edges):
-            return True
-        return predicate.may_match(box)
+        return predicate.may_match(BoundingBox.from_metadata(found.bbox), type)
+
+
+def _known_type(node: SchemaNode) -> GeospatialType | None:
+    """The column's type; None where its edges are of an algorithm that is not known, and boxes prove nothing."""
+    try:
+        return _type_of_node(node)
+    except GeometryError:
+        return None
 
 
 def _type_of_node(node: SchemaNode) -> GeospatialType:

@@ -6,9 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pqext.core import metadata as format
+from pqext.core.annotations import extension_name
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import ParquetError
+from pqext.core.extension.container import parts
+from pqext.core.extension.second_copy import SECOND_COPY
+from pqext.core.extension.structure import extensions
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.predicate import Bounds
@@ -168,6 +172,7 @@ def _column(group: OpenRowGroup, leaf: SchemaNode) -> Column:
         offset_index=stored.offset_index_offset is not None,
         bloom_filter=about.bloom_filter_offset is not None,
         encrypted=hidden,
+        extensions=_known(extensions(about)),
     )
 
 
@@ -192,4 +197,15 @@ def _types(spatial: format.GeospatialStatistics | None) -> tuple[int, ...] | Non
 
 def _extensions(file: ParquetFile) -> Iterator[Extension]:
     for place, payload in file.extensions.items():
-        yield Extension(place, len(payload), payload[:16].hex())
+        yield Extension(place, len(payload), payload[:16].hex(), _known(payload))
+
+
+def _known(payload: bytes | None) -> tuple[tuple[str, int], ...]:
+    """The parts of an extension that have a name, and their bytes."""
+    try:
+        found = None if payload is None else parts(payload)
+    except ParquetError:
+        found = None
+    named = {SECOND_COPY: "second copy"}
+    names = ((named.get(uuid) or extension_name(uuid), len(part)) for uuid, part in (found or {}).items())
+    return tuple((name, size) for name, size in names if name is not None)

@@ -29,7 +29,8 @@ class Column:
 
     ``minimum`` and ``maximum`` are written in the column's logical type and only where the statistics can
     be relied upon. ``encrypted`` chunks whose metadata is hidden have nothing else; ``file_path`` names the
-    other file that a chunk lies in.
+    other file that a chunk lies in. ``extensions`` names what the extension of its metadata is known to hold, like
+    page boxes, and how many bytes each takes.
     """
 
     path: tuple[str, ...]
@@ -53,6 +54,7 @@ class Column:
     bloom_filter: bool = False
     encrypted: bool = False
     file_path: str | None = None
+    extensions: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +75,15 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """Bytes in the field reserved for extensions: the structure they stand in, how many, the first 16 in hex."""
+    """Bytes in the field reserved for extensions: the structure they stand in, how many, the first 16 in hex.
+
+    ``holds`` names what is known of their content and how many bytes each part takes.
+    """
 
     place: str
     length: int
     beginning: str
+    holds: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,13 +148,15 @@ def _extras(column: Column) -> list[str]:
         "encryption": column.encrypted,
     }
     names = [name for name, there in present.items() if there]
+    names += [f"{name} ({size(length)})" for name, length in column.extensions]
     return names if column.file_path is None else [*names, f"its data in {shorten(visible(column.file_path), 60)}"]
 
 
 def _extensions(report: Report) -> RenderableType:
-    table = _table("extensions", "in", "length", "begins with", right=(1,))
+    table = _table("extensions", "in", "length", "holds", right=(1,))
     for extension in report.extensions[:MAX_CHUNKS]:
-        table.add_row(_plain(extension.place), size(extension.length), extension.beginning)
+        known = ", ".join(f"{name} ({size(length)})" for name, length in extension.holds)
+        table.add_row(_plain(extension.place), size(extension.length), known or f"begins with {extension.beginning}")
     return Group(table, *_more(len(report.extensions) - MAX_CHUNKS), "")
 
 

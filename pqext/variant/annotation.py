@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core import predicate as questions
-from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, Storage
+from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Storage
 from pqext.core.errors import VariantError
 from pqext.core.indexes.row_ranges import RowRanges
-from pqext.core.metadata import FieldRepetitionType, GeospatialStatistics, LogicalType, Type, VariantType
+from pqext.core.metadata import FieldRepetitionType, LogicalType, Type, VariantType
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import RowGroup
 from pqext.core.schema import SchemaNode
@@ -121,9 +121,11 @@ class VariantHandler:
             return unshred(array)
         return shred(array, schema, coerce=storage.coerce if isinstance(storage, VariantStorage) else "equivalent")
 
-    def geospatial_statistics(self, node: SchemaNode, values: Sequence[pa.Array]) -> GeospatialStatistics | None:
-        """Variants have none."""
-        return None
+    def chunk_facts(
+        self, node: SchemaNode, pages: Sequence[pa.Array], indexed: bool, options: WriteOptions
+    ) -> ChunkFacts:
+        """Nothing."""
+        return ChunkFacts()
 
     def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
         """Answer a :class:`VariantPredicate`, or a core predicate about the nulls of the column itself."""

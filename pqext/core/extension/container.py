@@ -16,8 +16,10 @@ from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.extension.framed import frame, unframe
+from pqext.core.extension.framed import FRAME_BYTES, frame, owner, unframe
+from pqext.core.extension.structure import extensions, set_extension
 from pqext.core.leb128 import read_uleb, uleb
+from pqext.core.thrift import Struct
 
 CONTAINER = UUID("10db0b02-31cc-4724-b76c-0d7a0d14c508")
 """Marks a container."""
@@ -107,3 +109,45 @@ class ExtensionContainer(Mapping[UUID, bytes]):
         if at != len(payload):
             raise CorruptFileError(f"{len(payload) - at} bytes follow the entries of an extension container")
         return cls._of(entries)
+
+
+def entry(struct: Struct, uuid: UUID) -> bytes | None:
+    """What ``struct`` holds for the owner of ``uuid``, framed alone or as an entry of a container; None when nothing.
+
+    Raises ``CorruptFileError`` when the frame or the container is damaged, ``UnsupportedError`` for a later version.
+    """
+    stored = extensions(struct)
+    if stored is None:
+        return None
+    container = ExtensionContainer.decode(stored)
+    return unframe(stored, uuid) if container is None else container.get(uuid)
+
+
+def add_entries(struct: Struct, entries: Mapping[UUID, bytes]) -> None:
+    """Give ``struct`` further extensions: one alone is framed, several and those already in a container share it.
+
+    A structure that has an extension of another kind keeps it, and gets none of the entries.
+    """
+    stored = extensions(struct)
+    container = ExtensionContainer() if stored is None else ExtensionContainer.decode(stored)
+    if container is None or not entries:
+        return
+    if stored is None and len(entries) == 1:
+        ((uuid, payload),) = entries.items()
+        set_extension(struct, frame(payload, uuid))
+        return
+    for uuid, payload in entries.items():
+        container = container.replacing(uuid, payload)
+    set_extension(struct, container.encode(), replace=True)
+
+
+def parts(extension: bytes) -> dict[UUID, bytes] | None:
+    """The payloads in a structure's extension by their owners; None when it is neither framed nor a container.
+
+    Raises as :meth:`ExtensionContainer.decode` does.
+    """
+    container = ExtensionContainer.decode(extension)
+    if container is not None:
+        return dict(container)
+    uuid = owner(extension)
+    return None if uuid is None else {uuid: extension[: -FRAME_BYTES]}

@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
+from uuid import UUID
 
+from pqext.core.annotations import extension_name
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.extension.container import add_entries
+from pqext.core.extension.container import parts as extension_parts
 from pqext.core.extension.structure import extensions as extensions_of
 from pqext.core.extension.structure import set_extension
 from pqext.core.files.footer_merge import FooterMerge, Merge, forget_bounds
@@ -42,7 +46,8 @@ def concatenate(
     of the first file that has the key, ``"first"`` the first file's, ``"equal"`` requires all to be the same, and a
     mapping replaces them. ``extensions`` says what becomes of extensions and of fields that this version does not
     know, which might hold offsets that no longer fit: ``"refuse"`` raises, ``"drop"`` leaves them out, ``"keep"``
-    writes those of the row groups, and the first file's in the footer, as they are.
+    writes those of the row groups, and the first file's in the footer, as they are. Boxes of pages
+    (:mod:`pqext.geo.page_boxes`) are known, and kept in any case.
 
     Raises ``ValueError`` when the files do not fit together, ``UnsupportedError`` for files with encrypted parts or
     with chunks in other files, and ``CorruptFileError`` for damaged footers; nothing is left at a path then.
@@ -205,14 +210,29 @@ def _move(chunk: ColumnChunk, shift: int, end: int) -> None:
 
 def _unknown(struct: Struct) -> bool:
     """Does the structure hold what might be an offset? A union's member that is not known is its only value."""
-    return extensions_of(struct) is not None if type(struct).is_union else bool(struct.unknown)
+    return extensions_of(struct) is not None if type(struct).is_union else _parts(struct)[1]
 
 
 def _forget(struct: Struct) -> None:
     if type(struct).is_union:
         set_extension(struct, None, replace=True)
     else:
+        kept = _parts(struct)[0]
         struct.unknown = ()
+        add_entries(struct, kept)
+
+
+def _parts(struct: Struct) -> tuple[dict[UUID, bytes], bool]:
+    """What in a chunk's extension stays true when the chunk is moved; and is there anything else?"""
+    stored = extensions_of(struct) if isinstance(struct, ColumnMetaData) else None
+    try:
+        found = None if stored is None else extension_parts(stored)
+    except (CorruptFileError, UnsupportedError):
+        found = None
+    if found is None:
+        return {}, bool(struct.unknown)
+    kept = {uuid: payload for uuid, payload in found.items() if extension_name(uuid) is not None}
+    return kept, len(kept) < len(found) or len(struct.unknown) > 1
 
 
 def _all(struct: Struct) -> Iterable[Struct]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -32,11 +33,12 @@ class WrittenPage:
 
 @dataclass(frozen=True, slots=True)
 class ChunkIndexes:
-    """What is stored of a chunk outside it; ``None`` where there is none."""
+    """What is stored of a chunk outside it, ``None`` where there is none, and ``extensions`` for its metadata."""
 
     column_index: ColumnIndex | None = None
     offset_index: OffsetIndex | None = None
     bloom_filter: SplitBlockFilter | None = None
+    extensions: Mapping[UUID, bytes] = field(default_factory=dict)
 
 
 def describe(
@@ -52,6 +54,7 @@ def describe(
     wanted, indexed = options.statistics_of(node.dotted), options.page_index_of(node.dotted)
     nulls = [_length(page.entries) - _length(page.values) for page in pages]
     column_index = offset_index = None
+    extensions: Mapping[UUID, bytes] = {}
     sizes = _byte_array_bytes(physical, pages) if node.physical_type == Type.BYTE_ARRAY else None
     if wanted:
         order = to_write(node.leaf_type, options.float_order)
@@ -75,11 +78,13 @@ def describe(
                 column_index.definition_level_histograms = None if definition is None else definition.ravel().tolist()
                 column_index.repetition_level_histograms = None if repetition is None else repetition.ravel().tolist()
         if column.shape.annotation is not None:
-            handler = column.shape.annotation.load()
-            metadata.geospatial_statistics = handler.geospatial_statistics(node, [column.values])
+            parts = [column.values[page.values] for page in pages]
+            facts = column.shape.annotation.load().chunk_facts(node, parts, indexed, options)
+            metadata.geospatial_statistics, extensions = facts.geospatial_statistics, facts.extensions
     if indexed:
         offset_index = page_index.offset_index(_locations(pages), sizes)
-    return ChunkIndexes(column_index, offset_index, _bloom_filter(column, physical, dictionary, options))
+    filters = _bloom_filter(column, physical, dictionary, options)
+    return ChunkIndexes(column_index, offset_index, filters, extensions)
 
 
 def _length(part: slice) -> int:

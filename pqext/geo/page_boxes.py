@@ -1,0 +1,226 @@
+"""A box for every page of a geometry column, kept in the metadata of its chunk as an extension.
+
+The format has boxes for whole chunks only. Ours stand in a framed extension (:mod:`pqext.core.extension.framed`), or
+in an entry of a container beside others, of the chunk's ColumnMetaData, with the payload
+
+    1 byte    version, 1
+    4 bytes   number of pages, little-endian
+    32 bytes  the frame, around all pages: xmin, xmax, ymin, ymax as little-endian doubles
+    8 a page  xmin, xmax, ymin, ymax as little-endian 16-bit places within the frame
+
+Place ``c`` stands for ``low * (1 - c / 65535) + high * (c / 65535)``, computed in doubles. Boxes are rounded outward.
+They may wrap where the frame is the circle of longitudes, -180 to 180. A page without a box has a ymin of 1 (it holds
+nothing but nulls), 2 (no coordinates either) or 3 (unknown) and zeros for the rest.
+The rules are in ``specs/geospatial.md``.
+"""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.annotations import PAGE_BOXES
+from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
+from pqext.core.extension.container import entry
+from pqext.core.indexes.reading import DamagedIndexWarning
+from pqext.geo import crs as crs_
+from pqext.geo.summary import only_points
+
+if TYPE_CHECKING:
+    from pqext.core.metadata import GeospatialStatistics
+    from pqext.core.row_group import ColumnChunk
+    from pqext.geo.kernels.boxes import Summary
+    from pqext.geo.predicates import SpatialPredicate
+    from pqext.geo.types import GeospatialType
+
+VERSION = 1
+HEADER = struct.Struct("<BI4d")
+PLACES = 65535
+PAGE_BYTES = 8
+_NULLS, _EMPTY, _UNKNOWN = 1, 2, 3
+
+_Doubles = NDArray[np.float64]
+_Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class PageBoxes:
+    """A box for each page of a chunk: arrays of one length, finite wherever the page has a box.
+
+    A box with ``xmin > xmax`` wraps around the antimeridian. ``nulls`` flags pages of nothing but nulls, ``empty``
+    those without coordinates, ``unknown`` those of which nothing is known; their bounds are 0, and mean nothing.
+    """
+
+    xmin: _Doubles
+    xmax: _Doubles
+    ymin: _Doubles
+    ymax: _Doubles
+    nulls: _Flags
+    empty: _Flags
+    unknown: _Flags
+
+    def __len__(self) -> int:
+        return len(self.xmin)
+
+    @property
+    def known(self) -> _Flags:
+        """The pages that have a box."""
+        flags: _Flags = ~(self.nulls | self.empty | self.unknown)
+        return flags
+
+    @property
+    def wraps(self) -> bool:
+        """Does a box cross the antimeridian?"""
+        return bool((self.xmin > self.xmax).any())
+
+    @classmethod
+    def of_bounds(cls, bounds: _Doubles, nulls: _Flags) -> PageBoxes:
+        """From lines xmin, xmax, ymin, ymax, NaN where a page has no value; infinite bounds make it unknown."""
+        missing = np.isnan(bounds).any(axis=0)
+        unknown = np.isinf(bounds).any(axis=0) & ~missing
+        clean = np.where(missing | unknown, 0.0, bounds)
+        return cls(*clean, nulls=nulls & missing, empty=missing & ~nulls, unknown=unknown)
+
+    @classmethod
+    def of_summaries(cls, parts: Sequence[Summary]) -> PageBoxes:
+        """From what the values of each page have in common, planar."""
+        ranges = np.array([part.box[:4] for part in parts], dtype=np.float64).reshape(len(parts), 4)  # None is NaN
+        return cls.of_bounds(ranges.T, np.array([part.rows == 0 for part in parts], dtype=np.bool_))
+
+
+def encode(boxes: PageBoxes) -> bytes | None:
+    """The payload; None where no page has a box."""
+    known = boxes.known
+    if not known.any():
+        return None
+    west, east = (-180.0, 180.0) if boxes.wraps else (boxes.xmin[known].min(), boxes.xmax[known].max())
+    south, north = boxes.ymin[known].min(), boxes.ymax[known].max()
+    codes = np.zeros((4, len(boxes)), dtype=np.int64)
+    for line, (values, low, high, up) in enumerate(
+        (
+            (boxes.xmin, west, east, False),
+            (boxes.xmax, west, east, True),
+            (boxes.ymin, south, north, False),
+            (boxes.ymax, south, north, True),
+        )
+    ):
+        codes[line, known] = _places(values[known], float(low), float(high), up)
+    # A wrapping box whose ends have met is the whole circle, and must not become a narrow one.
+    wraps = boxes.xmin > boxes.xmax
+    met = known & wraps & (codes[0] <= codes[1])
+    codes[0, met], codes[1, met] = 0, PLACES
+    if boxes.wraps:  # what leaves the circle has no place in the frame
+        known &= (np.minimum(boxes.xmin, boxes.xmax) >= west) & (np.maximum(boxes.xmin, boxes.xmax) <= east)
+        codes[:, ~known] = 0
+    codes[2, ~known] = np.select(
+        [flag[~known] for flag in (boxes.nulls, boxes.empty)], [_NULLS, _EMPTY], default=_UNKNOWN
+    )
+    head = HEADER.pack(VERSION, len(boxes), west, east, south, north)
+    return head + codes.T.astype("<u2").tobytes()
+
+
+def of_pages(parts: Sequence[Summary], whole: GeospatialStatistics, type: GeospatialType) -> PageBoxes:
+    """The boxes of a chunk's pages, of whose values ``parts`` tells, ``whole`` of all together.
+
+    Edges that are not planar make them unknown. A gap in x that the chunk's box spares is spared by each page's too.
+    """
+    boxes = PageBoxes.of_summaries(parts)
+    if not type.planar:
+        edged = [not only_points(part.types) for part in parts]
+        boxes = replace(boxes, unknown=boxes.unknown | (np.array(edged, dtype=np.bool_) & boxes.known))
+    box = whole.bbox
+    if box is not None and box.xmin > box.xmax:
+        around = boxes.known & (boxes.xmin <= box.xmax) & (boxes.xmax >= box.xmin)
+        boxes = replace(
+            boxes, xmin=np.where(around, box.xmin, boxes.xmin), xmax=np.where(around, box.xmax, boxes.xmax)
+        )
+    return boxes
+
+
+def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialType) -> _Flags:
+    """Which pages may hold a row that satisfies ``predicate``; the others hold none. Nulls never satisfy one."""
+    found = predicate.may_match_boxes(boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax, type)
+    found[boxes.unknown] = True
+    found[boxes.nulls] = False
+    found[boxes.empty] = predicate.keeps_empty
+    return found
+
+
+def _places(values: _Doubles, low: float, high: float, up: bool) -> NDArray[np.int64]:
+    """Places at or beyond ``values``, to the side of ``up``; checked by what they stand for."""
+    # Halves, because the frame may be wider than the largest double.
+    span = high / 2 - low / 2
+    share = np.clip((values / 2 - low / 2) / span, 0.0, 1.0) if span > 0 else np.zeros(len(values))
+    codes = (np.ceil if up else np.floor)(np.nan_to_num(share) * PLACES).astype(np.int64)
+    for _ in range(2):
+        found = _values(codes, low, high)
+        short = found < values if up else found > values
+        if not short.any():
+            return codes
+        codes = np.clip(codes + (short if up else -short.astype(np.int64)), 0, PLACES)
+    found = _values(codes, low, high)
+    codes[found < values if up else found > values] = PLACES if up else 0
+    return codes
+
+
+def _values(codes: NDArray[np.integer], low: float, high: float) -> _Doubles:
+    """What places in the frame stand for; the ends are exactly its bounds."""
+    share = codes / PLACES
+    values: _Doubles = low * (1.0 - share) + high * share
+    return values
+
+
+def decode(payload: bytes, pages: int) -> PageBoxes:
+    """The boxes of a chunk with so many ``pages``.
+
+    Raises ``CorruptFileError`` when the payload contradicts itself or the chunk, ``UnsupportedError`` for a later
+    version.
+    """
+    if not payload or payload[0] != VERSION:
+        if not payload:
+            raise CorruptFileError("page boxes without a version")
+        raise UnsupportedError(f"page boxes of version {payload[0]}, where {VERSION} is known", feature="page boxes")
+    if len(payload) < HEADER.size:
+        raise CorruptFileError(f"page boxes of {len(payload)} bytes")
+    _, count, west, east, south, north = HEADER.unpack_from(payload)
+    if count != pages or len(payload) != HEADER.size + PAGE_BYTES * count:
+        raise CorruptFileError(
+            f"{len(payload) - HEADER.size} bytes of page boxes for {count} pages, in a chunk of {pages}"
+        )
+    if not (np.isfinite([west, east, south, north]).all() and west <= east and south <= north):
+        raise CorruptFileError("the frame of page boxes is not a box")
+    codes = np.frombuffer(payload, "<u2", offset=HEADER.size).reshape(count, 4).T
+    without = codes[2] > codes[3]
+    kinds = codes[2]
+    if (codes[:, without][[0, 1, 3]] != 0).any() or (kinds[without] > _UNKNOWN).any():
+        raise CorruptFileError("a page box has its ymin above its ymax")
+    if (codes[0] > codes[1]).any() and (west, east) != crs_.LONGITUDES:
+        raise CorruptFileError("a page box wraps where x are no longitudes")
+    x, y = _values(codes[:2], west, east), _values(codes[2:], south, north)
+    x[:, without] = y[:, without] = 0.0
+    return PageBoxes(*x, *y, *(without & (kinds == kind) for kind in (_NULLS, _EMPTY, _UNKNOWN)))
+
+
+def read(chunk: ColumnChunk) -> PageBoxes | None:
+    """The boxes of a chunk's pages, one for each page of its offset index; None where there are none.
+
+    Damaged ones are passed over with a ``DamagedIndexWarning``, those of a later version in silence.
+    """
+    pages = chunk.pages
+    if pages is None:
+        return None
+    try:
+        payload = entry(chunk.metadata, PAGE_BOXES)
+        return None if payload is None else decode(payload, len(pages))
+    except UnsupportedError:
+        return None
+    except (CorruptFileError, LimitError) as error:
+        error.locate(column=chunk.node.dotted, row_group=chunk.row_group)
+        warnings.warn(f"page boxes are passed over: {error}", DamagedIndexWarning, stacklevel=2)
+        return None

@@ -1,0 +1,399 @@
+"""A box for every page: around its rows, found again, of use for pruning, and never a reason to lose a row."""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from pathlib import Path
+from typing import Any, get_args
+from uuid import UUID
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext import geo
+from pqext.core.annotations import PAGE_BOXES
+from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.extension.container import ExtensionContainer, entry
+from pqext.core.extension.framed import frame
+from pqext.core.extension.structure import set_extension
+from pqext.core.indexes.reading import DamagedIndexWarning
+from pqext.geo import SpatialPredicate, page_boxes
+from pqext.geo.annotation import HANDLER
+from pqext.geo.page_boxes import PageBoxes
+from pqext.geo.predicates import Operation
+from reference import page_boxes as twin
+from reference.geometries import LATITUDE, LONGITUDE, shapes
+
+GEOMETRY = geo.geometry_field("g")
+MINE = UUID("00000000-0000-0000-0000-00000000abcd")
+KEY, OTHER = b"k" * 16, b"o" * 16
+
+
+def table_of(values: pa.Array, field: pa.Field = GEOMETRY) -> pa.Table:
+    return pa.table([values], schema=pa.schema([field]))
+
+
+def points(rows: int = 100) -> pa.Table:
+    """Points on the way from west to east, every tenth of them null."""
+    x = [None if row % 10 == 3 else -100 + 2.0 * row for row in range(rows)]
+    return table_of(geo.from_points(x, [row % 7 for row in range(rows)]))
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pqext.write_table(table, sink, **{"page_rows": 8, **options})
+    return sink.getvalue()
+
+
+def first_chunk(data: bytes, **options: Any) -> Any:
+    return pqext.open(data, **options).row_groups[0].chunk(0)
+
+
+def boxes(data: bytes, **options: Any) -> PageBoxes | None:
+    return page_boxes.read(first_chunk(data, **options))
+
+
+def matching(data: bytes, predicate: SpatialPredicate) -> Any:
+    group = pqext.open(data).row_groups[0]
+    return HANDLER.matching_rows(group.chunk(0).node, group, predicate)
+
+
+def payload(data: bytes) -> bytes:
+    found = entry(first_chunk(data).metadata, PAGE_BOXES)
+    assert found is not None
+    return found
+
+
+def with_payload(data: bytes, extension: bytes | None) -> bytes:
+    """The file with other bytes in the extension of its first chunk."""
+    out = io.BytesIO()
+    pqext.rewrite_footer(
+        data, lambda m: set_extension(m.row_groups[0].columns[0].meta_data, extension, replace=True), out
+    )
+    return out.getvalue()
+
+
+@pytest.mark.spec("geo.page_boxes.payload", "geo.page_boxes.contain", "geo.page_boxes.place")
+def test_each_page_has_a_box_around_its_rows_as_the_twin_reads_it() -> None:
+    table = points()
+    data = written(table)
+    found = boxes(data)
+    assert found is not None
+    read_slowly = list(twin.pages(payload(data)))
+    pages = first_chunk(data).pages
+    assert len(found) == len(pages) == len(read_slowly) == 13
+    rows = geo.to_shapely(table["g"])
+    for page, box in enumerate(read_slowly):
+        assert box == tuple(line[page] for line in (found.xmin, found.xmax, found.ymin, found.ymax))
+        inside = [row for row in rows[pages.rows(page).start : pages.rows(page).stop] if row is not None]
+        assert inside
+        assert all(twin.holds(box, row.x, row.y) for row in inside)
+        assert box[1] - box[0] <= shapely.total_bounds(inside)[2] - shapely.total_bounds(inside)[0] + 2 * 200 / 65535
+
+
+@pytest.mark.spec("geo.page_boxes.payload", "geo.page_boxes.contain")
+@given(st.data())
+@settings(max_examples=80, deadline=None)
+def test_boxes_of_any_size_are_stored_within_what_is_read(data: st.DataObject) -> None:
+    finite = st.floats(allow_nan=False, allow_infinity=False) | st.floats(-1, 1)
+    pages = data.draw(st.integers(1, 6))
+    wraps = data.draw(st.booleans())
+    bounds = np.zeros((4, pages))
+    for page in range(pages):
+        x = data.draw(st.lists(LONGITUDE if wraps else finite, min_size=2, max_size=2))
+        bounds[:2, page] = x if wraps else sorted(x)
+        bounds[2:, page] = sorted(data.draw(st.lists(finite, min_size=2, max_size=2)))
+        if not data.draw(st.integers(0, 4)):
+            bounds[data.draw(st.integers(0, 3)), page] = data.draw(st.sampled_from([math.nan, math.inf, -math.inf]))
+    nulls = np.isnan(bounds).any(axis=0) & np.array(data.draw(st.lists(st.booleans(), min_size=pages, max_size=pages)))
+    given = PageBoxes.of_bounds(bounds, nulls)
+    stored = page_boxes.encode(given)
+    if stored is None:
+        assert not given.known.any()
+        return
+    found = page_boxes.decode(stored, pages)
+    for page, box in enumerate(twin.pages(stored)):
+        flags = (found.nulls[page], found.empty[page], found.unknown[page])
+        if not given.known[page]:
+            assert box == ("nulls" if nulls[page] else "empty" if given.empty[page] else "unknown")
+            assert flags == (box == "nulls", box == "empty", box == "unknown")
+            continue
+        xmin, xmax, ymin, ymax = bounds[:, page]
+        assert box == tuple(line[page] for line in (found.xmin, found.xmax, found.ymin, found.ymax))
+        assert not any(flags)
+        assert twin.holds(box, xmin, ymin)
+        assert twin.holds(box, xmax, ymax)
+        if xmin > xmax:
+            assert twin.holds(box, 180.0, ymin)
+            assert twin.holds(box, -180.0, ymin)
+
+
+@pytest.mark.spec("geo.page_boxes.place")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"geometry": {"g": {"page_boxes": False}}},
+        {"page_rows": 1000},
+        {"page_index": False},
+        {"statistics": False},
+    ],
+)
+def test_there_are_no_boxes_where_they_are_not_wanted_or_of_no_use(options: dict[str, Any]) -> None:
+    data = written(points(), **options)
+    assert boxes(data) is None
+    assert pqext.open(data).extensions == {}
+
+
+@pytest.mark.spec("geo.page_boxes.without")
+def test_pages_of_nulls_of_empty_geometries_and_of_infinite_ones_are_told_apart() -> None:
+    kinds: list[list[Any]] = [
+        [None] * 4,
+        [shapely.Point(), None, shapely.Polygon(), shapely.Point(math.nan, 1)],
+        [shapely.Point(math.inf, 0), shapely.Point(0, 0)] * 2,
+        [shapely.Point(3, 4)] * 4,
+    ]
+    values = geo.from_shapely([row for kind in kinds for row in kind])
+    data = written(table_of(values), page_rows=4, geometry={"g": {"check_range": False}})
+    found = boxes(data)
+    assert found is not None
+    assert found.nulls.tolist() == [True, False, False, False]
+    assert found.empty.tolist() == [False, True, False, False]
+    assert found.unknown.tolist() == [False, False, True, False]
+    assert matching(data, SpatialPredicate("intersects", (50, 50, 60, 60))) == [range(8, 12)]
+    assert matching(data, SpatialPredicate("disjoint", (50, 50, 60, 60))) == [range(4, 16)]
+
+
+@pytest.mark.spec("geo.page_boxes.wraparound")
+def test_boxes_wrap_around_the_antimeridian_where_the_chunk_does() -> None:
+    x = [179.0, -179.0, 178.0, -178.5] * 4 + [175.0, 176.0, 177.0, 179.5]
+    found = boxes(written(table_of(geo.from_points(x, [0.0] * 20)), page_rows=4))
+    assert found is not None
+    assert (found.xmin > found.xmax).tolist() == [True] * 4 + [False]
+    predicate = SpatialPredicate("intersects", (-10, -10, 10, 10))
+    assert not page_boxes.may_match(found, predicate, geo.GeospatialType()).any()
+    projected = table_of(geo.from_points(x, [0.0] * 20), geo.geometry_field("g", "EPSG:3857"))
+    assert not boxes(written(projected, page_rows=4)).wraps  # type: ignore[union-attr]
+
+
+@pytest.mark.spec("geo.page_boxes.pruning")
+@given(st.lists(st.none() | shapes(LONGITUDE, LATITUDE), min_size=1, max_size=24), st.data())
+@settings(max_examples=60, deadline=None)
+def test_rows_that_match_lie_within_the_rows_of_chosen_pages(rows: list[Any], data: st.DataObject) -> None:
+    file = written(table_of(geo.from_shapely(rows)), page_rows=3)
+    operation = data.draw(st.sampled_from([one for one in get_args(Operation) if one != "dwithin"]))
+    west, east, south, north = (data.draw(part) for part in (LONGITUDE, LONGITUDE, LATITUDE, LATITUDE))
+    predicate = SpatialPredicate(operation, (west, min(south, north), east, max(south, north)))
+    found = matching(file, predicate)
+    kept = set(range(len(rows))) if found is None else {row for part in found for row in part}
+    answers = predicate.evaluate(geo.from_shapely(rows)).to_pylist()
+    assert {row for row, answer in enumerate(answers) if answer} <= kept
+
+
+@pytest.mark.spec("geo.page_boxes.pruning")
+def test_a_scan_counts_the_rows_of_matching_pages_alone() -> None:
+    data = written(points())
+    assert matching(data, SpatialPredicate("intersects", (-100, -90, -90, 90))) == [range(8)]
+    assert matching(data, SpatialPredicate("within", (20, -90, 40, 90))) == [range(56, 72)]
+    explained = str(pqext.scan(io.BytesIO(data), filter=pqext.col("g").intersects((20, -90, 40, 90))).explain())
+    assert "16 of 100 rows" in explained
+
+
+@pytest.mark.spec("geo.page_boxes.geography")
+def test_pages_of_geography_points_have_boxes_and_are_used_for_boxes_only() -> None:
+    field = geo.geometry_field("g", edges="spherical")
+    data = written(table_of(points()["g"].combine_chunks(), field))
+    found = boxes(data)
+    assert found is not None
+    assert found.known.all()
+    assert matching(data, SpatialPredicate("intersects", (-100, -90, -90, 90))) == [range(8)]
+
+
+class TestBesideOthers:
+    @pytest.mark.spec("geo.page_boxes.shared", "extension.container")
+    def test_users_entries_share_a_container_with_page_boxes(self) -> None:
+        data = written(points(), extensions={"g": {MINE: b"mine"}})
+        stored = pqext.open(data).extensions["row_groups[0].columns[0].meta_data"]
+        container = ExtensionContainer.decode(stored)
+        assert container is not None
+        assert list(container) == [MINE, PAGE_BOXES]
+        assert container[MINE] == b"mine"
+        assert boxes(data) is not None
+
+    @pytest.mark.spec("geo.page_boxes.shared")
+    @pytest.mark.parametrize("place", ["g", "row_groups[*].columns[0].meta_data"])
+    def test_users_own_bytes_go_before_page_boxes(self, place: str) -> None:
+        data = written(points(), extensions={place: b"some bytes"})
+        assert pqext.open(data).extensions == {"row_groups[0].columns[0].meta_data": b"some bytes"}
+        assert boxes(data) is None
+
+    @pytest.mark.spec("geo.page_boxes.shared", "extension.second-copy")
+    def test_second_copies_and_page_boxes_stand_together(self) -> None:
+        data = written(points(), second_encodings={"g": "delta_byte_array"})
+        assert boxes(data) is not None
+        with pqext.open(data, second_copies=True) as file:
+            assert file.read()["g"].to_pylist() == points()["g"].to_pylist()
+
+    @pytest.mark.spec("geo.page_boxes.ignored", "extension.ignored")
+    def test_other_readers_see_the_same_values_and_boxes(self, tmp_path: Path) -> None:
+        path = tmp_path / "points.parquet"
+        plain = tmp_path / "plain.parquet"
+        path.write_bytes(written(points(), row_group_rows=40))
+        plain.write_bytes(written(points(), row_group_rows=40, geometry={"g": {"page_boxes": False}}))
+        expected = points()["g"].to_pylist()
+        assert pq.read_table(path)["g"].to_pylist() == expected
+        sql = f"select count(g) from '{path}'"
+        assert duckdb.sql(sql).fetchall() == [(90,)]
+        ours, theirs = pq.ParquetFile(path).metadata, pq.ParquetFile(plain).metadata
+        for group in range(3):
+            boxed, bare = ours.row_group(group).column(0), theirs.row_group(group).column(0)
+            assert str(boxed.geo_statistics).split("\n", 1)[1] == str(bare.geo_statistics).split("\n", 1)[1]
+
+    @pytest.mark.spec("geo.page_boxes.encrypted")
+    @pytest.mark.parametrize("plaintext_footer", [False, True])
+    def test_boxes_of_an_encrypted_column_are_hidden_with_its_metadata(self, plaintext_footer: bool) -> None:
+        encryption = pqext.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=plaintext_footer)
+        data = written(points(), encryption=encryption)
+        assert PAGE_BOXES.bytes not in data
+        keys = pqext.FileDecryption(footer_key=KEY, column_keys={"g": OTHER})
+        assert boxes(data, decryption=keys) is not None
+        if plaintext_footer:
+            assert boxes(data) is None
+
+
+class TestCopied:
+    @pytest.mark.spec("geo.page_boxes.moved")
+    @pytest.mark.parametrize("extensions", ["refuse", "drop", "keep"])
+    def test_boxes_are_right_in_a_file_made_of_several(self, extensions: Any) -> None:
+        first, second = written(points(50)), written(points(30), page_rows=10)
+        out = io.BytesIO()
+        pqext.concatenate([first, second], out, extensions=extensions)
+        with pqext.open(out.getvalue()) as file:
+            found = [page_boxes.read(group.chunk(0)) for group in file.row_groups]
+            assert [len(one) for one in found if one is not None] == [7, 3]
+            group = file.row_groups[1]
+            predicate = SpatialPredicate("intersects", (-100, -90, -90, 90))
+            assert HANDLER.matching_rows(group.chunk(0).node, group, predicate) == [range(10)]
+
+    @pytest.mark.spec("geo.page_boxes.moved")
+    def test_what_users_added_is_still_refused_or_dropped(self) -> None:
+        data = written(points(), extensions={"g": {MINE: b"an offset, perhaps"}})
+        with pytest.raises(UnsupportedError, match='extensions="drop"'):
+            pqext.concatenate([data, data], io.BytesIO())
+        out = io.BytesIO()
+        pqext.concatenate([data, data], out, extensions="drop")
+        assert boxes(out.getvalue()) is not None
+        assert MINE.bytes not in out.getvalue()
+
+    @pytest.mark.spec("geo.page_boxes.moved")
+    def test_summaries_and_new_footers_keep_them(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.parquet"
+        path.write_bytes(written(points()))
+        summary, _ = pqext.write_summary([path], tmp_path)
+        assert page_boxes.read(pqext.open(summary).row_groups[0].chunk(0)) is not None
+        out = io.BytesIO()
+        pqext.rewrite_footer(str(path), lambda m: setattr(m, "created_by", "another"), out)
+        assert boxes(out.getvalue()) is not None
+
+    def test_a_file_that_is_reshredded_has_boxes_of_its_new_pages(self) -> None:
+        table = points().append_column("v", geo_variants(100))
+        data = written(table, extensions={"g": {MINE: b"of the old pages"}})
+        out = io.BytesIO()
+        pqext.variant.reshred_file(data, out, page_rows=25)
+        assert pqext.open(out.getvalue()).extensions.keys() == {"row_groups[0].columns[0].meta_data"}
+        assert MINE.bytes not in out.getvalue()
+        found = boxes(out.getvalue())
+        assert found is not None
+        assert len(found) == 4
+
+
+def geo_variants(rows: int) -> Any:
+    return pqext.variant.parse_json(pa.array([f'{{"a": {row}}}' for row in range(rows)]))
+
+
+@pytest.mark.spec("geo.page_boxes.inspected")
+def test_inspect_tells_of_them_and_what_they_take() -> None:
+    report = pqext.inspect(written(points()))
+    size = 37 + 8 * 13
+    assert report.row_groups[0].columns[0].extensions == (("page boxes", size),)
+    assert report.extensions[0].holds == (("page boxes", size),)
+    assert f"page boxes ({size} B)" in str(report)
+    report = pqext.inspect(written(points(), extensions={"g": b"unknown bytes"}))
+    assert report.extensions[0].holds == ()
+    assert b"unknown bytes".hex() in str(report)
+
+
+class TestDamage:
+    QUERY = SpatialPredicate("intersects", (20, -90, 40, 90))
+
+    @pytest.mark.spec("geo.page_boxes.damaged")
+    @given(st.data())
+    @settings(max_examples=150, deadline=None)
+    def test_bytes_of_any_kind_become_boxes_or_a_typed_error(self, data: st.DataObject) -> None:
+        raw = bytearray(payload(self.FILE))
+        for _ in range(data.draw(st.integers(0, 4))):
+            raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+        cut = data.draw(st.none() | st.integers(0, len(raw)))
+        raw = raw[:cut] + data.draw(st.binary(max_size=9))
+        pages = data.draw(st.sampled_from([13, 12, 0, 1 << 31]))
+        try:
+            found = page_boxes.decode(bytes(raw), pages)
+        except (CorruptFileError, UnsupportedError):
+            return
+        assert len(found) == pages
+        lines = np.array([found.xmin, found.xmax, found.ymin, found.ymax])
+        assert np.isfinite(lines).all()
+        assert (found.ymin <= found.ymax).all()
+
+    FILE = written(points())
+
+    @pytest.mark.spec("geo.page_boxes.damaged")
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda raw: b"",
+            lambda raw: raw[:20],
+            lambda raw: raw[:-1],
+            lambda raw: raw + b"\0" * 8,
+            lambda raw: raw[:1] + b"\xff\xff\xff\xff" + raw[5:],
+            lambda raw: raw[:5] + np.array([math.nan]).tobytes() + raw[13:],
+            lambda raw: raw[:5] + raw[13:21] + raw[5:13] + raw[21:],
+            lambda raw: raw[:-8] + b"\0\0\0\0\4\0\0\0",
+            lambda raw: raw[:-8] + b"\1\0\0\0\0\0\0\0",
+        ],
+    )
+    def test_damaged_boxes_warn_and_lose_no_row(self, change: Any) -> None:
+        damaged = with_payload(self.FILE, frame(change(payload(self.FILE)), PAGE_BOXES))
+        with pytest.warns(DamagedIndexWarning, match="page boxes are passed over"):
+            assert matching(damaged, self.QUERY) is None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamagedIndexWarning)
+            table = pqext.read_table(damaged, filter=pqext.col("g").intersects((20, -90, 40, 90)))
+        assert len(table) == 10
+
+    @pytest.mark.spec("geo.page_boxes.damaged")
+    def test_a_frame_that_contradicts_its_checksum_warns(self) -> None:
+        framed = bytearray(frame(payload(self.FILE), PAGE_BOXES))
+        framed[40] ^= 1
+        with pytest.warns(DamagedIndexWarning):
+            assert boxes(with_payload(self.FILE, bytes(framed))) is None
+
+    @pytest.mark.spec("geo.page_boxes.version")
+    def test_a_later_version_is_passed_over_in_silence(self) -> None:
+        later = with_payload(self.FILE, frame(b"\2" + payload(self.FILE)[1:], PAGE_BOXES))
+        assert boxes(later) is None
+        assert matching(later, self.QUERY) is None
+
+    @pytest.mark.spec("extension.disambiguation")
+    def test_bytes_of_others_are_not_taken_for_boxes(self) -> None:
+        assert boxes(with_payload(self.FILE, payload(self.FILE))) is None
+        assert boxes(with_payload(self.FILE, frame(payload(self.FILE), MINE))) is None
+        assert boxes(with_payload(self.FILE, None)) is None
