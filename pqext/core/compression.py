@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.kernels import lz4
+from pqext.core.kernels import lz4, lzo
 from pqext.core.metadata import CompressionCodec
 
 WRITABLE = {
@@ -34,7 +34,7 @@ _GZIP_LEVEL = 6
 _GZIP_WINDOW = 1 << 14
 """Input given to a further member at once: zlib copies what it leaves, which for tiny members would be all the rest."""
 _HADOOP_EMPTY = 64
-"""Stretches of Hadoop's framing that may hold nothing: no writer makes many, and zeros would be looked at singly."""
+"""Stretches and blocks of Hadoop's framing that may hold nothing: no writer makes many, and each would be looked at."""
 _MAGIC_OF_FRAME = b"\x04\x22\x4d\x18"
 
 
@@ -157,8 +157,11 @@ def _lzo(data: Any, size: int) -> Any:
         ) from None
 
     def block(part: Any, room: int) -> Any:
+        found = lzo.decompressed_size(part)
+        if not 0 <= found <= room:  # the library takes its size for a guess and makes whatever there is
+            raise CorruptFileError(f"an LZO block makes {found} bytes where {room} are left")
         try:
-            return LZOCompressor.decompress(part.tobytes(), room)
+            return LZOCompressor.decompress(part.tobytes(), found)
         except LZOError as error:
             raise CorruptFileError(f"an LZO block is damaged: {error}") from None
 
@@ -190,6 +193,9 @@ def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | N
                 return None
             made += len(parts[-1])
             at += length
+            empty += not parts[-1]
+            if empty > _HADOOP_EMPTY:
+                return None
         if made != goal:
             return None
     return b"".join(parts) if made == size else None

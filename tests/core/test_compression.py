@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core import buffers, compression
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.kernels import lz4
+from pqext.core.kernels import lz4, lzo
 from pqext.core.metadata import CompressionCodec, Type
 from reference import lz4 as twin
 from reference.pace import SLOWER
@@ -138,6 +138,53 @@ def lzo_block(data: bytes) -> bytes:
     from lzallright import LZOCompressor
 
     return bytes(LZOCompressor().compress(data))
+
+
+@pytest.mark.spec("compression.lzo")
+@given(
+    st.binary(max_size=400) | st.text("ab", max_size=900).map(str.encode) | st.integers(0, 9_999).map(bytes)
+    | st.builds(lambda part, gap: part + bytes(gap) + part * 3, st.binary(max_size=60), st.integers(0, 50_000)),
+    st.lists(st.tuples(st.integers(0), st.integers(0, 255)), max_size=3),
+)
+def test_the_size_of_an_lzo_block_is_that_of_what_it_unpacks_to(data: bytes, damage: list[tuple[int, int]]) -> None:
+    from lzallright import LZOCompressor, LZOError
+
+    block = bytearray(lzo_block(data))
+    assert lzo.decompressed_size(block) == len(data)
+    for at, byte in damage:
+        block[at % len(block)] = byte
+    try:
+        expected = len(LZOCompressor.decompress(bytes(block)))
+    except LZOError:
+        return  # offsets that lead nowhere are found when the block is unpacked
+    assert lzo.decompressed_size(block) == expected
+
+
+@pytest.mark.spec("compression.lzo", "compression.bounded")
+def test_an_lzo_block_that_makes_more_than_its_header_says_is_never_unpacked() -> None:
+    bomb = lzo_block(bytes(64 << 20))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for claimed in (1, 1000, (64 << 20) - 1):
+        framed = claimed.to_bytes(4, "big") + len(bomb).to_bytes(4, "big") + bomb
+        for data in (bomb, framed):
+            with pytest.raises(CorruptFileError, match="an LZO block makes"):
+                unpack(CompressionCodec.LZO, data, claimed)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10
+
+
+@pytest.mark.parametrize("codec", [CompressionCodec.LZ4, CompressionCodec.LZO])
+def test_empty_blocks_in_hadoops_framing_are_not_unpacked_one_by_one_without_end(codec: CompressionCodec) -> None:
+    block = lz4_block if codec == CompressionCodec.LZ4 else lzo_block
+    one, empty = block(b"a"), b"\0" if codec == CompressionCodec.LZ4 else lzo_block(b"")
+    few, many = (
+        b"\0\0\0\x02" + b"".join(len(part).to_bytes(4, "big") + part for part in [one, *[empty] * count, one])
+        for count in (9, 300_000)
+    )
+    assert unpack(codec, few, 2) == b"aa"
+    begin = time.thread_time()
+    with pytest.raises(CorruptFileError):
+        unpack(codec, many, 2)
+    assert time.thread_time() - begin < 0.2 * SLOWER
 
 
 @pytest.mark.parametrize("codec", [CompressionCodec.LZ4, CompressionCodec.LZO])

@@ -1,0 +1,3 @@
+from pqext.core.kernels import Readable
+
+def decompressed_size(block: Readable) -> int: ...

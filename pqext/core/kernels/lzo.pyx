@@ -1,0 +1,85 @@
+# cython: language_level=3
+"""LZO1X blocks: how many bytes one holds, which the block itself does not say."""
+from libc.stdint cimport uint8_t
+
+
+cdef bint extend(const uint8_t **place, const uint8_t *end, size_t *length) noexcept nogil:
+    """Add the bytes behind an instruction whose length field is 0: 255 for each zero, then one that is none."""
+    cdef const uint8_t *p = place[0]
+    while p < end and p[0] == 0:
+        length[0] += 255
+        p += 1
+    if p >= end:
+        return False
+    length[0] += p[0]
+    place[0] = p + 1
+    return True
+
+
+cdef Py_ssize_t measure(const uint8_t *p, size_t size) noexcept nogil:
+    """The decompressed size, -1 when the instructions do not end with the block."""
+    cdef const uint8_t *end = p + size
+    # `literals` follow the instruction; how many those of the one before were is part of what the next one means.
+    cdef size_t total = 0, length = 0, literals = 0, before
+    cdef uint8_t code
+    cdef uint8_t low
+    if p < end and p[0] > 17:  # the first byte may stand for literals alone
+        literals = p[0] - 17
+        p += 1
+        if literals > <size_t> (end - p):
+            return -1
+        p += literals
+        total = literals
+    while p < end:
+        before = literals
+        code = p[0]
+        p += 1
+        length = 0
+        if code >= 64:  # a match within 2 KiB
+            if p >= end:
+                return -1
+            p += 1
+            length = (code >> 5) + 1
+            literals = code & 3
+        elif code >= 16:  # within 16 or 48 KiB
+            low = 31 if code >= 32 else 7
+            length = (code & low) + 2
+            if not code & low:
+                length += low
+                if not extend(&p, end, &length):
+                    return -1
+            if end - p < 2:
+                return -1
+            literals = p[0] & 3
+            if code < 32 and not code & 8 and p[0] < 4 and not p[1]:  # no distance: the end
+                p += 2
+                return total if p == end else -1
+            p += 2
+        elif before:  # a short match, whose length depends on the literals in front
+            if p >= end:
+                return -1
+            p += 1
+            length = 2 if before < 4 else 3
+            literals = code & 3
+        else:  # literals alone
+            literals = code + 3
+            if not code and not extend(&p, end, &literals):
+                return -1
+            if not code:
+                literals += 15
+        if literals > <size_t> (end - p):
+            return -1
+        p += literals
+        total += length + literals
+        if not length:
+            literals = 4  # any more mean no more
+    return -1
+
+
+def decompressed_size(const uint8_t[::1] block):
+    """Bytes that the instructions of an LZO1X block make, -1 when it is damaged. A byte makes 255 at most."""
+    cdef Py_ssize_t found = -1
+    if block.shape[0]:
+        with nogil:
+            found = measure(&block[0], block.shape[0])
+    return found
