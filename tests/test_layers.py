@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.core.kernels": FOUNDATION,
     "pqext.core": CORE,
     "pqext.variant": CORE,
-    "pqext.geo": CORE,
+    "pqext.geo": CORE | {"pqext.text"},
     "pqext.dataset": CORE | VALUES,
     "pqext.spark": DATASET,
     "pqext.skipping": DATASET,

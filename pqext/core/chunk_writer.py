@@ -232,8 +232,8 @@ def _page_edges(
     """Where pages of at most ``page_rows`` rows begin, and where the last one ends."""
     edges = list(range(0, rows, page_rows))
     if page_starts is not None:
-        ends = [*page_starts.tolist()[1:], rows]
-        wanted = [row for begin, end in zip(page_starts.tolist(), ends, strict=True) for row in range(begin, end, page_rows)]
+        parts = pairwise([*page_starts.tolist(), rows])
+        wanted = [row for begin, end in parts for row in range(begin, end, page_rows)]
         if not encrypted or len(wanted) <= ORDINAL_MAX:
             edges = wanted
     return [*edges, rows]

@@ -81,7 +81,8 @@ def pick(table: pa.Table, name: str) -> tuple[pa.Field, pa.ChunkedArray]:
     tops = tops or table.schema.get_all_field_indices(names[0])
     if len(tops) != 1:
         raise KeyError(f"{'more than one' if tops else 'no'} column {name!r}; there are {table.column_names}")
-    field, path = table.schema.field(tops[0]), (tops[0],)
+    field = table.schema.field(tops[0])
+    path: tuple[int, ...] = (tops[0],)
     for part in names[1:]:
         index = field.type.get_field_index(part) if pa.types.is_struct(field.type) else -1
         if index < 0:

@@ -9,9 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pqext.geo import crs
     from pqext.geo.box import BoundingBox
     from pqext.geo.curves import hilbert_index, sort, sort_indices, zorder_index
     from pqext.geo.geojson import from_geojson, read_geojson, to_geojson, write_geojson
+    from pqext.geo.layout import Layout, explain_layout
     from pqext.geo.predicates import (
         SpatialPredicate,
         contains,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
         within,
     )
     from pqext.geo.summary import bounds, merge, statistics
+    from pqext.geo.transformation import transform
     from pqext.geo.types import GeospatialType, as_extension, geometry_field
     from pqext.geo.wkb import from_points, from_shapely, to_iso, to_shapely, validate
     from pqext.geo.wkt import from_wkt, to_wkt
@@ -36,6 +39,7 @@ _MODULES = {
     "box": ("BoundingBox",),
     "curves": ("hilbert_index", "sort", "sort_indices", "zorder_index"),
     "geojson": ("from_geojson", "read_geojson", "to_geojson", "write_geojson"),
+    "layout": ("Layout", "explain_layout"),
     "predicates": (
         "SpatialPredicate",
         "contains",
@@ -52,6 +56,7 @@ _MODULES = {
         "within",
     ),
     "summary": ("bounds", "merge", "statistics"),
+    "transformation": ("transform",),
     "types": ("GeospatialType", "as_extension", "geometry_field"),
     "wkb": ("from_points", "from_shapely", "to_iso", "to_shapely", "validate"),
     "wkt": ("from_wkt", "to_wkt"),
@@ -61,6 +66,7 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [
     "BoundingBox",
     "GeospatialType",
+    "Layout",
     "SpatialPredicate",
     "as_extension",
     "bounds",
@@ -68,9 +74,11 @@ __all__ = [
     "covered_by",
     "covers",
     "crosses",
+    "crs",
     "disjoint",
     "dwithin",
     "equals",
+    "explain_layout",
     "from_geojson",
     "from_points",
     "from_shapely",
@@ -90,6 +98,7 @@ __all__ = [
     "to_shapely",
     "to_wkt",
     "touches",
+    "transform",
     "validate",
     "within",
     "write_geojson",
@@ -98,6 +107,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "crs":
+        return import_module(f"{__name__}.crs")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -39,12 +39,12 @@ def cuts(
     width, height = _typical(blocks, most)
     costs, starts = np.empty(len(firsts) + 1), np.empty(len(firsts) + 1, dtype=np.int64)
     cheapest_cuts(blocks, width, height, _EXTRA * most, (most + 1) // 2, most, costs, starts)
-    found = []
+    chosen: list[int] = []
     at = len(firsts)
     while at:
         at = int(starts[at])
-        found.append(at)
-    return np.array(found[::-1]) * step
+        chosen.append(at)
+    return np.array(chosen[::-1]) * step
 
 
 def _typical(blocks: NDArray[np.float64], most: int) -> tuple[float, float]:

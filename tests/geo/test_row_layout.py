@@ -53,7 +53,8 @@ def test_a_table_is_sorted_as_a_whole_before_it_is_cut(curve: Any) -> None:
 def test_a_writer_sorts_each_row_group_within_itself() -> None:
     table = points_table(3_000)
     sink = io.BytesIO()
-    with pqext.ParquetWriter(sink, table.schema, geometry={"geom": {"order": "hilbert"}}, row_group_rows=1_000) as writer:
+    order = {"geom": {"order": "hilbert"}}
+    with pqext.ParquetWriter(sink, table.schema, geometry=order, row_group_rows=1_000) as writer:
         writer.write_table(table[:1_700])
         writer.write_table(table[1_700:])
     file = pqext.open(sink)

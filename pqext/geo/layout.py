@@ -1,0 +1,317 @@
+"""How well a file's boxes serve spatial queries: how far they overlap, and what a query of some size will read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import isfinite, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.core.reader import ParquetFile
+from pqext.core.row_group import ColumnChunk
+from pqext.core.schema import SchemaNode
+from pqext.geo import page_boxes
+from pqext.geo.box import BoundingBox
+from pqext.geo.row_layout import PAGE_ROWS
+
+_Doubles = NDArray[np.float64]
+_WORTH_SORTING = 2.0
+"""How many times the pages of an even grid a query may read before sorting is suggested; Hilbert order needs 1.3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A row group or a page: its ``box``, None when nothing is known, which means that it is always read."""
+
+    row_group: int
+    rows: int
+    bytes: int
+    box: BoundingBox | None
+    holds_none: bool = False
+    """Nothing in it has a place, so no query reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxLayout:
+    """The boxes of all row groups, or of all pages; bytes are those that the geometry column takes in the file.
+
+    ``depth`` is how many boxes lie over a point of the extent on average, ``covered`` the share of the extent that
+    lies in a box, ``overlap`` the areas of all boxes together to the area that they cover: 1 when none overlap.
+    ``read``, ``rows_read`` and ``bytes_read`` are expected for a query of the given size anywhere in the extent.
+    """
+
+    count: int
+    with_box: int
+    depth: float
+    covered: float
+    overlap: float
+    read: float
+    rows_read: float
+    bytes_read: float
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What :func:`explain_layout` finds; ``str`` tells it to people.
+
+    ``extent`` is the box around all boxes, None where there are none. Without boxes of its own a page has that of its
+    row group. ``suggestions`` says what would make queries read less, if anything.
+    """
+
+    path: str
+    column: str
+    rows: int
+    bytes: int
+    extent: BoundingBox | None
+    query_width: float
+    query_height: float
+    row_groups: BoxLayout
+    pages: BoxLayout
+    suggestions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        from pqext.text import size, visible
+
+        lines = [f"{visible(self.path)}, column {visible(self.column)}: {self.rows:,} rows, {size(self.bytes)}"]
+        if self.extent is not None:
+            box = self.extent
+            lines += [
+                f"  extent x {box.xmin:g} to {box.xmax:g}, y {box.ymin:g} to {box.ymax:g}",
+                f"  a query of {self.query_width:.4g} by {self.query_height:.4g} is expected to read",
+            ]
+            for name, part in (("row groups", self.row_groups), ("pages", self.pages)):
+                lines.append(
+                    f"    {part.read:,.1f} of {part.count:,} {name}, {part.rows_read:,.0f} rows, "
+                    f"{size(round(part.bytes_read))} of this column"
+                )
+            for name, part in (("row groups", self.row_groups), ("pages", self.pages)):
+                lines.append(
+                    f"  boxes of {name}: {part.depth:.2f} over a point on average, {part.covered:.0%} of the extent "
+                    f"covered, overlap {part.overlap:.2f}"
+                )
+        return "\n".join([*lines, *(f"  suggestion: {text}" for text in self.suggestions)])
+
+
+def explain_layout(source: Any, column: str | None = None, query: float | tuple[float, float] = 0.001) -> Layout:
+    """How the boxes of a geometry column's row groups and pages lie, and what a query is expected to read by them.
+
+    ``source`` is what :func:`pqext.open` takes, or an open file; ``column`` a dotted path, by default the only
+    geometry column. ``query`` is the share of the extent's area that queries cover, in the extent's proportions, or
+    their width and height in the column's units. Expectations are exact for queries placed evenly within the extent;
+    none is thought to cross the antimeridian. Raises KeyError for a column that is not there, ValueError for one that
+    is no geometry, and when ``column`` is needed.
+    """
+    share = _checked(query)
+    with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
+        node = geometry_leaf(file, column)
+        groups, pages = parts_of(file, node)
+        frame = _Frame.around(part.box for part in groups)
+        width, height = frame.query(share)
+        found = [_describe(parts, frame, width, height) for parts in (groups, pages)]
+        advice = _suggestions(found[0], found[1], sum(part.rows for part in groups), width, height)
+        return Layout(
+            path=file.path or "(no path)",
+            column=node.dotted,
+            rows=sum(part.rows for part in groups),
+            bytes=sum(part.bytes for part in groups),
+            extent=frame.extent,
+            query_width=width * frame.width,
+            query_height=height * frame.height,
+            row_groups=found[0],
+            pages=found[1],
+            suggestions=advice,
+        )
+
+
+def _checked(query: float | tuple[float, float]) -> float | tuple[float, float]:
+    sides = query if isinstance(query, tuple) else (query,)
+    numbers = all(isinstance(side, int | float) and not isinstance(side, bool) for side in sides)
+    if not numbers or (isinstance(query, tuple) and len(query) != 2):
+        raise TypeError(f"a query is a share of the extent or its width and height, not {query!r}")
+    if not all(isfinite(side) and side >= 0 for side in sides) or (not isinstance(query, tuple) and query > 1):
+        raise ValueError(f"a query is a share of the extent from 0 to 1 or its width and height, not {query!r}")
+    return query if isinstance(query, tuple) else float(query)
+
+
+def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
+    """The geometry column by its dotted path, or the only one."""
+    leaves = [leaf for leaf in file.schema.leaves if leaf.logical_name in ("GEOMETRY", "GEOGRAPHY")]
+    if column is None:
+        if len(leaves) != 1:
+            named = ", ".join(leaf.dotted for leaf in leaves)
+            raise ValueError(f"name a column: the file has {f'these geometries: {named}' if leaves else 'no geometry'}")
+        return leaves[0]
+    node = file.schema.find(column)
+    if node is None:
+        named = ", ".join(leaf.dotted for leaf in leaves)
+        raise KeyError(f"no column {column!r}; the geometries are {named or 'none'}")
+    if node not in leaves:
+        raise ValueError(f"column {column!r} is no geometry")
+    return node
+
+
+def parts_of(file: ParquetFile, node: SchemaNode) -> tuple[list[Part], list[Part]]:
+    """The row groups of a file, and the pages of its geometry column ``node``."""
+    groups: list[Part] = []
+    pages: list[Part] = []
+    for group in file.row_groups:
+        chunk = group.chunk(node)
+        whole = _whole(chunk, group.index, group.num_rows)
+        groups.append(whole)
+        pages += _pages(chunk, whole)
+    return groups, pages
+
+
+def _whole(chunk: ColumnChunk, index: int, rows: int) -> Part:
+    found = chunk.geospatial_statistics
+    box = None if found is None or found.bbox is None else BoundingBox.from_metadata(found.bbox)
+    box = box if box is not None and box.usable else None
+    return Part(index, rows, chunk.byte_range[1], box, box is None and chunk.bounds().all_null)
+
+
+def _pages(chunk: ColumnChunk, whole: Part) -> list[Part]:
+    places = chunk.pages
+    if places is None:
+        return [whole]
+    boxes = page_boxes.read(chunk)
+    found = []
+    for page in range(len(places)):
+        box, none = whole.box, whole.holds_none
+        if boxes is not None:
+            none = bool(boxes.nulls[page] or boxes.empty[page])
+            if boxes.known[page]:
+                box = _clipped(
+                    BoundingBox(*(float(line[page]) for line in (boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax))), box
+                )
+        rows, size = len(places.rows(page)), places.byte_range(page)[1]
+        found.append(Part(whole.row_group, rows, size, None if none else box, none))
+    return found
+
+
+def _clipped(page: BoundingBox, whole: BoundingBox | None) -> BoundingBox:
+    """The page's box, which is rounded outward, within that of its row group."""
+    if whole is None or page.wraps or whole.wraps:
+        return page
+    clipped = BoundingBox(
+        max(page.xmin, whole.xmin), min(page.xmax, whole.xmax), max(page.ymin, whole.ymin), min(page.ymax, whole.ymax)
+    )
+    return clipped if clipped.xmin <= clipped.xmax and clipped.ymin <= clipped.ymax else page
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The extent, to which boxes and queries are brought: it becomes the unit square."""
+
+    extent: BoundingBox | None
+
+    @classmethod
+    def around(cls, boxes: Iterable[BoundingBox | None]) -> _Frame:
+        known = [box for box in boxes if box is not None]
+        if not known:
+            return cls(None)
+        x = [-180.0, 180.0] if any(box.wraps for box in known) else []
+        x += [value for box in known for value in (box.xmin, box.xmax)]
+        return cls(
+            BoundingBox(min(x), max(x), min(box.ymin for box in known), max(box.ymax for box in known))
+        )
+
+    @property
+    def width(self) -> float:
+        return 0.0 if self.extent is None else self.extent.xmax - self.extent.xmin
+
+    @property
+    def height(self) -> float:
+        return 0.0 if self.extent is None else self.extent.ymax - self.extent.ymin
+
+    def query(self, query: float | tuple[float, float]) -> tuple[float, float]:
+        """Width and height of a query as shares of the extent's."""
+        if not isinstance(query, tuple):
+            return sqrt(query), sqrt(query)
+        sides = zip(query, (self.width, self.height), strict=True)
+        width, height = (min(side / whole, 1.0) if whole > 0 else 1.0 for side, whole in sides)
+        return width, height
+
+    def place(self, boxes: list[BoundingBox]) -> _Doubles:
+        """Lines xmin, xmax, ymin, ymax in the unit square; an extent without width or height is all covered."""
+        lines = np.array([[box.xmin, box.xmax, box.ymin, box.ymax] for box in boxes]).reshape(-1, 4).T.copy()
+        if self.extent is None:
+            return lines
+        for first, low, high in ((0, self.extent.xmin, self.extent.xmax), (2, self.extent.ymin, self.extent.ymax)):
+            # Halves, because the extent may be wider than the largest double.
+            span = high / 2 - low / 2
+            lines[first : first + 2] = (lines[first : first + 2] / 2 - low / 2) / span if span > 0 else [[0.0], [1.0]]
+        return lines.clip(0.0, 1.0)
+
+
+def hits(boxes: _Doubles, width: float, height: float) -> _Doubles:
+    """The chance that a query touches each box, of lines in the unit square, when it lies evenly within the square."""
+    x = _share(boxes[0], boxes[1], width)
+    wraps = boxes[0] > boxes[1]
+    if wraps.any():
+        # What touches neither end lies between them.
+        between = _share(boxes[1] + width, boxes[0] - width, width) if width < 1 else np.zeros_like(x)
+        x = np.where(wraps, 1 - between, x)
+    found: _Doubles = x * _share(boxes[2], boxes[3], height)
+    return found
+
+
+def _share(low: _Doubles, high: _Doubles, side: float) -> _Doubles:
+    if side >= 1:
+        return np.ones_like(low)
+    found: _Doubles = (np.minimum(high, 1 - side) - np.maximum(low - side, 0)).clip(0) / (1 - side)
+    return found
+
+
+def _describe(parts: list[Part], frame: _Frame, width: float, height: float) -> BoxLayout:
+    boxed = [index for index, part in enumerate(parts) if part.box is not None]
+    boxes = frame.place([box for part in parts if (box := part.box) is not None])
+    chances = np.array([0.0 if part.holds_none else 1.0 for part in parts])
+    chances[boxed] = hits(boxes, width, height)
+    wraps = boxes[0] > boxes[1]
+    areas = (boxes[1] - boxes[0] + wraps) * (boxes[3] - boxes[2])
+    depth, covered = float(areas.sum()), _union(boxes)
+    return BoxLayout(
+        count=len(parts),
+        with_box=len(boxed),
+        depth=depth,
+        covered=covered,
+        overlap=depth / covered if covered > 0 else 1.0,
+        read=float(chances.sum()),
+        rows_read=float(chances @ np.array([part.rows for part in parts], dtype=np.float64)),
+        bytes_read=float(chances @ np.array([part.bytes for part in parts], dtype=np.float64)),
+    )
+
+
+def _union(boxes: _Doubles) -> float:
+    """The area of the unit square that lies in a box."""
+    import shapely
+
+    wraps = boxes[0] > boxes[1]
+    west, east = boxes[:, wraps], boxes[:, wraps]
+    west[0], east[1] = 0.0, 1.0
+    lines = np.concatenate([boxes[:, ~wraps], west, east], axis=1)
+    lines = lines[:, (lines[1] > lines[0]) & (lines[3] > lines[2])]
+    return min(float(shapely.union_all(shapely.box(lines[0], lines[2], lines[1], lines[3])).area), 1.0)
+
+
+def _suggestions(groups: BoxLayout, pages: BoxLayout, rows: int, width: float, height: float) -> tuple[str, ...]:
+    if not groups.with_box:
+        return ("no row group has a box, so every query reads the whole column: write the file with statistics",)
+    found = []
+    per_side = sqrt(pages.count)
+    even = (1 + per_side * width) * (1 + per_side * height)
+    if pages.count > 1 and pages.read > _WORTH_SORTING * even:
+        found.append(
+            f"sort the rows, by order='hilbert' of the writer's geometry option or geo.sort: a query would read about "
+            f"{even:,.0f} pages of an even grid instead of {pages.read:,.0f}"
+        )
+    mean = rows / max(pages.count, 1)
+    if mean > 2 * PAGE_ROWS and pages.rows_read > 3 * rows * width * height:
+        found.append(
+            f"smaller pages, page_rows={PAGE_ROWS:,} instead of {mean:,.0f} on average, spare rows around the query"
+        )
+    return tuple(found)

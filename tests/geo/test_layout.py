@@ -1,0 +1,149 @@
+"""What a layout is said to cost is what queries thrown at random find."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext import geo
+from pqext.geo import BoundingBox
+from pqext.geo.layout import Layout, hits
+
+GENERATOR = np.random.default_rng(11)
+
+
+def written(x: Any, y: Any, **options: Any) -> io.BytesIO:
+    sink = io.BytesIO()
+    table = pa.table({"n": np.arange(len(x)), "geom": geo.from_points(x, y)})
+    pqext.write_table(table, sink, **{"geometry": {"geom": {}}, **options})
+    return sink
+
+
+def clusters(rows: int) -> tuple[Any, Any]:
+    centres = GENERATOR.uniform(-80, 80, (2, 20))
+    home = GENERATOR.integers(0, 20, rows)
+    return centres[0, home] + GENERATOR.normal(0, 1, rows), centres[1, home] + GENERATOR.normal(0, 1, rows)
+
+
+@st.composite
+def squares(draw: st.DrawFn) -> list[float]:
+    a, b, c, d = (draw(st.integers(0, 16)) / 16 for _ in range(4))
+    return [a, b, *sorted((c, d))] if draw(st.booleans()) else [*sorted((a, b)), *sorted((c, d))]
+
+
+@settings(max_examples=40)
+@given(squares(), st.floats(0, 1), st.floats(0, 1))
+def test_the_chance_to_touch_a_box_is_that_of_many_queries(box: list[float], width: float, height: float) -> None:
+    xmin, xmax, ymin, ymax = box
+    x, y = (np.arange(200) + 0.5) / 200 * (1 - width), (np.arange(200) + 0.5) / 200 * (1 - height)
+    west, east = (x + width >= xmin), (x <= xmax)
+    touched = ((west | east) if xmin > xmax else (west & east)).mean() * ((y + height >= ymin) & (y <= ymax)).mean()
+    (found,) = hits(np.array([box]).T, width, height)
+    assert found == pytest.approx(touched, abs=0.02)
+
+
+@pytest.mark.parametrize("order", [None, "hilbert"])
+@pytest.mark.parametrize("make", [clusters, lambda n: (GENERATOR.uniform(-180, 180, n), GENERATOR.uniform(0, 9, n))])
+def test_expectations_are_what_scans_read(make: Any, order: Any, tmp_path: Path) -> None:
+    path = tmp_path / "points.parquet"
+    sink = written(*make(6_000), geometry={"geom": {"order": order}}, row_group_rows=2_000, page_rows=100)
+    path.write_bytes(sink.getvalue())
+    layout = geo.explain_layout(path, query=(9.0, 0.5))
+    assert layout.extent is not None
+    assert (layout.query_width, layout.query_height) == pytest.approx((9.0, 0.5))
+    generator, queries = np.random.default_rng(12), 120
+    groups = rows = 0
+    for _ in range(queries):
+        x = generator.uniform(layout.extent.xmin, layout.extent.xmax - 9)
+        y = generator.uniform(layout.extent.ymin, layout.extent.ymax - 0.5)
+        (task,) = pqext.scan(path, filter=pqext.col("geom").intersects((x, y, x + 9, y + 0.5))).plan(pages=True)
+        plans = [plan for plan in task.row_groups if plan.refusal is None]
+        groups += len(plans)
+        rows += sum(plan.num_rows if plan.rows is None else sum(map(len, plan.rows)) for plan in plans)
+    assert layout.row_groups.read == pytest.approx(groups / queries, rel=0.2, abs=0.1)
+    assert layout.pages.rows_read == pytest.approx(rows / queries, rel=0.25, abs=30)
+    assert layout.rows == 6_000
+
+
+def test_order_shows_in_every_figure_and_ends_the_suggestions() -> None:
+    x, y = GENERATOR.uniform(-180, 180, (2, 40_000))
+    y /= 2
+    loose, tidy = written(x, y, row_group_rows=10_000), written(x, y, geometry={"geom": {"order": "hilbert"}})
+    before, after = geo.explain_layout(loose), geo.explain_layout(tidy)
+    assert before.row_groups.depth > 3.9
+    assert before.row_groups.overlap == pytest.approx(before.row_groups.depth / before.row_groups.covered)
+    assert before.pages.read > 3 * after.pages.read > 0
+    assert before.pages.bytes_read > 3 * after.pages.bytes_read
+    assert after.pages.overlap < 1.6
+    assert "order='hilbert'" in before.suggestions[0]
+    assert after.suggestions == ()
+    assert before.query_width == pytest.approx(360 * 0.001**0.5, rel=0.01)
+    text = str(before)
+    assert text.startswith("(no path), column geom: 40,000 rows")
+    assert "of 4 row groups" in text
+    assert "suggestion: sort the rows" in text
+
+
+def test_large_pages_in_good_order_are_made_smaller() -> None:
+    x = np.linspace(0, 100, 100_000)
+    layout = geo.explain_layout(written(x, np.zeros(100_000)), query=(0.01, 0.0))
+    assert any("page_rows=4,096" in text for text in layout.suggestions)
+
+
+def test_boxes_that_wrap_cover_both_ends_of_the_world() -> None:
+    x = np.concatenate([GENERATOR.uniform(170, 180, 500), GENERATOR.uniform(-180, -170, 500)])
+    layout = geo.explain_layout(written(x, GENERATOR.uniform(0, 1, 1000)), query=(10.0, 0.1))
+    assert layout.extent is not None
+    assert (layout.extent.xmin, layout.extent.xmax) == (-180, 180)
+    assert layout.row_groups.covered == pytest.approx(20 / 360, rel=0.05)
+    assert layout.row_groups.read == pytest.approx(20 / 350, rel=0.05)
+
+
+def test_other_peoples_files_and_columns_without_places_have_a_layout() -> None:
+    table = pa.table({"geom": geo.from_points([1.0, 2.0, 3.0], [4.0, 5.0, 9.0])})
+    schema = pa.schema([geo.geometry_field("geom")])
+    sink = io.BytesIO()
+    pq.write_table(geo.as_extension(table.cast(schema)), sink)
+    layout = geo.explain_layout(sink)
+    assert layout.extent == BoundingBox(1, 3, 4, 9)
+    assert (layout.pages.count, layout.pages.rows_read) == (1, 3)
+    nothing = geo.explain_layout(written(np.array([]), np.array([])))
+    assert (nothing.extent, nothing.rows, nothing.pages.read) == (None, 0, 0)
+    nulls = io.BytesIO()
+    pqext.write_table(pa.table({"geom": pa.nulls(5, pa.binary())}), nulls, geometry={"geom": {}})
+    assert geo.explain_layout(nulls).row_groups.read == 0
+    blind = geo.explain_layout(written(np.array([1.0]), np.array([1.0]), statistics=False))
+    assert (blind.extent, blind.row_groups.read, blind.row_groups.with_box) == (None, 1, 0)
+    assert "with statistics" in blind.suggestions[0]
+    one = geo.explain_layout(written(np.array([1.0, 1.0]), np.array([2.0, 2.0])))
+    assert (one.row_groups.read, one.row_groups.covered) == (1, 1)
+
+
+def test_what_is_asked_must_make_sense() -> None:
+    sink = written(np.array([1.0]), np.array([1.0]))
+    for query in (-0.1, 1.5, float("nan"), (-1.0, 1.0)):
+        with pytest.raises(ValueError, match="share of the extent"):
+            geo.explain_layout(sink, query=query)
+    for wrong in ((1.0,), "1", True):
+        with pytest.raises(TypeError, match="share of the extent"):
+            geo.explain_layout(sink, query=wrong)  # type: ignore[arg-type]
+    with pytest.raises(KeyError, match="'g'; the geometries are geom"):
+        geo.explain_layout(sink, "g")
+    with pytest.raises(ValueError, match="'n' is no geometry"):
+        geo.explain_layout(sink, "n")
+    plain = io.BytesIO()
+    pqext.write_table(pa.table({"n": [1]}), plain)
+    with pytest.raises(ValueError, match="the file has no geometry"):
+        geo.explain_layout(plain)
+    with pqext.open(sink) as file:
+        assert isinstance(geo.explain_layout(file), Layout)
+        assert file.read().num_rows == 1
