@@ -1,10 +1,12 @@
-"""Words for a name that is not there: what may have been meant, and what there is."""
+"""Words for errors: what may have been meant by a name that is not there, what there is, what of a text to quote."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 MAX_LISTED = 30
+MAX_NAME = 200
+"""Characters of a name to which others may be close."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -15,6 +17,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
+    if len(name) > MAX_NAME:
+        return ""
     by_lower = {one.lower(): one for one in known}
     close = get_close_matches(name.lower(), by_lower, 1)
     return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
@@ -25,6 +29,13 @@ def listed(names: Iterable[str]) -> str:
     every = list(names)
     more = f" and {len(every) - MAX_LISTED} more" if len(every) > MAX_LISTED else ""
     return ", ".join(every[:MAX_LISTED]) + more
+
+
+def around(text: str, position: int = 0, limit: int = 300) -> str:
+    """``text``, or the ``limit`` characters of it around a position, with dots where something is left out."""
+    start = max(0, min(position, len(text)) - limit // 2)
+    stop = start + limit
+    return ("..." if start else "") + text[start:stop] + ("..." if len(text) > stop else "")
 
 
 def not_a_leaf(name: str, leaves: Iterable[str]) -> str:

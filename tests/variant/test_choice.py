@@ -69,6 +69,7 @@ def test_the_writer_coerces_as_it_is_told() -> None:
         ({"min_frequency": 2}, "min_frequency lies between 0 and 1"),
         ({"mixed": "untyped"}, "mixed is one of"),
         ("{'schema'}", "are no JSON"),
+        ('{"a":' * 100_000, "are no JSON"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_any_work(choice: Any, message: str) -> None:

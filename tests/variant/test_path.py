@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext.variant.access.path import MAX_INDEX, Wildcard, as_many_path, as_path, format_path, parse, parse_many
+from reference.pace import SLOWER
 
 
 @pytest.mark.parametrize(
@@ -55,6 +58,18 @@ def test_a_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | in
 def test_what_is_no_path_is_refused_with_its_position(text: str, position: int, reason: str) -> None:
     with pytest.raises(ValueError, match=f"position {position}: .*{reason}"):
         parse(text)
+
+
+def test_long_paths_take_time_in_proportion_and_are_quoted_in_part() -> None:
+    started = time.process_time()
+    assert parse("$" + ".a" * 100_000) == ("a",) * 100_000
+    assert parse("$['" + r"\\\'a" * 200_000 + "']") == ("\\'a" * 200_000,)
+    assert parse("$." + "a" * 1_000_000) == ("a" * 1_000_000,)
+    for text in ("$['" + "a" * 1_000_000, "$['" + "\\" * 1_000_000, "$[" + "9" * 1_000_000, "$" + "." * 1_000_000):
+        with pytest.raises(ValueError, match="position") as caught:
+            parse(text)
+        assert len(str(caught.value)) < 1000
+    assert time.process_time() - started < 3 * SLOWER
 
 
 @given(st.lists(st.one_of(st.text(), st.integers(0, MAX_INDEX))))

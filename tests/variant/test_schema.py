@@ -141,6 +141,53 @@ def test_long_ddl_takes_time_in_proportion() -> None:
     assert len(shredding_schema(wide).fields) == MAX_NODES - 1  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["a " + "b" * 1_000_000, "`" + "x" * 1_000_000 + "` INT", "DECIMAL(" + "9" * 1_000_000, "DECIMAL(" + "1," * 9_999],
+)
+def test_errors_quote_a_part_of_long_ddl(text: str) -> None:
+    with pytest.raises(ValueError, match=r"position|twice") as caught:
+        shredding_schema(f"{text}, {text}")
+    assert len(str(caught.value)) < 1500
+
+
+@pytest.mark.parametrize("text", ["a DECIMAL(²,1)", "a DECIMAL(٣,1)"])
+def test_digits_are_those_of_ascii(text: str) -> None:
+    with pytest.raises(ValueError, match="position 10"):
+        shredding_schema(text)
+
+
+def test_a_name_alone_is_answered_with_how_a_field_is_written() -> None:
+    with pytest.raises(ValueError, match="a field is written with its type, like 'event STRING'"):
+        shredding_schema("event")
+
+
+def test_names_are_text_that_utf8_can_hold() -> None:
+    with pytest.raises(ValueError, match="no form in UTF-8"):
+        shredding_schema("`a\ud800` INT")
+    assert str(shredding_schema("`` INT, `a``b` INT")) == "STRUCT<``: INT, `a``b`: INT>"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"type": "struct"},
+        {"type": "struct", "fields": 5},
+        {"type": "struct", "fields": [{"type": "integer"}]},
+        {"type": "array"},
+        {"type": "map", "keyType": "string", "valueType": "string"},
+        5,
+    ],
+)
+def test_what_spark_never_says_is_refused(form: Any) -> None:
+    class Type:
+        def jsonValue(self) -> Any:
+            return form
+
+    with pytest.raises(ValueError, match=r"Spark type .* (cannot be shredded|is not what jsonValue)"):
+        shredding_schema(Type())
+
+
 def test_arrow_types_are_schemas() -> None:
     assert (
         shredding_schema(

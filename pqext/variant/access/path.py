@@ -6,9 +6,12 @@ explode, :data:`Wildcard` members stand for every element (``[*]``) and every fi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import Enum
 from functools import lru_cache
+
+from pqext.core.suggest import around
 
 Path = tuple[str | int, ...]
 
@@ -24,6 +27,14 @@ ManyPath = tuple[str | int | Wildcard, ...]
 
 MAX_INDEX = (1 << 32) - 1
 """The largest element index that the encoding can hold."""
+
+_NAME = re.compile(r"[^.\[]+")
+_INDEX = re.compile(r"[0-9]+")
+# Within quotes a backslash before the quote or a backslash is no part of the name, any other one is.
+_QUOTED = {
+    quote: re.compile(rf"{quote}((?:[^{quote}\\]++|\\[{quote}\\]|\\(?!{quote}))*+){quote}") for quote in "'\""
+}
+_ESCAPED = {quote: re.compile(rf"\\([{quote}\\])") for quote in "'\""}
 
 
 def parse(text: str) -> Path:
@@ -113,12 +124,10 @@ def _format_step(step: str | int | Wildcard) -> str:
 
 
 def _name(text: str, start: int) -> tuple[str, int]:
-    end = start
-    while end < len(text) and text[end] not in ".[":
-        end += 1
-    if end == start:
+    match = _NAME.match(text, start)
+    if match is None:
         raise _error(text, start, "a field name is empty; write ['']")
-    return text[start:end], end
+    return match[0], match.end()
 
 
 def _bracket(text: str, start: int) -> tuple[str | int, int]:
@@ -126,34 +135,26 @@ def _bracket(text: str, start: int) -> tuple[str | int, int]:
     if text[start : start + 1] in ("'", '"'):
         step, at = _quoted(text, start)
     else:
-        at = start
-        while at < len(text) and text[at] in "0123456789":
-            at += 1
-        if at == start:
-            if text[at : at + 1] == "-":
+        index = _INDEX.match(text, start)
+        if index is None:
+            if text[start : start + 1] == "-":
                 raise _error(text, start, "an element index counts from the start, from 0")
             raise _error(text, start, "expected an element index or a quoted field name")
-        if at - start > 10 or int(text[start:at]) > MAX_INDEX:
+        at = index.end()
+        if at - start > 10 or int(index[0]) > MAX_INDEX:
             raise _error(text, start, "element index is out of range")
-        step = int(text[start:at])
+        step = int(index[0])
     if text[at : at + 1] != "]":
         raise _error(text, at, "expected ]")
     return step, at + 1
 
 
 def _quoted(text: str, start: int) -> tuple[str, int]:
-    quote = text[start]
-    name: list[str] = []
-    at = start + 1
-    while at < len(text):
-        if text[at] == quote:
-            return "".join(name), at + 1
-        if text[at] == "\\" and text[at + 1 : at + 2] in (quote, "\\"):
-            at += 1
-        name.append(text[at])
-        at += 1
-    raise _error(text, start, "the quoted field name is not closed")
+    match = _QUOTED[text[start]].match(text, start)
+    if match is None:
+        raise _error(text, start, "the quoted field name is not closed")
+    return _ESCAPED[text[start]].sub(r"\1", match[1]), match.end()
 
 
 def _error(text: str, at: int, reason: str) -> ValueError:
-    return ValueError(f"path {text!r}, position {at}: {reason}")
+    return ValueError(f"path {around(text, at)!r}, position {at}: {reason}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from pqext.core.suggest import did_you_mean
+from pqext.core.suggest import around, did_you_mean
 from pqext.variant.shredding.infer import Inference
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema
 from pqext.variant.shredding.shredder import Coerce, check_coerce
@@ -46,14 +46,15 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
     if isinstance(spec, str) and spec.lstrip().startswith("{"):
         try:
             spec = json.loads(spec)
-        except ValueError as error:
-            raise ValueError(f"shredding options {spec[:300]!r} are no JSON: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"shredding options {around(spec)!r} are no JSON: {error}") from None
     if not isinstance(spec, Mapping):
         spec = {"schema": spec}
     for name in spec:
         if name not in OPTIONS:
             meant = did_you_mean(name, OPTIONS) if isinstance(name, str) else ""
-            raise ValueError(f"{name!r} is no shredding option{meant or ';'} There are {', '.join(OPTIONS)}")
+            there = f"{meant or ';'} There are {', '.join(OPTIONS)}"
+            raise ValueError(f"{around(repr(name))} is no shredding option{there}")
     coerce = check_coerce(spec.get("coerce", default))
     schema = spec.get("schema", "infer")
     arguments = {name: spec[name] for name in _INFERENCE if name in spec}

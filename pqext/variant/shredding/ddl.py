@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-MAX_DEPTH = 100
-QUOTED = 300
-"""Characters of a schema's text that an error quotes."""
+from pqext.core.suggest import around
 
-_TOKEN = re.compile(r"\s*(?:(?P<word>[^\W\d]\w*|\d+)|`(?P<quoted>(?:[^`]|``)*)`|'(?P<text>[^']*)'|(?P<mark>[<>(),:]))")
+MAX_DEPTH = 100
+MAX_ARGUMENTS = 2
+"""Numbers after the name of a type: DECIMAL takes two."""
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<word>[^\W\d]\w*|[0-9]+)|`(?P<quoted>(?:[^`]++|``)*+)`|'(?P<text>[^']*)'|(?P<mark>[<>(),:]))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +53,7 @@ def parse_ddl(text: str, what: str = "shredding schema", *, maps: bool = False) 
 
 def ddl_error(text: str, position: int, reason: str, what: str = "shredding schema") -> ValueError:
     """What is wrong at a position of the DDL ``text``, which is quoted, or the part of it around the position."""
-    start = max(0, position - QUOTED // 2)
-    stop = start + QUOTED
-    quoted = ("..." if start else "") + text[start:stop] + ("..." if len(text) > stop else "")
-    return ValueError(f"{what} {quoted!r}, position {position}: {reason}")
+    return ValueError(f"{what} {around(text, position)!r}, position {position}: {reason}")
 
 
 class _Parser:
@@ -60,10 +62,10 @@ class _Parser:
         self.what = what
         self.maps = maps
         self.tokens = self._tokens(text)
-        self.at = 0
+        self.next = next(self.tokens)
+        self.following = next(self.tokens, self.next)
 
-    def _tokens(self, text: str) -> list[_Token]:
-        tokens = []
+    def _tokens(self, text: str) -> Iterator[_Token]:
         at = 0
         end = len(text.rstrip())
         while at < end:
@@ -72,53 +74,47 @@ class _Parser:
                 at = end - len(text[at:end].lstrip())
                 raise self.error(at, f"unexpected {text[at]!r}")
             kind = match.lastgroup or ""
-            tokens.append(_Token(kind, match[kind], match.start(kind)))
+            yield _Token(kind, match[kind], match.start(kind))
             at = match.end()
-        return [*tokens, _Token("end", "", len(text))]
+        yield _Token("end", "", len(text))
 
     def error(self, position: int, reason: str) -> ValueError:
         return ddl_error(self.text, position, reason, self.what)
 
-    @property
-    def next(self) -> _Token:
-        return self.tokens[self.at]
-
     def take(self) -> _Token:
-        token = self.tokens[self.at]
-        if token.kind != "end":
-            self.at += 1
+        token = self.next
+        self.next, self.following = self.following, next(self.tokens, self.following)
         return token
 
     def skip(self, text: str) -> bool:
         """Take the next token if it is this mark or this unquoted word, in any case."""
         token = self.next
         if token.kind in ("mark", "word") and token.text.upper() == text:
-            self.at += 1
+            self.take()
             return True
         return False
 
     def expect(self, mark: str) -> None:
         token = self.next
         if not self.skip(mark):
-            raise self.error(token.position, f"expected {mark}, found {token.text or 'the end'!r}")
+            raise self.error(token.position, f"expected {mark}, found {_found(token)}")
 
     def end(self) -> None:
         if self.next.kind != "end":
-            raise self.error(self.next.position, f"unexpected {self.next.text!r}")
+            raise self.error(self.next.position, f"unexpected {_found(self.next)}")
 
     def at_field_list(self) -> bool:
         """A type is followed by the end, ``<`` or ``(``; the name of a first field by its type or a colon."""
         if self.next.kind == "quoted":
             return True
-        following = self.tokens[self.at + 1] if self.at + 1 < len(self.tokens) else self.next
-        return following.kind != "end" and following.text not in ("<", "(")
+        return self.following.kind != "end" and self.following.text not in ("<", "(")
 
     def fields(self, closing: str | None, depth: int = 0) -> tuple[tuple[str, DdlType], ...]:
         fields = []
         while True:
             name = self.take()
             if name.kind not in ("word", "quoted"):
-                raise self.error(name.position, f"expected a field name, found {name.text or 'the end'!r}")
+                raise self.error(name.position, f"expected a field name, found {_found(name)}")
             self.skip(":")
             fields.append((name.text.replace("``", "`"), self.type(depth + 1)))
             self.attributes()
@@ -141,9 +137,9 @@ class _Parser:
         if depth > MAX_DEPTH:
             raise self.error(token.position, f"types nest deeper than {MAX_DEPTH}")
         name = token.text.upper()
-        if token.kind != "word" or name[0].isdigit():
+        if token.kind != "word" or name[0].isdecimal():
             example = " (write fields like 'mag DECIMAL(9,2), place STRING')" if not self.text.strip() else ""
-            raise self.error(token.position, f"expected a type, found {token.text or 'the end'!r}{example}")
+            raise self.error(token.position, f"expected a type, found {_found(token)}{example}")
         if name == "MAP" and self.maps:
             self.expect("<")
             key = self.type(depth + 1)
@@ -169,10 +165,14 @@ class _Parser:
             return ()
         while True:
             token = self.take()
-            if not (token.kind == "word" and token.text.isdigit() and len(token.text) < 10):
-                raise self.error(token.position, f"expected a number, found {token.text or 'the end'!r}")
+            if not (token.kind == "word" and token.text.isascii() and token.text.isdigit() and len(token.text) < 10):
+                raise self.error(token.position, f"expected a number, found {_found(token)}")
             arguments.append(int(token.text))
-            if not self.skip(","):
+            if len(arguments) == MAX_ARGUMENTS or not self.skip(","):
                 break
         self.expect(")")
         return tuple(arguments)
+
+
+def _found(token: _Token) -> str:
+    return repr("the end" if token.kind == "end" else around(token.text, limit=60))

@@ -15,7 +15,7 @@ from typing import Any, Union
 import pyarrow as pa
 
 from pqext.core.errors import VariantError
-from pqext.core.suggest import did_you_mean
+from pqext.core.suggest import around, did_you_mean
 from pqext.core.types.marks import UUID_MARK
 from pqext.variant.shredding.ddl import DdlType, ddl_error, parse_ddl
 from pqext.variant.types import is_shredded_type, is_variant_type, metadata_field, storage_type, variant_type
@@ -86,8 +86,9 @@ class Object(_Node):
             raise ValueError("an object in a shredding schema needs at least one field")
         seen: set[str] = set()
         for name, _ in self.fields:
+            _check_name(name)
             if name in seen:
-                raise ValueError(f"field {name!r} stands twice in one object of the shredding schema")
+                raise ValueError(f"field {around(name)!r} stands twice in one object of the shredding schema")
             seen.add(name)
 
     def __str__(self) -> str:
@@ -95,6 +96,15 @@ class Object(_Node):
 
 
 ShreddingSchema = Union[Object, Array, Primitive, Untyped]  # noqa: UP007 - the classes above name it
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"a field of a shredding schema is named by a string, not {type(name).__name__}")
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"field name {around(name)!r} has no form in UTF-8") from None
 
 
 def shredding_schema(spec: Any) -> ShreddingSchema:
@@ -334,7 +344,8 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
     if upper not in _LEAF_TYPES:
         types = sorted([*_LEAF_TYPES, "DECIMAL(precision,scale)"])
         meant = did_you_mean(name, [*_LEAF_TYPES, *_ALIASES, "DECIMAL"])
-        raise ValueError(f"{name} is not a type of the variant encoding{meant or ';'} The types are {', '.join(types)}")
+        there = f"{meant or ';'} The types are {', '.join(types)}"
+        raise ValueError(f"{around(name)} is not a type of the variant encoding{there}")
     if arguments:
         raise ValueError(f"{name} takes no arguments")
     return _LEAF_TYPES[upper]
@@ -380,6 +391,8 @@ def _from_ddl(parsed: DdlType, text: str) -> ShreddingSchema:
     except ValueError as error:
         unknown = "is not a type" in str(error)
         more = ", STRUCT<name: type, ...>, ARRAY<type> and VARIANT" if unknown else ""
+        if unknown and text.strip().upper() == parsed.name:
+            more += f" (a field is written with its type, like '{around(text.strip(), limit=60)} STRING')"
         raise ddl_error(text, parsed.position, f"{error}{more}") from None
 
 
@@ -401,8 +414,11 @@ def _from_spark(form: Any, depth: int) -> ShreddingSchema:
         raise ValueError(f"the shredding schema nests deeper than {MAX_DEPTH}")
     if isinstance(form, str):
         return _from_ddl(parse_ddl(form), form)
-    if isinstance(form, dict) and form.get("type") == "struct":
-        return Object(tuple((child["name"], _from_spark(child["type"], depth + 1)) for child in form["fields"]))
-    if isinstance(form, dict) and form.get("type") == "array":
-        return Array(_from_spark(form["elementType"], depth + 1))
-    raise ValueError(f"Spark type {form!r} cannot be shredded")
+    try:
+        if form["type"] == "struct":
+            return Object(tuple((child["name"], _from_spark(child["type"], depth + 1)) for child in form["fields"]))
+        if form["type"] == "array":
+            return Array(_from_spark(form["elementType"], depth + 1))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"Spark type {around(repr(form))} is not what jsonValue() gives: {error!r}") from None
+    raise ValueError(f"Spark type {around(repr(form))} cannot be shredded")
