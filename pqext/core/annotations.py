@@ -7,7 +7,7 @@ A third party adds a type with :func:`register`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -79,6 +79,22 @@ class AnnotationHandler(Protocol):
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> RowRanges | None:
         """The rows that may satisfy ``predicate``, by the pages of the row group; ``None`` when all may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A column that is derived from another: its field, and what makes its values from the other's."""
+
+    field: pa.Field
+    values: Callable[[pa.ChunkedArray], pa.ChunkedArray]
+
+
+@runtime_checkable
+class DerivesColumns(Protocol):
+    """What a handler has besides when a file can get further columns for those of its type."""
+
+    def derived(self, field: pa.Field, options: WriteOptions) -> Derived | None:
+        """The column that top-level ``field`` gets beside it, if any."""
 
 
 @runtime_checkable

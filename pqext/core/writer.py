@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core import row_order, shape, sorting, storage
+from pqext.core import derived, row_order, shape, sorting, storage
 from pqext.core.annotations import for_option
 from pqext.core.arrow_check import check_table
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
@@ -59,6 +59,7 @@ class ParquetWriter:
             raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
         self.options = from_keywords(WriteOptions, options)
         self.arrow_schema = schema
+        self._derived = derived.find(schema, self.options)
         self._plan: tuple[StoredField, ...] | None = None
         self._schema: Schema | None = None
         self._shapes: tuple[Shape, ...] = ()
@@ -180,14 +181,15 @@ class ParquetWriter:
 
     def _prepare(self, sample: pa.Table | None) -> None:
         try:
-            self._plan = storage.plan(self.arrow_schema, self.options, sample)
+            sample = None if sample is None else self._derived.extend(sample)
+            self._plan = storage.plan(self._derived.schema, self.options, sample)
             self._schema = storage.to_schema(self._plan)
             self._shapes = tuple(shape.of(node) for node in self._schema.root.children)
         except RecursionError:
             raise LimitError("the schema nests deeper than Python's stack lets it be followed") from None
         self.options.check_leaves([leaf.dotted for leaf in self._schema.leaves])
         self._sorting = sorting.to_columns(self.options.sort_keys, self._schema)
-        self._order = row_order.find(self._plan)
+        self._order = row_order.find(self._derived.own(self._plan))
         if self._sorting and self._order is not None:
             raise ValueError("rows have one order: take either option sorting or the order of a column")
         if isinstance(self.options.bloom_filters, Mapping):
@@ -199,7 +201,7 @@ class ParquetWriter:
         if self.options.profile is not None:
             profile.check(self._schema)
         if self.options.encryption is not None:
-            self._encryptor = FileEncryptor(self.options.encryption, self._schema)
+            self._encryptor = FileEncryptor(self.options.encryption, self._schema, self._derived.names)
 
     def _start(self) -> None:
         if not self._sink.offset:
@@ -219,7 +221,7 @@ class ParquetWriter:
         page_starts = None
         if self._order is not None:
             table, page_starts = self._order.pages(table, self.options.page_rows, not self._in_order)
-        chunks = self._encode(table, page_starts)
+        chunks = self._encode(self._derived.extend(table), page_starts)
         write_copies(chunks, self._sink)
         start = self._sink.offset
         columns = []

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Storage
+from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Derived, Storage
 from pqext.core.errors import GeometryError
 from pqext.core.indexes.row_ranges import merged
 from pqext.geo import crs as crs_
 from pqext.geo import page_boxes
 from pqext.geo.box import BoundingBox
+from pqext.geo.covering import Covering
 from pqext.geo.curves import Curve, check_curve
 from pqext.geo.predicates import SpatialPredicate
 from pqext.geo.row_layout import OrdersRows
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pqext.core.schema import SchemaNode
     from pqext.geo.kernels.boxes import Summary
 
-_OPTION_KEYS = frozenset({"crs", "edges", "check_range", "page_boxes", "order"})
+_OPTION_KEYS = frozenset({"crs", "edges", "check_range", "page_boxes", "covering", "order"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class GeospatialHandler(OrdersRows):
         Without marks when the file names an algorithm for its edges that is not known.
         """
         try:
-            return mark(storage, _type_of_node(node))
+            return mark(storage, _type_of_node(node, options.properties))
         except GeometryError:
             return storage
 
@@ -71,14 +72,16 @@ class GeospatialHandler(OrdersRows):
     def storage(self, field: pa.Field, path: str, sample: pa.Array | None, options: WriteOptions) -> GeometryStorage:
         """GEOMETRY or GEOGRAPHY over plain bytes, by the field's marks and what ``options.geometry`` says.
 
-        An option is a crs, or a mapping with any of ``crs``, ``edges``, ``check_range``, ``page_boxes`` and ``order``; it wins
-        over the marks. Raises ValueError for an order that is none, GeometryError for a field that holds no bytes and for GEOGRAPHY in a CRS that is not
-        known to be geographic.
+        An option is a crs, or a mapping with any of ``crs``, ``edges``, ``check_range``, ``page_boxes`` and
+        ``order``; it wins over the marks. Raises GeometryError for a field that holds no bytes and for GEOGRAPHY in
+        a CRS that is not known to be geographic, ValueError for an order that is none.
         """
         if not holds_bytes(field.type):
             raise GeometryError(f"{path!r}: a geometry column holds WKB in a binary array, not {field.type}")
         marked = type_of(field) or GeospatialType()
         option = _option(options.geometry.get(path))
+        if option.get("covering") and path != field.name:
+            raise ValueError(f"covering is for top-level columns, which {path!r} is not")
         crs = crs_.normalize(option["crs"]) if option.get("crs") is not None else marked.crs
         type = GeospatialType(crs, option.get("edges", marked.edges))
         geographic = crs_.is_geographic(crs, options.key_value_metadata)
@@ -107,13 +110,21 @@ class GeospatialHandler(OrdersRows):
         plain = to_iso(array) if any(part.extended for part in parts) else binary_chunks(array)[0]
         return plain.cast(storage.field.type)
 
+    def derived(self, field: pa.Field, options: WriteOptions) -> Derived | None:
+        """The column of boxes that the option ``covering`` asks for."""
+        covering = Covering.of_option(_option(options.geometry.get(field.name)).get("covering"), field.name)
+        if covering is None:
+            return None
+        type = self.storage(field, field.name, None, options).type
+        return Derived(covering.field(field), lambda values: covering.values(values, type))
+
     def chunk_facts(
         self, node: SchemaNode, pages: Sequence[pa.Array], indexed: bool, options: WriteOptions
     ) -> ChunkFacts:
         """Box and type codes of one column chunk, and a box for each page; nothing of values that are not WKB."""
         chunks = pa.chunked_array(list(pages), type=pages[0].type) if pages else pa.chunked_array([], pa.binary())
         try:
-            type = _type_of_node(node)
+            type = _type_of_node(node, options.key_value_metadata)
             parts = summaries(chunks)
             found = describe(chunks, type, parts)
         except GeometryError:
@@ -160,10 +171,10 @@ def _known_type(node: SchemaNode) -> GeospatialType | None:
         return None
 
 
-def _type_of_node(node: SchemaNode) -> GeospatialType:
+def _type_of_node(node: SchemaNode, properties: Mapping[str, str] | None = None) -> GeospatialType:
     if node.logical_type is None:
         raise ValueError(f"{node.dotted} is not a geometry")
-    return GeospatialType.from_logical_type(node.logical_type)
+    return GeospatialType.from_logical_type(node.logical_type, properties)
 
 
 def _plain_type(type: pa.DataType) -> pa.DataType:

@@ -6,7 +6,7 @@ Spec: "Parquet Modular Encryption", sections 5.2 to 5.5.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pqext.core.buffers import Bytes
@@ -51,17 +51,20 @@ class ChunkEncryptor:
 
 
 class FileEncryptor:
-    """Encrypts one file of ``schema`` as ``encryption`` says.
+    """Encrypts one file of ``schema`` as ``encryption`` says; columns without a word of their own as their source.
 
     Raises ``ValueError`` for a key that names no column of the schema, and ``EncryptionError`` for more columns
     than ordinals can count.
     """
 
-    def __init__(self, encryption: FileEncryption, schema: Schema) -> None:
+    def __init__(
+        self, encryption: FileEncryption, schema: Schema, sources: Mapping[str, str] | None = None
+    ) -> None:
         self._encryption = encryption
+        self._sources = sources or {}
         self._aad = FileAad(to_bytes(encryption.aad_prefix, "aad_prefix") or b"", os.urandom(FILE_UNIQUE_BYTES))
         self._footer_key = self._cipher(encryption.footer_key)
-        self._columns = [self._key_of(leaf.dotted) for leaf in schema.leaves]
+        self._columns = [self._key_of(leaf.dotted, self._sources.get(leaf.path[0])) for leaf in schema.leaves]
         if len(self._columns) > ORDINAL_MAX:
             raise EncryptionError(f"an encrypted file can have {ORDINAL_MAX} columns, not {len(self._columns)}")
         self._paths = [leaf.path for leaf in schema.leaves]
@@ -154,8 +157,10 @@ class FileEncryptor:
         ctr = AesGcmCtrV1(aad_prefix=kept, aad_file_unique=unique, supply_aad_prefix=supply)
         return EncryptionAlgorithm(AES_GCM_CTR_V1=ctr)
 
-    def _key_of(self, path: str) -> ColumnKey | None:
+    def _key_of(self, path: str, source: str | None) -> ColumnKey | None:
         found: ColumnKey | None = key_for(path, self._encryption.column_keys)
+        if found is None and source is not None:
+            found = key_for(source, self._encryption.column_keys)
         return ColumnKey() if found is None and self._encryption.encrypt_columns == "all" else found
 
     def _cipher(self, key: bytes) -> AesKey:

@@ -1,0 +1,79 @@
+"""Covering columns: a plain struct with each geometry's box, for engines that prune on plain columns.
+
+As GeoParquet 1.1 has them: a struct ``xmin, ymin, xmax, ymax`` beside the geometry, null where the geometry is; the
+bounds of a geometry without coordinates are null. A box that crosses the antimeridian has its west above its east.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.geo.summary import bounds
+from pqext.geo.types import GeospatialType
+
+BOUNDS = ("xmin", "ymin", "xmax", "ymax")
+SUFFIX = "_bbox"
+Width = Literal["double", "float"]
+_KEYS = ("name", "type")
+
+
+@dataclass(frozen=True, slots=True)
+class Covering:
+    """The covering column ``name`` of a geometry column; ``type``: of its bounds, ``float`` rounded outward."""
+
+    name: str
+    type: Width = "double"
+
+    @classmethod
+    def of_option(cls, option: Any, column: str) -> Covering | None:
+        """What the option ``covering`` of ``column`` asks for: a bool, a name, or a mapping of ``name`` and ``type``.
+
+        Raises TypeError or ValueError for anything else.
+        """
+        if option is None or option is False:
+            return None
+        if option is True or isinstance(option, str):
+            option = {} if option is True else {"name": option}
+        if not isinstance(option, Mapping) or not option.keys() <= set(_KEYS):
+            raise TypeError(f"covering is a bool, a name, or a mapping of {' and '.join(_KEYS)}, not {option!r}")
+        name, width = option.get("name", column + SUFFIX), option.get("type", "double")
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"the name of a covering column is a text, not {name!r}")
+        if width not in get_args(Width):
+            raise ValueError(f"the bounds of a covering column are {' or '.join(get_args(Width))}, not {width!r}")
+        return cls(name, width)
+
+    def field(self, geometry: pa.Field) -> pa.Field:
+        """The Arrow field of the column."""
+        kind = pa.float64() if self.type == "double" else pa.float32()
+        return pa.field(self.name, pa.struct([pa.field(name, kind) for name in BOUNDS]), geometry.nullable)
+
+    def values(self, geometries: pa.ChunkedArray, type: GeospatialType) -> pa.ChunkedArray:
+        """The column of boxes. Raises GeometryError with row and byte on bad WKB."""
+        found = bounds(geometries, type.edges, type.crs)
+        kind = self.field(pa.field("", pa.binary())).type
+        return pa.chunked_array([self._chunk(chunk, kind) for chunk in found.chunks], type=kind)
+
+    def _chunk(self, boxes: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+        children = [boxes.field(boxes.type.get_field_index(name)) for name in BOUNDS]
+        if self.type == "float":
+            children = [_rounded(child, up=name.endswith("max")) for name, child in zip(BOUNDS, children, strict=True)]
+        mask = boxes.is_null() if boxes.null_count else None
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+
+
+def _rounded(values: pa.Array, up: bool) -> pa.Array:
+    """Doubles as floats that lie at or beyond them."""
+    doubles = values.fill_null(0.0).to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore"):
+        floats = doubles.astype(np.float32)
+    short = floats < doubles if up else floats > doubles
+    limit = np.float32(np.inf if up else -np.inf)
+    floats = np.where(short, np.nextafter(floats, limit), floats)
+    return pc.if_else(values.is_valid(), pa.array(floats, pa.float32()), pa.scalar(None, pa.float32()))

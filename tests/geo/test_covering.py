@@ -1,0 +1,169 @@
+"""Covering columns: plain structs of boxes beside geometries, for engines that prune on plain columns."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+import pqext
+from pqext import geo
+
+KEY, OTHER = b"k" * 16, b"o" * 16
+SHAPES = [
+    shapely.Point(1, 2), None, shapely.LineString([(0.1, 3), (5, -4)]), shapely.Polygon(), shapely.box(7, 8, 9, 10.1)
+]
+BOXES = [
+    {"xmin": 1.0, "ymin": 2.0, "xmax": 1.0, "ymax": 2.0},
+    None,
+    {"xmin": 0.1, "ymin": -4.0, "xmax": 5.0, "ymax": 3.0},
+    {"xmin": None, "ymin": None, "xmax": None, "ymax": None},
+    {"xmin": 7.0, "ymin": 8.0, "xmax": 9.0, "ymax": 10.1},
+]
+
+
+def table(shapes: list[Any] = SHAPES, field: pa.Field | None = None) -> pa.Table:
+    fields = [pa.field("id", pa.int64()), field or geo.geometry_field("g"), pa.field("last", pa.string())]
+    columns = [pa.array(range(len(shapes))), geo.from_shapely(shapes), pa.array(["x"] * len(shapes))]
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def written(data: pa.Table, covering: Any = True, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pqext.write_table(data, sink, **{"geometry": {"g": {"covering": covering}}, **options})
+    return sink.getvalue()
+
+
+@pytest.mark.spec("geo.covering.column", "geo.covering.null")
+def test_a_covering_column_stands_behind_its_geometry_and_every_reader_sees_its_boxes(tmp_path: Path) -> None:
+    path = tmp_path / "covered.parquet"
+    path.write_bytes(written(table()))
+    assert pqext.open(path).arrow_schema.names == ["id", "g", "g_bbox", "last"]
+    assert pqext.read_table(path)["g_bbox"].to_pylist() == BOXES
+    assert pq.read_table(path)["g_bbox"].to_pylist() == BOXES
+    sql = f"select id from '{path}' where g_bbox.xmin <= 9 and g_bbox.xmax >= 4 and g_bbox.ymax >= 0 order by id"
+    assert duckdb.sql(sql).fetchall() == [(2,), (4,)]
+    statistics = pq.ParquetFile(path).metadata.row_group(0).column(2).statistics
+    assert (statistics.min, statistics.max) == (0.1, 7.0)
+
+
+@pytest.mark.spec("geo.covering.column")
+def test_it_has_the_name_and_the_type_that_it_is_given() -> None:
+    assert pqext.open(written(table(), "box")).arrow_schema.names == ["id", "g", "box", "last"]
+    found = pqext.read_table(written(table(), {"type": "float"}))["g_bbox"]
+    assert found.type == pa.struct([pa.field(name, pa.float32()) for name in ("xmin", "ymin", "xmax", "ymax")])
+    assert found.to_pylist()[1:4:2] == [None, BOXES[3]]
+    assert found[0].as_py() == BOXES[0]
+
+
+@pytest.mark.spec("geo.covering.float")
+def test_bounds_as_floats_are_rounded_outward() -> None:
+    x = np.random.default_rng(1).uniform(-1e6, 1e6, 200)
+    x[:3] = [1e300, -1e300, 0.1]
+    data = pa.table([geo.from_points(x, -x)], schema=pa.schema([geo.geometry_field("g", "EPSG:3857")]))
+    found = pqext.read_table(written(data, {"name": "b", "type": "float"}))["b"].to_pylist()
+    for value, box in zip(x.tolist(), found, strict=True):
+        assert box["xmin"] <= value <= box["xmax"]
+        assert box["ymin"] <= -value <= box["ymax"]
+        if abs(value) < 1e300:
+            assert np.nextafter(np.float32(box["xmin"]), np.float32(np.inf)) >= box["xmax"]
+
+
+@pytest.mark.spec("geo.covering.column")
+def test_row_groups_batches_and_chunks_are_covered_alike() -> None:
+    whole = pa.concat_tables([table(), table(), table()])
+    sink = io.BytesIO()
+    with pqext.ParquetWriter(
+        sink, whole.schema, row_group_rows=4, geometry={"g": {"covering": True}}, statistics={"g_bbox.xmin": False}
+    ) as writer:
+        for batch in whole.to_batches():
+            writer.write_batch(batch)
+    assert pqext.read_table(sink.getvalue())["g_bbox"].to_pylist() == BOXES * 3
+    empty = pqext.open(written(table([])))
+    assert empty.arrow_schema.names == ["id", "g", "g_bbox", "last"]
+    required = pa.field("g", pa.binary(), nullable=False, metadata=geo.geometry_field("g").metadata)
+    field = pqext.open(written(table(SHAPES[2:], required))).arrow_schema.field("g_bbox")
+    assert not field.nullable
+
+
+@pytest.mark.spec("geo.covering.column")
+def test_rows_that_a_column_orders_keep_their_boxes() -> None:
+    data = table([shapely.Point(x, y) for x in range(6) for y in range(6)])
+    found = pqext.read_table(written(data, geometry={"g": {"covering": True, "order": "hilbert"}}, page_rows=4))
+    for shape, box in zip(geo.to_shapely(found["g"]), found["g_bbox"].to_pylist(), strict=True):
+        assert (shape.x, shape.y) == (box["xmin"], box["ymax"])
+    assert found["id"].to_pylist() != data["id"].to_pylist()
+
+
+def test_it_stands_beside_an_inferred_variant() -> None:
+    data = table().append_column("v", pqext.variant.parse_json(pa.array(['{"a": 1}'] * 5)))
+    found = pqext.read_table(written(data, shredding={"v": "infer"}))
+    assert found["g_bbox"].to_pylist() == BOXES
+
+
+@pytest.mark.spec("geo.covering.name")
+@pytest.mark.parametrize("covering", ["id", "g", "last"])
+def test_a_name_that_is_taken_is_refused(covering: str) -> None:
+    with pytest.raises(ValueError, match=f"column '{covering}', which 'g' is to get, is there already"):
+        written(table(), covering)
+
+
+@pytest.mark.parametrize(
+    ("covering", "error", "said"),
+    [
+        (7, TypeError, "covering is a bool, a name, or a mapping of name and type"),
+        ({"nam": "b"}, TypeError, "covering is a bool"),
+        ("", TypeError, "the name of a covering column is a text"),
+        ({"type": "half"}, ValueError, "are double or float, not 'half'"),
+    ],
+)
+def test_options_that_are_none_are_refused(covering: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        written(table(), covering or "")
+
+
+def test_a_geometry_within_another_column_has_none() -> None:
+    inner = pa.StructArray.from_arrays([geo.from_points([1.0], [2.0])], fields=[geo.geometry_field("g")])
+    with pytest.raises(ValueError, match=r"covering is for top-level columns, which 's.g' is not"):
+        pqext.write_table(pa.table({"s": inner}), io.BytesIO(), geometry={"s.g": {"covering": True}})
+
+
+@pytest.mark.spec("geo.covering.geometry")
+def test_bad_wkb_is_an_error_with_its_row() -> None:
+    bad = pa.table([pa.array([b"\1\1"])], schema=pa.schema([geo.geometry_field("g")]))
+    with pytest.raises(pqext.GeometryError, match="row 0"):
+        written(bad)
+
+
+@pytest.mark.spec("geo.covering.encrypted")
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_it_is_encrypted_with_the_key_of_its_geometry(plaintext_footer: bool) -> None:
+    encryption = pqext.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=plaintext_footer)
+    data = written(table(), encryption=encryption)
+    both = pqext.FileDecryption(footer_key=KEY, column_keys={"g": OTHER, "g_bbox": OTHER})
+    with pqext.open(data, decryption=both) as file:
+        assert file.read(["g_bbox"])["g_bbox"].to_pylist() == BOXES
+    for keys in (pqext.FileDecryption(footer_key=KEY), pqext.FileDecryption(footer_key=KEY, column_keys={"g": OTHER})):
+        with pqext.open(data, decryption=keys) as file, pytest.raises(pqext.EncryptionError):
+            file.read(["g_bbox"])
+    own = pqext.FileEncryption(KEY, column_keys={"g": OTHER, "g_bbox": None})
+    with pqext.open(written(table(), encryption=own), decryption=pqext.FileDecryption(footer_key=KEY)) as file:
+        assert file.read(["g_bbox"])["g_bbox"].to_pylist() == BOXES
+
+
+@pytest.mark.spec("geo.covering.geometry")
+def test_coordinates_that_are_infinite_or_missing_are_what_they_are() -> None:
+    shapes = [shapely.Point(math.nan, 1), shapely.Point(math.inf, 0)]
+    found = pqext.read_table(
+        written(table(shapes), geometry={"g": {"covering": True, "check_range": False}})
+    )["g_bbox"].to_pylist()
+    assert found[0]["xmin"] is None
+    assert found[1]["xmax"] == math.inf
