@@ -6,15 +6,16 @@ Spec: "Statistics", "Bounding Box", "Geospatial Types" (000 §5.1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from pqext.core.errors import GeometryError, UnsupportedError
+from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
+from pqext.geo.geography import Bounds, around, edge_values, globe_of
 from pqext.geo.kernels.boxes import Summary, row_boxes
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wraparound import Longitudes
@@ -28,9 +29,10 @@ BOUNDS = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax", "mmin", "mmax")
 BOUNDS_TYPE = pa.struct([pa.field(name, pa.float64()) for name in BOUNDS])
 
 _WITHOUT_EDGES = frozenset({1, 4})  # Point and MultiPoint
-# In the kernel's mask of type codes, where a type has bit 8 * dims + type: those with x, y, z, m; without edges.
+# In the kernel's mask of type codes, where a type has bit 8 * dims + type: those with x, y, z, m.
 _HOLDING = (0xFFFFFFFF, 0xFFFFFFFF, 0xFF00FF00, 0xFFFF0000)
-_EDGELESS = 0x12121212
+
+PLANE = GeospatialType()
 
 
 def resolve_type(array: GeometryArray, crs: Any, edges: Edges | None) -> GeospatialType:
@@ -55,10 +57,18 @@ def only_points(types: Iterable[int]) -> bool:
 def bounds(array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
     """The box of every row, as structs ``xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax`` of doubles.
 
-    Null rows give null; a dimension without values, as in an empty geometry, gives null bounds. A row's box
-    is planar and never wraps. ``edges`` and ``crs`` default to what an extension array says, else to planar
-    edges and OGC:CRS84. Raises GeometryError with row and byte on bad WKB, UnsupportedError for edges that
-    are not planar.
+    Null rows give null; a dimension without values, as in an empty geometry, gives null bounds. With planar
+    edges a row's box never wraps. Otherwise it holds the whole edges as ``edges`` draws them, and wraps, with
+    xmin > xmax, where the row crosses the antimeridian or comes near it from both sides; the rules are in
+    ``specs/geospatial.md``. ``edges`` and ``crs`` default to what an extension array says, else to planar edges
+    and OGC:CRS84. Raises GeometryError with row and byte on bad WKB, and for edges that are not planar with the
+    row on coordinates that are no longitude and latitude and when the ellipsoid of the CRS is not known.
+
+    >>> from pqext.geo import from_shapely
+    >>> import shapely
+    >>> line = from_shapely([shapely.LineString([(0, 60), (90, 60)])])
+    >>> round(bounds(line, "spherical")[0]["ymax"].as_py(), 2)
+    67.79
     """
     type = resolve_type(array, crs, edges)
     parts = [_bounds(chunk, column, type) for chunk, column in zip(binary_chunks(array), columns(array), strict=True)]
@@ -66,11 +76,7 @@ def bounds(array: GeometryArray, edges: Edges | None = None, crs: Any = None) ->
 
 
 def _bounds(chunk: pa.Array, column: WkbColumn, type: GeospatialType) -> pa.StructArray:
-    values, types, absent = row_values(column)
-    if not type.planar and types & ~_EDGELESS:
-        raise UnsupportedError(
-            "boxes around edges that are not planar are not computed yet", feature=f"bounds of {type.edges} edges"
-        )
+    values, types, absent = row_values(column, type)
     null = chunk.is_null() if chunk.null_count else None
     missing = pa.nulls(len(chunk), pa.float64())
     children = []
@@ -84,26 +90,32 @@ def _bounds(chunk: pa.Array, column: WkbColumn, type: GeospatialType) -> pa.Stru
     return pa.StructArray.from_arrays(children, fields=list(BOUNDS_TYPE), mask=null)
 
 
-def row_values(column: WkbColumn) -> tuple[NDArray[np.float64], int, int]:
+def row_values(column: WkbColumn, type: GeospatialType = PLANE) -> tuple[Bounds, int, int]:
     """Bounds by row, one line a bound: 4 lines, or 8 where there is Z or M; NaN where there is no value.
 
-    With them the kernel's masks of type codes and of the dimensions that some row is without.
+    With them the kernel's masks of type codes and of the dimensions that some row is without. Around edges as
+    ``type`` has them, and then perhaps with xmin > xmax.
     """
-    values = np.empty((4, len(column)))
-    types, absent = row_boxes(column, values)
-    if types & (_HOLDING[2] | _HOLDING[3]):
-        values = np.empty((8, len(column)))
-        types, absent = row_boxes(column, values)
+    globe = None if type.planar else globe_of(type)
+    for lines in (4, 8):
+        if globe is not None:
+            values, types, absent = edge_values(column, globe, lines)
+        else:
+            values = np.empty((lines, len(column)))
+            types, absent = row_boxes(column, values)
+        if not types & (_HOLDING[2] | _HOLDING[3]):
+            break
     return values, types, absent
 
 
 def statistics(array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeospatialStatistics:
     """One box and the type codes of all rows, as a column chunk's metadata holds them.
 
-    The box is left out when X or Y has no value or a coordinate is infinite, and for edges that are not
-    planar unless there are only points. In a geographic CRS it wraps around the antimeridian when that is
-    smaller: across a stretch of X that no single geometry's planar extent covers. ``geospatial_types`` is
-    empty when there are no geometries. Arguments and errors as in :func:`bounds`.
+    The box is left out when X or Y has no value or a coordinate is infinite, and for edges that are not planar
+    when a coordinate is no longitude or latitude or the ellipsoid is not known. It holds whole edges, as
+    :func:`bounds` does. In a geographic CRS it wraps around the antimeridian when that is smaller: across a
+    stretch of X that no single geometry covers. ``geospatial_types`` is empty when there are no geometries.
+    Arguments and errors as in :func:`bounds`, but for those two.
     """
     return describe(array, resolve_type(array, crs, edges), summaries(array))
 
@@ -114,14 +126,33 @@ def describe(array: GeometryArray, type: GeospatialType, parts: Sequence[Summary
 
     types = sorted({code for part in parts for code in part.types})
     box = bounding_box(parts)
-    if box is not None and not type.planar and not (only_points(types) and within_range(box)):
-        box = None
-    if box is not None and type.geographic and box.width > 180 and within_range(box):
-        longitudes = Longitudes()
-        for column in columns(array):
-            longitudes.add(column)
-        box = box.wrapped(longitudes.widest_gap())
+    if box is not None and not type.planar:
+        box = _on_globe(box, array, type, types)
+    elif box is not None and type.geographic and box.width > 180 and within_range(box):
+        box = _wrapped(box, array)
     return GeospatialStatistics(bbox=box.to_metadata() if box else None, geospatial_types=types)
+
+
+def _wrapped(box: BoundingBox, array: GeometryArray) -> BoundingBox:
+    longitudes = Longitudes()
+    for column in columns(array):
+        longitudes.add(column)
+    return box.wrapped(longitudes.widest_gap())
+
+
+def _on_globe(planar: BoundingBox, array: GeometryArray, type: GeospatialType, types: list[int]) -> BoundingBox | None:
+    """The box of GEOGRAPHY whose coordinates have the box ``planar``; None when it cannot be told."""
+    if not within_range(planar):
+        return None
+    touches = planar.xmin == -180 or planar.xmax == 180 or planar.ymin < -89.9 or planar.ymax > 89.9
+    if only_points(types) and not touches:
+        return _wrapped(planar, array) if planar.width > 180 else planar
+    try:
+        globe = globe_of(type)
+    except GeometryError:
+        return None
+    box = around([edge_values(column, globe)[0] for column in columns(array)])
+    return box and replace(planar, xmin=box.xmin, xmax=box.xmax, ymin=box.ymin, ymax=box.ymax)
 
 
 def bounding_box(parts: Iterable[Summary]) -> BoundingBox | None:
@@ -146,23 +177,34 @@ def within_range(box: BoundingBox) -> bool:
 def merge(statistics: Iterable[GeospatialStatistics | None], crs: Any = None) -> GeospatialStatistics:
     """The statistics of several column chunks together; what one of them does not know, the whole does not.
 
-    In a geographic CRS boxes on both sides of the antimeridian become one that wraps, if that is smaller.
+    In a geographic CRS the box wraps around the antimeridian if that is smaller, across the widest stretch of X
+    that no chunk's box covers.
     """
     from pqext.core.metadata import GeospatialStatistics
 
     geographic = crs_.is_geographic(crs_.normalize(crs)) is True
     parts = list(statistics)
-    boxes = [BoundingBox.from_metadata(part.bbox) if part and part.bbox else None for part in parts]
+    boxes = [BoundingBox.from_metadata(part.bbox) for part in parts if part and part.bbox]
     types = [part.geospatial_types if part and part.geospatial_types else [] for part in parts]
     known = bool(types) and all(types)
-    box: BoundingBox | None = None
-    if boxes and all(one is not None and one.usable for one in boxes):
-        # From west to east, so that neighbours meet before the widest gap decides.
-        ordered = sorted((one for one in boxes if one is not None), key=lambda one: one.xmin)
-        box = ordered[0]
-        for one in ordered[1:]:
-            box = box.union(one, longitudes=geographic)
+    box = union(boxes, geographic) if len(boxes) == len(parts) else None
     return GeospatialStatistics(
         bbox=box.to_metadata() if box else None,
         geospatial_types=sorted({code for part in types for code in part}) if known else [],
     )
+
+
+def union(boxes: Sequence[BoundingBox], geographic: bool) -> BoundingBox | None:
+    """The box around several; None when there is none, or one that is not usable or wraps for no reason."""
+    if not boxes or not all(box.usable and (geographic or not box.wraps) for box in boxes):
+        return None
+    values = np.array([[getattr(box, name) for name in BOUNDS] for box in boxes], dtype=np.float64).T  # None is NaN
+    low, high = np.fmin.reduce(values[::2], axis=1), np.fmax.reduce(values[1::2], axis=1)
+    x, y, z, m = ((None, None) if a != a else (a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True))
+    box = BoundingBox(*x, *y, *z, *m)
+    if geographic and -180 <= min(values[0].min(), values[1].min()) and max(values[0].max(), values[1].max()) <= 180:
+        found = around([values])
+        return found and replace(box, xmin=found.xmin, xmax=found.xmax)
+    if any(one.wraps for one in boxes):  # with x beyond the longitudes
+        return replace(box, xmin=min(-180.0, values[:2].min()), xmax=max(180.0, values[:2].max()))
+    return box

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import io
 import math
 from dataclasses import dataclass, replace
@@ -100,11 +101,17 @@ def test_chunks_have_boxes_and_types_but_no_minimum_and_maximum(name: str, wraps
 
 
 @pytest.mark.spec("geo.box.geography")
-def test_geography_edges_are_written_with_types_and_no_box() -> None:
+@pytest.mark.parametrize("edges", ["spherical", "karney"])
+def test_the_box_of_geography_holds_whole_edges(edges: geo.types.Edges) -> None:
     lines = geo.from_shapely([shapely.LineString([(0, 60), (90, 60)]), None])
-    table = pa.table([lines], schema=pa.schema([geo.geometry_field("g", edges="spherical")]))
-    found = chunk(written(table)).geospatial_statistics
-    assert found == metadata.GeospatialStatistics(bbox=None, geospatial_types=[2])
+    table = pa.table([lines], schema=pa.schema([geo.geometry_field("g", edges=edges)]))
+    data = written(table)
+    found = chunk(data).geospatial_statistics
+    assert list(found.geospatial_types) == [2]
+    assert (found.bbox.xmin, found.bbox.xmax, found.bbox.ymin) == (0, 90, 60)
+    assert found.bbox.ymax == pytest.approx(67.79, abs=0.02)
+    theirs = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).geo_statistics
+    assert theirs.ymax == found.bbox.ymax
 
 
 def test_a_chunk_of_nulls_has_no_geospatial_statistics() -> None:
@@ -229,10 +236,32 @@ class TestOptions:
         own = pyproj.CRS("EPSG:5070").to_json()
         far = pa.table({"g": geo.from_points([1e6], [2e6])})
         data = written(far, geometry={"g": "projjson:albers"}, key_value_metadata={"albers": own})
-        assert types.type_of(opened(data).arrow_schema.field("g")) == GeospatialType("projjson:albers")
+        field = opened(data).arrow_schema.field("g")
+        assert types.type_of(field) == GeospatialType("EPSG:5070")
+        assert json.loads(field.metadata[b"ARROW:extension:metadata"])["crs"] == json.loads(own)
+        stated = opened(data).schema.find("g").logical_type
+        assert stated.GEOMETRY.crs == "projjson:albers"
         geographic = pyproj.CRS("EPSG:4269").to_json()
         with pytest.raises(GeometryError, match="leave the longitudes"):
             written(far, geometry={"g": "projjson:nad83"}, key_value_metadata={"nad83": geographic})
+
+    @pytest.mark.spec("geo.crs.projjson")
+    def test_a_crs_may_stand_in_a_property_of_the_table_that_the_file_belongs_to(self) -> None:
+        own = pyproj.CRS("EPSG:5070").to_json()
+        far = pa.table({"g": geo.from_points([1e6], [2e6])})
+        data = written(far, geometry={"g": "projjson:albers"})
+        crs = types.type_of(opened(data).arrow_schema.field("g"))
+        assert crs == GeospatialType("projjson:albers")
+        for properties, expected in (
+            ({"albers": own}, "EPSG:5070"),
+            ({"albers": "{"}, "projjson:albers"),
+            ({"other": own}, "projjson:albers"),
+        ):
+            table = pqext.read_table(data, properties=properties)
+            assert types.type_of(table.schema.field("g")) == GeospatialType(expected)
+            assert table["g"].to_pylist() == far["g"].to_pylist()
+        with pytest.raises(TypeError, match="properties must map"):
+            pqext.read_table(data, properties="albers")
 
     @pytest.mark.spec("geography.crs")
     @pytest.mark.parametrize("crs", ["EPSG:3857", "no such crs", "srid:0", "projjson:missing"])

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Where on the circle of longitudes no geometry lies.
 
-The circle from -180 to 180 is cut into cells. Each geometry's planar x interval leaves its ends in the cells
+The circle from -180 to 180 is cut into cells. Each geometry's x interval leaves its ends in the cells
 where they lie and a count in every cell boundary that it crosses, as a difference array, so that a geometry
 costs the same whatever its width. Gaps between cells are then exact; a gap within one cell is not seen, which
 only makes a box larger.
@@ -124,6 +124,25 @@ cdef class Longitudes:
                     self.settled = True
         if status > 0:
             raise fault(status, column.row + row, &geometry)
+
+    def add_intervals(self, const double[::1] west not None, const double[::1] east not None):
+        """Enter intervals, of which those with west > east cross the antimeridian and those with NaN are none."""
+        cdef Py_ssize_t i, n = west.shape[0]
+        cdef bint inside
+        if east.shape[0] != n:
+            raise ValueError("an interval has two ends")
+        with nogil:
+            for i in range(n):
+                if self.settled:
+                    break
+                if west[i] <= east[i]:
+                    inside = mark(&self.circle, west[i], east[i])
+                elif west[i] > east[i]:
+                    inside = mark(&self.circle, west[i], 180.0) and mark(&self.circle, -180.0, east[i])
+                else:
+                    continue
+                if not inside or ((i + 1) % LOOK_EVERY == 0 and full(&self.circle)):
+                    self.settled = True
 
     def widest_gap(self):
         """(west, east) of the widest stretch between -180 and 180 without a geometry, its ends being occupied.

@@ -1,0 +1,36 @@
+# Where edges on the globe run: the shape of the globe, and what a geometry's edges reach.
+from pqext.geo.kernels.paths cimport Path
+
+
+cdef enum:
+    SPANS = 1024  # stretches of longitude that are kept apart in one geometry
+
+
+cdef struct Globe:
+    double e2  # squared eccentricity, 0 for a sphere and for what is longer than it is wide
+    double ratio  # polar axis by equatorial axis
+    double turn  # radians by which an algorithm may miss an edge's direction
+    double stretch  # by which a longitude on the auxiliary sphere may be larger, at the most
+    double quick  # degrees by which an edge rises, at the most, by its width in degrees squared
+    double tie  # what part of half the globe makes it doubtful which side of a ring is the smaller
+
+
+cdef struct Span:
+    double west  # at most east: what crosses the antimeridian is kept as two
+    double east
+
+
+cdef struct Extent:
+    double south
+    double north
+    bint south_pole
+    bint north_pole
+    bint around  # every longitude
+    int count
+    Span spans[SPANS]
+
+
+cdef void globe_set(Globe *globe, double e2, double ratio, double turn) noexcept nogil
+cdef void extent_begin(Extent *extent, double south, double north) noexcept nogil
+cdef void extent_add(const Globe *globe, Extent *extent, const Path *path) noexcept nogil
+cdef void extent_longitudes(Extent *extent, double *west, double *east) noexcept nogil

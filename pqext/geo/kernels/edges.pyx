@@ -1,0 +1,334 @@
+# cython: language_level=3
+"""What edges on a sphere or an ellipsoid of revolution reach; the proofs are in specs/geospatial.md.
+
+Between two longitudes an edge rises to where a great circle does whose ends have the tangents of the same
+latitudes and lie `stretch` times as far apart in longitude: exactly so on a sphere, at most so on an ellipsoid.
+"""
+from libc.math cimport M_PI, atan, cos, fabs, rint, sin, sqrt, tan
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport qsort
+
+from pqext.geo.kernels.paths cimport Path
+from pqext.geo.kernels.wkb cimport load_double
+
+
+cdef double RADIANS = M_PI / 180
+# An edge so wide on the auxiliary sphere, short of half a turn, is taken to pass over a pole: radians.
+cdef double HALF_TURN = M_PI - 2e-7
+# Degrees: how far a latitude, and a sum of two, is uncertain by rounding; see `reach` for larger errors.
+cdef double ROUNDING = 1e-12
+cdef double OPPOSITE = 1e-9
+# What is so near a pole, in degrees, is at it.
+cdef double AT_POLE = 90.0 - 1e-9
+# An edge that rises by less, in degrees, is not computed: the bound is good enough.
+cdef double FINE = 1e-9
+# Algorithms that miss directions are not relied upon for arcs longer than this, in degrees: cosine and bound.
+cdef double FAR = 165.0
+cdef double COS_FAR = -0.9659
+# A box wraps only to become this much narrower, in degrees; as box.WORTH_WRAPPING.
+cdef double WORTH_WRAPPING = 0.1
+
+
+cdef void globe_set(Globe *globe, double e2, double ratio, double turn) noexcept nogil:
+    globe.e2 = e2 if e2 > 0 else 0.0
+    globe.ratio = ratio
+    globe.turn = turn
+    globe.stretch = 1 / sqrt(1 - globe.e2)
+    # Spec `geo.edges.rise`: w * w / (16 sqrt(cos(w / 2))) radians, for w of at most 28 degrees.
+    globe.quick = 1.12e-3 * globe.stretch * globe.stretch
+    globe.tie = 0.02 + 2 * fabs(1 - ratio)
+
+
+cdef void extent_begin(Extent *extent, double south, double north) noexcept nogil:
+    """A geometry whose vertices have these latitudes."""
+    extent.south = south
+    extent.north = north
+    extent.south_pole = south <= -AT_POLE
+    extent.north_pole = north >= AT_POLE
+    extent.around = False
+    extent.count = 0
+
+
+cdef int by_west(const void *one, const void *other) noexcept nogil:
+    cdef double a = (<const Span *> one).west, b = (<const Span *> other).west
+    return (a > b) - (a < b)
+
+
+cdef void coalesce(Extent *extent, double gap) noexcept nogil:
+    """Sort the spans and join those which are not more than `gap` apart."""
+    cdef int i, last = 0
+    cdef Span *spans = extent.spans
+    if extent.count < 2:
+        return
+    qsort(spans, <size_t> extent.count, sizeof(Span), by_west)
+    for i in range(1, extent.count):
+        if spans[i].west - spans[last].east <= gap:
+            if spans[i].east > spans[last].east:
+                spans[last].east = spans[i].east
+        else:
+            last += 1
+            spans[last] = spans[i]
+    extent.count = last + 1
+
+
+cdef inline void push(Extent *extent, double west, double east) noexcept nogil:
+    cdef Span *last
+    if extent.count:
+        last = &extent.spans[extent.count - 1]
+        if last.west <= west and east <= last.east:
+            return
+        if extent.count == SPANS:
+            coalesce(extent, 720.0 / SPANS)  # leaves room for half as many
+    extent.spans[extent.count].west = west
+    extent.spans[extent.count].east = east
+    extent.count += 1
+
+
+cdef void span(Extent *extent, double west, double east) noexcept nogil:
+    """Enter the longitudes from `west` eastward to `east`. What touches the antimeridian lies on both sides of it."""
+    if west <= east:
+        push(extent, west, east)
+        if west == -180.0:
+            push(extent, 180.0, 180.0)
+        if east == 180.0:
+            push(extent, -180.0, -180.0)
+    else:
+        push(extent, west, 180.0)
+        push(extent, -180.0, east)
+
+
+cdef void extent_longitudes(Extent *extent, double *west, double *east) noexcept nogil:
+    """The narrowest range that holds all spans; it wraps if that is worth while."""
+    cdef int i
+    cdef double gap = 0.0
+    cdef Span *spans = extent.spans
+    west[0] = -180.0
+    east[0] = 180.0
+    if extent.around or extent.north_pole or extent.south_pole or extent.count == 0:
+        return
+    coalesce(extent, 0.0)
+    west[0] = spans[0].west
+    east[0] = spans[extent.count - 1].east
+    for i in range(1, extent.count):
+        if spans[i].west - spans[i - 1].east > gap:
+            gap = spans[i].west - spans[i - 1].east
+            if 360.0 - gap <= spans[extent.count - 1].east - spans[0].west - WORTH_WRAPPING:
+                west[0] = spans[i].west
+                east[0] = spans[i - 1].east
+
+
+cdef double reach(double high, double low, double width, double t) noexcept nogil:
+    """The highest latitude of a great circle between two, of which `high` > 0 is the higher, `width` radians apart.
+
+    `t` is the tangent of `high`. Rounded upward: the error of the sine of `width` grows towards half a turn.
+    """
+    cdef double c = cos(width), ratio = tan(low * RADIANS) / t, slope
+    if ratio <= c:
+        return high  # it falls from the higher end on
+    slope = (ratio - c) / sin(width)
+    return atan(t * sqrt(1 + slope * slope)) / RADIANS + ROUNDING + 1e-13 / (M_PI - width)
+
+
+cdef inline double rise(
+    const Globe *globe, double high, double low, double width, double omega, double most, double north
+) noexcept nogil:
+    """The latitude that an edge reaches, if it is more than `north`, else anything up to that."""
+    cdef double found
+    if high <= 0 or high + most <= north:
+        return high
+    if most <= FINE:
+        return high + most
+    found = reach(high, low, omega, tan(high * RADIANS))
+    return found if found < high + most else high + most
+
+
+cdef inline double widest(const Globe *globe, double low, double high, double width) noexcept nogil:
+    """The width in radians of an edge's image on the auxiliary sphere, at the most."""
+    cdef double t, least
+    if globe.e2 == 0:
+        return width * RADIANS
+    if low <= 0 <= high:
+        return width * RADIANS * globe.stretch
+    least = fabs(low) if fabs(low) < fabs(high) else fabs(high)
+    t = globe.ratio * tan(least * RADIANS)
+    return width * RADIANS / sqrt(1 - globe.e2 / (1 + t * t))
+
+
+cdef double edge(
+    const Globe *globe, Extent *extent, double y1, double y2, double width
+) noexcept nogil:
+    """Widen latitudes by an edge of `width` degrees of longitude; returns by how many it may miss longitudes."""
+    cdef double high = y1 if y1 > y2 else y2, low = y2 if y1 > y2 else y1
+    cdef double omega, most, margin = 0.0, length, found, upper, lower
+    if high >= 90.0 or low <= -90.0:
+        return 0.0  # along a meridian
+    if globe.turn > 0:
+        length = high - low + width
+        if length > FAR and (
+            sin(high * RADIANS) * sin(low * RADIANS)
+            + cos(high * RADIANS) * cos(low * RADIANS) * cos(width * RADIANS) < COS_FAR
+        ):
+            extent.north_pole = extent.south_pole = True
+            return 0.0
+        margin = globe.turn * length
+    if width * globe.stretch <= 28.0:
+        most = globe.quick * width * width + 1e-13
+        if high + most + margin <= extent.north and low - most - margin >= extent.south:
+            upper = high
+            lower = low
+            omega = 0.0
+        else:
+            omega = widest(globe, low, high, width) if most > FINE else 0.0
+            upper = rise(globe, high, low, width, omega, most, extent.north - margin)
+            lower = -rise(globe, -low, -high, width, omega, most, -extent.south - margin)
+    else:
+        omega = widest(globe, low, high, width)
+        if omega >= HALF_TURN:
+            if high + low > -OPPOSITE:
+                extent.north_pole = True
+            if high + low < OPPOSITE:
+                extent.south_pole = True
+            return 0.0
+        upper = rise(globe, high, low, width, omega, 180.0, -180.0)
+        lower = -rise(globe, -low, -high, width, omega, 180.0, -180.0)
+    if upper + margin > extent.north:
+        extent.north = upper + margin
+    if lower - margin < extent.south:
+        extent.south = lower - margin
+    if extent.north >= AT_POLE:
+        extent.north_pole = True
+    if extent.south <= -AT_POLE:
+        extent.south_pole = True
+    if margin == 0:
+        return 0.0
+    upper = fabs(upper) if fabs(upper) > fabs(lower) else fabs(lower)
+    found = cos((upper + margin) * RADIANS if upper + margin < 90 else M_PI / 2)
+    return margin / found if found * 180 > margin else 180.0
+
+
+cdef inline double shorter(double turn) noexcept nogil:
+    """A difference of longitudes as the turn of at most half a circle."""
+    return turn - 360.0 if turn > 180.0 else turn + 360.0 if turn < -180.0 else turn
+
+
+cdef void ring_poles(const Globe *globe, Extent *extent, const Path *path) noexcept nogil:
+    """Mark the poles on a ring's smaller side, and both where the sides are nearly equal.
+
+    Sums up, along the ring, longitude and the area between it and the equator. The ring runs past a pole that
+    it touches by the shorter turn.
+    """
+    cdef size_t i, start = 0
+    cdef const uint8_t *p
+    cdef double x, y, lon = 0.0, lat = 0.0, turn, winding = 0.0, area = 0.0, half
+    cdef bint begun = False, at_pole = False
+    cdef double pole = 0.0
+    i = 0
+    while i <= path.count:
+        # From the first vertex that is not a pole all around to it.
+        if not begun and i == path.count:
+            return
+        p = path.first + ((start + i) % path.count) * path.stride
+        x = load_double(p, path.little)
+        y = load_double(p + 8, path.little)
+        i += 1
+        if x != x or y != y:
+            continue
+        if fabs(y) >= 90.0:
+            at_pole = begun
+            pole = 1.0 if y > 0 else -1.0
+            continue
+        if not begun:
+            begun = True
+            start = i - 1
+            i = 1
+            lon = x
+            lat = y * RADIANS
+            continue
+        turn = shorter(x - lon) * RADIANS
+        if at_pole:
+            area += pole * turn
+        elif turn != 0:
+            half = tan(lat / 2)
+            half = (half + tan(y * RADIANS / 2)) / (1 + half * tan(y * RADIANS / 2))
+            area += 2 * atan(tan(turn / 2) * half)
+        winding += turn
+        lon = x
+        lat = y * RADIANS
+        at_pole = False
+    winding = rint(winding / (2 * M_PI))
+    half = 2 * M_PI * globe.tie
+    if winding == 0:
+        if fabs(area) > 2 * M_PI - half:  # what lies beside both poles is the larger side
+            extent.north_pole = extent.south_pole = True
+        return
+    if fabs(winding) > 1 or winding * area > -half:
+        extent.north_pole = True
+    if fabs(winding) > 1 or winding * area < half:
+        extent.south_pole = True
+
+
+cdef void extent_add(const Globe *globe, Extent *extent, const Path *path) noexcept nogil:
+    """Widen by a point, a line string or a ring. NaN is no value; the line goes on at the next vertex."""
+    cdef size_t i
+    cdef const uint8_t *p = path.first
+    cdef double x, y, width, extra, swing = 0.0
+    cdef double first_x = 0.0, first_y = 0.0, last_x = 0.0, last_y = 0.0
+    # A vertex lies `lap` turns and its longitude east of where the first lap began: compared exactly, in this order.
+    cdef long lap = 0, low_lap = 0, high_lap = 0
+    cdef double low = 0.0, high = 0.0
+    cdef bint begun = False
+    for i in range(path.count + path.ring):
+        if i < path.count:
+            x = load_double(p, path.little)
+            y = load_double(p + 8, path.little)
+            p += path.stride
+            if x != x:
+                continue
+            if y != y:
+                span(extent, x, x)
+                continue
+        else:
+            x = first_x
+            y = first_y
+        if not begun:
+            if i == path.count:
+                return
+            begun = True
+            low = high = first_x = x
+            first_y = y
+        else:
+            width = x - last_x
+            if width > 180.0:
+                lap -= 1
+                width = 360.0 - width
+            elif width < -180.0:
+                lap += 1
+                width += 360.0
+            else:
+                width = fabs(width)
+            if lap < low_lap or (lap == low_lap and x < low):
+                low_lap = lap
+                low = x
+            elif lap > high_lap or (lap == high_lap and x > high):
+                high_lap = lap
+                high = x
+            if width > 0:
+                extra = edge(globe, extent, last_y, y, width)
+                swing = extra if extra > swing else swing
+        last_x = x
+        last_y = y
+    if not begun:
+        return
+    width = 360.0 * <double> (high_lap - low_lap) + (high - low)
+    if path.ring and (lap != 0 or width > 180.0 or extent.north_pole or extent.south_pole):
+        ring_poles(globe, extent, path)
+    if width >= 360.0 or (swing > 0 and width + 2 * swing > 359.9):
+        extent.around = True
+        return
+    if swing > 0:
+        low -= swing
+        high += swing
+        low = low + 360.0 if low < -180.0 else low
+        high = high - 360.0 if high > 180.0 else high
+    span(extent, low, high)

@@ -1,0 +1,75 @@
+# The paths of a geometry: its points, line strings and rings, one after the other.
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint32_t
+
+from pqext.geo.kernels.wkb cimport LINE_STRING, POINT, POLYGON, Header, load32, read_header, stride_of
+
+
+cdef struct Path:
+    const uint8_t *first  # its first coordinate
+    size_t count  # coordinates
+    size_t stride  # bytes from one to the next
+    bint little
+    bint ring  # closed, whether or not it ends where it begins
+
+
+cdef struct Paths:
+    # Where in a value its next path begins. Headers follow each other as in a walk down the tree, and nothing
+    # here asks whose part one is: so there is no stack.
+    const uint8_t *value
+    size_t size
+    size_t at
+    uint32_t rings  # still to come of the polygon at hand
+    Header header
+
+
+cdef inline void paths_begin(Paths *paths, const uint8_t *value, size_t size) noexcept nogil:
+    paths.value = value
+    paths.size = size
+    paths.at = 0
+    paths.rings = 0
+
+
+cdef inline bint next_path(Paths *paths, Path *path) noexcept nogil:
+    """The next path of a value that `walk` has found sound; false when there is none. Never leaves the value."""
+    cdef const uint8_t *value = paths.value
+    cdef size_t size = paths.size
+    cdef uint32_t count
+    while True:
+        if paths.rings:
+            paths.rings -= 1
+            path.ring = True
+            break
+        if paths.at >= size or read_header(value + paths.at, size - paths.at, &paths.header) != 0:
+            return False
+        paths.at += paths.header.size
+        if paths.header.base == POINT:
+            path.ring = False
+            path.first = value + paths.at
+            path.count = 1
+            path.stride = stride_of(paths.header.dims)
+            path.little = paths.header.little
+            if path.stride > size - paths.at:
+                return False
+            paths.at += path.stride
+            return True
+        if paths.header.base == LINE_STRING:
+            path.ring = False
+            break
+        if size - paths.at < 4:
+            return False
+        count = load32(value + paths.at, paths.header.little)
+        paths.at += 4
+        if paths.header.base == POLYGON:
+            paths.rings = count
+    if size - paths.at < 4:
+        return False
+    path.count = load32(value + paths.at, paths.header.little)
+    path.stride = stride_of(paths.header.dims)
+    path.little = paths.header.little
+    paths.at += 4
+    path.first = value + paths.at
+    if path.count > (size - paths.at) // path.stride:
+        return False
+    paths.at += path.count * path.stride
+    return True
