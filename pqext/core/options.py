@@ -45,6 +45,9 @@ class ReadOptions:
     ``second_copies``: read columns from their second copy, where the writer stored one (``second_encodings``).
     ``trust_statistics``: leave out row groups and pages of geometries by their bounding boxes. Minima and maxima of
     such columns, which some writers leave there, are never used.
+    ``geoparquet``: take plain columns for geometries that the file's GeoParquet metadata says are.
+    ``properties``: those of the table that the file belongs to, where a CRS ``projjson:<property>`` is looked up; what
+    the file's own key-value metadata has goes before.
     ``external_files``: which other files the column chunks of a summary file may lie in: those in its own folder and
     below, ``"any"``, or none (``"refuse"``); see :mod:`pqext.core.files.external`.
     """
@@ -59,6 +62,8 @@ class ReadOptions:
     second_copies: bool = False
     trust_statistics: bool = True
     external_files: Literal["folder", "any", "refuse"] = "folder"
+    geoparquet: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def int96_unit(self) -> TimestampUnit:
@@ -66,7 +71,9 @@ class ReadOptions:
         return "ns" if self.int96 == "auto" else self.int96
 
     def __post_init__(self) -> None:
-        _check_flags(self, "shredded", "strict", "checksums", "second_copies", "trust_statistics")
+        _check_flags(self, "shredded", "strict", "checksums", "second_copies", "trust_statistics", "geoparquet")
+        if not isinstance(self.properties, Mapping):
+            raise TypeError(f"properties must map names to texts, not be a {type(self.properties).__name__}")
         if self.on_corrupt not in ("raise", "skip"):
             raise ValueError(f'on_corrupt must be "raise" or "skip", not {self.on_corrupt!r}')
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):
@@ -83,12 +90,14 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "encodings": (str, Mapping),
     "shredding": (Mapping,),
     "geometry": (Mapping,),
+    "geoparquet": (bool, str),
     "key_value_metadata": (Mapping,),
     "extensions": (Mapping,),
     "second_encodings": (Mapping,),
     "encryption": (FileEncryption, type(None)),
     "compression_level": (int, Mapping, type(None)),
 }
+_BY_COLUMN = ("shredding", "geometry", "second_encodings")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +160,7 @@ class WriteOptions:
     threads: int = 0
     shredding: Mapping[str, Any] = field(default_factory=dict)
     geometry: Mapping[str, Any] = field(default_factory=dict)
+    geoparquet: bool | str = False
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
     second_encodings: Mapping[str, EncodingName] = field(default_factory=dict)
     extensions: Mapping[str, extension_places.Payload] = field(default_factory=dict)
@@ -165,7 +175,8 @@ class WriteOptions:
         _check_flags(self, "checksums")
         for name, kinds in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
-                raise TypeError(f"{name} cannot be a {type(getattr(self, name)).__name__}")
+                advice = f": it maps columns to theirs, {name}={{'column': ...}}" if name in _BY_COLUMN else ""
+                raise TypeError(f"{name} cannot be a {type(getattr(self, name)).__name__}{advice}")
         flags = self.dictionary.values() if isinstance(self.dictionary, Mapping) else ()
         if not all(isinstance(choice, bool) for choice in flags):
             raise TypeError(f"dictionary must be a bool or a mapping from columns to bools, not {self.dictionary!r}")
@@ -184,6 +195,8 @@ class WriteOptions:
         if self.second_encodings and self.encryption is not None:
             raise ValueError("second_encodings cannot be encrypted: leave out encryption or second_encodings")
         _check_pairs(self.key_value_metadata)
+        if self.geoparquet and "geo" in self.key_value_metadata:
+            raise ValueError("key_value_metadata has the key 'geo', which geoparquet is to write: give one of them")
         for encoding in [self.encodings] if isinstance(self.encodings, str) else self.encodings.values():
             if encoding not in ENCODINGS:
                 raise ValueError(f"encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")

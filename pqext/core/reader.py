@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from pqext.core import metadata as structures
 from pqext.core import shape
+from pqext.core.adopted import adopt
 from pqext.core.assemble import assemble
 from pqext.core.column import ColumnReader
 from pqext.core.damage import Damage, Losses
@@ -66,9 +67,14 @@ class ParquetFile:
             with self._located():
                 self._footer: Footer = read_footer(self.source, limits, self.options.decryption)
                 self.schema: Schema = from_elements(self._footer.metadata.schema, limits, self.path)
+                pairs = self.metadata.key_value_metadata or []
+                if pairs and self.options.geoparquet:
+                    self.schema = adopt(self.schema, pairs)
                 if self.options.int96 == "auto":
-                    keys = (pair.key for pair in self.metadata.key_value_metadata or [])
-                    self.options = replace(self.options, int96=int96.unit_for(keys))
+                    self.options = replace(self.options, int96=int96.unit_for(pair.key for pair in pairs))
+                if pairs:
+                    own = {pair.key: pair.value or "" for pair in pairs}
+                    self.options = replace(self.options, properties={**self.options.properties, **own})
         except BaseException:
             self.source.close()
             raise

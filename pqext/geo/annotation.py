@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Derived, Storage
+from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Derived, Storage, WrittenColumn
 from pqext.core.errors import GeometryError
 from pqext.core.indexes.row_ranges import merged
 from pqext.geo import crs as crs_
-from pqext.geo import page_boxes
+from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox
 from pqext.geo.covering import Covering
 from pqext.geo.curves import Curve, check_curve
@@ -28,6 +28,7 @@ from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, sum
 
 if TYPE_CHECKING:
     from pqext.core.indexes.row_ranges import RowRanges
+    from pqext.core.metadata import LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import RowGroup
     from pqext.core.schema import SchemaNode
@@ -118,6 +119,17 @@ class GeospatialHandler(OrdersRows):
         type = self.storage(field, field.name, None, options).type
         return Derived(covering.field(field), lambda values: covering.values(values, type))
 
+    def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
+        """GeoParquet's description of the columns, where ``options.geoparquet`` asks for it."""
+        if not options.geoparquet:
+            return {}
+        told = [(one, one.storage.type) for one in columns if isinstance(one.storage, GeometryStorage)]
+        return {geoparquet.KEY: geoparquet.metadata(told, options.geoparquet, options.key_value_metadata)}
+
+    def adopted(self, value: str) -> Mapping[str, LogicalType]:
+        """The columns that GeoParquet metadata says are geometries."""
+        return geoparquet.logical_types(value)
+
     def chunk_facts(
         self, node: SchemaNode, pages: Sequence[pa.Array], indexed: bool, options: WriteOptions
     ) -> ChunkFacts:
@@ -151,16 +163,19 @@ class GeospatialHandler(OrdersRows):
         )
 
     def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
-        """Can a row satisfy a :class:`SpatialPredicate`? By the chunk's box, where it states one that is usable."""
+        """Can a row satisfy a :class:`SpatialPredicate`? By the chunk's box, or by that of GeoParquet's covering."""
         if not isinstance(predicate, SpatialPredicate):
             return True
         chunk = row_group.chunk(node)
         if chunk.bounds().all_null:
             return False
         found, type = chunk.geospatial_statistics, _known_type(node)
-        if type is None or found is None or found.bbox is None or not row_group.trust_statistics:
+        if type is None or not row_group.trust_statistics:
             return True
-        return predicate.may_match(BoundingBox.from_metadata(found.bbox), type)
+        if found is not None and found.bbox is not None:
+            return predicate.may_match(BoundingBox.from_metadata(found.bbox), type)
+        box = geoparquet.covering_box(row_group, node, type.geographic) if type.planar else None
+        return box is None or predicate.may_match(box, type)
 
 
 def _known_type(node: SchemaNode) -> GeospatialType | None:

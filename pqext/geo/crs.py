@@ -60,6 +60,18 @@ def stored(crs: str | None) -> str | None:
     return None if crs is None or crs.strip().upper() in ("", DEFAULT) else crs
 
 
+def inlined(crs: str | None, properties: Mapping[str, str] | None) -> str | None:
+    """As :func:`stored`, with the PROJJSON itself where ``crs`` names a property that holds some."""
+    found = stored(crs)
+    if found is None or found[:9].lower() != "projjson:":
+        return found
+    text = (properties or {}).get(found[9:])
+    try:
+        return found if text is None else json.dumps(_projjson(text), separators=(",", ":"), ensure_ascii=False)
+    except GeometryError:
+        return found
+
+
 def is_projjson(crs: str) -> bool:
     """Does the string begin as inline PROJJSON?"""
     return crs.lstrip().startswith("{")

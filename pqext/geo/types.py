@@ -7,6 +7,7 @@ edges; GEOGRAPHY has edges that an algorithm interpolates. Spec: "GEOMETRY", "GE
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -58,17 +59,20 @@ class GeospatialType:
         return LogicalType(GEOGRAPHY=GeographyType(crs=self.crs, algorithm=algorithm))
 
     @classmethod
-    def from_logical_type(cls, logical: LogicalType) -> GeospatialType:
-        """The type that a file states; GeometryError on an algorithm that the format does not know."""
+    def from_logical_type(cls, logical: LogicalType, properties: Mapping[str, str] | None = None) -> GeospatialType:
+        """The type that a file states; GeometryError on an algorithm that the format does not know.
+
+        A CRS that names one of ``properties``, those of the file or table, is the PROJJSON found there.
+        """
         if logical.GEOMETRY is not None:
-            return cls(crs_.stored(logical.GEOMETRY.crs))
+            return cls(crs_.inlined(logical.GEOMETRY.crs, properties))
         if logical.GEOGRAPHY is None:
             raise ValueError("the logical type is neither GEOMETRY nor GEOGRAPHY")
         algorithm = logical.GEOGRAPHY.algorithm
         number = 0 if algorithm is None else int(algorithm)
         if not 0 <= number < len(EDGES) - 1:
             raise GeometryError(f"unknown edge interpolation algorithm {number}", rule="geo.edges.algorithm")
-        return cls(crs_.stored(logical.GEOGRAPHY.crs), EDGES[number + 1])
+        return cls(crs_.inlined(logical.GEOGRAPHY.crs, properties), EDGES[number + 1])
 
     def extension_metadata(self) -> str:
         """The metadata of Arrow extension type ``geoarrow.wkb``, as JSON."""

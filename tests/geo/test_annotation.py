@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import io
+import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path

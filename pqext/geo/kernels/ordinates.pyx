@@ -1,0 +1,205 @@
+# cython: language_level=3
+"""The coordinates of a WKB column as one flat array, and the column again with others in their place."""
+from libc.math cimport NAN
+from libc.stddef cimport size_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
+from pqext.geo.kernels.wkb cimport (
+    CHILD, COLLECTION, COUNT, DEPTH, LINE_STRING, MAX_DEPTH, MEMORY, NULL_ROW, POINT, POLYGON, SMALLEST, TRAILING,
+    TRUNCATED, Column, Geometry, Header, WkbColumn, column_row, fault, load32, load_double, pqext_swap64, read_header,
+    stride_of,
+)
+from pqext.geo.kernels.wkb_write cimport begin_offsets
+
+
+cdef struct Frame:
+    uint32_t left
+    int base
+
+
+cdef struct Coordinates:
+    Bytes *found            # where x, y, z go, NaN for no z; NULL when they are replaced
+    const double *values    # what replaces them
+    size_t left             # coordinates in `values`
+    uint8_t *to             # where the value was copied to
+
+
+cdef int exchange(
+    const uint8_t *value, size_t at, size_t count, const Header *head, Coordinates *c
+) noexcept nogil:
+    """Take or replace `count` coordinates, which exist, at byte `at`."""
+    cdef size_t stride = stride_of(head.dims), i
+    cdef double xyz[3]
+    cdef uint64_t bits
+    cdef int d, ordinates = 3 if head.dims & 1 else 2
+    xyz[2] = NAN
+    if c.found != NULL:
+        if bytes_reserve(c.found, 24 * count) != 0:
+            return MEMORY
+        for i in range(count):
+            for d in range(ordinates):
+                xyz[d] = load_double(value + at + 8 * d, head.little)
+            memcpy(c.found.data + c.found.size, xyz, 24)
+            c.found.size += 24
+            at += stride
+        return 0
+    if count > c.left:
+        return COUNT
+    c.left -= count
+    for i in range(count):
+        for d in range(ordinates):
+            memcpy(&bits, c.values + d, 8)
+            if not head.little:
+                bits = pqext_swap64(bits)
+            memcpy(c.to + at + 8 * d, &bits, 8)
+        c.values += 3
+        at += stride
+    return 0
+
+
+cdef int visit(const uint8_t *value, size_t size, Coordinates *c, size_t *fault_at) noexcept nogil:
+    """Exchange all coordinates of one value; 0 or a fault, whose byte is then in `fault_at`."""
+    cdef Frame stack[MAX_DEPTH]
+    cdef Header head
+    cdef int depth = 0, status
+    cdef size_t at = 0, stride
+    cdef uint32_t count, points
+    while True:
+        fault_at[0] = at
+        status = read_header(value + at, size - at, &head)
+        if status != 0:
+            return status
+        if depth and stack[depth - 1].base and head.base != stack[depth - 1].base:
+            return CHILD
+        at += head.size
+        fault_at[0] = at
+        stride = stride_of(head.dims)
+        if head.base == POINT:
+            if size - at < stride:
+                return TRUNCATED
+            status = exchange(value, at, 1, &head, c)
+            at += stride
+        else:
+            if size - at < 4:
+                return TRUNCATED
+            count = load32(value + at, head.little)
+            at += 4
+            if head.base == LINE_STRING:
+                if count > (size - at) // stride:
+                    return COUNT
+                status = exchange(value, at, count, &head, c)
+                at += count * stride
+            elif head.base == POLYGON:
+                while count and status == 0:
+                    fault_at[0] = at
+                    if size - at < 4:
+                        return TRUNCATED
+                    points = load32(value + at, head.little)
+                    at += 4
+                    if points > (size - at) // stride:
+                        return COUNT
+                    status = exchange(value, at, points, &head, c)
+                    at += points * stride
+                    count -= 1
+            elif count:
+                if count > (size - at) // SMALLEST:
+                    return COUNT
+                if depth == MAX_DEPTH:
+                    return DEPTH
+                stack[depth].left = count - 1
+                stack[depth].base = head.base - 3 if head.base != COLLECTION else 0
+                depth += 1
+                continue
+        if status != 0:
+            return status
+        while depth and stack[depth - 1].left == 0:
+            depth -= 1
+        if depth == 0:
+            break
+        stack[depth - 1].left -= 1
+    fault_at[0] = at
+    return TRAILING if at != size else 0
+
+
+def take_coordinates(WkbColumn column not None):
+    """(x, y, z of every coordinate in the order of the bytes, NaN for no z; the 64-bit number before each row's)."""
+    cdef Column *c = &column.c
+    cdef Geometry geometry
+    cdef Coordinates coordinates
+    cdef Bytes found, offsets
+    cdef const uint8_t *value = NULL
+    cdef size_t size = 0
+    cdef int64_t row = 0, stop
+    cdef int status = 0
+    geometry.at = 0
+    memset(&found, 0, sizeof(Bytes))
+    memset(&offsets, 0, sizeof(Bytes))
+    memset(&coordinates, 0, sizeof(Coordinates))
+    coordinates.found = &found
+    with nogil:
+        if begin_offsets(&offsets, c.length) != 0:
+            status = MEMORY
+        while status == 0 and row < c.length:
+            status = column_row(c, row, &value, &size)
+            if status == 0:
+                status = visit(value, size, &coordinates, &geometry.at)
+            elif status == NULL_ROW:
+                status = 0
+            if status == 0:
+                stop = <int64_t> (found.size // 24)
+                status = MEMORY if bytes_append(&offsets, &stop, 8) != 0 else 0
+                row += 1
+    if status != 0:
+        bytes_free(&found)
+        bytes_free(&offsets)
+        raise fault(status, column.row + row, &geometry)
+    return take(&found), take(&offsets)
+
+
+def with_coordinates(WkbColumn column not None, const double[:, ::1] values not None):
+    """The column with `values`, one line x, y, z a coordinate, as (data, offsets); z is for those that have one.
+
+    Offsets are 64-bit, null rows are empty. Raises ValueError when there are not as many as coordinates.
+    """
+    cdef Column *c = &column.c
+    cdef Geometry geometry
+    cdef Coordinates coordinates
+    cdef Bytes data, offsets
+    cdef const uint8_t *value = NULL
+    cdef size_t size = 0
+    cdef int64_t row = 0, stop
+    cdef int status = 0
+    if values.shape[1] != 3:
+        raise ValueError("a coordinate has x, y and z")
+    geometry.at = 0
+    memset(&data, 0, sizeof(Bytes))
+    memset(&offsets, 0, sizeof(Bytes))
+    memset(&coordinates, 0, sizeof(Coordinates))
+    coordinates.left = <size_t> values.shape[0]
+    coordinates.values = &values[0, 0] if values.shape[0] else NULL
+    with nogil:
+        if begin_offsets(&offsets, c.length) != 0:
+            status = MEMORY
+        while status == 0 and row < c.length:
+            status = column_row(c, row, &value, &size)
+            if status == 0:
+                if bytes_append(&data, value, size) != 0:
+                    status = MEMORY
+                else:
+                    coordinates.to = data.data + data.size - size
+                    status = visit(value, size, &coordinates, &geometry.at)
+            elif status == NULL_ROW:
+                status = 0
+            if status == 0:
+                stop = <int64_t> data.size
+                status = MEMORY if bytes_append(&offsets, &stop, 8) != 0 else 0
+                row += 1
+    if status != 0 or coordinates.left:
+        bytes_free(&data)
+        bytes_free(&offsets)
+        if status == 0:
+            raise ValueError("there are not as many coordinates")
+        raise fault(status, column.row + row, &geometry)
+    return take(&data), take(&offsets)

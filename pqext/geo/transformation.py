@@ -1,0 +1,67 @@
+"""Coordinates from one reference system to another, through PROJ. Spec: "Coordinate axis order" (000 §5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.errors import GeometryError
+from pqext.geo import crs as crs_
+from pqext.geo.kernels.ordinates import take_coordinates, with_coordinates
+from pqext.geo.texts import assemble, bit_mask
+from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, to_iso
+
+
+def transform(
+    array: GeometryArray, source_crs: Any, target_crs: Any, *, properties: Mapping[str, str] | None = None
+) -> GeometryArray:
+    """The geometries with every coordinate in ``target_crs`` instead of ``source_crs``, as ISO WKB.
+
+    A CRS is what :func:`pqext.geo.geometry_field` takes, None being OGC:CRS84; ``properties`` are those of the file,
+    for ``projjson:<property>``. Coordinates are x, y before and after, whatever order the systems define. Z takes part
+    where both systems have a height and stays otherwise, M stays, and so do coordinates that are NaN or infinite. Edges
+    are not subdivided: a straight line between two corners is another line in another system. Returns ``binary``, or
+    ``large_binary`` for 2 GiB and more. Raises GeometryError with row and byte on bad WKB, with the row where PROJ has
+    no result, and on a CRS that is not known.
+    """
+    import pyproj
+
+    source, target = (crs_.parse(crs_.normalize(one), properties) for one in (source_crs, target_crs))
+    try:
+        transformer = pyproj.Transformer.from_crs(source, target, always_xy=True)
+    except pyproj.exceptions.ProjError as error:
+        raise GeometryError(f"there is no transformation between the systems: {error}", rule="geo.transform") from None
+    chunks = binary_chunks(to_iso(array))
+    made = []
+    row = 0
+    for chunk, column in zip(chunks, as_columns(chunks), strict=True):
+        flat, offsets = take_coordinates(column)
+        values = np.frombuffer(flat, np.float64).reshape(-1, 3).copy()
+        _transform(values, np.frombuffer(offsets, np.int64), transformer, row)
+        made.append((len(chunk), bit_mask(chunk), *with_coordinates(column, values)))
+        row += len(chunk)
+    return assemble(array, made, (pa.binary(), pa.large_binary()))
+
+
+def _transform(values: NDArray[np.float64], offsets: NDArray[np.int64], transformer: Any, first_row: int) -> None:
+    """Replace x, y and z, line by line; ``offsets`` is the number of coordinates before each row."""
+    flat = np.isfinite(values[:, :2]).all(axis=1)
+    high = flat & np.isfinite(values[:, 2])
+    for chosen, width in ((high, 3), (flat & ~high, 2)):
+        if not chosen.any():
+            continue
+        found = np.stack(transformer.transform(*values[chosen, :width].T), axis=1)
+        bad = ~np.isfinite(found).all(axis=1)
+        if bad.any():
+            where = int(np.flatnonzero(chosen)[np.flatnonzero(bad)[0]])
+            row = int(np.searchsorted(offsets, where, side="right")) - 1
+            raise GeometryError(
+                f"{tuple(values[where, :width].tolist())} has no place in the target CRS",
+                rule="geo.transform",
+                row=first_row + row,
+            )
+        values[chosen, :width] = found
