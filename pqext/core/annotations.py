@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pqext.core.indexes.row_ranges import RowRanges
-    from pqext.core.metadata import GeospatialStatistics, LogicalType
+    from pqext.core.metadata import ColumnMetaData, GeospatialStatistics, LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import RowGroup
     from pqext.core.schema import SchemaNode
@@ -97,6 +97,29 @@ class DerivesColumns(Protocol):
         """The column that top-level ``field`` gets beside it, if any."""
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenColumn:
+    """A top-level column of a file as it was written: its metadata by row groups, whether it is encrypted, and the
+    name of the column derived from it."""
+
+    node: SchemaNode
+    storage: Storage
+    chunks: Sequence[ColumnMetaData]
+    encrypted: bool
+    derived: str | None
+
+
+@runtime_checkable
+class DescribesFile(Protocol):
+    """What a handler has besides when a file's key-value metadata tells of columns of its type."""
+
+    def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
+        """Further pairs for a file with these columns of its type; asked before the first row too, without chunks."""
+
+    def adopted(self, value: str) -> Mapping[str, LogicalType]:
+        """The types of plain columns that the annotation's ``property`` of a file, ``value``, tells of."""
+
+
 @runtime_checkable
 class ArrangesRows(Protocol):
     """What a handler has besides when a column of its type can say how the rows of a file are laid out."""
@@ -122,7 +145,8 @@ class Annotation:
     ``logical`` is the member of the format's LogicalType union, ``extension_names`` the Arrow extension
     names that mark such fields, ``child_mark`` the key in a struct child's field metadata that does,
     ``option`` the field of ``WriteOptions`` whose keys name such columns. ``extensions`` names the handler's
-    extensions of a chunk's metadata, which stay true wherever the chunk is copied to.
+    extensions of a chunk's metadata, which stay true wherever the chunk is copied to, ``property`` the key-value
+    metadata that tells of plain columns of its type.
     """
 
     logical: str
@@ -131,6 +155,7 @@ class Annotation:
     child_mark: bytes | None = None
     option: str | None = None
     extensions: Mapping[UUID, str] = field(default_factory=dict)
+    property: str | None = None
 
     def load(self) -> AnnotationHandler:
         """Import the handler."""
@@ -175,6 +200,11 @@ def for_option(option: str) -> Annotation | None:
     return next((a for a in _REGISTRY.values() if a.option == option), None)
 
 
+def for_property(key: str) -> Annotation | None:
+    """The annotation whose columns the key-value metadata ``key`` tells of, if any."""
+    return next((a for a in _REGISTRY.values() if a.property is not None and a.property == key), None)
+
+
 def for_field(field: pa.Field, path: str, options: WriteOptions) -> Annotation | None:
     """The annotation that claims an Arrow field to be written at dotted ``path``, if any."""
     return next((a for a in _REGISTRY.values() if a.claims(field, path, options)), None)
@@ -196,6 +226,7 @@ register(
         extension_names=frozenset({"geoarrow.wkb", "ogc.wkb"}),
         option="geometry",
         extensions={PAGE_BOXES: "page boxes"},
+        property="geo",
     )
 )
 register(

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core import derived, row_order, shape, sorting, storage
+from pqext.core import derived, described, row_order, shape, sorting, storage
 from pqext.core.annotations import for_option
 from pqext.core.arrow_check import check_table
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
@@ -200,6 +200,7 @@ class ParquetWriter:
             choose.check(self.options.encoding_of(leaf.dotted), leaf)
         if self.options.profile is not None:
             profile.check(self._schema)
+        self._described()
         if self.options.encryption is not None:
             self._encryptor = FileEncryptor(self.options.encryption, self._schema, self._derived.names)
 
@@ -303,7 +304,8 @@ class ParquetWriter:
             key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
             for key, value in (self.arrow_schema.metadata or {}).items()
         }
-        pairs = [KeyValue(key=k, value=v) for k, v in {**carried, **self.options.key_value_metadata}.items()]
+        carried |= {**self._described(), **self.options.key_value_metadata}
+        pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
         footer = FileMetaData(
             version=2,
             schema=to_elements(self._schema.root),
@@ -321,6 +323,15 @@ class ParquetWriter:
         return footer
 
 
+    def _described(self) -> dict[str, str]:
+        """The key-value metadata that the handlers of the columns give."""
+        assert self._schema is not None
+        assert self._plan is not None
+        return described.pairs(
+            self._schema, self._plan, self._row_groups, self._derived.names, self._encryptor, self.options
+        )
+
+
 def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     missing = [name for name in schema.names if name not in table.column_names]
     extra = [name for name in table.column_names if name not in schema.names]
@@ -336,15 +347,26 @@ def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table
 
 
-def write_table(table: pa.Table | pa.RecordBatch, dest: Any, **options: Any) -> None:
+def write_table(table: Any, dest: Any, **options: Any) -> None:
     """Write ``table`` to ``dest``; options as for :class:`ParquetWriter`.
+
+    ``table`` is a pyarrow Table or RecordBatch, or batches with a ``schema``, of which a row group at a time is held: a
+    RecordBatchReader, what :func:`pqext.variant.read_json` returns.
 
     A column that orders the rows (``geometry``) orders all of them, before they are cut into row groups. That needs 56
     bytes a row for a while, and a copy of one row group at a time.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    if not isinstance(table, pa.Table):
-        raise TypeError(f"write_table takes a pyarrow Table or RecordBatch, not {type(table).__name__}")
+    if not isinstance(table, pa.Table) and not (
+        isinstance(getattr(table, "schema", None), pa.Schema) and isinstance(table, Iterable)
+    ):
+        raise TypeError(
+            f"write_table takes a pyarrow Table, a RecordBatch or a reader of these, not {type(table).__name__}"
+        )
     with ParquetWriter(dest, table.schema, **options) as writer:
-        writer._write_whole(table)
+        if isinstance(table, pa.Table):
+            writer._write_whole(table)
+            return
+        for batch in table:
+            writer.write_batch(batch)

@@ -40,7 +40,7 @@ def inspect(
     a plaintext footer still shows where encrypted columns lie. Raises ``CorruptFileError`` for a damaged footer and
     ``ValueError`` for a column or row group that is not there.
     """
-    with ParquetFile(source, ReadOptions(decryption=decryption), limits=limits) as file:
+    with ParquetFile(source, ReadOptions(decryption=decryption, geoparquet=False), limits=limits) as file:
         leaves = _chosen(file.schema, columns)
         groups = list(range(len(file.row_groups))) if row_groups is None else list(row_groups)
         for index in groups:

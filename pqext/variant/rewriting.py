@@ -113,7 +113,7 @@ def _rewrite(
         raise ValueError(f"on_invalid is 'raise' or 'null', not {on_invalid!r}")
     if "shredding" in options:
         raise TypeError("the shredding is the schema argument, not an option")
-    read = ReadOptions(shredded=True, decryption=decryption)
+    read = ReadOptions(shredded=True, decryption=decryption, geoparquet=False)
     with ParquetFile(source, read, limits=limits) as file:
         if file.footer.decryptor is not None and "encryption" not in options:
             raise ValueError("the file is encrypted: give encryption for the new one, None to write it in plaintext")

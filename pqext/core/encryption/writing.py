@@ -79,6 +79,10 @@ class FileEncryptor:
         """Does the file begin and end in ``PARE``?"""
         return not self._encryption.plaintext_footer
 
+    def hides(self, column: int) -> bool:
+        """Is this column encrypted?"""
+        return self._columns[column] is not None
+
     def chunk(self, row_group: int, column: int) -> ChunkEncryptor | None:
         """What encrypts one column chunk; ``None`` for a plaintext column.
 

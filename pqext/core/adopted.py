@@ -1,0 +1,76 @@
+"""Plain columns that a file's key-value metadata says more of than its schema does, such as GeoParquet's geometries."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pqext.core.annotations import for_property
+from pqext.core.errors import AnnotationWarning, ParquetError
+from pqext.core.metadata import FieldRepetitionType, KeyValue, LogicalType, Type
+from pqext.core.schema import Schema, SchemaNode
+
+
+def adopt(schema: Schema, pairs: Iterable[KeyValue]) -> Schema:
+    """``schema`` with the logical types that key-value metadata gives to top-level BYTE_ARRAY columns without one.
+
+    What cannot be understood is passed over with an ``AnnotationWarning``.
+    """
+    given: dict[str, LogicalType] = {}
+    for pair in pairs:
+        annotation = for_property(pair.key)
+        if annotation is not None and pair.value:
+            try:
+                given |= annotation.load().adopted(pair.value)  # type: ignore[attr-defined]
+            except ParquetError as error:
+                warnings.warn(f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning, stacklevel=4)
+    return with_types(schema, given) if given else schema
+
+
+def with_types(schema: Schema, given: Mapping[str, LogicalType]) -> Schema:
+    """``schema`` with other logical types for the columns of these names that are plain byte arrays."""
+    columns: dict[int, SchemaNode] = {}
+    leaves: dict[int, SchemaNode] = {}
+    names = schema.root.child_names
+    for name, logical in given.items():
+        node = schema.root.child(name)
+        if node is None or not schema.root.is_unique(name) or not _is_plain(node):
+            continue
+        found = replace(node, logical_type=logical)
+        columns[names.index(name)] = leaves[node.leaf_start] = found
+    if not columns:
+        return schema
+    root = replace(schema.root, children=_Replaced(schema.root.children, columns, names))
+    return Schema(root, _Replaced(schema.leaves, leaves, ()))
+
+
+def _is_plain(node: SchemaNode) -> bool:
+    return (
+        node.physical_type == Type.BYTE_ARRAY
+        and node.logical_type is None
+        and node.repetition != FieldRepetitionType.REPEATED
+    )
+
+
+class _Replaced(Sequence[SchemaNode]):
+    """Nodes of which some are others; the rest are still made when they are asked for."""
+
+    def __init__(self, nodes: Sequence[SchemaNode], others: Mapping[int, SchemaNode], names: Sequence[str]) -> None:
+        self._nodes = nodes
+        self._others = others
+        self._names = names
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        place = index + len(self) if index < 0 else index
+        return self._others[place] if place in self._others else self._nodes[index]
+
+    def names(self) -> list[str]:
+        """The names of all nodes."""
+        return list(self._names)

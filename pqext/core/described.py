@@ -1,0 +1,44 @@
+"""Key-value metadata that the handlers of a file's columns write, such as GeoParquet's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pqext.core.annotations import Annotation, DescribesFile, WrittenColumn
+from pqext.core.encryption.writing import FileEncryptor
+from pqext.core.metadata import RowGroup
+from pqext.core.options import WriteOptions
+from pqext.core.schema import Schema
+from pqext.core.storage import StoredField
+
+
+def pairs(
+    schema: Schema, fields: Sequence[StoredField], row_groups: Sequence[RowGroup], derived: Mapping[str, str],
+    encryptor: FileEncryptor | None, options: WriteOptions,
+) -> dict[str, str]:
+    """What is told of the top-level columns ``fields`` of ``schema``; ``derived`` gives derived columns' sources.
+
+    Raises ``ValueError`` where an option asks for what the columns do not allow.
+    """
+    columns: dict[str, tuple[Annotation, list[WrittenColumn]]] = {}
+    names = {source: name for name, source in derived.items()}
+    for node, field in zip(schema.root.children, fields, strict=True):
+        if field.annotation is None or field.storage is None:
+            continue
+        leaf = node.leaf_start
+        column = WrittenColumn(
+            node=node,
+            storage=field.storage,
+            chunks=[about for group in row_groups if (about := group.columns[leaf].meta_data) is not None],
+            encrypted=encryptor is not None and encryptor.hides(leaf),
+            derived=names.get(node.name),
+        )
+        columns.setdefault(field.annotation.handler, (field.annotation, []))[1].append(column)
+    found: dict[str, str] = {}
+    for annotation, told in columns.values():
+        handler = annotation.load()
+        if isinstance(handler, DescribesFile):
+            found |= handler.key_value_metadata(told, options)
+    if options.geoparquet and not found:
+        raise ValueError("geoparquet needs a geometry column at the top level")
+    return found

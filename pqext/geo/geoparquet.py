@@ -1,0 +1,189 @@
+"""GeoParquet 1.1 metadata: what the key ``geo`` of a file says of its geometry columns, written and read.
+
+GeoParquet keeps geometries in plain columns of WKB and describes them in the file's key-value metadata as JSON.
+pqext writes that beside the format's own types, and takes columns that only it describes for geometries.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pqext.core.errors import GeometryError
+from pqext.core.metadata import Type
+from pqext.geo import crs as crs_
+from pqext.geo.box import BoundingBox
+from pqext.geo.covering import BOUNDS
+from pqext.geo.summary import merge
+from pqext.geo.types import GeospatialType
+
+if TYPE_CHECKING:
+    from pqext.core.annotations import WrittenColumn
+    from pqext.core.metadata import ColumnMetaData, LogicalType
+    from pqext.core.row_group import RowGroup
+    from pqext.core.schema import SchemaNode
+
+KEY = "geo"
+VERSION = "1.1.0"
+LONGEST = 16 << 20
+_TYPES = (
+    "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection",
+)  # fmt: skip
+_NAMES = {1000 * z + base: name + " Z" * z for z in (0, 1) for base, name in enumerate(_TYPES, 1)}
+_UNKNOWN_CRS = "srid:0"
+
+
+def metadata(
+    columns: Sequence[tuple[WrittenColumn, GeospatialType]], primary: str | bool, properties: Mapping[str, str]
+) -> str:
+    """The JSON that describes ``columns``, top-level geometry columns of a file; ``primary`` names the first of them.
+
+    Raises ValueError when ``primary`` is none of them, or for edges that GeoParquet has no name for.
+    """
+    names = [column.node.name for column, _ in columns]
+    if primary is True:
+        primary = names[0]
+    if primary not in names:
+        raise ValueError(f"geoparquet names column {primary!r}; the geometry columns are {', '.join(names)}")
+    about = {column.node.name: _column(column, type, properties) for column, type in columns}
+    return json.dumps({"version": VERSION, "primary_column": primary, "columns": about}, separators=(",", ":"))
+
+
+def _column(column: WrittenColumn, type: GeospatialType, properties: Mapping[str, str]) -> dict[str, Any]:
+    if type.edges not in ("planar", "spherical"):
+        raise ValueError(
+            f"column {column.node.name!r} has {type.edges} edges, which GeoParquet {VERSION} does not know: "
+            "make them spherical, or leave out geoparquet"
+        )
+    box, codes = (None, []) if column.encrypted else _statistics(column.chunks, type)
+    found: dict[str, Any] = {
+        "encoding": "WKB",
+        "geometry_types": [_NAMES[code] for code in codes] if all(code in _NAMES for code in codes) else [],
+    }
+    if type.crs is not None:
+        try:
+            found["crs"] = crs_.parse(type.crs, properties).to_json_dict()
+        except GeometryError:
+            found["crs"] = None
+    if not type.planar:
+        found["edges"] = type.edges
+    if box is not None:
+        low, high = [box.xmin, box.ymin, box.zmin], [box.xmax, box.ymax, box.zmax]
+        depth = 2 if box.zmin is None else 3
+        found["bbox"] = low[:depth] + high[:depth]
+    if column.derived is not None:
+        found["covering"] = {"bbox": {bound: [column.derived, bound] for bound in BOUNDS}}
+    return found
+
+
+def _statistics(chunks: Sequence[ColumnMetaData], type: GeospatialType) -> tuple[BoundingBox | None, list[int]]:
+    """The box and the types of all chunks; chunks of nothing but nulls have no part in them."""
+    told = [
+        chunk.geospatial_statistics
+        for chunk in chunks
+        if chunk.geospatial_statistics is not None
+        or chunk.statistics is None
+        or chunk.statistics.null_count != chunk.num_values
+    ]
+    if not told:
+        return None, []
+    whole = merge(told, type.crs)
+    return BoundingBox.from_metadata(whole.bbox) if whole.bbox is not None else None, whole.geospatial_types or []
+
+
+def described(text: str) -> dict[str, Mapping[str, Any]]:
+    """What ``text``, the value of the key, says of each column. Raises GeometryError unless it is GeoParquet's JSON."""
+    if len(text) > LONGEST:
+        raise GeometryError(f"GeoParquet metadata of {len(text)} characters, more than {LONGEST}")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise GeometryError(f"GeoParquet metadata is not JSON: {error}") from None
+    columns = found.get("columns") if isinstance(found, dict) else None
+    if not isinstance(columns, dict) or not all(isinstance(about, dict) for about in columns.values()):
+        raise GeometryError("GeoParquet metadata does not describe columns")
+    return columns
+
+
+def logical_types(text: str) -> dict[str, LogicalType]:
+    """The types of the columns that ``text`` says hold WKB; other encodings are left out. Errors as above."""
+    found = {}
+    for name, about in described(text).items():
+        if about.get("encoding") != "WKB":
+            continue
+        crs = _crs(about["crs"]) if "crs" in about else None
+        edges = about.get("edges", "planar")
+        if not isinstance(edges, str):
+            raise GeometryError(f"GeoParquet metadata gives column {name!r} the edges {edges!r}")
+        found[name] = GeospatialType(crs, edges).logical_type()  # type: ignore[arg-type]
+    return found
+
+
+def _crs(crs: Any) -> str | None:
+    """The file's string for a CRS in PROJJSON, or WKT as the first versions had it; null is one that nobody knows."""
+    if crs is None:
+        return _UNKNOWN_CRS
+    if not isinstance(crs, (dict, str)):
+        raise GeometryError(f"GeoParquet metadata has a CRS of type {type(crs).__name__}")
+    try:
+        return crs_.normalize(crs if isinstance(crs, str) else json.dumps(crs))
+    except RecursionError:
+        raise GeometryError("GeoParquet metadata has a CRS that nests too deep") from None
+
+
+def covering_box(row_group: RowGroup, node: SchemaNode, geographic: bool) -> BoundingBox | None:
+    """A box around the geometries with coordinates in a row group's chunk of ``node``, by its covering columns.
+
+    ``None`` where the file's metadata names none or their statistics do not tell, a wrapping box among them first of
+    all. Bounds kept as floats may have been rounded either way, so they are taken one float wider.
+    """
+    pairs = row_group.file.key_value_metadata or ()
+    text = next((pair.value for pair in pairs if pair.key == KEY), None)
+    paths = _coverings(text).get(node.name) if text and len(node.path) == 1 else None
+    nulls = row_group.chunk(node).bounds().null_count
+    if paths is None or nulls is None:
+        return None
+    low, high = [], []
+    for path in paths:
+        leaf = row_group.schema.find(path)
+        if leaf is None or leaf.max_repetition_level or leaf.physical_type not in (Type.FLOAT, Type.DOUBLE):
+            return None
+        found = row_group.chunk(leaf).bounds()
+        if found.null_count != nulls or not isinstance(found.minimum, float) or not isinstance(found.maximum, float):
+            return None
+        single = leaf.physical_type == Type.FLOAT
+        low.append(_beyond(found.minimum, -math.inf) if single else found.minimum)
+        high.append(_beyond(found.maximum, math.inf) if single else found.maximum)
+    box = BoundingBox(low[0], high[2], low[1], high[3])
+    if not box.usable or box.wraps or (geographic and (low[0] > low[2] or high[2] < high[0])):
+        return None  # some row has its west above its east
+    if geographic and box.xmin < -170 and box.xmax > 170:
+        return replace(box, xmin=min(box.xmin, -180.0), xmax=max(box.xmax, 180.0))
+    return box
+
+
+def _beyond(value: float, towards: float) -> float:
+    return float(np.nextafter(np.float32(value), np.float32(towards)))
+
+
+@lru_cache(maxsize=64)
+def _coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
+    """The paths of xmin, ymin, xmax and ymax for each column that has a covering; none in text that is damaged."""
+    try:
+        columns = described(text)
+    except GeometryError:
+        return {}
+    found = {}
+    for name, about in columns.items():
+        covering = about.get("covering")
+        box = covering.get("bbox") if isinstance(covering, dict) else None
+        paths = [box.get(bound) for bound in BOUNDS] if isinstance(box, dict) else []
+        if paths and all(isinstance(path, list) and all(isinstance(part, str) for part in path) for path in paths):
+            found[name] = [tuple(path) for path in paths if path is not None]
+    return found

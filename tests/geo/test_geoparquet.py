@@ -1,0 +1,325 @@
+"""GeoParquet metadata: geopandas and others know our geometry columns by it, and we theirs."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import geopandas
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext import geo
+from pqext.core.errors import AnnotationWarning, GeometryError
+from pqext.geo import GeospatialType, SpatialPredicate, geoparquet, types
+from pqext.geo.annotation import HANDLER
+from reference.geometries import LATITUDE, LONGITUDE, shapes
+
+KEY, OTHER = b"k" * 16, b"o" * 16
+SHAPES = [shapely.Point(1, 2), None, shapely.box(3, 4, 5, 6)]
+
+
+def table(shapes: list[Any] = SHAPES, field: pa.Field | None = None) -> pa.Table:
+    fields = [pa.field("id", pa.int64()), field or geo.geometry_field("g")]
+    return pa.table([pa.array(range(len(shapes))), geo.from_shapely(shapes)], schema=pa.schema(fields))
+
+
+def written(data: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pqext.write_table(data, sink, **{"geoparquet": True, **options})
+    return sink.getvalue()
+
+
+def described(data: bytes, **options: Any) -> Any:
+    pairs = pqext.open(data, **options).metadata.key_value_metadata or []
+    return json.loads(next(pair.value for pair in pairs if pair.key == "geo"))
+
+
+def by_geopandas(path: Path, shapes: list[Any] = SHAPES, crs: Any = None, **options: Any) -> Path:
+    frame = geopandas.GeoDataFrame({"id": range(len(shapes))}, geometry=shapes, crs=crs)
+    frame.to_parquet(path, **options)
+    return path
+
+
+@pytest.mark.spec("geoparquet.columns", "geoparquet.bbox", "geoparquet.types")
+def test_the_file_says_what_its_geometry_columns_are() -> None:
+    found = described(written(table(), geometry={"g": {"covering": True}}))
+    assert found == {
+        "version": "1.1.0",
+        "primary_column": "g",
+        "columns": {
+            "g": {
+                "encoding": "WKB",
+                "geometry_types": ["Point", "Polygon"],
+                "bbox": [1.0, 2.0, 5.0, 6.0],
+                "covering": {"bbox": {b: ["g_bbox", b] for b in ("xmin", "ymin", "xmax", "ymax")}},
+            }
+        },
+    }
+
+
+@pytest.mark.spec("geoparquet.bbox", "geoparquet.types")
+def test_boxes_and_types_are_those_of_all_row_groups() -> None:
+    shapes = [shapely.Point(1, 2), shapely.Point(3, 4, 5), None, None, shapely.LineString([(7, 8), (9, 10)]), None]
+    found = described(written(table(shapes), row_group_rows=2))["columns"]["g"]
+    assert found["geometry_types"] == ["Point", "LineString", "Point Z"]
+    assert found["bbox"] == [1.0, 2.0, 5.0, 9.0, 10.0, 5.0]
+    wraps = described(written(table([shapely.Point(179, 0), shapely.Point(-179, 1)])))["columns"]["g"]
+    assert wraps["bbox"] == [179.0, 0.0, -179.0, 1.0]
+    measured = described(written(table([shapely.from_wkt("POINT M (1 2 3)")])))["columns"]["g"]
+    assert measured["geometry_types"] == []
+    for nothing in ([], [None], [shapely.Point()]):
+        assert "bbox" not in described(written(table(nothing)))["columns"]["g"]
+    assert "bbox" not in described(written(table(), statistics=False))["columns"]["g"]
+
+
+@pytest.mark.spec("geoparquet.crs")
+@pytest.mark.parametrize("crs", ["EPSG:3857", "EPSG:4326", "EPSG:5070", "srid:4326"])
+def test_a_crs_is_written_as_projjson(crs: str) -> None:
+    found = described(written(table(field=geo.geometry_field("g", crs))))["columns"]["g"]["crs"]
+    assert found["id"] == {"authority": "EPSG", "code": int(crs.partition(":")[2])}
+
+
+@pytest.mark.spec("geoparquet.crs")
+def test_the_default_crs_is_left_out_and_an_unknown_one_is_null() -> None:
+    assert "crs" not in described(written(table()))["columns"]["g"]
+    assert described(written(table(field=geo.geometry_field("g", "no such crs"))))["columns"]["g"]["crs"] is None
+
+
+@pytest.mark.spec("geoparquet.edges")
+def test_spherical_edges_are_told_and_others_refused() -> None:
+    assert described(written(table(field=geo.geometry_field("g", edges="spherical"))))["columns"]["g"]["edges"] == (
+        "spherical"
+    )
+    with pytest.raises(ValueError, match=r"has karney edges, which GeoParquet 1\.1\.0 does not know"):
+        written(table(field=geo.geometry_field("g", edges="karney")))
+
+
+@pytest.mark.spec("geoparquet.columns")
+def test_the_first_column_or_the_one_that_is_named_is_the_primary_one() -> None:
+    both = table().append_column(geo.geometry_field("h"), geo.from_shapely(SHAPES))
+    assert described(written(both))["primary_column"] == "g"
+    assert described(written(both, geoparquet="h"))["primary_column"] == "h"
+    assert list(described(written(both))["columns"]) == ["g", "h"]
+    with pytest.raises(ValueError, match="geoparquet names column 'id'; the geometry columns are g, h"):
+        written(both, geoparquet="id")
+    with pytest.raises(ValueError, match="geoparquet needs a geometry column"):
+        written(table().select(["id"]))
+    with pytest.raises(ValueError, match="give one of them"):
+        written(table(), key_value_metadata={"geo": "{}"})
+    with pytest.raises(TypeError, match="geoparquet cannot be a"):
+        written(table(), geoparquet=1.5)
+
+
+def test_metadata_of_an_older_file_gives_way_to_the_new() -> None:
+    stale = table().replace_schema_metadata({"geo": "old", "other": "kept"})
+    data = written(stale)
+    assert described(data)["primary_column"] == "g"
+    assert pqext.open(data).arrow_schema.metadata[b"other"] == b"kept"
+
+
+@pytest.mark.spec("geoparquet.encrypted")
+def test_of_an_encrypted_column_neither_box_nor_types_are_told() -> None:
+    encryption = pqext.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=True)
+    found = described(written(table(), encryption=encryption))["columns"]["g"]
+    assert "bbox" not in found
+    assert found["geometry_types"] == []
+
+
+class TestOtherReaders:
+    @pytest.mark.spec("geoparquet.columns", "geoparquet.crs")
+    @pytest.mark.parametrize("crs", [None, "EPSG:4326", "EPSG:3857"])
+    def test_geopandas_reads_geometries_crs_and_boxes(self, tmp_path: Path, crs: str | None) -> None:
+        path = tmp_path / "ours.parquet"
+        path.write_bytes(written(table(field=geo.geometry_field("g", crs)), geometry={"g": {"covering": True}}))
+        frame = geopandas.read_parquet(path)
+        assert frame.geometry.name == "g"
+        assert frame.crs.to_string() == (crs or "OGC:CRS84")
+        assert frame.columns.tolist() == ["id", "g"]
+        assert [None if s is None else s.wkt for s in frame.geometry] == [None if s is None else s.wkt for s in SHAPES]
+        assert geopandas.read_parquet(path, bbox=(0, 0, 2, 3))["id"].tolist() == [0]
+
+    def test_duckdb_and_pyarrow_read_the_same_values(self, tmp_path: Path) -> None:
+        path = tmp_path / "ours.parquet"
+        path.write_bytes(written(table(), geometry={"g": {"covering": True}}))
+        assert duckdb.sql(f"select id from '{path}' where g_bbox.xmax <= 2").fetchall() == [(0,)]
+        assert duckdb.sql(f"select count(g) from '{path}'").fetchall() == [(2,)]
+        assert pq.read_table(path)["id"].to_pylist() == [0, 1, 2]
+
+
+class TestReading:
+    @pytest.mark.spec("geoparquet.read")
+    @pytest.mark.parametrize(("crs", "expected"), [("OGC:CRS84", None), (4326, "EPSG:4326"), (3857, "EPSG:3857")])
+    def test_plain_columns_of_geopandas_are_geometries(self, tmp_path: Path, crs: Any, expected: str | None) -> None:
+        path = by_geopandas(tmp_path / "theirs.parquet", crs=crs)
+        with pqext.open(path) as file:
+            assert types.type_of(file.arrow_schema.field("geometry")) == GeospatialType(expected)
+            assert file.read()["geometry"].to_pylist() == geo.from_shapely(SHAPES).to_pylist()
+        found = pqext.read_table(path, filter=pqext.col("geometry").intersects((0, 0, 2, 2)))
+        assert found["id"].to_pylist() == [0]
+
+    @pytest.mark.spec("geoparquet.read")
+    def test_without_a_crs_they_are_of_an_unknown_one(self, tmp_path: Path) -> None:
+        path = by_geopandas(tmp_path / "theirs.parquet")
+        assert types.type_of(pqext.open(path).arrow_schema.field("geometry")) == GeospatialType("srid:0")
+
+    @pytest.mark.spec("geoparquet.read")
+    def test_it_can_be_turned_off(self, tmp_path: Path) -> None:
+        path = by_geopandas(tmp_path / "theirs.parquet", crs=4326)
+        with pqext.open(path, geoparquet=False) as file:
+            assert types.type_of(file.arrow_schema.field("geometry")) is None
+            assert file.schema.leaves[1].logical_type is None
+        assert pqext.inspect(path).schema[1].logical_type is None
+
+    @pytest.mark.spec("geoparquet.read")
+    def test_what_the_schema_says_goes_before_the_metadata(self) -> None:
+        data = written(
+            table(field=geo.geometry_field("g", "EPSG:3857")), geoparquet=False,
+            key_value_metadata={"geo": json.dumps({"columns": {"g": {"encoding": "WKB"}, "id": {"encoding": "WKB"}}})},
+        )
+        with pqext.open(data) as file:
+            assert types.type_of(file.arrow_schema.field("g")) == GeospatialType("EPSG:3857")
+            assert file.arrow_schema.field("id").type == pa.int64()
+
+    @staticmethod
+    def plain(text: str) -> bytes:
+        sink = io.BytesIO()
+        data = pa.table({"id": [1], "g": geo.from_points([1.0], [2.0])})
+        pqext.write_table(data, sink, key_value_metadata={"geo": text})
+        return sink.getvalue()
+
+    @pytest.mark.spec("geoparquet.read")
+    def test_edges_are_taken_over_and_other_encodings_left_alone(self) -> None:
+        about = {"encoding": "WKB", "edges": "spherical"}
+        found = pqext.open(self.plain(json.dumps({"columns": {"g": about, "gone": about}})))
+        assert types.type_of(found.arrow_schema.field("g")) == GeospatialType(None, "spherical")
+        assert found.schema.find("g") is not None
+        assert found.schema.leaves[1].logical_name == "GEOGRAPHY"
+        assert found.schema.leaves[-1].logical_name == "GEOGRAPHY"
+        assert [leaf.name for leaf in found.schema.leaves[:2]] == ["id", "g"]
+        other = pqext.open(self.plain(json.dumps({"columns": {"g": {"encoding": "point"}}})))
+        assert types.type_of(other.arrow_schema.field("g")) is None
+
+    @pytest.mark.spec("geoparquet.damaged")
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "not json", "[]", '{"columns": 3}', '{"columns": {"g": 3}}', "[" * 5000,
+            '{"columns": {"g": {"encoding": "WKB", "edges": 7}}}',
+            '{"columns": {"g": {"encoding": "WKB", "edges": "rhumb"}}}',
+            '{"columns": {"g": {"encoding": "WKB", "crs": 4326}}}',
+            '{"columns": {"g": {"encoding": "WKB", "crs": ' + '{"a": ' * 500 + "1" + "}" * 503,
+        ],
+    )  # fmt: skip
+    def test_metadata_that_is_none_is_passed_over_with_a_warning(self, text: str) -> None:
+        with pytest.warns(AnnotationWarning, match="the metadata 'geo' is passed over"):
+            file = pqext.open(self.plain(text))
+        assert types.type_of(file.arrow_schema.field("g")) is None
+        assert len(file.read()) == 1
+
+    @pytest.mark.spec("geoparquet.damaged")
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.floats() | st.text(max_size=3) | st.sampled_from(["WKB", "planar"]),
+            lambda inner: st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["columns", "g", "encoding", "crs", "edges", "covering", "bbox", "xmin"]), inner
+            ),
+            max_leaves=12,
+        )
+    )
+    @settings(max_examples=100, deadline=None)
+    def test_any_json_becomes_types_or_a_typed_error(self, value: Any) -> None:
+        text = json.dumps({"columns": {"g": {"encoding": "WKB", **value}}} if isinstance(value, dict) else value)
+        try:
+            found = geoparquet.logical_types(text)
+        except GeometryError:
+            pass
+        else:
+            assert set(found) <= {"g"}
+        geoparquet._coverings(text)
+
+
+def matches(path: Any, predicate: SpatialPredicate) -> list[bool]:
+    with pqext.open(path) as file:
+        return [HANDLER.may_match(group.chunk(1).node, group, predicate) for group in file.row_groups]
+
+
+class TestPruningByCovering:
+    @pytest.mark.spec("geoparquet.covering")
+    def test_row_groups_of_geopandas_are_left_out_by_their_covering(self, tmp_path: Path) -> None:
+        points = [shapely.Point(x, 0) for x in range(40)]
+        path = by_geopandas(
+            tmp_path / "theirs.parquet", points, 4326, write_covering_bbox=True, row_group_size=10
+        )
+        assert matches(path, SpatialPredicate("intersects", (12, -1, 13, 1))) == [False, True, False, False]
+        bare = by_geopandas(tmp_path / "bare.parquet", points, 4326, row_group_size=10)
+        assert matches(bare, SpatialPredicate("intersects", (12, -1, 13, 1))) == [True] * 4
+
+    @staticmethod
+    def file(boxes: list[tuple[float, float]], width: pa.DataType, nulls: bool = False) -> bytes:
+        kind = pa.struct([pa.field(name, width) for name in ("xmin", "ymin", "xmax", "ymax")])
+        rows = [{"xmin": a, "ymin": 0.0, "xmax": b, "ymax": 0.0} for a, b in boxes]
+        data = pa.table(
+            {
+                "id": pa.array(range(len(rows))),
+                "g": geo.from_points([a for a, _ in boxes], [0.0] * len(rows)),
+                "b": pa.array([None if nulls and not row else one for row, one in enumerate(rows)], kind),
+            }
+        )
+        covering = {"bbox": {name: ["b", name] for name in ("xmin", "ymin", "xmax", "ymax")}}
+        about = {"columns": {"g": {"encoding": "WKB", "covering": covering}}}
+        sink = io.BytesIO()
+        pq.write_table(data.replace_schema_metadata({"geo": json.dumps(about)}), sink)
+        return sink.getvalue()
+
+    FAR = SpatialPredicate("intersects", (100, -1, 110, 1))
+
+    @pytest.mark.spec("geoparquet.covering")
+    @pytest.mark.parametrize("width", [pa.float32(), pa.float64()])
+    def test_coverings_are_believed_where_they_are_whole(self, width: pa.DataType) -> None:
+        assert matches(self.file([(0, 1), (5, 6)], width), self.FAR) == [False]
+        assert matches(self.file([(0, 1), (5, 6)], width), SpatialPredicate("disjoint", (100, -1, 110, 1))) == [True]
+        assert matches(self.file([(0, 1), (5, 6)], width, nulls=True), self.FAR) == [True]
+
+    @pytest.mark.spec("geoparquet.covering")
+    def test_boxes_that_wrap_are_not_taken_for_others(self) -> None:
+        assert matches(self.file([(0, 1), (170, -170)], pa.float64()), SpatialPredicate(
+            "intersects", (175, -1, 176, 1)
+        )) == [True]
+        assert matches(self.file([(170, -170)], pa.float64()), self.FAR) == [True]
+
+    @pytest.mark.spec("geoparquet.covering")
+    def test_floats_that_were_rounded_inward_lose_nothing(self) -> None:
+        data = self.file([(0.1, 0.1)], pa.float32())
+        assert float(np.float32(0.1)) != 0.1
+        below = math.nextafter(0.1, -1)
+        assert matches(data, SpatialPredicate("intersects", (below, 0, 0.1, 0))) == [True]
+
+    @pytest.mark.spec("geoparquet.covering")
+    @given(st.lists(st.none() | shapes(LONGITUDE, LATITUDE), min_size=1, max_size=10), st.data())
+    @settings(max_examples=40, deadline=None)
+    def test_no_row_that_matches_is_lost(self, rows: list[Any], data: st.DataObject) -> None:
+        sink = io.BytesIO()
+        frame = geopandas.GeoDataFrame({"id": range(len(rows))}, geometry=rows, crs=4326)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            frame.to_parquet(sink, write_covering_bbox=True, row_group_size=3)
+        operation = data.draw(st.sampled_from(["intersects", "disjoint", "within", "contains"]))
+        west, east, south, north = (data.draw(part) for part in (LONGITUDE, LONGITUDE, LATITUDE, LATITUDE))
+        predicate = SpatialPredicate(operation, (west, min(south, north), east, max(south, north)))
+        kept = matches(sink.getvalue(), predicate)
+        answers = predicate.evaluate(geo.from_shapely(rows)).to_pylist()
+        for row, answer in enumerate(answers):
+            assert not answer or kept[row // 3]
