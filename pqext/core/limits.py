@@ -6,7 +6,7 @@ these limits. Each limit is an argument of ``pqext.open(..., limits=Limits(...))
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,10 @@ class Limits:
     column_bytes: int = 8 << 30
     """Decoded bytes of one column in one batch, and bytes that its pages decompress to; reading fewer rows at a time
     needs less."""
+
+    def __repr__(self) -> str:
+        changed = (f for f in fields(self) if getattr(self, f.name) != f.default)
+        return f"Limits({', '.join(f'{f.name}={getattr(self, f.name)}' for f in changed)})"
 
 
 DEFAULT_LIMITS = Limits()

@@ -11,6 +11,7 @@ import pytest
 
 import pqext
 from pqext import variant
+from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions, WriteOptions
 
 
@@ -30,6 +31,16 @@ from pqext.core.options import ReadOptions, WriteOptions
 def test_an_option_of_the_wrong_type_is_named(option: str, value: Any) -> None:
     with pytest.raises(TypeError, match=f"{option} cannot be a"):
         WriteOptions(**{option: value})
+
+
+def test_options_of_columns_say_how_they_are_written() -> None:
+    with pytest.raises(TypeError, match=r"shredding cannot be a str: it maps columns .* shredding={'column'"):
+        WriteOptions(shredding="infer")  # type: ignore[arg-type]
+
+
+def test_limits_show_what_is_not_their_default() -> None:
+    assert repr(Limits()) == "Limits()"
+    assert repr(Limits(schema_depth=5, page_bytes=7)) == "Limits(schema_depth=5, page_bytes=7)"
 
 
 @pytest.mark.parametrize("options", [ReadOptions, WriteOptions])

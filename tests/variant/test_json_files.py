@@ -137,10 +137,9 @@ def test_batches_go_to_shredded_parquet(tmp_path: Path) -> None:
     source, target = tmp_path / "lines.ndjson", tmp_path / "events.parquet"
     source.write_text("\n".join(lines))
     batches = variant.read_json(source, shredding="infer", batch_bytes=30_000)
-    with pqext.ParquetWriter(target, batches.schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
+    pqext.write_table(batches, target, row_group_rows=1000)
     with pqext.open(target) as file:
+        assert [group.num_rows for group in file.row_groups] == [1000] * 3
         assert "value.typed_value.id.typed_value" in {leaf.dotted for leaf in file.schema.leaves}
         assert variant.to_json(file.read()["value"]).to_pylist() == [line.replace(" ", "") for line in lines]
 

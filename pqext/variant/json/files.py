@@ -148,10 +148,7 @@ def read_json(
 
     To write shredded Parquet::
 
-        batches = variant.read_json("events.ndjson", shredding="infer")
-        with pqext.ParquetWriter("events.parquet", batches.schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+        pqext.write_table(variant.read_json("events.ndjson", shredding="infer"), "events.parquet")
 
     While it is read, raises :class:`~pqext.core.errors.VariantError` with the file, the line, the byte in the
     line and the reason for a line that is not JSON, and ``VariantLimitError``, which is one, for a line that
