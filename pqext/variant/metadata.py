@@ -19,7 +19,7 @@ class Metadata:
     Raises :class:`~pqext.core.errors.VariantError` with the broken rule and the byte offset.
     """
 
-    __slots__ = ("data", "is_sorted", "names")
+    __slots__ = ("_ranks", "data", "is_sorted", "names")
 
     def __init__(self, data: bytes) -> None:
         if not data:
@@ -46,6 +46,17 @@ class Metadata:
             except UnicodeDecodeError as fault:
                 faults.fail(Fault.FAULT_METADATA_UTF8, offset=start + a + fault.start)
         self.names = tuple(names)
+        self._ranks: list[int] | None = None
+
+    @property
+    def ranks(self) -> list[int]:
+        """The place of each field id's name in the order of their bytes."""
+        if self._ranks is None:
+            in_order = sorted(range(len(self.names)), key=lambda i: self.names[i].encode("utf-8"))
+            self._ranks = [0] * len(in_order)
+            for rank, field_id in enumerate(in_order):
+                self._ranks[field_id] = rank
+        return self._ranks
 
     def name(self, field_id: int) -> str:
         """The string that ``field_id`` stands for."""

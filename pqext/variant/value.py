@@ -281,11 +281,11 @@ def walk(variant: Variant, by_name: bool = False) -> Iterator[Event]:
         if len(set(names)) != len(names):
             faults.fail(Fault.FAULT_FIELD_DUPLICATE, offset=start)
         fields: list[tuple[str | None, int, int]] = [(n, *place) for n, place in zip(names, places, strict=True)]
-        stack.append(iter(sorted(fields, key=_name) if by_name else fields))
-
-
-def _name(field: tuple[str | None, int, int]) -> bytes:
-    return (field[0] or "").encode("utf-8")
+        if by_name:
+            # By rank: a name may be as long as the metadata, and stand in every object.
+            ranks = variant.dictionary.ranks
+            fields = [field for _, field in sorted(zip(map(ranks.__getitem__, container.ids), fields, strict=True))]
+        stack.append(iter(fields))
 
 
 _NANOSECONDS = {_T.TIMESTAMP: 1000, _T.TIMESTAMP_NTZ: 1000, _T.TIMESTAMP_NANOS: 1, _T.TIMESTAMP_NTZ_NANOS: 1}

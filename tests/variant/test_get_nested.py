@@ -152,9 +152,9 @@ def plain(result: Any) -> Any:
         return {field.name: plain(result[field.name]) for field in result.type}
     value = result.as_py()
     # The JSON of an object may differ in how its equal numbers are written.
-    return (
-        repr(value) if isinstance(value, float) else value[0] if isinstance(value, str) and value[:1] in "[{" else value
-    )
+    if isinstance(value, str) and value.startswith(("[", "{")):
+        return value[0]
+    return repr(value) if isinstance(value, float) else value
 
 
 @fewer
