@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pqext.geo import crs
     from pqext.geo.box import BoundingBox
     from pqext.geo.curves import hilbert_index, sort, sort_indices, zorder_index
+    from pqext.geo.frames import from_geopandas, to_geopandas, write_geopandas
     from pqext.geo.geojson import from_geojson, read_geojson, to_geojson, write_geojson
     from pqext.geo.layout import Layout, explain_layout
     from pqext.geo.predicates import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "box": ("BoundingBox",),
     "curves": ("hilbert_index", "sort", "sort_indices", "zorder_index"),
+    "frames": ("from_geopandas", "to_geopandas", "write_geopandas"),
     "geojson": ("from_geojson", "read_geojson", "to_geojson", "write_geojson"),
     "layout": ("Layout", "explain_layout"),
     "predicates": (
@@ -61,7 +63,8 @@ _MODULES = {
     "wkb": ("from_points", "from_shapely", "to_iso", "to_shapely", "validate"),
     "wkt": ("from_wkt", "to_wkt"),
 }
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+_HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
+_HOMES["read_geopandas"] = "pqext.dataset.frames"  # which stands above, on scans
 
 __all__ = [
     "BoundingBox",
@@ -80,6 +83,7 @@ __all__ = [
     "equals",
     "explain_layout",
     "from_geojson",
+    "from_geopandas",
     "from_points",
     "from_shapely",
     "from_wkt",
@@ -90,10 +94,12 @@ __all__ = [
     "merge",
     "overlaps",
     "read_geojson",
+    "read_geopandas",
     "sort",
     "sort_indices",
     "statistics",
     "to_geojson",
+    "to_geopandas",
     "to_iso",
     "to_shapely",
     "to_wkt",
@@ -102,6 +108,7 @@ __all__ = [
     "validate",
     "within",
     "write_geojson",
+    "write_geopandas",
     "zorder_index",
 ]
 
@@ -111,7 +118,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"{__name__}.crs")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

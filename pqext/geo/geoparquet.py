@@ -137,6 +137,16 @@ def _crs(crs: Any) -> str | None:
         raise GeometryError("GeoParquet metadata has a CRS that nests too deep") from None
 
 
+def primary_column(text: str) -> str | None:
+    """The column that ``text`` calls the primary one; None where it names none or is damaged."""
+    try:
+        described(text)
+    except GeometryError:
+        return None
+    found = json.loads(text).get("primary_column")
+    return found if isinstance(found, str) else None
+
+
 def covering_box(row_group: RowGroup, node: SchemaNode, geographic: bool) -> BoundingBox | None:
     """A box around the geometries with coordinates in a row group's chunk of ``node``, by its covering columns.
 
@@ -145,7 +155,7 @@ def covering_box(row_group: RowGroup, node: SchemaNode, geographic: bool) -> Bou
     """
     pairs = row_group.file.key_value_metadata or ()
     text = next((pair.value for pair in pairs if pair.key == KEY), None)
-    paths = _coverings(text).get(node.name) if text and len(node.path) == 1 else None
+    paths = coverings(text).get(node.name) if text and len(node.path) == 1 else None
     nulls = row_group.chunk(node).bounds().null_count
     if paths is None or nulls is None:
         return None
@@ -173,7 +183,7 @@ def _beyond(value: float, towards: float) -> float:
 
 
 @lru_cache(maxsize=64)
-def _coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
+def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     """The paths of xmin, ymin, xmax and ymax for each column that has a covering; none in text that is damaged."""
     try:
         columns = described(text)

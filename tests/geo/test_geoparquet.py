@@ -248,7 +248,8 @@ class TestReading:
             pass
         else:
             assert set(found) <= {"g"}
-        geoparquet._coverings(text)
+        geoparquet.coverings(text)
+        geoparquet.primary_column(text)
 
 
 def matches(path: Any, predicate: SpatialPredicate) -> list[bool]:

@@ -1,0 +1,119 @@
+"""To geopandas and back: tables of marked geometry columns as GeoDataFrames."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pqext.core.errors import GeometryError
+from pqext.core.writer import write_table
+from pqext.geo import crs as crs_
+from pqext.geo.types import GeospatialType, geometry_field, type_of
+from pqext.geo.wkb import from_shapely, holds_bytes, to_shapely
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+
+UNKNOWN_CRS = "srid:0"
+
+
+def require_geopandas() -> ModuleType:
+    """The module geopandas; ImportError that says how to get it where it is missing."""
+    try:
+        import geopandas
+    except ImportError as error:
+        raise ImportError(f"geopandas is needed: pip install 'pqext[geopandas]' ({error})") from error
+    found: ModuleType = geopandas
+    return found
+
+
+def geometry_columns(schema: pa.Schema) -> dict[str, GeospatialType]:
+    """The top-level geometry columns of a schema, by their marks."""
+    found = {field.name: type_of(field) for field in schema if holds_bytes(field.type)}
+    return {name: type for name, type in found.items() if type is not None}
+
+
+def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
+    """A GeoDataFrame of ``table``, whose marked geometry columns become geometries with their CRS.
+
+    ``geometry`` names the active one, by default the first. A CRS that nobody knows is left unset; edges that are
+    not planar are kept as their ends, since geopandas draws straight lines. All else is as in ``Table.to_pandas``.
+    Raises ValueError when there is no such column or two have one name, GeometryError with the row on bad WKB.
+    """
+    geopandas = require_geopandas()
+    import pandas
+
+    types = geometry_columns(table.schema)
+    if geometry is None:
+        geometry = next(iter(types), None)
+    if geometry not in types:
+        known = ", ".join(map(repr, types)) or "none"
+        raise ValueError(f"the table has no geometry column {geometry!r}; it has {known}")
+    names = table.column_names
+    if len(set(names)) < len(names):
+        raise ValueError("a GeoDataFrame needs columns of different names")
+    others = [name for name in names if name not in types]
+    frame = table.select(others).to_pandas() if others else pandas.DataFrame(index=range(len(table)))
+    columns = {}
+    for name in names:
+        if name in types:
+            values = geopandas.array.from_shapely(to_shapely(table[name]), crs=_pyproj(types[name], table.schema))
+            columns[name] = pandas.Series(values, index=frame.index)
+        elif name in frame:
+            columns[name] = frame[name]
+    return geopandas.GeoDataFrame(pandas.DataFrame(columns, index=frame.index), geometry=geometry)
+
+
+def _pyproj(type: GeospatialType, schema: pa.Schema) -> Any:
+    properties = {
+        key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
+        for key, value in (schema.metadata or {}).items()
+    }
+    try:
+        return crs_.parse(type.crs, properties)
+    except GeometryError:
+        return None
+
+
+def from_geopandas(frame: GeoDataFrame) -> pa.Table:
+    """A table of ``frame``, its geometries WKB in marked columns; the index as ``pyarrow.Table.from_pandas`` has it.
+
+    A column without a CRS is of one that nobody knows. Raises TypeError for anything but a GeoDataFrame, and
+    ValueError when two columns have one name.
+    """
+    geopandas = require_geopandas()
+    import pandas
+
+    if not isinstance(frame, geopandas.GeoDataFrame):
+        raise TypeError(f"expected a GeoDataFrame, not {type(frame).__name__}")
+    if not frame.columns.is_unique:
+        raise ValueError("a table of a GeoDataFrame needs columns of different names")
+    geometries = [name for name in frame.columns if isinstance(frame[name].dtype, geopandas.array.GeometryDtype)]
+    others = pa.Table.from_pandas(pandas.DataFrame(frame.drop(columns=geometries)))
+    fields, arrays = [], []
+    for name in frame.columns:
+        if name in geometries:
+            crs = frame[name].crs
+            fields.append(geometry_field(str(name), UNKNOWN_CRS if crs is None else crs))
+            arrays.append(from_shapely(frame[name].to_numpy()))
+        else:
+            fields.append(others.schema.field(str(name)))
+            arrays.append(others.column(str(name)))
+    for field in others.schema:
+        if field.name not in map(str, frame.columns):  # the index
+            fields.append(field)
+            arrays.append(others.column(field.name))
+    return pa.table(arrays, schema=pa.schema(fields, others.schema.metadata))
+
+
+def write_geopandas(frame: GeoDataFrame, dest: Any, **options: Any) -> None:
+    """Write ``frame`` to ``dest``, with GeoParquet metadata for its active geometry unless ``options`` say otherwise.
+
+    ``options`` are those of :class:`pqext.WriteOptions`. Errors as in :func:`from_geopandas` and
+    :func:`pqext.write_table`.
+    """
+    table = from_geopandas(frame)
+    active = frame.active_geometry_name
+    write_table(table, dest, **{"geoparquet": False if active is None else str(active), **options})

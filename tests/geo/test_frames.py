@@ -1,0 +1,119 @@
+"""GeoDataFrames out of tables and files, and back."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import pandas
+import pyarrow as pa
+import pytest
+import shapely
+from geopandas.testing import assert_geodataframe_equal
+
+import pqext
+from pqext import geo
+from pqext.geo import GeospatialType, types
+
+SHAPES = [shapely.Point(1, 2), None, shapely.box(3, 4, 5, 6)]
+
+
+def frame(crs: Any = "OGC:CRS84", **columns: Any) -> Any:
+    return geopandas.GeoDataFrame({"id": [1, 2, 3], **columns}, geometry=SHAPES, crs=crs)
+
+
+def test_a_table_becomes_a_frame_with_its_crs() -> None:
+    fields = [geo.geometry_field("g", "EPSG:3857"), pa.field("id", pa.int64()), geo.geometry_field("h")]
+    table = pa.table([geo.from_shapely(SHAPES), pa.array([1, 2, 3]), geo.from_shapely(SHAPES)], pa.schema(fields))
+    found = geo.to_geopandas(table)
+    assert found.columns.tolist() == ["g", "id", "h"]
+    assert found.active_geometry_name == "g"
+    assert found.crs.to_epsg() == 3857
+    assert found["h"].crs.to_string() == "OGC:CRS84"
+    assert found["g"].tolist() == SHAPES
+    assert geo.to_geopandas(table, "h").active_geometry_name == "h"
+    assert geo.to_geopandas(table.select(["g"]))["g"].tolist() == SHAPES
+    assert len(geo.to_geopandas(table.slice(0, 0))) == 0
+    unknown = pa.table([geo.from_shapely(SHAPES)], pa.schema([geo.geometry_field("g", "no such crs")]))
+    assert geo.to_geopandas(unknown).crs is None
+
+
+@pytest.mark.parametrize("geometry", [None, "id", "gone"])
+def test_a_table_without_the_geometry_is_refused(geometry: str | None) -> None:
+    with pytest.raises(ValueError, match=r"the table has no geometry column .*; it has none"):
+        geo.to_geopandas(pa.table({"id": [1]}), geometry)
+    twice = pa.table([geo.from_shapely(SHAPES)] * 2, pa.schema([geo.geometry_field("g")] * 2))
+    with pytest.raises(ValueError, match="columns of different names"):
+        geo.to_geopandas(twice)
+
+
+@pytest.mark.parametrize(("crs", "expected"), [("EPSG:3857", "EPSG:3857"), ("OGC:CRS84", None), (None, "srid:0")])
+def test_a_frame_becomes_a_marked_table_and_comes_back(crs: Any, expected: str | None) -> None:
+    given = frame(crs, other=geopandas.GeoSeries(SHAPES[::-1], crs=4326), name=["a", "b", None])
+    table = geo.from_geopandas(given)
+    assert table.column_names == ["id", "other", "name", "geometry"]
+    assert types.type_of(table.schema.field("geometry")) == GeospatialType(expected)
+    assert types.type_of(table.schema.field("other")) == GeospatialType("EPSG:4326")
+    assert_geodataframe_equal(geo.to_geopandas(table, "geometry"), given)
+
+
+def test_an_index_is_kept() -> None:
+    given = frame().set_index(pandas.Index(["x", "y", "z"], name="key"))
+    table = geo.from_geopandas(given)
+    assert table.column_names == ["id", "geometry", "key"]
+    assert_geodataframe_equal(geo.to_geopandas(table), given)
+    alone = geo.to_geopandas(geo.from_geopandas(given[["geometry"]]))
+    assert_geodataframe_equal(alone, given[["geometry"]])
+
+
+def test_only_geodataframes_are_taken() -> None:
+    with pytest.raises(TypeError, match="expected a GeoDataFrame, not DataFrame"):
+        geo.from_geopandas(pandas.DataFrame({"a": [1]}))
+    with pytest.raises(ValueError, match="columns of different names"):
+        geo.from_geopandas(pandas.concat([frame(), frame()["id"]], axis=1))
+
+
+class TestFiles:
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return tmp_path / "frame.parquet"
+
+    def test_what_is_written_is_read_by_both(self, path: Path) -> None:
+        given = frame("EPSG:3857")
+        geo.write_geopandas(given, path, geometry={"geometry": {"covering": True}})
+        assert_geodataframe_equal(geo.read_geopandas(path), given)
+        assert_geodataframe_equal(geopandas.read_parquet(path), given)
+        given.to_parquet(path, write_covering_bbox=True)
+        assert_geodataframe_equal(geo.read_geopandas(path), given)
+
+    def test_columns_rows_and_geometries_can_be_chosen(self, path: Path) -> None:
+        given = frame(other=geopandas.GeoSeries([shapely.Point(9, 9)] * 3, crs=4326)).set_geometry("other")
+        geo.write_geopandas(given, path)
+        assert geo.read_geopandas(path).active_geometry_name == "other"
+        assert geo.read_geopandas(path, geometry="geometry").active_geometry_name == "geometry"
+        assert geo.read_geopandas(path, ["id"]).columns.tolist() == ["id", "other"]
+        assert geo.read_geopandas(path, bbox=(0, 0, 2, 3), geometry="geometry")["id"].tolist() == [1]
+        found = geo.read_geopandas(path, filter=pqext.col("id") > 1, bbox=(0, 0, 5, 5), geometry="geometry")
+        assert found["id"].tolist() == [3]
+        assert geo.read_geopandas(path, filter=[("id", "==", 2)])["id"].tolist() == [2]
+        with pytest.raises(ValueError, match=r"there is no geometry column 'id'; there is 'other', 'geometry'"):
+            geo.read_geopandas(path, geometry="id")
+
+    def test_a_file_without_geoparquet_metadata_is_read_all_the_same(self) -> None:
+        sink = io.BytesIO()
+        geo.write_geopandas(frame(), sink, geoparquet=False)
+        assert geo.read_geopandas(io.BytesIO(sink.getvalue()))["id"].tolist() == [1, 2, 3]
+        sink = io.BytesIO()
+        pqext.write_table(pa.table({"id": [1]}), sink)
+        with pytest.raises(ValueError, match="there is no geometry column None; there is none"):
+            geo.read_geopandas(sink)
+
+
+def test_without_geopandas_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "geopandas", None)
+    for ask in (geo.to_geopandas, geo.from_geopandas, geo.read_geopandas):
+        with pytest.raises(ImportError, match=r"pip install 'pqext\[geopandas\]'"):
+            ask(pa.table({"a": [1]}))
