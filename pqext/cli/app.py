@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pqext.cli import demo, inspect, shredding, verify
+from pqext.cli import demo, inspect, map, shredding, verify
 from pqext.text import visible
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.command)
 app.command("inspect")(inspect.command)
+app.command("map")(map.command)
 app.command("verify")(verify.command)
 app.command("reshred")(shredding.reshred)
 app.command("unshred")(shredding.unshred)

@@ -353,8 +353,8 @@ def write_table(table: Any, dest: Any, **options: Any) -> None:
     ``table`` is a pyarrow Table or RecordBatch, or batches with a ``schema``, of which a row group at a time is held: a
     RecordBatchReader, what :func:`pqext.variant.read_json` returns.
 
-    A column that orders the rows (``geometry``) orders all of them, before they are cut into row groups. That needs 56
-    bytes a row for a while, and a copy of one row group at a time.
+    A column that orders the rows (``geometry``) orders all those of a table, before they are cut into row groups. That
+    needs 56 bytes a row for a while, and a copy of one row group at a time. Batches it orders a row group at a time.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])

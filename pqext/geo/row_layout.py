@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pqext.core.annotations import Storage
     from pqext.geo.annotation import GeometryStorage
 
-PAGE_ROWS = 4096
+PAGE_ROWS = 2048
 """Rows of a page at most where rows are ordered: a small query reads whole pages of every column it needs."""
 
 

@@ -61,7 +61,7 @@ def draw(report: DemoReport) -> Markup:
     groups = [group for picture in report.files for group in picture.row_groups]
     boxes = [group.box for group in groups if group.box is not None]
     boxes += [question.box for question in report.questions if question.box is not None]
-    projection = Projection.fitting(box for box in boxes if _finite(box))
+    projection = Projection.fitting(box for box in boxes if drawable(box))
     layers = [
         _layer(projection, question, q, picture, f, _reading(question, picture))
         for f, picture in enumerate(report.files)
@@ -70,8 +70,8 @@ def draw(report: DemoReport) -> Markup:
     return tag(
         "svg",
         tag("rect", class_="sea", x=0, y=0, width=number(projection.width), height=number(projection.height)),
-        _land(projection),
-        _graticule(projection),
+        coast(projection),
+        graticule(projection),
         tag("path", class_="rows", d=_dots(projection, report.points)),
         *layers,
         class_="map",
@@ -91,21 +91,22 @@ def _layer(
     read_groups = reading.row_groups if reading is not None else frozenset()
     drawn = []
     for group in sorted(picture.row_groups, key=lambda group: group.index in read_groups):
-        if group.box is None or not _finite(group.box):
+        if group.box is None or not drawable(group.box):
             continue
         read = group.index in read_groups
         text = (
             f"row group {group.index}: {'read' if read else 'skipped'}\n{group.rows} rows, {size(group.bytes)}\n"
             f"x {group.box.xmin:g} to {group.box.xmax:g}, y {group.box.ymin:g} to {group.box.ymax:g}"
         )
-        drawn.append(_box(projection, group.box, "read" if read else "skipped", text))
+        drawn.append(box_shape(projection, group.box, "read" if read else "skipped", text))
     if question.box is not None:
-        drawn.append(_box(projection, question.box, "asked", "the box of the question"))
+        drawn.append(box_shape(projection, question.box, "asked", "the box of the question"))
     drawn.append(tag("path", class_="hits", d=_dots(projection, question.points)))
     return tag("g", *drawn, class_=f"layer q{q} f{f}")
 
 
-def _box(projection: Projection, box: Box, kind: str, text: str) -> Markup:
+def box_shape(projection: Projection, box: Box, kind: str, text: str) -> Markup:
+    """The box under a class, in two parts where it wraps; ``text`` shows when it is pointed at."""
     title = tag("title", *_lines(text))
     parts = []
     for xmin, xmax in box.spans():
@@ -138,12 +139,10 @@ def _dots(projection: Projection, points: Sequence[tuple[float, float]]) -> str:
     )
 
 
-def _land(projection: Projection) -> Markup:
-    extent = projection.extent
-    if extent.xmax - extent.xmin < 60:
-        return Markup("")  # the outline is too coarse to be looked at closely
-    if extent.xmin < -200 or extent.xmax > 200 or extent.ymin < -100 or extent.ymax > 100:
-        return Markup("")  # these are not degrees
+def coast(projection: Projection) -> Markup:
+    """The land, where the extent is large enough and may be one of degrees."""
+    if not has_land(projection):
+        return Markup("")
     rings = (
         "M" + "L".join(f"{number(projection.x(x))} {number(projection.y(y))}" for x, y in ring) + "Z"
         for ring in outlines()
@@ -151,7 +150,16 @@ def _land(projection: Projection) -> Markup:
     return tag("path", class_="land", d="".join(rings))
 
 
-def _graticule(projection: Projection) -> Markup:
+def has_land(projection: Projection) -> bool:
+    """Is the extent one of degrees, as it seems, and not so small that the coarse outline misleads?"""
+    extent = projection.extent
+    if extent.xmax - extent.xmin < 60:
+        return False
+    return extent.xmin >= -200 and extent.xmax <= 200 and extent.ymin >= -100 and extent.ymax <= 100
+
+
+def graticule(projection: Projection) -> Markup:
+    """Lines of round x and y with their numbers."""
     extent = projection.extent
     step = _step(max(extent.xmax - extent.xmin, extent.ymax - extent.ymin))
     parts = []
@@ -176,6 +184,6 @@ def _step(extent: float) -> float:
     return next(power * m for m in (1, 2, 5, 10) if power * m >= rough)
 
 
-def _finite(box: Box) -> bool:
-    # Beyond any coordinate on Earth in any unit the arithmetic of the drawing would lose the numbers.
+def drawable(box: Box) -> bool:
+    """Can the box be drawn: beyond any coordinate on Earth in any unit the arithmetic would lose the numbers."""
     return all(abs(value) < 1e12 for value in (box.xmin, box.xmax, box.ymin, box.ymax))

@@ -1,0 +1,126 @@
+"""``pqext map FILE``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pqext.text import counted, size, visible
+
+if TYPE_CHECKING:
+    from pqext.geo.layout import BoxLayout, Layout, Part
+    from pqext.report.boxes import BoxMap, DrawnBox
+
+
+def command(
+    file: Annotated[Path, typer.Argument(help="A Parquet file, or a folder with one in it.", show_default=False)],
+    column: Annotated[
+        str | None,
+        typer.Option("--column", metavar="geom", help="The geometry column, where there are several.",
+                     show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Where the map goes, .html or .png; FILE.map.html by default.",
+                     show_default=False),
+    ] = None,
+    query: Annotated[
+        float, typer.Option("--query", min=0.0, max=1.0, help="The share of the extent that a query covers.")
+    ] = 0.001,
+) -> None:
+    """Draw the boxes of a file's row groups and pages, with how far they overlap and what queries read by them."""
+    from pqext.cli.inspect import one_file
+
+    path = one_file(file)
+    out = out or Path(f"{path.name}.map.html")
+    if out.suffix.lower() not in (".html", ".htm", ".png"):
+        raise typer.BadParameter(f"a map is written as .html or .png, not as {visible(out.name)}")
+    try:
+        boxes = _map(path, column, query)
+    except KeyError as error:
+        raise typer.BadParameter(visible(str(error.args[0]))) from None
+    if out.suffix.lower() == ".png":
+        from pqext.report import picture
+
+        content = picture.render(boxes)
+    else:
+        from pqext.report.boxes import render
+
+        content = render(boxes).encode()
+    out.write_bytes(content)
+    typer.echo(
+        f"{visible(str(out))}: {counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}, "
+        f"{size(len(content))}"
+    )
+
+
+def _map(path: Path, column: str | None, query: float) -> BoxMap:
+    from pqext.core.reader import ParquetFile
+    from pqext.geo.layout import explain_layout, geometry_leaf, parts_of
+    from pqext.report.boxes import BoxMap
+
+    with ParquetFile(path) as file:
+        layout = explain_layout(file, column, query)
+        groups, pages = parts_of(file, geometry_leaf(file, column))
+        return BoxMap(
+            title=path.name,
+            column=layout.column,
+            facts=_facts(layout),
+            row_groups=tuple(_drawn(part, None) for part in groups),
+            pages=_numbered(pages),
+            figures=(
+                ("", "boxes over a point", "covered", "overlap", "expected", "rows", "bytes"),
+                _figures("row groups", layout.row_groups),
+                _figures("pages", layout.pages),
+            ),
+            notes=(
+                f"Expected is what a query of {layout.query_width:.4g} by {layout.query_height:.4g} anywhere in the "
+                "extent reads, with bytes of this column.",
+                *layout.suggestions,
+            ),
+        )
+
+
+def _facts(layout: Layout) -> tuple[tuple[str, str], ...]:
+    extent = layout.extent
+    shown = "none" if extent is None else f"{extent.xmin:g} to {extent.xmax:g}, {extent.ymin:g} to {extent.ymax:g}"
+    return (
+        ("rows", f"{layout.rows:,}"),
+        ("row groups", f"{layout.row_groups.count:,}"),
+        ("pages", f"{layout.pages.count:,}"),
+        ("column", size(layout.bytes)),
+        ("extent, x and y", shown),
+    )
+
+
+def _figures(name: str, boxes: BoxLayout) -> tuple[str, ...]:
+    return (
+        name,
+        f"{boxes.depth:.2f}",
+        f"{boxes.covered:.0%}",
+        f"{boxes.overlap:.2f}",
+        f"{boxes.read:,.1f} of {boxes.count:,}",
+        f"{boxes.rows_read:,.0f}",
+        size(round(boxes.bytes_read)),
+    )
+
+
+def _drawn(part: Part, page: int | None) -> DrawnBox:
+    from pqext.report.boxes import DrawnBox
+    from pqext.report.model import Box
+
+    box = part.box
+    drawn = None if box is None else Box(box.xmin, box.xmax, box.ymin, box.ymax)
+    return DrawnBox(part.row_group, part.rows, part.bytes, drawn, page)
+
+
+def _numbered(pages: list[Part]) -> tuple[DrawnBox, ...]:
+    found = []
+    first = 0
+    for index, part in enumerate(pages):
+        if index and part.row_group != pages[index - 1].row_group:
+            first = index
+        found.append(_drawn(part, index - first))
+    return tuple(found)

@@ -1,0 +1,122 @@
+"""Boxes of row groups and pages on a map, as one HTML page that needs nothing from anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pqext.report.map import Projection, box_shape, coast, drawable, graticule
+from pqext.report.markup import Markup, join, number, table, tag
+from pqext.report.model import Box
+from pqext.report.style import SHEET
+from pqext.text import counted, size
+
+MAX_DRAWN = 20_000
+"""Boxes of a level that are drawn at most; of more, every second or third."""
+HUES = (198, 24, 96, 282, 48, 330, 160, 232)
+"""A row group and its pages have one hue; the next row group has the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnBox:
+    """One row group or page: ``box`` is None where the file states none."""
+
+    row_group: int
+    rows: int
+    bytes: int
+    box: Box | None
+    page: int | None = None
+
+    @property
+    def text(self) -> str:
+        """What it is, in two or three lines."""
+        name = f"row group {self.row_group}" + ("" if self.page is None else f", page {self.page}")
+        lines = [name, f"{counted(self.rows, 'row')}, {size(self.bytes)}"]
+        if self.box is not None:
+            lines.append(f"x {self.box.xmin:g} to {self.box.xmax:g}, y {self.box.ymin:g} to {self.box.ymax:g}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class BoxMap:
+    """What a map of boxes shows; ``figures`` is a table, its first row the head."""
+
+    title: str
+    column: str
+    facts: tuple[tuple[str, str], ...]
+    row_groups: tuple[DrawnBox, ...]
+    pages: tuple[DrawnBox, ...]
+    figures: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def projection(self) -> Projection:
+        """Where on the drawing things lie."""
+        return Projection.fitting(box.box for box in self.row_groups if box.box is not None and drawable(box.box))
+
+
+def chosen(boxes: tuple[DrawnBox, ...]) -> tuple[DrawnBox, ...]:
+    """Those that are drawn."""
+    known = tuple(box for box in boxes if box.box is not None and drawable(box.box))
+    return known[:: -(-len(known) // MAX_DRAWN) or 1]
+
+
+_HEAD = Markup("""
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+""")
+
+_SHEET = """
+.level rect{fill:hsl(var(--hue) 70% 50%/.10);stroke:hsl(var(--hue) 70% 42%);stroke-width:1.6;
+vector-effect:non-scaling-stroke}
+.pages rect{fill-opacity:.6;stroke-width:.5}
+.level g:hover rect{stroke-width:3;fill:hsl(var(--hue) 70% 50%/.45)}
+#groups:not(:checked)~.map .groups,#pages:not(:checked)~.map .pages{display:none}
+.shown{margin-right:18px}
+""" + "".join(f".h{index}{{--hue:{hue}}}" for index, hue in enumerate(HUES))
+
+
+def render(boxes: BoxMap) -> str:
+    """The page's text, UTF-8 to be."""
+    projection = boxes.projection
+    levels = [("groups", "row groups", boxes.row_groups), ("pages", "pages", boxes.pages)]
+    controls: list[Markup] = []
+    layers: list[Markup] = []
+    for name, label, parts in levels:
+        drawn = chosen(parts)
+        controls += (
+            Markup(f'<input type="checkbox" id="{name}" checked>'),
+            tag("label", f" {_said(len(drawn), len(parts), label)}", for_=name, class_="shown"),
+        )
+        layers.append(tag("g", *(_shape(projection, part) for part in drawn), class_=f"level {name}"))
+    drawing = tag(
+        "svg",
+        tag("rect", class_="sea", x=0, y=0, width=number(projection.width), height=number(projection.height)),
+        coast(projection),
+        graticule(projection),
+        *layers,
+        class_="map",
+        viewBox=f"0 0 {number(projection.width)} {number(projection.height)}",
+        role="img",
+        aria_label="Map of the bounding boxes of row groups and pages",
+    )
+    facts = tag("dl", join(tag("div", tag("dt", name), tag("dd", value)) for name, value in boxes.facts))
+    head, *rows = boxes.figures
+    body = tag(
+        "main",
+        tag("header", tag("h1", boxes.title), tag("p", f"Boxes of column {boxes.column}"), facts),
+        tag("section", tag("h2", "Where the boxes lie"), *controls, drawing),
+        tag("section", tag("h2", "What they cost"), table(head, rows, frozenset(range(1, len(head))))),
+        tag("section", *(tag("p", note) for note in boxes.notes)),
+        tag("footer", "Written by pqext. The coast is a coarse drawing for orientation; boxes are the file's own."),
+    )
+    title = tag("head", _HEAD, tag("title", boxes.title), tag("style", Markup(SHEET + _SHEET)))
+    return "<!DOCTYPE html>\n" + tag("html", title, tag("body", body), lang="en") + "\n"
+
+
+def _said(drawn: int, count: int, label: str) -> str:
+    return f"{count:,} {label}" if drawn == count else f"{count:,} {label}, of which {drawn:,} are drawn"
+
+
+def _shape(projection: Projection, part: DrawnBox) -> Markup:
+    assert part.box is not None
+    return box_shape(projection, part.box, f"h{part.row_group % len(HUES)}", part.text)

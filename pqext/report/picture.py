@@ -1,0 +1,77 @@
+"""The same map of boxes as a PNG, drawn by Pillow."""
+
+from __future__ import annotations
+
+import colorsys
+import io
+from typing import Any
+
+from pqext.report.boxes import HUES, BoxMap, DrawnBox, chosen
+from pqext.report.land import outlines
+from pqext.report.map import Projection, has_land
+from pqext.text import counted, visible
+
+_SCALE = 1.6
+_MARGIN = 12
+_LINE = 22
+_PAPER, _SEA, _LAND, _INK, _FAINT = "#fbfbf9", "#eef3f6", "#dfe3dc", "#22262b", "#6c747d"
+
+
+def render(boxes: BoxMap) -> bytes:
+    """The picture's bytes. Raises ImportError where Pillow is not installed."""
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+    except ImportError:
+        raise ImportError(
+            "a map as PNG needs Pillow: install pqext[map], or write .html, which needs nothing"
+        ) from None
+    projection = boxes.projection
+    width, height = round(projection.width * _SCALE), round(projection.height * _SCALE)
+    lines = _lines(boxes)
+    # Long names widen nothing: what does not fit is cut off at the edge.
+    image = Image.new("RGB", (max(width, 640) + 2 * _MARGIN, height + 2 * _MARGIN + _LINE * len(lines) + 6), _PAPER)
+    font: Any = ImageFont.load_default(size=15)
+    pen = ImageDraw.Draw(image)
+    for row, (text, colour) in enumerate(lines):
+        pen.text((_MARGIN, _MARGIN + _LINE * row), text, fill=colour, font=font)
+    drawing = Image.new("RGB", (max(width, 1), max(height, 1)), _SEA)
+    _draw_land(ImageDraw.Draw(drawing), projection)
+    for level, parts in ((0, boxes.row_groups), (1, boxes.pages)):
+        veil = Image.new("RGBA", drawing.size, (0, 0, 0, 0))
+        brush = ImageDraw.Draw(veil)
+        for part in chosen(parts):
+            _draw_box(brush, projection, part, level)
+        drawing.paste(veil, (0, 0), veil)
+    image.paste(drawing, (_MARGIN, _MARGIN + _LINE * len(lines) + 6))
+    out = io.BytesIO()
+    image.save(out, "PNG", optimize=True)
+    return out.getvalue()
+
+
+def _lines(boxes: BoxMap) -> list[tuple[str, str]]:
+    counts = f"{counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}"
+    head, *rows = boxes.figures
+    figures = ["  ".join(f"{name} {value}" for name, value in zip(head[1:], row[1:], strict=True)) for row in rows]
+    return [
+        (visible(f"{boxes.title}, column {boxes.column}: {counts}"), _INK),
+        *((visible(f"{row[0]}: {text}"), _FAINT) for row, text in zip(rows, figures, strict=True)),
+    ]
+
+
+def _draw_land(pen: Any, projection: Projection) -> None:
+    if has_land(projection):
+        for ring in outlines():
+            pen.polygon([(projection.x(x) * _SCALE, projection.y(y) * _SCALE) for x, y in ring], fill=_LAND)
+
+
+def _draw_box(pen: Any, projection: Projection, part: DrawnBox, level: int) -> None:
+    if part.box is None:
+        return
+    red, green, blue = colorsys.hls_to_rgb(HUES[part.row_group % len(HUES)] / 360, 0.42, 0.7)
+    colour = (round(255 * red), round(255 * green), round(255 * blue))
+    y0, y1 = projection.y(part.box.ymax) * _SCALE, projection.y(part.box.ymin) * _SCALE
+    for xmin, xmax in part.box.spans():
+        x0, x1 = projection.x(xmin) * _SCALE, projection.x(xmax) * _SCALE
+        # A box of one point still shows.
+        corners = (x0, y0, max(x1, x0 + 1), max(y1, y0 + 1))
+        pen.rectangle(corners, fill=(*colour, (26, 40)[level]), outline=(*colour, (255, 150)[level]), width=2 - level)

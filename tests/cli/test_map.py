@@ -1,0 +1,109 @@
+"""`pqext map` draws a file's boxes into one page or picture, whatever names the file brings."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner, Result
+
+import pqext
+from pqext import geo
+from pqext.cli import app
+
+GENERATOR = np.random.default_rng(3)
+
+
+def written(path: Path, x: Any, column: str = "geom", **options: Any) -> Path:
+    table = pa.table({column: geo.from_points(x, GENERATOR.uniform(-50, 50, len(x)))})
+    geometry = {column: {"order": "hilbert"}}
+    pqext.write_table(table, path, geometry=geometry, row_group_rows=500, page_rows=100, **options)
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def svg(text: str) -> ElementTree.Element:
+    found = re.search(r"<svg.*</svg>", text, re.S)
+    assert found is not None
+    return ElementTree.fromstring(found.group(0))
+
+
+def test_a_page_shows_every_box_and_needs_nothing_from_anywhere(tmp_path: Path) -> None:
+    file = written(tmp_path / "points.parquet", GENERATOR.uniform(-170, 170, 2_000))
+    out = tmp_path / "map.html"
+    result = run("map", file, "-o", out)
+    assert result.exit_code == 0, result.output
+    text = out.read_text("utf-8")
+    with pqext.open(file) as opened:
+        groups = len(opened.row_groups)
+        pages = sum(len(group.chunk(0).pages or ()) for group in opened.row_groups)
+    assert f"{groups} row groups, {pages} pages" in result.output
+    levels = [part for part in svg(text).iter("g") if part.get("class", "").startswith("level")]
+    assert [len(level) for level in levels] == [groups, pages]
+    assert "2,000" in text
+    assert "overlap" in text
+    assert not re.search(r"https?:|<script|src=|url\(", text)
+    assert "default-src 'none'" in text
+
+
+def test_boxes_that_wrap_are_drawn_in_two_parts(tmp_path: Path) -> None:
+    x = np.concatenate([GENERATOR.uniform(175, 180, 50), GENERATOR.uniform(-180, -175, 50)])
+    out = tmp_path / "map.html"
+    assert run("map", written(tmp_path / "a.parquet", x), "-o", out).exit_code == 0
+    (level,) = (part for part in svg(out.read_text("utf-8")).iter("g") if part.get("class") == "level groups")
+    assert [len(box.findall("rect")) for box in level] == [2]
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    name = 'g"><script>alert(1)</script>\x1b[31m\u202e'
+    file = written(tmp_path / "<b>a&amp;.parquet", GENERATOR.uniform(0, 9, 300), column=name)
+    out = tmp_path / "map.html"
+    result = run("map", file, "-o", out)
+    assert result.exit_code == 0, result.output
+    text = out.read_text("utf-8")
+    assert "<script" not in text
+    assert "<b>a" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert run("map", file, "-o", tmp_path / "map.png").exit_code == 0
+
+
+def test_a_picture_shows_the_same(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pictures need the extra 'map'")
+    file = written(tmp_path / "points.parquet", GENERATOR.uniform(-170, 170, 2_000))
+    out = tmp_path / "map.PNG"
+    assert run("map", file, "--query", 0.01, "-o", out).exit_code == 0
+    picture = image.open(io.BytesIO(out.read_bytes()))
+    assert picture.format == "PNG"
+    assert picture.width > 1_000
+    colours = {colour for _, colour in picture.getcolors(1 << 24)}
+    assert len(colours) > 20
+
+
+def test_a_picture_without_pillow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    file = written(tmp_path / "points.parquet", GENERATOR.uniform(0, 9, 10))
+    result = run("map", file, "-o", tmp_path / "map.png")
+    assert isinstance(result.exception, ImportError)
+    assert "pqext[map]" in str(result.exception)
+    assert not (tmp_path / "map.png").exists()
+
+
+def test_files_without_boxes_have_an_empty_map_and_wrong_arguments_are_named(tmp_path: Path) -> None:
+    file = written(tmp_path / "none.parquet", np.array([]))
+    assert run("map", file, "-o", tmp_path / "map.html").exit_code == 0
+    assert run("map", file, "-o", tmp_path / "map.svg").exit_code == 2
+    assert run("map", file, "--column", "other", "-o", tmp_path / "map.html").exit_code == 2
+    plain = tmp_path / "plain.parquet"
+    pqext.write_table(pa.table({"n": [1]}), plain)
+    assert "no geometry" in str(run("map", plain, "-o", tmp_path / "x.html").exception)
