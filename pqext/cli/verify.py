@@ -20,13 +20,14 @@ def command(
     ] = None,
     checks: Annotated[
         str | None,
-        typer.Option("--checks", metavar="chunks,sorting,variants", help="Look only for this.", show_default=False),
+        typer.Option("--checks", metavar="chunks,sorting,variants,geometries", help="Look only for this.", show_default=False),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="List so many faults; all are counted.")] = 100,
 ) -> None:
     """Read all of a file and say where it breaks the rules: damage, false statistics, broken or contradictory variants.
 
-    The status is 1 when there are faults and 0 when there are none.
+    The status is 1 when there are faults, 3 when none were found but something could not be checked (a key is missing,
+    an encoding is not known), and 0 when all is well.
     """
     from rich.console import Console
 
@@ -51,3 +52,5 @@ def command(
         console.print(report)
     if not report.ok:
         raise typer.Exit(1)
+    if report.unchecked:
+        raise typer.Exit(3)

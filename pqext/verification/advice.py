@@ -8,6 +8,9 @@ _RESHRED = (
 )
 _SCHEMA = "the schema is wrong, not a row: write the file again from its source, with groups and types as the rule says"
 
+_BOXES = "readers that trust these statistics lose rows: read with trust_statistics=False and write the file again"
+_NO_ORDER = "readers that trust these bounds may lose rows; pqext never does: write the file again without them"
+
 ADVICE: tuple[tuple[str, str], ...] = (
     ("layout.footer-lost", "the file is cut off or its end was overwritten: fetch it again, or write it anew"),
     ("layout.file-metadata", "the footer contradicts itself: write the file again with another writer"),
@@ -35,6 +38,13 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("shredding.object", _SCHEMA),
     ("variant.group", _SCHEMA),
     ("variant.version", _SCHEMA),
+    ("geo.box", _BOXES),
+    ("geo.page_boxes", _BOXES),
+    ("geo.types", _BOXES),
+    ("geometry.order", _NO_ORDER),
+    ("geography.order", _NO_ORDER),
+    ("geography.crs", "write the column as GEOMETRY, or transform it to longitudes and latitudes first"),
+    ("geo", "these geometries are broken where they were made: write the rows again from their source"),
     ("variant.", "these values are broken where they were made: write the rows again from their source; "
                  "`pqext reshred --on-invalid null` makes them null and keeps the others"),
 )  # fmt: skip

@@ -95,12 +95,9 @@ class _ChunkCheck:
             fault = Fault(rule, error.message, self._group.index, None, self._leaf.node.dotted, error.offset)
             self._findings.damaged(fault)
 
-    def _span(self, chunk: ColumnChunk) -> Span:
-        return spans_of([(chunk.source(self._file.source), chunk.byte_range)])[0]
-
     def _pages(self, chunk: ColumnChunk) -> list[StoredPage] | None:
         """The data pages, their checksums checked; ``None`` when values cannot be told from damage."""
-        span, sound = self._span(chunk), True
+        span, sound = _span(self._file, chunk), True
         starts: list[int] = []
         data: list[tuple[int, int]] = []
         has_dictionary = chunk.metadata.dictionary_page_offset is not None
@@ -170,25 +167,8 @@ class _ChunkCheck:
 
     def _pieces(self, chunk: ColumnChunk, order: BoundOrder, known: ChunkPages | None) -> Iterator[Piece]:
         """The rows of each page, where an index tells them, else runs of rows."""
-        metadata, rows = chunk.metadata, self._group.num_rows
-        stored = AllPages(self._span(chunk), rows)
-        reader = ColumnReader(
-            self._leaf, metadata, stored, rows, chunk.limits, checksums=False, decryptor=chunk.decryptor
-        )
-        fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
-        step = max(1, min(BATCH_ROWS, fitting))
-        runs = (
-            [len(known.rows(page)) for page in range(len(known))] if known is not None
-            else [min(step, rows - start) for start in range(0, rows, step)]
-        )  # fmt: skip
-        start = 0
-        for count in runs:
-            column = reader.take([range(start, start + count)])
-            start += count
-            if column.rows != count:
-                raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
+        for column in runs(self._file, self._group, self._leaf, chunk, known):
             yield _measure(column, order)
-        reader.check_end()
 
     def _page(self, known: ChunkPages, number: int, piece: Piece, stored: StoredPage) -> None:
         bounds = known[number]
@@ -228,6 +208,33 @@ class _ChunkCheck:
             if any(low > high for low, high in zip(behind, ahead, strict=True)):  # type: ignore[operator]
                 self._fault("page-index.boundary-order", "the pages' bounds are not in the order that is claimed")
                 return
+
+
+def runs(
+    file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, known: ChunkPages | None
+) -> Iterator[LeafColumn]:
+    """A chunk by runs of rows: those of each page, where an index tells them. Checksums are not looked at."""
+    metadata, rows = chunk.metadata, group.num_rows
+    stored = AllPages(_span(file, chunk), rows)
+    reader = ColumnReader(leaf, metadata, stored, rows, chunk.limits, checksums=False, decryptor=chunk.decryptor)
+    fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
+    step = max(1, min(BATCH_ROWS, fitting))
+    counts = (
+        [len(known.rows(page)) for page in range(len(known))] if known is not None
+        else [min(step, rows - start) for start in range(0, rows, step)]
+    )  # fmt: skip
+    start = 0
+    for count in counts:
+        column = reader.take([range(start, start + count)])
+        start += count
+        if column.rows != count:
+            raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
+        yield column
+    reader.check_end()
+
+
+def _span(file: ParquetFile, chunk: ColumnChunk) -> Span:
+    return spans_of([(chunk.source(file.source), chunk.byte_range)])[0]
 
 
 def _measure(column: LeafColumn, order: BoundOrder) -> Piece:

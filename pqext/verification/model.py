@@ -144,7 +144,7 @@ class Findings:
     def skip(self, column: str, row_group: int | None, reason: str) -> None:
         """Note what was not looked at; many row groups of one column only once for each reason."""
         known = Unchecked(column, row_group, reason)
-        if len(self.unchecked) < self.limit and known not in self.unchecked:
+        if len(self.unchecked) < max(self.limit, 1) and known not in self.unchecked:
             self.unchecked.append(known)
 
     def counts(self, advice: Sequence[tuple[str, str]]) -> tuple[Count, ...]:

@@ -14,15 +14,16 @@ from pqext.core.reader import ParquetFile
 from pqext.core.shape import Shape
 from pqext.core.source import open_source
 from pqext.core.suggest import did_you_mean, listed
-from pqext.verification import chunks, order, variants
+from pqext.verification import chunks, geometries, order, variants
 from pqext.verification.advice import ADVICE
 from pqext.verification.model import Fault, Findings, Report
 
-Check = Literal["chunks", "sorting", "variants"]
+Check = Literal["chunks", "sorting", "variants", "geometries"]
 CHECKS: dict[str, Callable[[ParquetFile, Sequence[Shape], Findings], None]] = {
     "chunks": chunks.check,
     "sorting": order.check,
     "variants": variants.check,
+    "geometries": geometries.check,
 }
 """What is looked at. A check takes the open file and the top-level columns, and streams: it holds a batch at a time."""
 
@@ -44,7 +45,10 @@ def verify(
       of each column chunk say what its values are, and that the offset index says where its pages lie;
     - ``"sorting"``: that rows are in the order of the sort keys that their row group names;
     - ``"variants"``: for each VARIANT column the layout of its groups and the types of its columns, every encoded value
-      and metadata in full, and how ``value`` and ``typed_value`` go together in every row.
+      and metadata in full, and how ``value`` and ``typed_value`` go together in every row;
+    - ``"geometries"``: for each GEOMETRY and GEOGRAPHY column every value, whether bounding boxes of chunks and pages
+      hold their data and the lists of types are right, and that there are no minima and maxima. A box that is wider
+      than its data is right.
 
     ``columns`` (top-level names) narrows the work, ``limit`` how many faults are listed; all are counted. Memory is
     bounded by a batch of one column, whatever the file holds.

@@ -1,0 +1,302 @@
+"""GEOMETRY and GEOGRAPHY columns: every value, and whether boxes and type codes tell the truth about them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.annotations import PAGE_BOXES
+from pqext.core.errors import CorruptFileError, EncryptionError, GeometryError, LimitError, UnsupportedError
+from pqext.core.extension.container import entry
+from pqext.core.indexes.page_index import ChunkPages
+from pqext.core.leaf_column import LeafColumn
+from pqext.core.metadata import GeospatialStatistics
+from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
+from pqext.core.shape import LeafShape, Shape
+from pqext.geo import crs as crs_
+from pqext.geo import page_boxes
+from pqext.geo.box import BoundingBox
+from pqext.geo.summary import bounding_box, only_points, row_values, within_range
+from pqext.geo.types import GeospatialType
+from pqext.geo.wkb import columns, summaries
+from pqext.verification.chunks import runs
+from pqext.verification.model import Fault, Findings
+
+EDGE_SLACK = 1e-6
+"""Degrees by which our box around an edge may lie outside one that holds it: ours is rounded outward."""
+
+_CODES = frozenset(1000 * dims + base for dims in range(4) for base in range(1, 8))
+_CONTAIN, _PAGE_CONTAIN = "geo.box.contains", "geo.page_boxes.contain"
+
+
+def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
+    """Check every GEOMETRY and GEOGRAPHY column below ``tops``."""
+    for top in tops:
+        for leaf in top.leaves():
+            if leaf.node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
+                type = _type(file, leaf, findings)
+                if type is not None:
+                    first_row = 0
+                    for group in file.row_groups:
+                        _ChunkCheck(file, group, leaf, type, first_row, findings).run()
+                        first_row += group.num_rows
+
+
+def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialType | None:
+    column, logical = leaf.node.dotted, leaf.node.logical_type
+    assert logical is not None
+    try:
+        found = GeospatialType.from_logical_type(logical, file.options.properties)
+    except GeometryError as error:
+        findings.add(Fault(error.rule or "geo.crs.custom", _bare(error), column=column))
+        return None
+    if not found.planar and crs_.is_geographic(found.crs) is not True:
+        message = f"GEOGRAPHY needs a geographic CRS, not {found.crs}"
+        findings.add(Fault("geography.crs", message, column=column))
+    return found
+
+
+def _bare(error: GeometryError) -> str:
+    """The error's words without row and rule, which a fault has by itself."""
+    return error.message.removeprefix(f"row {error.row}: ").removesuffix(f" ({error.rule})")
+
+
+class _ChunkCheck:
+    def __init__(
+        self, file: ParquetFile, group: RowGroup, leaf: LeafShape, type: GeospatialType, first_row: int,
+        findings: Findings,
+    ) -> None:  # fmt: skip
+        self._file = file
+        self._group = group
+        self._leaf = leaf
+        self._type = type
+        self._first_row = first_row
+        self._findings = findings
+        self._said: set[str] = set()
+        self._codes: set[int] = set()
+
+    def run(self) -> None:
+        column, index = self._leaf.node.dotted, self._group.index
+        try:
+            chunk = self._group.chunk(self._leaf.node)
+            if not (chunk.num_values or self._group.num_rows):
+                return
+            self._no_order(chunk)
+            said = chunk.geospatial_statistics
+            box = self._box(said)
+            pages = self._pages(chunk)
+            self._values(chunk, pages, box, self._page_boxes(chunk, pages))
+            if said is not None and said.geospatial_types:
+                self._type_codes(said.geospatial_types)
+        except (UnsupportedError, EncryptionError, LimitError) as error:
+            self._findings.skip(column, index, error.message)
+        except CorruptFileError as error:
+            self._findings.damaged(Fault("layout.page-lost", error.message, index, None, column, error.offset))
+
+    def _fault(self, rule: str, message: str, row: int | None = None, offset: int | None = None) -> None:
+        where = None if row is None else self._first_row + row
+        part = "file" if offset is None else "value"
+        self._findings.add(Fault(rule, message, self._group.index, where, self._leaf.node.dotted, offset, part))
+
+    def _once(self, rule: str, message: str, row: int | None = None) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            self._fault(rule, message, row)
+
+    def _no_order(self, chunk: ColumnChunk) -> None:
+        said = chunk.metadata.statistics
+        rule = f"{self._leaf.node.logical_name}".lower() + ".order"
+        bounds = () if said is None else (said.min, said.max, said.min_value, said.max_value)
+        if any(value is not None for value in bounds):
+            self._fault(rule, "the statistics have a minimum and maximum, which geometries have no order for")
+        try:
+            index = chunk.column_index
+        except CorruptFileError:
+            return  # says the check of chunks
+        if index is not None and any(value for value in (*index.min_values, *index.max_values)):
+            self._fault(rule, "the column index has minima and maxima, which geometries have no order for")
+
+    def _box(self, said: GeospatialStatistics | None) -> BoundingBox | None:
+        """The chunk's box, where it is one that can be true."""
+        if said is None or said.bbox is None:
+            return None
+        box = BoundingBox.from_metadata(said.bbox)
+        if box.wraps and not self._type.geographic:
+            self._fault("geo.box.wraparound_only", "a bounding box that is inverted in x is no box in this CRS")
+        elif not box.usable:
+            self._fault("geo.box.xy", "the bounding box has NaN or infinite bounds, or is inverted")
+        else:
+            return box
+        return None
+
+    def _pages(self, chunk: ColumnChunk) -> ChunkPages | None:
+        """The pages by a page index that is sound; whether it is says the check of chunks."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return chunk.page_places
+        except CorruptFileError:
+            return None
+
+    def _page_boxes(self, chunk: ColumnChunk, pages: ChunkPages | None) -> page_boxes.PageBoxes | None:
+        try:
+            payload = entry(chunk.metadata, PAGE_BOXES) if pages is not None else None
+            return None if payload is None or pages is None else page_boxes.decode(payload, len(pages))
+        except UnsupportedError:
+            return None  # of a later version
+        except CorruptFileError as error:
+            self._fault("geo.page_boxes.damaged", error.message)
+            return None
+
+    def _type_codes(self, said: Sequence[int]) -> None:
+        if len(set(said)) != len(said):
+            self._fault("geo.types.unique", "a type code is listed twice")
+        if not _CODES.issuperset(said):
+            self._fault("geo.types.codes", f"the type codes {sorted(set(said) - _CODES)} are none of WKB")
+        if not self._codes.issubset(said):
+            missing = sorted(self._codes.difference(said))
+            self._fault("geo.types.several", f"the list of types lacks {missing}, which are there")
+
+    def _values(
+        self, chunk: ColumnChunk, pages: ChunkPages | None, box: BoundingBox | None, boxes: page_boxes.PageBoxes | None
+    ) -> None:
+        start = 0
+        for number, column in enumerate(runs(self._file, self._group, self._leaf, chunk, pages)):
+            rows = _rows_of(column, self._leaf.slot_level) + start
+            start += column.rows
+            values = self._sound(column.array, rows)
+            if box is not None:
+                outside = _outside(values, self._type, box)
+                if outside is not None:
+                    self._once(
+                        _CONTAIN, "a geometry leaves the bounding box of its column chunk", int(rows[outside])
+                    )
+            if boxes is not None:
+                self._page(boxes, number, values, rows)
+
+    def _sound(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+        """The values that are geometries of this type, null in place of others, which are reported."""
+        bad: list[int] = []
+        start = 0
+        while start < len(values):
+            try:
+                summaries(values[start:], strict=True)
+                break
+            except GeometryError as error:
+                slot = start + (error.row or 0)
+                self._fault(error.rule or "geo.wkb.iso", _bare(error), int(rows[slot]), error.offset)
+                bad.append(slot)
+                start = slot + 1
+        values = _without(values, bad)
+        parts = summaries(values)
+        self._codes.update(code for part in parts for code in part.types)
+        if any(part.extended for part in parts):
+            slot = _first_extended(values)
+            self._once("geo.wkb.iso", "a value is EWKB, where the format has ISO WKB", int(rows[slot]))
+        around = bounding_box(parts)
+        if not self._type.planar and (around is None or not within_range(around)):
+            values = self._in_range(values, rows)
+        return values
+
+    def _in_range(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+        (west, east), (south, north) = crs_.LONGITUDES, crs_.LATITUDES
+        (column,) = columns(values)
+        xmin, xmax, ymin, ymax = row_values(column)[0][:4]
+        outside = np.flatnonzero((xmin < west) | (xmax > east) | (ymin < south) | (ymax > north)).tolist()
+        for slot in outside:
+            self._fault(
+                "geography.range", "coordinates leave the longitudes -180 to 180 or latitudes -90 to 90",
+                int(rows[slot]),
+            )  # fmt: skip
+        return _without(values, outside)
+
+    def _page(
+        self, boxes: page_boxes.PageBoxes, number: int, values: pa.Array, rows: NDArray[np.int64]
+    ) -> None:
+        if boxes.unknown[number]:
+            return
+        if boxes.nulls[number] or boxes.empty[number]:
+            parts = summaries(values)
+            if boxes.nulls[number] and any(part.rows for part in parts):
+                self._once("geo.page_boxes.without", f"page {number}, which is called null, holds geometries")
+            elif any(bound is not None for part in parts for bound in part.box[:4]):
+                self._once("geo.page_boxes.without", f"page {number}, which is called empty, holds coordinates")
+            return
+        box = BoundingBox(*(float(line[number]) for line in (boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax)))
+        if box.wraps and not self._type.geographic:
+            self._once("geo.page_boxes.wraparound", f"the box of page {number} is inverted in x")
+            return
+        outside = _outside(values, self._type, box)
+        if outside is not None:
+            self._once(_PAGE_CONTAIN, f"a geometry leaves the box of page {number}", int(rows[outside]))
+
+
+def _rows_of(column: LeafColumn, slot_level: int) -> NDArray[np.int64]:
+    """The row, counted from the run's first, of each slot."""
+    if column.repetition is None:
+        return np.arange(len(column.array), dtype=np.int64)
+    rows = np.cumsum(column.repetition == 0, dtype=np.int64) - 1
+    return rows if column.definition is None else rows[column.definition >= slot_level]
+
+
+def _without(values: pa.Array, slots: Sequence[int]) -> pa.Array:
+    if not slots:
+        return values
+    kept = np.ones(len(values), dtype=np.bool_)
+    kept[slots] = False
+    taken = pa.array(np.arange(len(values)), mask=~kept)
+    return values.take(taken)
+
+
+def _first_extended(values: pa.Array) -> int:
+    low, high = 0, len(values)  # one lies in [low, high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if any(part.extended for part in summaries(values[low:middle])):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | None:
+    """The first value that the box does not hold, None when it holds all; whole edges where they are not planar."""
+    whole = bounding_box(summaries(values)) if type.planar and not box.wraps else None
+    if whole is not None and box.contains(whole) and _holds_others(box, whole):
+        return None
+    (column,) = columns(values)
+    try:
+        lines = row_values(column, type)[0]
+        slack = 0.0 if type.planar else EDGE_SLACK
+    except (GeometryError, UnsupportedError):  # no ellipsoid: the corners alone
+        lines, slack = row_values(column)[0], 0.0
+    xmin, xmax, ymin, ymax = lines[:4]
+    west, east = xmin < box.xmin - slack, xmax > box.xmax + slack
+    crossing = xmin > xmax
+    if box.wraps:
+        beside = np.where(crossing, west | east, west & east)
+    elif box.xmin <= -180 and box.xmax >= 180:
+        beside = ~crossing & (west | east)
+    else:
+        beside = west | east | crossing
+    if not type.planar:  # a pole has every longitude, and a point there the one that is written
+        for slot in np.flatnonzero(beside & (xmin <= -180) & (xmax >= 180)).tolist():
+            beside[slot] = not only_points(summaries(values[slot : slot + 1])[0].types)
+    outside = beside | (ymin < box.ymin - slack) | (ymax > box.ymax + slack)
+    for index, low, high in ((4, box.zmin, box.zmax), (6, box.mmin, box.mmax)):
+        if low is not None and high is not None and len(lines) > index:
+            outside |= (lines[index] < low) | (lines[index + 1] > high)
+    found = np.flatnonzero(outside)
+    return int(found[0]) if len(found) else None
+
+
+def _holds_others(box: BoundingBox, whole: BoundingBox) -> bool:
+    pairs = ((box.zmin, box.zmax, whole.zmin, whole.zmax), (box.mmin, box.mmax, whole.mmin, whole.mmax))
+    return all(
+        low is None or high is None or least is None or most is None or (low <= least and most <= high)
+        for low, high, least, most in pairs
+    )
