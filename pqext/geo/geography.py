@@ -32,8 +32,9 @@ Bounds = NDArray[np.float64]
 FLATTENING = 1 / 298.257223563
 """Of WGS84, the ellipsoid of a CRS that is not named."""
 
-TURNS = {"spherical": 0.0, "karney": 0.0, "vincenty": 1e-9, "thomas": 3e-6, "andoyer": 3e-5}
-"""How far, in radians, an algorithm may miss the direction of an edge on an ellipsoid as flat as the Earth."""
+TURNS = {"spherical": 0.0, "karney": 0.0, "vincenty": 1e-9, "thomas": 1e-7, "andoyer": 1.5e-5}
+"""How far, in radians, an algorithm may miss the direction of an edge of at most 90 degrees on an ellipsoid as flat as
+the Earth; see ``geo.edges.algorithm_errors`` in ``specs/geospatial.md``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ def _globe(edges: str, crs: str | None) -> Globe:
     flattening = FLATTENING if crs is None else _flattening(crs)
     # Errors of the series grow with the square of the flattening, and one order faster beyond what they were made for.
     turn = TURNS[edges] * max(1.0, abs(flattening) / FLATTENING) ** 3
-    if turn > 0.1:
-        raise GeometryError(f"{edges} does not draw edges on an ellipsoid as flat as that of {crs}", rule="geography.crs")
+    if turn > 0.01:
+        raise GeometryError(f"{edges} draws no edges on an ellipsoid as flat as that of {crs}", rule="geography.crs")
     return Globe(flattening * (2 - flattening), 1 - flattening, turn)
 
 

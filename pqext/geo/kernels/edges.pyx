@@ -23,9 +23,12 @@ cdef double OPPOSITE = 1e-9
 cdef double AT_POLE = 90.0 - 1e-9
 # An edge that rises by less, in degrees, is not computed: the bound is good enough.
 cdef double FINE = 1e-9
-# Algorithms that miss directions are not relied upon for arcs longer than this, in degrees: cosine and bound.
-cdef double FAR = 165.0
-cdef double COS_FAR = -0.9659
+# Algorithms that miss directions do so by at most their `turn` on arcs up to RIGHT degrees, and by LONGER times that
+# up to FAR; on longer ones they are not relied upon. COS_FAR is a little more than the cosine of FAR.
+cdef double RIGHT = 90.0
+cdef double LONGER = 20.0
+cdef double FAR = 150.0
+cdef double COS_FAR = -0.86602
 # A box wraps only to become this much narrower, in degrees; as box.WORTH_WRAPPING.
 cdef double WORTH_WRAPPING = 0.1
 
@@ -164,14 +167,15 @@ cdef double edge(
     if high >= 90.0 or low <= -90.0:
         return 0.0  # along a meridian
     if globe.turn > 0:
-        length = high - low + width
+        # Along the parallel of the end that is nearer to a pole, then along a meridian.
+        length = high - low + 1.01 * width * cos((high if high > -low else low) * RADIANS)
         if length > FAR and (
             sin(high * RADIANS) * sin(low * RADIANS)
             + cos(high * RADIANS) * cos(low * RADIANS) * cos(width * RADIANS) < COS_FAR
         ):
             extent.north_pole = extent.south_pole = True
             return 0.0
-        margin = globe.turn * length
+        margin = globe.turn * length if length <= RIGHT else LONGER * globe.turn * length
     if width * globe.stretch <= 28.0:
         most = globe.quick * width * width + 1e-13
         if high + most + margin <= extent.north and low - most - margin >= extent.south:
