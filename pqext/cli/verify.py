@@ -20,7 +20,9 @@ def command(
     ] = None,
     checks: Annotated[
         str | None,
-        typer.Option("--checks", metavar="chunks,sorting,variants,geometries", help="Look only for this.", show_default=False),
+        typer.Option(
+            "--checks", metavar="chunks,sorting,variants,geometries", help="Look only for this.", show_default=False
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="List so many faults; all are counted.")] = 100,
 ) -> None:

@@ -16,6 +16,7 @@ from pqext.core.errors import VariantError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import ParquetFile
+from pqext.core.suggest import listed
 from pqext.core.writer import ParquetWriter
 from pqext.variant.kept_options import options_of
 from pqext.variant.shredding.choice import Shredding, shredding
@@ -116,11 +117,12 @@ def _rewrite(
     read = ReadOptions(shredded=True, decryption=decryption, geoparquet=False)
     with ParquetFile(source, read, limits=limits) as file:
         if file.footer.decryptor is not None and "encryption" not in options:
-            raise ValueError("the file is encrypted: give encryption for the new one, None to write it in plaintext")
+            advice = "give encryption for the new one, None to write it in plaintext"
+            raise ValueError(f"{_called(file)} is encrypted: {advice}")
         found = {path: kind for field in file.arrow_schema for path, kind in _variants(field, field.name)}
         if not found:
-            raise ValueError("the file has no VARIANT column")
-        job = _Rewrite(_chosen(file, schema, found, coerce), strict, on_invalid)
+            raise ValueError(f"{_called(file)} has no VARIANT column")
+        job = _Rewrite(_chosen(file, schema, found, coerce), strict, on_invalid, file.path)
         written = pa.schema([job.field(field, field.name) for field in file.arrow_schema], file.arrow_schema.metadata)
         kept = options_of(file, storage.to_schema(storage.plan(written, WriteOptions(shredding=job.shredding))))
         rows = 0
@@ -135,6 +137,10 @@ def _rewrite(
                 if not _SIZES.keys() & options.keys():
                     writer.end_row_group()
         return Rewritten(rows, sum(group.num_rows > 0 for group in file.row_groups), job.schemas, job.invalid)
+
+
+def _called(file: ParquetFile) -> str:
+    return f"file {file.path}" if file.path is not None else "the file"
 
 
 _SIZES = {"row_group_rows": 1 << 62, "row_group_bytes": 1 << 62}
@@ -165,7 +171,7 @@ def _chosen(
     wanted = dict(schema) if isinstance(schema, Mapping) else dict.fromkeys(found, schema)
     for path in wanted:
         if path not in found:
-            raise ValueError(f"there is no VARIANT column {path!r}; those of the file are {', '.join(found)}")
+            raise ValueError(f"{_called(file)} has no VARIANT column {path!r}; there are {listed(found)}")
     chosen = {}
     for path, kind in found.items():
         how = shredding(wanted.get(path, kind), coerce)
@@ -215,11 +221,12 @@ class _Rewrite:
     """Turns arrays as they were stored into arrays as they are to be; counts what is invalid."""
 
     def __init__(
-        self, shredding: Mapping[str, dict[str, Any]], strict: bool, on_invalid: OnInvalid
+        self, shredding: Mapping[str, dict[str, Any]], strict: bool, on_invalid: OnInvalid, path: str | None
     ) -> None:
         self.shredding = shredding
         self._strict = strict
         self._on_invalid = on_invalid
+        self._path = path
         self.first_row = self.row_group = self.invalid = 0
 
     @property
@@ -280,7 +287,7 @@ class _Rewrite:
             error = VariantError(
                 first["message"] + advice, rule=first["rule"], row=self.first_row + row, offset=first["offset"]
             )
-            error.locate(row_group=self.row_group, column=f"{path}.{first['column']}")
+            error.locate(path=self._path, row_group=self.row_group, column=f"{path}.{first['column']}")
             raise error
         self.invalid += len(faults)
         return _without(array, faults)

@@ -48,6 +48,16 @@ def test_a_file_with_faults_has_status_1_and_says_where_and_what_to_do(broken: P
     assert "\x1b" not in result.output
 
 
+def test_a_file_of_which_not_all_could_be_checked_has_status_3(tmp_path: Path) -> None:
+    key = b"0123456789012345"
+    encryption = pqext.FileEncryption(key, column_keys={"i": key}, encrypt_columns="listed", plaintext_footer=True)
+    pqext.write_table(pa.table({"i": [1], "j": [2]}), tmp_path / "half.parquet", encryption=encryption)
+    for limit in (100, 0):
+        result = run("verify", tmp_path / "half.parquet", "--limit", limit)
+        assert result.exit_code == 3
+        assert "no faults in what could be checked" in result.output
+
+
 def test_the_json_holds_everything(broken: Path) -> None:
     result = run("verify", broken, "--json")
     assert result.exit_code == 1
