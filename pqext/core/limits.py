@@ -17,6 +17,9 @@ class Limits:
     """Length of the serialised footer."""
     metadata_elements: int = 100_000_000
     """Structures, list elements and fields in one serialised metadata structure."""
+    metadata_objects: int = 5_000_000
+    """List elements and unknown fields of one metadata structure that become Python objects, some 100 bytes each from
+    as few as two in the file. Row groups, columns and the schema do so one by one, when they are asked for."""
     metadata_depth: int = 64
     """Nesting of structures and lists in the metadata."""
     schema_depth: int = 256

@@ -13,10 +13,19 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.errors import CorruptDataWarning, CorruptFileError, LimitError, ParquetError
 from pqext.core.footer import serialise_footer
 from pqext.core.limits import Limits
-from pqext.core.metadata import FileMetaData, KeyValue, RowGroup, SchemaElement
+from pqext.core.metadata import (
+    FileMetaData,
+    KeyValue,
+    PageEncodingStats,
+    RowGroup,
+    SchemaElement,
+    SizeStatistics,
+    SortingColumn,
+    Statistics,
+)
 from pqext.core.thrift import encode
 from reference import compact
 from reference.pace import SLOWER
@@ -98,6 +107,29 @@ def test_twenty_megabytes_of_zeros_under_any_field_cost_next_to_nothing(id: int,
         assert found == TABLE  # a field of another type is unknown, and passed over
 
 
+def pairs_of(pair: bytes, count: int) -> bytes:
+    return hostile(5, a_list(count, compact.STRUCT), pair * count)
+
+
+@pytest.mark.parametrize(
+    "footer",
+    [
+        pairs_of(b"\x18\x00\x00", (20 << 20) // 3),
+        pairs_of(b"\x18\x01k\x18\x01v\x00", 6_000_000),
+        encode(pqext.open(DATA).metadata)[:-1] + b"\x06\x7e\x00" * 5_000_001 + b"\x00",
+    ],
+    ids=["pairs without text", "pairs of one letter", "unknown fields"],
+)
+def test_metadata_that_would_become_millions_of_objects_is_refused(footer: bytes) -> None:
+    data = with_footer(footer)
+    begin = time.thread_time()
+    with pytest.raises(LimitError, match="more objects than metadata_objects"):
+        pqext.open(data)
+    assert time.thread_time() - begin < 5 * SLOWER
+    with pytest.raises(LimitError, match="metadata_objects"):
+        pqext.open(DATA, limits=Limits(metadata_objects=1)).row_groups[0].chunk(0)
+
+
 @pytest.mark.parametrize("id", [1, 2, 3, 4, 5, 6, 7, 99])
 @pytest.mark.parametrize("size", [1 << 20, (1 << 31) - 1, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1])
 def test_a_size_beyond_the_footer_is_refused_before_it_is_believed(id: int, size: int) -> None:
@@ -141,6 +173,19 @@ def chunk(metadata: FileMetaData, row_group: int = 0, column: int = 0) -> Any:
 def swap(metadata: FileMetaData) -> None:
     for group in metadata.row_groups:
         group.columns = [group.columns[1], group.columns[0]]
+
+
+def every_chunk(name: str, value: Any) -> Callable[[FileMetaData], Any]:
+    return lambda m: [setattr(c.meta_data, name, value) for group in m.row_groups for c in group.columns]
+
+
+def every_group(**values: Any) -> Callable[[FileMetaData], Any]:
+    return lambda m: [setattr(group, name, value) for group in m.row_groups for name, value in values.items()]
+
+
+def sorted_by(*columns: int, descending: bool = False, nulls_first: bool = False) -> Callable[[FileMetaData], Any]:
+    keys = [SortingColumn(column_idx=at, descending=descending, nulls_first=nulls_first) for at in columns]
+    return every_group(sorting_columns=keys)
 
 
 def add_root(count: int) -> Callable[[FileMetaData], None]:
@@ -193,12 +238,71 @@ BELIEVED: dict[str, Callable[[FileMetaData], Any]] = {
     "children of a leaf": lambda m: setattr(m.schema[1], "num_children", 0),
     "children of the root when there are none": lambda m: setattr(m.schema[0], "type", 1),
     "file offsets": lambda m: setattr(chunk(m), "file_offset", -5),
+    "offsets of row groups": every_group(file_offset=(1 << 63) - 1, ordinal=-(1 << 15), total_byte_size=(1 << 63) - 1),
+    "sizes before compression": every_chunk("total_uncompressed_size", -(1 << 63)),
+    "the place of an index page": every_chunk("index_page_offset", -(1 << 63)),
+    "the place of a Bloom filter": every_chunk("bloom_filter_offset", -(1 << 63)),
+    "sort keys without end": sorted_by(*[0] * 50_000),
+    "sort keys of columns that are not there": sorted_by(2, 77, -1, -(1 << 31), (1 << 31) - 1),
+    "sort keys that are not true": sorted_by(0, 0, 1, descending=True, nulls_first=True),
+    "fewer column orders": lambda m: setattr(m, "column_orders", list(m.column_orders or ())[:1]),
+    "column orders without end": lambda m: setattr(m, "column_orders", list(m.column_orders or ()) * 50_000),
+    "a long name of the writer": lambda m: setattr(m, "created_by", "parquet-mr version 1." + "9" * (4 << 20)),
+    "the writer's name as spaces": lambda m: setattr(m, "created_by", " " * (4 << 20)),
+    "encodings without end": every_chunk("encodings", [0, 3, 8] * 50_000),
+    "pages by encoding": every_chunk("encoding_stats", [PageEncodingStats(page_type=99, encoding=-5, count=-1)] * 999),
+    "histograms": every_chunk(
+        "size_statistics",
+        SizeStatistics(unencoded_byte_array_data_bytes=-1, repetition_level_histogram=[-1] * 99_999),
+    ),
+    "long bounds that are none": every_chunk(
+        "statistics", Statistics(min_value=b"z" * (4 << 20), max_value=b"a" * (4 << 20), null_count=-5)
+    ),
+    "field ids": lambda m: [setattr(element, "field_id", -(1 << 31)) for element in m.schema],
 }
 
 
 @pytest.mark.parametrize("lie", BELIEVED)
 def test_what_is_not_needed_is_not_believed(lie: str) -> None:
-    assert bounded(edited(BELIEVED[lie])) == TABLE
+    data = edited(BELIEVED[lie])
+    assert bounded(data) == TABLE
+    assert pqext.open(data, on_corrupt="skip").read() == TABLE
+    assert pqext.inspect(data).num_columns == 2
+
+
+def test_rows_of_all_row_groups_may_be_more_than_64_bits_count() -> None:
+    data = edited(every_group(num_rows=(1 << 63) - 1))
+    assert pqext.open(data).num_rows == (1 << 64) - 2
+    assert isinstance(bounded(data), CorruptFileError)
+    with pytest.warns(CorruptDataWarning):
+        assert pqext.open(data, on_corrupt="skip").read().num_rows == 0
+
+
+def test_megabytes_of_text_for_each_name_are_read() -> None:
+    names = [f"{at}{'n' * (1 << 20)}" for at in range(3)]
+    data = io.BytesIO()
+    pqext.write_table(pa.table([[at] for at in range(3)], names=names), data)
+    found = bounded(data.getvalue(), memory=128 << 20)
+    assert isinstance(found, pa.Table)
+    assert found.column_names == names
+
+
+def test_ten_megabytes_of_text_beside_the_table_are_written_and_read() -> None:
+    pairs = {"k": "v" * (10 << 20), "n" * (1 << 20): "", **{f"k{n}": "v" for n in range(10_000)}}
+    found = bounded(written(key_value_metadata=pairs), memory=128 << 20)
+    assert isinstance(found, pa.Table)
+    assert found.schema.metadata == {k.encode(): v.encode() for k, v in pairs.items()}
+
+
+def test_row_groups_by_the_thousand_cost_what_is_read_of_them() -> None:
+    """One hundred thousand row groups that are all the first one."""
+    serialised, count = encode(pqext.open(DATA).metadata.row_groups[0]), 100_000
+    data = with_footer(hostile(4, a_list(count, compact.STRUCT), serialised * count))
+    begin = time.thread_time()
+    with pqext.open(data) as file:
+        assert len(file.metadata.row_groups) == count
+        assert file.read(row_groups=[0, count - 1])["a"].to_pylist() == [1, 2, 1, 2]
+    assert time.thread_time() - begin < 2 * SLOWER
 
 
 def test_overlapping_chunks_are_read_as_they_are() -> None:

@@ -31,6 +31,7 @@ cdef enum:
     BAD_ID = -5
     TOO_DEEP = -6
     TOO_MANY = -7
+    TOO_MUCH = -8
 
 # C recursion is bounded by this whatever the limits say.
 cdef enum:
@@ -43,6 +44,8 @@ cdef struct Cursor:
     int64_t base
     int64_t elements      # what is left of max_elements
     int64_t max_elements
+    int64_t objects       # what is left of max_objects; skipping makes none
+    int64_t max_objects
     int max_depth
     int status
     PyObject *path        # of the file, for errors; `Data` owns it

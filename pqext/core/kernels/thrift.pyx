@@ -14,8 +14,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from pqext.core.kernels.compact cimport (
-    BAD_COUNT, BAD_ID, BAD_TYPE, BAD_VARINT, DEPTH_CAP, DONE, FALSE, LIST, STOP, TOO_DEEP, TOO_MANY, TRUE, TRUNCATED,
-    Cursor, read_header, read_list, read_size, read_varint, skip_struct, skip_value, unzigzag,
+    BAD_COUNT, BAD_ID, BAD_TYPE, BAD_VARINT, DEPTH_CAP, DONE, FALSE, LIST, STOP, TOO_DEEP, TOO_MANY, TOO_MUCH, TRUE,
+    TRUNCATED, Cursor, read_header, read_list, read_size, read_varint, skip_struct, skip_value, unzigzag,
 )
 from pqext.core.kernels.struct_plan cimport (
     AS_BINARY, AS_BOOL, AS_DOUBLE, AS_ENUM, AS_INT, AS_STRING, AS_STRUCT, FieldPlan, Plan, allocate, slot_set,
@@ -32,6 +32,7 @@ cdef dict MESSAGES = {
     BAD_ID: "a field id of more than 16 bits",
     TOO_DEEP: "structures nest deeper than metadata_depth",
     TOO_MANY: "the structure has more elements than metadata_elements",
+    TOO_MUCH: "the structure would become more objects than metadata_objects",
 }
 
 cdef class Data:
@@ -47,7 +48,7 @@ cdef class Data:
 
 
 cdef object error_for(Cursor *c, str where):
-    error = LimitError if c.status == TOO_DEEP or c.status == TOO_MANY else CorruptFileError
+    error = LimitError if c.status in (TOO_DEEP, TOO_MANY, TOO_MUCH) else CorruptFileError
     return error(f"{where}: {MESSAGES[c.status]}", path=<object> c.path, offset=c.base + (c.p - c.start))
 
 
@@ -118,6 +119,9 @@ cdef object read_elements(Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t cou
         positions = StructIndex.__new__(StructIndex)
         positions.build(c, plan, field, count, data, depth)
         return plan.lazy(positions)
+    c.objects -= count
+    if c.objects < 0:
+        fail(c, TOO_MUCH, plan, plan.names[field.position])
     values = PyList_New(count)
     for i in range(count):
         value = read_value(c, plan, field, data, depth)
@@ -175,6 +179,9 @@ cdef object read_struct(Cursor *c, Plan plan, Data data, int depth):
             if value_end == NULL:
                 fail(c, c.status, plan, f"field {id}")
             c.p = value_end
+        c.objects -= 1
+        if c.objects < 0:
+            fail(c, TOO_MUCH, plan, f"field {id}")
         if unknown is None:
             unknown = []
         unknown.append((id, wire, PyBytes_FromStringAndSize(<const char *> value_start, c.p - value_start)))
@@ -237,7 +244,7 @@ cdef class StructIndex:
         cdef Cursor c = self.cursor
         c.p = c.start + self.offsets[position]
         c.end = c.start + self.offsets[position + 1]
-        c.elements = c.max_elements
+        c.elements, c.objects = c.max_elements, c.max_objects
         return read_struct(&c, self.plan, self.data, self.depth)
 
     def raw(self, Py_ssize_t start, Py_ssize_t stop):
@@ -259,6 +266,7 @@ cdef int open_cursor(Cursor *c, Data data, Py_ssize_t offset, int64_t base, obje
     c.end = c.start + data.view.len
     c.base = base
     c.elements = c.max_elements = limits.metadata_elements
+    c.objects = c.max_objects = limits.metadata_objects
     c.max_depth = min(<int64_t> limits.metadata_depth, <int64_t> DEPTH_CAP)
     c.status = DONE
     c.path = <PyObject *> data.path
@@ -293,6 +301,9 @@ def scan_fields(object buffer, Py_ssize_t offset=0, object limits=DEFAULT_LIMITS
             end = skip_value(&c, c.p, wire, 1)
             if end != NULL:
                 c.p = end
+        c.objects -= 1
+        if c.status == DONE and c.objects < 0:
+            c.status = TOO_MUCH
         if c.status != DONE:
             raise error_for(&c, f"field {id}")
         fields.append((id, wire, header, value, c.p - c.start))
