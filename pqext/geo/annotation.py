@@ -22,7 +22,7 @@ from pqext.geo.covering import Covering
 from pqext.geo.curves import Curve, check_curve
 from pqext.geo.predicates import SpatialPredicate
 from pqext.geo.row_layout import OrdersRows
-from pqext.geo.summary import bounding_box, describe, row_values, within_range
+from pqext.geo.summary import EdgeBoxes, bounding_box, describe, row_values, within_range
 from pqext.geo.types import GeospatialType, mark, type_of, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso
 
@@ -137,14 +137,14 @@ class GeospatialHandler(OrdersRows):
         chunks = pa.chunked_array(list(pages), type=pages[0].type) if pages else pa.chunked_array([], pa.binary())
         try:
             type = _type_of_node(node, options.key_value_metadata)
-            parts = summaries(chunks)
-            found = describe(chunks, type, parts)
+            parts, edges = summaries(chunks), EdgeBoxes(chunks, type)
+            found = describe(chunks, type, parts, edges)
         except GeometryError:
             return ChunkFacts()
         if not found.geospatial_types:
             return ChunkFacts()
         wanted = indexed and len(pages) > 1 and _option(options.geometry.get(node.dotted)).get("page_boxes", True)
-        payload = page_boxes.encode(page_boxes.of_pages(parts, found, type)) if wanted else None
+        payload = page_boxes.encode(page_boxes.of_pages(chunks, parts, found, edges)) if wanted else None
         return ChunkFacts(found, {} if payload is None else {PAGE_BOXES: payload})
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> RowRanges | None:

@@ -94,7 +94,8 @@ def _statistics(chunks: Sequence[ColumnMetaData], type: GeospatialType) -> tuple
     if not told:
         return None, []
     whole = merge(told, type.crs)
-    return BoundingBox.from_metadata(whole.bbox) if whole.bbox is not None else None, whole.geospatial_types or []
+    box = BoundingBox.from_metadata(whole.bbox) if whole.bbox is not None else None
+    return box, list(whole.geospatial_types or [])
 
 
 def described(text: str) -> dict[str, Mapping[str, Any]]:

@@ -19,18 +19,23 @@ from __future__ import annotations
 import struct
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.annotations import PAGE_BOXES
-from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
+from pqext.core.errors import CorruptFileError, GeometryError, LimitError, UnsupportedError
 from pqext.core.extension.container import entry
 from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.geo import crs as crs_
-from pqext.geo.summary import only_points
+from pqext.geo.box import BoundingBox
+from pqext.geo.geography import around
+from pqext.geo.kernels.wraparound import Longitudes
+from pqext.geo.summary import EdgeBoxes, is_planar_on_globe, within_range
+from pqext.geo.wkb import columns
 
 if TYPE_CHECKING:
     from pqext.core.metadata import GeospatialStatistics
@@ -43,6 +48,8 @@ VERSION = 1
 HEADER = struct.Struct("<BI4d")
 PLACES = 65535
 PAGE_BYTES = 8
+SEARCHED = 1 / 8
+"""The share of a chunk's pages that are searched for gaps of their own, at most: it costs as much as their boxes do."""
 _NULLS, _EMPTY, _UNKNOWN = 1, 2, 3
 
 _Doubles = NDArray[np.float64]
@@ -79,13 +86,17 @@ class PageBoxes:
         """Does a box cross the antimeridian?"""
         return bool((self.xmin > self.xmax).any())
 
+    def box(self, page: int) -> BoundingBox:
+        """The box of a page that has one."""
+        return BoundingBox(*(float(line[page]) for line in (self.xmin, self.xmax, self.ymin, self.ymax)))
+
     @classmethod
     def of_bounds(cls, bounds: _Doubles, nulls: _Flags) -> PageBoxes:
         """From lines xmin, xmax, ymin, ymax, NaN where a page has no value; infinite bounds make it unknown."""
-        missing = np.isnan(bounds).any(axis=0)
-        unknown = np.isinf(bounds).any(axis=0) & ~missing
-        clean = np.where(missing | unknown, 0.0, bounds)
-        return cls(*clean, nulls=nulls & missing, empty=missing & ~nulls, unknown=unknown)
+        missing: _Flags = np.isnan(bounds).any(axis=0)
+        unknown: _Flags = np.isinf(bounds).any(axis=0) & ~missing
+        xmin, xmax, ymin, ymax = np.where(missing | unknown, 0.0, bounds)
+        return cls(xmin, xmax, ymin, ymax, nulls=nulls & missing, empty=missing & ~nulls, unknown=unknown)
 
     @classmethod
     def of_summaries(cls, parts: Sequence[Summary]) -> PageBoxes:
@@ -125,22 +136,51 @@ def encode(boxes: PageBoxes) -> bytes | None:
     return head + codes.T.astype("<u2").tobytes()
 
 
-def of_pages(parts: Sequence[Summary], whole: GeospatialStatistics, type: GeospatialType) -> PageBoxes:
+def of_pages(
+    pages: pa.ChunkedArray, parts: Sequence[Summary], whole: GeospatialStatistics, edges: EdgeBoxes
+) -> PageBoxes:
     """The boxes of a chunk's pages, of whose values ``parts`` tells, ``whole`` of all together.
 
-    Edges that are not planar make them unknown. A gap in x that the chunk's box spares is spared by each page's too.
+    A gap in x that the chunk's box spares is spared by each page's too; a few pages are searched for gaps of their own.
     """
     boxes = PageBoxes.of_summaries(parts)
-    if not type.planar:
-        edged = [not only_points(part.types) for part in parts]
-        boxes = replace(boxes, unknown=boxes.unknown | (np.array(edged, dtype=np.bool_) & boxes.known))
+    if not edges.type.planar:
+        boxes = _on_globe(boxes, parts, edges)
+    if not edges.type.geographic:
+        return boxes
+    within = (boxes.xmin >= -180) & (boxes.xmax <= 180)
+    wide = np.flatnonzero(boxes.known & within & (boxes.xmax - boxes.xmin > 180)).tolist()
+    if edges.type.planar and len(wide) <= max(1, len(boxes) * SEARCHED):
+        for page in wide:
+            longitudes = Longitudes()
+            for column in columns(pages.chunk(page)):
+                longitudes.add(column)
+            found = boxes.box(page).wrapped(longitudes.widest_gap())
+            boxes.xmin[page], boxes.xmax[page] = found.xmin, found.xmax
     box = whole.bbox
     if box is not None and box.xmin > box.xmax:
-        around = boxes.known & (boxes.xmin <= box.xmax) & (boxes.xmax >= box.xmin)
-        boxes = replace(
-            boxes, xmin=np.where(around, box.xmin, boxes.xmin), xmax=np.where(around, box.xmax, boxes.xmax)
-        )
+        spans = boxes.known & (boxes.xmin <= box.xmax) & (boxes.xmax >= box.xmin)
+        boxes.xmin[spans], boxes.xmax[spans] = box.xmin, box.xmax
     return boxes
+
+
+def _on_globe(boxes: PageBoxes, parts: Sequence[Summary], edges: EdgeBoxes) -> PageBoxes:
+    """``boxes`` around coordinates made ones around whole edges; those that cannot be told become unknown."""
+    found = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])
+    unknown = boxes.unknown.copy()
+    for page in np.flatnonzero(boxes.known).tolist():
+        planar = boxes.box(page)
+        if within_range(planar) and is_planar_on_globe(planar, parts[page].types):
+            continue
+        try:
+            box = around(edges.parts[page : page + 1]) if within_range(planar) else None
+        except GeometryError:
+            box = None
+        unknown[page] = box is None
+        if box is not None:
+            found[:, page] = box.xmin, box.xmax, box.ymin, box.ymax
+    xmin, xmax, ymin, ymax = found
+    return PageBoxes(xmin, xmax, ymin, ymax, nulls=boxes.nulls, empty=boxes.empty, unknown=unknown)
 
 
 def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialType) -> _Flags:

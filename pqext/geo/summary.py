@@ -6,7 +6,8 @@ Spec: "Statistics", "Bounding Box", "Geospatial Types" (000 §5.1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,14 +121,30 @@ def statistics(array: GeometryArray, edges: Edges | None = None, crs: Any = None
     return describe(array, resolve_type(array, crs, edges), summaries(array))
 
 
-def describe(array: GeometryArray, type: GeospatialType, parts: Sequence[Summary]) -> GeospatialStatistics:
+@dataclass(frozen=True)
+class EdgeBoxes:
+    """The boxes of the rows in each part of a GEOGRAPHY array, around whole edges; made once, when asked for."""
+
+    array: GeometryArray
+    type: GeospatialType
+
+    @cached_property
+    def parts(self) -> list[Bounds]:
+        """Raises GeometryError when the ellipsoid of the CRS is not known."""
+        globe = globe_of(self.type)
+        return [edge_values(column, globe)[0] for column in columns(self.array)]
+
+
+def describe(
+    array: GeometryArray, type: GeospatialType, parts: Sequence[Summary], edges: EdgeBoxes | None = None
+) -> GeospatialStatistics:
     """The statistics of an array whose ``parts`` are known already: see :func:`statistics`."""
     from pqext.core.metadata import GeospatialStatistics
 
     types = sorted({code for part in parts for code in part.types})
     box = bounding_box(parts)
     if box is not None and not type.planar:
-        box = _on_globe(box, array, type, types)
+        box = _on_globe(box, array, types, edges or EdgeBoxes(array, type))
     elif box is not None and type.geographic and box.width > 180 and within_range(box):
         box = _wrapped(box, array)
     return GeospatialStatistics(bbox=box.to_metadata() if box else None, geospatial_types=types)
@@ -140,18 +157,24 @@ def _wrapped(box: BoundingBox, array: GeometryArray) -> BoundingBox:
     return box.wrapped(longitudes.widest_gap())
 
 
-def _on_globe(planar: BoundingBox, array: GeometryArray, type: GeospatialType, types: list[int]) -> BoundingBox | None:
+def is_planar_on_globe(planar: BoundingBox, types: Iterable[int]) -> bool:
+    """Is the box around coordinates one around points on the globe too, far from where a point has several?"""
+    touches = planar.xmin == -180 or planar.xmax == 180 or planar.ymin < -89.9 or planar.ymax > 89.9
+    return only_points(types) and not touches
+
+
+def _on_globe(
+    planar: BoundingBox, array: GeometryArray, types: Sequence[int], edges: EdgeBoxes
+) -> BoundingBox | None:
     """The box of GEOGRAPHY whose coordinates have the box ``planar``; None when it cannot be told."""
     if not within_range(planar):
         return None
-    touches = planar.xmin == -180 or planar.xmax == 180 or planar.ymin < -89.9 or planar.ymax > 89.9
-    if only_points(types) and not touches:
+    if is_planar_on_globe(planar, types):
         return _wrapped(planar, array) if planar.width > 180 else planar
     try:
-        globe = globe_of(type)
+        box = around(edges.parts)
     except GeometryError:
         return None
-    box = around([edge_values(column, globe)[0] for column in columns(array)])
     return box and replace(planar, xmin=box.xmin, xmax=box.xmax, ymin=box.ymin, ymax=box.ymax)
 
 
@@ -202,7 +225,7 @@ def union(boxes: Sequence[BoundingBox], geographic: bool) -> BoundingBox | None:
     low, high = np.fmin.reduce(values[::2], axis=1), np.fmax.reduce(values[1::2], axis=1)
     x, y, z, m = ((None, None) if a != a else (a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True))
     box = BoundingBox(*x, *y, *z, *m)
-    if geographic and -180 <= min(values[0].min(), values[1].min()) and max(values[0].max(), values[1].max()) <= 180:
+    if geographic and (np.abs(values[:2]) <= 180).all():
         found = around([values])
         return found and replace(box, xmin=found.xmin, xmax=found.xmax)
     if any(one.wraps for one in boxes):  # with x beyond the longitudes

@@ -217,6 +217,51 @@ def test_pages_of_geography_points_have_boxes_and_are_used_for_boxes_only() -> N
     assert matching(data, SpatialPredicate("intersects", (-100, -90, -90, 90))) == [range(8)]
 
 
+@pytest.mark.spec("geo.page_boxes.geography", "geo.page_boxes.pruning")
+@given(
+    st.lists(st.none() | shapes(LONGITUDE, LATITUDE), min_size=1, max_size=12),
+    st.sampled_from(["spherical", "karney"]),
+    st.data(),
+)
+@settings(max_examples=40, deadline=None)
+def test_pages_of_geography_hold_whole_edges(rows: list[Any], edges: Any, data: st.DataObject) -> None:
+    array = geo.from_shapely(rows)
+    file = written(table_of(array, geo.geometry_field("g", edges=edges)), page_rows=3)
+    found = boxes(file)
+    if found is not None:
+        for row, box in enumerate(geo.bounds(array, edges).to_pylist()):
+            page = row // 3
+            if box is not None and box["xmin"] is not None and not found.unknown[page]:
+                own = geo.BoundingBox(box["xmin"], box["xmax"], box["ymin"], box["ymax"])
+                assert found.known[page]
+                assert found.box(page).contains(own)
+    west, east, south, north = (data.draw(part) for part in (LONGITUDE, LONGITUDE, LATITUDE, LATITUDE))
+    predicate = SpatialPredicate("intersects", (west, min(south, north), east, max(south, north)))
+    ranges = matching(file, predicate)
+    kept = set(range(len(rows))) if ranges is None else {row for part in ranges for row in part}
+    answers = predicate.evaluate(array, edges).to_pylist()
+    assert {row for row, answer in enumerate(answers) if answer} <= kept
+
+
+@pytest.mark.spec("geo.page_boxes.geography")
+def test_a_page_of_geography_reaches_as_far_as_its_edges() -> None:
+    lines = [shapely.LineString([(0, 60), (90, 60)])] * 2 + [shapely.LineString([(170, 0), (-170, 0)])] * 2
+    found = boxes(written(table_of(geo.from_shapely(lines), geo.geometry_field("g", edges="spherical")), page_rows=2))
+    assert found is not None
+    assert found.ymax[0] == pytest.approx(67.79, abs=0.02)
+    assert found.xmin[1] > found.xmax[1]
+
+
+@pytest.mark.spec("geo.page_boxes.wraparound")
+def test_a_page_wraps_by_a_gap_of_its_own() -> None:
+    x = [*range(-175, 175, 10), 0, 179.0, -179.0, 178.0, -178.0]
+    found = boxes(written(table_of(geo.from_points(x, [0.0] * 40)), page_rows=4))
+    assert found is not None
+    assert (found.xmin > found.xmax).tolist() == [False] * 9 + [True]
+    assert twin.holds((found.xmin[9], found.xmax[9], 0.0, 0.0), 180.0, 0.0)
+    assert not twin.holds((found.xmin[9], found.xmax[9], 0.0, 0.0), 0.0, 0.0)
+
+
 class TestBesideOthers:
     @pytest.mark.spec("geo.page_boxes.shared", "extension.container")
     def test_users_entries_share_a_container_with_page_boxes(self) -> None:
