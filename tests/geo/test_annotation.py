@@ -311,7 +311,8 @@ class Chunk:
 
 def may_match(logical: metadata.LogicalType, chunk: Chunk, predicate: Any) -> bool:
     node: Any = SimpleNamespace(logical_type=logical, dotted="g")
-    row_group: Any = SimpleNamespace(chunk=lambda _: chunk)
+    file = SimpleNamespace(key_value_metadata=None)
+    row_group: Any = SimpleNamespace(chunk=lambda _: chunk, trust_statistics=True, file=file)
     return HANDLER.may_match(node, row_group, predicate)
 
 
@@ -337,7 +338,7 @@ class TestPruning:
 
     def test_a_chunk_of_nulls_matches_nothing(self) -> None:
         for operation in get_args(Operation):
-            predicate = SpatialPredicate(operation, (0, 0, 1, 1))
+            predicate = SpatialPredicate(operation, (0, 0, 1, 1), 1.0 if operation == "dwithin" else None)
             assert not may_match(GEOMETRY, Chunk(None, NULLS), predicate)
 
     @pytest.mark.parametrize(
@@ -362,10 +363,12 @@ class TestPruning:
         other = metadata.LogicalType(GEOMETRY=metadata.GeometryType(crs=crs))
         assert may_match(other, wrapping, elsewhere)
 
-    def test_on_geography_a_query_with_edges_refuses_nothing(self) -> None:
-        triangle = SpatialPredicate("intersects", shapely.Polygon([(50, 50), (60, 50), (55, 60)]))
-        assert not may_match(GEOMETRY, stored(self.BOX), triangle)
-        assert may_match(GEOGRAPHY, stored(self.BOX), triangle)
+    def test_on_geography_edges_of_the_query_count_as_they_run(self) -> None:
+        line = SpatialPredicate("intersects", shapely.LineString([(0, 60), (90, 60)]))
+        above = BoundingBox(40, 50, 66, 67)
+        assert not may_match(GEOMETRY, stored(above), line)
+        assert may_match(GEOGRAPHY, stored(above), line)
+        assert not may_match(GEOGRAPHY, stored(self.BOX), line)
         assert not may_match(GEOGRAPHY, stored(self.BOX), SpatialPredicate("intersects", shapely.Point(50, 50)))
 
     def test_a_predicate_of_another_kind_or_an_unknown_algorithm_refuses_nothing(self) -> None:
