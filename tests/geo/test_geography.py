@@ -319,6 +319,15 @@ def test_vertices_without_a_value_are_passed_over() -> None:
         assert {name for name, value in row.items() if value is not None} == set(known)
 
 
+@pytest.mark.parametrize("tiny", [5e-324, 1e-310, 1e-200, 1e-20])
+def test_the_smallest_numbers_make_no_difference(tiny: float) -> None:
+    for line in ([(0, tiny), (100, tiny)], [(0, tiny), (tiny, -tiny)], [(-tiny, 0), (100, tiny)]):
+        found = box(shapely.LineString(line))
+        assert (found.xmin, found.xmax) == (line[0][0], line[1][0])
+        assert found.ymin <= min(line[0][1], line[1][1])
+        assert max(line[0][1], line[1][1]) <= found.ymax < 1e-11
+
+
 @pytest.mark.parametrize("little", [True, False])
 @pytest.mark.parametrize("extended", [True, False])
 def test_byte_order_and_headers_make_no_difference(little: bool, extended: bool) -> None:

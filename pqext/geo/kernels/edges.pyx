@@ -1,4 +1,4 @@
-# cython: language_level=3
+# cython: language_level=3, cdivision=True
 """What edges on a sphere or an ellipsoid of revolution reach; the proofs are in specs/geospatial.md.
 
 Between two longitudes an edge rises to where a great circle does whose ends have the tangents of the same
@@ -21,6 +21,8 @@ cdef double ROUNDING = 1e-12
 cdef double OPPOSITE = 1e-9
 # What is so near a pole, in degrees, is at it.
 cdef double AT_POLE = 90.0 - 1e-9
+# Degrees: latitudes nearer to the equator are taken for this one.
+cdef double TINY = 1e-30
 # An edge that rises by less, in degrees, is not computed: the bound is good enough.
 cdef double FINE = 1e-9
 # Algorithms that miss directions do so by at most their `turn` on arcs up to RIGHT degrees, and by LONGER times that
@@ -124,7 +126,7 @@ cdef void extent_longitudes(Extent *extent, double *west, double *east) noexcept
 cdef double reach(double high, double low, double width, double t) noexcept nogil:
     """The highest latitude of a great circle between two, of which `high` > 0 is the higher, `width` radians apart.
 
-    `t` is the tangent of `high`. Rounded upward: the error of the sine of `width` grows towards half a turn.
+    `t` is the tangent of `high`, and not 0. Rounded upward: the error of the sine of `width` grows towards half a turn.
     """
     cdef double c = cos(width), ratio = tan(low * RADIANS) / t, slope
     if ratio <= c:
@@ -142,6 +144,8 @@ cdef inline double rise(
         return high
     if most <= FINE:
         return high + most
+    if high < TINY:
+        high = TINY  # whose tangent is not 0
     found = reach(high, low, omega, tan(high * RADIANS))
     return found if found < high + most else high + most
 
@@ -224,7 +228,7 @@ cdef void ring_poles(const Globe *globe, Extent *extent, const Path *path) noexc
     """
     cdef size_t i, start = 0
     cdef const uint8_t *p
-    cdef double x, y, lon = 0.0, lat = 0.0, turn, winding = 0.0, area = 0.0, half
+    cdef double x, y, lon = 0.0, lat = 0.0, turn, winding = 0.0, area = 0.0, half, other
     cdef bint begun = False, at_pole = False
     cdef double pole = 0.0
     i = 0
@@ -254,8 +258,9 @@ cdef void ring_poles(const Globe *globe, Extent *extent, const Path *path) noexc
             area += pole * turn
         elif turn != 0:
             half = tan(lat / 2)
-            half = (half + tan(y * RADIANS / 2)) / (1 + half * tan(y * RADIANS / 2))
-            area += 2 * atan(tan(turn / 2) * half)
+            other = tan(y * RADIANS / 2)
+            if half * other > -1:  # else the edge runs from pole to pole
+                area += 2 * atan(tan(turn / 2) * (half + other) / (1 + half * other))
         winding += turn
         lon = x
         lat = y * RADIANS
