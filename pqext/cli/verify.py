@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from pqext.text import visible
+from pqext.cli.files import File, names, one_file, refusals, show
+
+if TYPE_CHECKING:
+    from pqext.verification.run import Check
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A Parquet file, or a folder with one in it.", show_default=False)],
+    file: File,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     columns: Annotated[
         str | None,
@@ -31,27 +32,12 @@ def command(
     The status is 1 when there are faults, 3 when none were found but something could not be checked (a key is missing,
     an encoding is not known), and 0 when all is well.
     """
-    from rich.console import Console
-
-    from pqext.cli.inspect import one_file
-    from pqext.core.errors import ParquetError
     from pqext.verification import verify
 
-    chosen = [name.strip() for name in columns.split(",")] if columns is not None else None
-    wanted = [name.strip() for name in checks.split(",")] if checks is not None else None
-    try:
-        report = verify(one_file(file), columns=chosen, checks=wanted, limit=limit)  # type: ignore[arg-type]
-    except ParquetError:
-        raise
-    except ValueError as error:
-        raise typer.BadParameter(visible(str(error))) from None
-    if as_json:
-        typer.echo(json.dumps(report.to_dict(), indent=2))
-    else:
-        console = Console()
-        if not console.is_terminal:
-            console.width = 160  # a pipe has no width of its own
-        console.print(report)
+    wanted = cast("list[Check] | None", names(checks))  # verify refuses others
+    with refusals():
+        report = verify(one_file(file), columns=names(columns), checks=wanted, limit=limit)
+    show(report, as_json)
     if not report.ok:
         raise typer.Exit(1)
     if report.unchecked:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 DEFAULT = "OGC:CRS84"
 """The system of a column that names none: longitude and latitude on the WGS84 datum."""
 
+UNKNOWN = "SRID:0"
+"""No system at all, in the letters that Spark writes and alone reads."""
+
 LONGITUDES = (-180.0, 180.0)
 LATITUDES = (-90.0, 90.0)
 

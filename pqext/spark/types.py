@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import _parse_datatype_json_string
 
 from pqext.core.errors import UnsupportedError
+from pqext.geo import crs as geo_crs
 from pqext.geo import types as geo
 from pqext.variant.shredding.ddl import DdlType, parse_ddl
 from pqext.variant.shredding.schema import Primitive, schema_of_storage, storage_struct, walk
@@ -144,11 +145,18 @@ def _spatial_type(field: pa.Field) -> T.DataType:
 
 
 def srid_of_crs(crs: str | None) -> int | None:
-    """The SRID by which Spark knows a file's CRS; None when it has none, as with PROJJSON."""
+    """The SRID by which Spark knows a file's CRS; None when it has none.
+
+    The definition of a system counts as its number, where it is one of those that Spark's Python side knows.
+    """
     if crs is None or crs.upper() == "EPSG:4326":
         return 4326
     authority, _, code = crs.partition(":")
-    return int(code) if authority.upper() in ("EPSG", "SRID") and code.isdecimal() else None
+    if authority.upper() in ("EPSG", "SRID") and code.isascii() and code.isdecimal():
+        return int(code) if len(code) < 10 else None
+    if geo_crs.is_projjson(crs):
+        return next((srid for srid, known in ((4326, None), (3857, "EPSG:3857")) if geo_crs.equal(crs, known)), None)
+    return None
 
 
 def crs_of_srid(srid: int) -> str | None:

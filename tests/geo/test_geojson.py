@@ -263,7 +263,8 @@ def test_sequences_features_alone_and_empty_collections_are_read() -> None:
     empty = geo.read_geojson('{"type":"FeatureCollection","features":[]}')
     assert (empty.column_names, empty.num_rows) == (["geometry"], 0)
     nested = '{"type":"FeatureCollection","features":[{"type":"FeatureCollection","features":[]}]}'
-    for wrong, row in ((nested, 0), (one + '{"type":"Feature","geometry":null,"properties":[1]}', 1), (one + one[:9], 1)):
+    broken = '{"type":"Feature","geometry":null,"properties":[1]}'
+    for wrong, row in ((nested, 0), (one + broken, 1), (one + one[:9], 1)):
         with pytest.raises(GeometryError) as raised:
             geo.read_geojson(wrong)
         assert raised.value.row == row

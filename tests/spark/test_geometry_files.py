@@ -1,0 +1,122 @@
+"""Geometry files cross between Spark's native Parquet and pqext: values, CRS, and what the footer says of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyproj
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import pqext
+from pqext import geo
+from pqext.core.errors import UnsupportedError
+from pqext.geo.types import GeospatialType, type_of
+from pqext.spark import read
+from pqext.spark.types import crs_of_srid, file_schema, spark_schema, srid_of_crs
+from pqext.verification import verify
+
+SQUARE = "POLYGON ((0 0, 4 0, 4 4, 0 4, 0 0))"
+TEXTS = ["POINT (1 2)", None, SQUARE, "POINT Z (1 2 3)", "LINESTRING (170 -10, 175 10)", "POINT EMPTY"]
+VALUES = geo.from_wkt(pa.array(TEXTS))
+
+
+def without_id(crs: str) -> str:
+    definition = pyproj.CRS(crs).to_json_dict()
+    definition.pop("id")
+    return json.dumps(definition)
+
+
+@pytest.mark.parametrize(
+    ("crs", "srid"),
+    [
+        (None, 4326), ("EPSG:4326", 4326), ("epsg:3857", 3857), ("SRID:0", 0), ("srid:4326", 4326), ("EPSG:5070", 5070),
+        (without_id("OGC:CRS84"), 4326), (without_id("EPSG:3857"), 3857), (without_id("EPSG:5070"), None),
+        ("projjson:x", None), ("srid:", None), ("EPSG:" + "9" * 30, None), ("OGC:CRS27", None), ("nonsense", None),
+        ("{", None),
+    ],
+)  # fmt: skip
+def test_a_crs_has_the_srid_by_which_spark_knows_it(crs: str | None, srid: int | None) -> None:
+    assert srid_of_crs(crs) == srid
+    for known in (4326, 3857, 0):
+        assert srid_of_crs(crs_of_srid(known)) == known
+
+
+def test_a_type_of_any_srid_has_no_file_type_and_the_error_says_what_to_do() -> None:
+    for type in (T.GeometryType("ANY"), T.GeographyType("ANY")):
+        with pytest.raises(UnsupportedError, match=r"CAST\(g AS geo\w+\(4326\)\)"):
+            file_schema(T.StructType([T.StructField("g", type)]))
+
+
+def test_what_spark_has_no_type_for_is_its_wkb_and_keeps_its_marks() -> None:
+    for crs, edges in (("EPSG:5070", "planar"), ("EPSG:4269", "spherical"), (None, "karney")):
+        schema = spark_schema(pa.schema([geo.geometry_field("g", crs, edges)]))
+        assert schema["g"].dataType == T.BinaryType()
+        assert type_of(file_schema(schema).field("g")) == GeospatialType(crs, edges)
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """GEOMETRY in three systems and GEOGRAPHY, as pqext writes them for every reader."""
+    path = tmp_path_factory.mktemp("ours") / "geometries.parquet"
+    fields = [
+        geo.geometry_field("lonlat"), geo.geometry_field("metres", 3857), geo.geometry_field("unknown", "SRID:0"),
+        geo.geometry_field("globe", None, "spherical"),
+    ]  # fmt: skip
+    pqext.write_table(pa.table([VALUES] * 4, pa.schema(fields)), path)
+    return path
+
+
+def test_spark_reads_our_files_natively_values_and_crs(spark: Any, ours: Path) -> None:
+    frame = spark.read.parquet(str(ours))
+    assert [field.dataType for field in frame.schema] == [
+        T.GeometryType(4326), T.GeometryType(3857), T.GeometryType(0), T.GeographyType(4326),
+    ]  # fmt: skip
+    names = frame.columns
+    rows = frame.select(*(F.st_asbinary(n).alias(n) for n in names), *(F.st_srid(n).alias("s" + n) for n in names))
+    found = rows.collect()
+    for name, srid in zip(names, (4326, 3857, 0, 4326), strict=True):
+        values = [None if row[name] is None else bytes(row[name]) for row in found]
+        assert sorted(values, key=repr) == sorted(VALUES.to_pylist(), key=repr)
+        assert {row["s" + name] for row in found if row[name] is not None} == {srid}
+
+
+def test_we_read_what_spark_writes_natively_values_crs_and_statistics(spark: Any, ours: Path, tmp_path: Path) -> None:
+    out = tmp_path / "native"
+    spark.read.parquet(str(ours)).coalesce(1).write.parquet(str(out))
+    (path,) = out.glob("*.parquet")
+    with pqext.open(path) as file:
+        table = file.read()
+        types = [type_of(field) for field in table.schema]
+        chunks = [file.row_groups[0].chunk(file.schema.find(name)) for name in table.column_names]
+        boxes = [chunk.geospatial_statistics for chunk in chunks]
+    assert [type and type.crs for type in types] == [None, "EPSG:3857", "srid:0", None]
+    assert [type and type.edges for type in types] == ["planar"] * 3 + ["spherical"]
+    for name in table.column_names:
+        assert sorted(table[name].to_pylist(), key=repr) == sorted(VALUES.to_pylist(), key=repr)
+    expected = geo.statistics(VALUES)
+    for found in boxes[:3]:
+        assert found is not None
+        assert expected.bbox is not None
+        assert found.bbox is not None
+        for bound in ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax"):
+            assert getattr(found.bbox, bound) == getattr(expected.bbox, bound)
+        assert sorted(found.geospatial_types or []) == expected.geospatial_types
+    # Minima and maxima that the format forbids are all that is wrong, and no reason for us to lose a row.
+    report = verify(path, checks=["geometries"])
+    assert {count.rule for count in report.counts} <= {"geometry.order", "geography.order"}
+    kept = pqext.read_table(path, columns=["lonlat"], filter=pqext.col("lonlat").intersects((2.0, 1.0, 3.0, 3.0)))
+    assert geo.to_wkt(kept["lonlat"]).to_pylist() == [SQUARE]
+
+
+def test_our_data_source_shows_the_same_types(spark: Any, ours: Path) -> None:
+    frame = read(spark, str(ours))
+    assert [field.dataType for field in frame.schema] == [
+        T.GeometryType(4326), T.GeometryType(3857), T.GeometryType(0), T.GeographyType(4326),
+    ]  # fmt: skip
+    values = [row[0] and bytes(row[0]) for row in frame.select(F.st_asbinary("metres")).collect()]
+    assert sorted(values, key=repr) == sorted(VALUES.to_pylist(), key=repr)
