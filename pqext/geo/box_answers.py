@@ -175,6 +175,18 @@ class BoxTest:
     distance: float
     geographic: bool
 
+    def is_far_from(self, box: BoundingBox) -> bool:
+        """Is one box plainly apart from the query: in the plane, and neither wraps? Arrays cost more than that.
+
+        It says no of a few boxes that :meth:`answers` finds apart.
+        """
+        reach = self.reach or self.outer
+        if reach is None or reach.wraps or reach.globe or box.wraps or not box.usable:
+            return False
+        return (
+            box.xmax < reach.xmin or box.xmin > reach.xmax or box.ymax < reach.ymin or box.ymin > reach.ymax
+        )
+
     def answers(self, boxes: Boxes) -> NDArray[np.uint8]:
         """An :class:`Answer` for each box."""
         no, yes = self._proofs(boxes)

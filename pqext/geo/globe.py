@@ -1,50 +1,203 @@
-"""Exact predicates on the globe."""
+"""Exact predicates on GEOGRAPHY: edges run as the column's algorithm interpolates them, the query's too.
+
+Longitudes are angles: -180 and 180 are one meridian, and a pole is one point for what intersects. A query box is the
+region between two meridians and two parallels, eastward from its xmin. What a row's box leaves open is decided on
+the globe unrolled (:mod:`pqext.geo.unrolled`), where answers may be off within a metre of a border.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.errors import UnsupportedError
-from pqext.geo import planar
+from pqext.core.errors import GeometryError
+from pqext.geo import crs as crs_
+from pqext.geo import distance, planar
 from pqext.geo.box import BoundingBox
-from pqext.geo.box_answers import BoxTest, Region
-from pqext.geo.summary import only_points
-from pqext.geo.wkb import summaries
+from pqext.geo.box_answers import Answer, Boxes, BoxTest, Region
+from pqext.geo.summary import bounds
+from pqext.geo.unrolled import BEYOND_POLE, WINDOW, shifted, unroll
+from pqext.geo.wkb import build, from_shapely
 
 if TYPE_CHECKING:
+    from pyproj import Geod
+
+    from pqext.geo.box_answers import Operation
     from pqext.geo.kernels.wkb import WkbColumn
     from pqext.geo.predicates import SpatialPredicate
     from pqext.geo.types import GeospatialType
 
+_Shapes = NDArray[np.object_]
+_Flags = NDArray[np.bool_]
+
+_WORLD = BoundingBox(-180.0, 180.0, -90.0, 90.0)
+
 
 def box_test(predicate: SpatialPredicate, type: GeospatialType) -> BoxTest:
     """The test of boxes around geometries on the globe."""
-    box, query = predicate.box, predicate.geometry
-    if box is None:
-        return BoxTest(predicate.operation, None, None, None, 0.0, True)
+    query, operation = predicate.geometry, predicate.operation
+    if predicate.box is None:
+        return BoxTest(operation, None, None, None, 0.0, True)
     is_box = isinstance(query, BoundingBox)
-    if (not is_box and query.geom_type not in ("Point", "MultiPoint")) or predicate.distance:
-        box = BoundingBox(-180.0, 180.0, -90.0, 90.0)
-    outer = Region.of(box, globe=True)
-    return BoxTest(predicate.operation, outer, outer if is_box else None, outer, 0.0, True)
+    known = query if is_box else _box_around(query, type)
+    outer = Region.of(known or _WORLD, globe=True)
+    reach = outer
+    if operation == "dwithin":
+        try:
+            reach = distance.widened(outer, predicate.distance or 0.0, geod_of(type))
+        except GeometryError:  # without an ellipsoid nothing is known of distances
+            reach = Region.of(_WORLD, globe=True)
+    inner = outer if known is not None and (is_box or query.geom_type == "Point") else None
+    return BoxTest(operation, outer, inner, reach, predicate.distance or 0.0, True)
+
+
+def _box_around(query: Any, type: GeospatialType) -> BoundingBox | None:
+    """The box around a geometry with its edges as ``type`` has them; None where that cannot be told."""
+    try:
+        found = bounds(from_shapely([query]), type.edges, type.crs)[0].as_py()
+    except GeometryError:
+        return None
+    return BoundingBox(found["xmin"], found["xmax"], found["ymin"], found["ymax"])
 
 
 def decide(
     predicate: SpatialPredicate, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The answer for each row of ``chunk``, and which are null."""
-    types = {code for part in summaries(chunk) for code in part.types}
-    has_edges = not isinstance(predicate.geometry, BoundingBox) and predicate.geometry.geom_type not in (
-        "Point",
-        "MultiPoint",
-    )
-    if has_edges or not only_points(types) or predicate.distance:
-        raise UnsupportedError(
-            "exact predicates on edges that are not planar are not computed yet",
-            feature=f"predicates on {type.edges} edges",
-        )
-    return planar.decide(predicate, type, chunk, column, row)
+) -> tuple[_Flags, _Flags]:
+    """The answer for each row of ``chunk``, the same as ``column``, and which rows are null."""
+    from pqext.geo.predicates import SpatialPredicate
+
+    null = chunk.is_null().to_numpy(zero_copy_only=False)
+    if predicate.operation == "disjoint":
+        twin = SpatialPredicate("intersects", predicate.geometry)
+        return ~decide(twin, type, chunk, column, row)[0], null
+    boxes = bounds(chunk, type.edges, type.crs)
+    sides = [boxes.field(name).to_numpy(zero_copy_only=False) for name in ("xmin", "xmax", "ymin", "ymax")]
+    empty = np.isnan(sides[0]) | np.isnan(sides[2])
+    verdicts = predicate.box_test(type).answers(Boxes(*sides))
+    verdicts[empty | null] = Answer.MAYBE if predicate.box is None and predicate.operation == "equals" else Answer.NO
+    verdicts[null] = Answer.NO
+    answers = verdicts == Answer.YES
+    numbers = np.flatnonzero(verdicts == Answer.MAYBE)
+    if len(numbers):
+        shapes = build(chunk.take(pa.array(numbers)).to_numpy(zero_copy_only=False), numbers + row)
+        answers[numbers] = exact(predicate, type, shapes)
+    return answers, null
+
+
+def exact(predicate: SpatialPredicate, type: GeospatialType, rows: _Shapes) -> _Flags:
+    """The answer for each shape."""
+    import shapely
+
+    if predicate.box is None:
+        return planar.related("equals", rows, predicate.geometry)
+    geod = None if type.edges == "spherical" else geod_of(type)
+    try:
+        query = _query(predicate.geometry, geod)
+        west, _, east, _ = shapely.bounds(query).tolist()
+        placed = unroll(rows, geod, (west + east) / 2)
+        if predicate.operation == "dwithin":
+            answers = _intersects(placed, query)
+            left = np.flatnonzero(~answers)
+            answers[left] = distance.near(placed[left], query, predicate.distance or 0.0, geod_of(type))
+            return answers
+        return _related(predicate.operation, placed, query)
+    except shapely.errors.ShapelyError as error:
+        raise GeometryError(f"shapely cannot decide the predicate: {error}") from error
+
+
+def geod_of(type: GeospatialType) -> Geod:
+    """The ellipsoid of the column's CRS. Raises GeometryError when the CRS is not known."""
+    from pyproj import Geod
+
+    found = Geod(ellps="WGS84") if type.crs is None else crs_.parse(type.crs).get_geod()
+    if found is None:
+        raise GeometryError(f"the CRS {type.crs} has no ellipsoid", rule="geography.crs")
+    return found
+
+
+def _query(query: Any, geod: Geod | None) -> Any:
+    """What is asked about, unrolled around its own middle."""
+    import shapely
+
+    if not isinstance(query, BoundingBox):
+        one = np.array([query], dtype=object)
+        (found,) = unroll(one, geod)
+        west, _, east, _ = shapely.bounds(found).tolist()
+        if west < -180 or east > 180:
+            (found,) = unroll(one, geod, (west + east) / 2)
+        return found
+    xmin, xmax = query.xmin, query.xmax + (360.0 if query.wraps else 0.0)
+    south, north = query.ymin, query.ymax
+    if xmax - xmin >= 360:
+        xmax = xmin + 360
+        south, north = (-BEYOND_POLE if south <= -90 else south), (BEYOND_POLE if north >= 90 else north)
+    return planar.rectangle(xmin, south, xmax, north)
+
+
+def _related(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
+    """Does each row stand so to the query, both unrolled?"""
+    import shapely
+
+    if operation == "intersects":
+        return _intersects(rows, query)
+    sides, around = shapely.bounds(rows), shapely.bounds(query)
+    wide = sides[:, 2] - sides[:, 0] + around[2] - around[0] >= 359
+    answers = np.zeros(len(rows), dtype=np.bool_)
+    if not wide.all():
+        answers[~wide] = planar.related(operation, rows[~wide], query)
+    if wide.any():
+        answers[wide] = _related_around(operation, rows[wide], query)
+    return answers
+
+
+def _intersects(rows: _Shapes, query: Any) -> _Flags:
+    import shapely
+
+    sides, around = shapely.bounds(rows), shapely.bounds(query)
+    answers = ((sides[:, 3] >= 90) & (around[3] >= 90)) | ((sides[:, 1] <= -90) & (around[1] <= -90))
+    farthest = max(sides[:, 2].max() - around[0], around[2] - sides[:, 0].min(), 0)
+    for number in range(int(farthest // 360) + 1):
+        for turn in (360.0 * number, -360.0 * number)[: 2 if number else 1]:
+            meets = (sides[:, 2] >= around[0] + turn) & (sides[:, 0] <= around[2] + turn)
+            left = np.flatnonzero(~answers & meets)
+            if len(left):
+                answers[left] = planar.related("intersects", rows[left], shifted(query, turn))
+    return answers
+
+
+def _related_around(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
+    """The same where one may meet the other again after a turn: both repeat, as the plane does."""
+    import shapely
+
+    sides = np.vstack([shapely.bounds(rows), shapely.bounds(query)])
+    turns = int((sides[:, 2] - sides[:, 0]).max() // 360) + 1
+
+    def repeated(shapes: _Shapes) -> _Shapes:
+        copies = np.column_stack([shifted(shapes, 360.0 * turn) for turn in range(-turns, turns + 1)])
+        areas = shapely.get_dimensions(shapes) == 2
+        found = np.asarray(shapely.geometrycollections(copies))
+        found[areas] = shapely.clip_by_rect(shapely.union_all(copies[areas], axis=1), *WINDOW)
+        whole = areas & (shapely.bounds(shapes)[:, 2] - shapely.bounds(shapes)[:, 0] >= WINDOW[2] - WINDOW[0])
+        found[whole] = shapes[whole]
+        return found
+
+    def asked(operation: Operation, one: _Shapes, other: Any) -> _Flags:
+        return planar.related(operation, one, other)
+
+    (queries,) = repeated(np.array([query], dtype=object))
+    match operation:
+        case "within" | "covered_by":
+            return asked(operation, rows, queries)
+        case "contains" | "covers":
+            return asked(operation, repeated(rows), query)
+        case "equals":
+            return asked("covered_by", rows, queries) & asked("covers", repeated(rows), query)
+        case "touches":
+            return asked("touches", repeated(rows), queries)
+        case "overlaps":
+            return asked("overlaps", rows, queries) & ~asked("covers", repeated(rows), query)
+    larger = shapely.get_dimensions(rows) > shapely.get_dimensions(query)
+    return np.where(larger, asked("crosses", repeated(rows), query), asked("crosses", rows, queries))

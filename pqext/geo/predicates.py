@@ -91,6 +91,8 @@ class SpatialPredicate:
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
         """What a box around geometries of a column of ``type`` proves of them; see :mod:`pqext.geo.box_answers`."""
+        if self.operation != "disjoint" and self.box_test(type).is_far_from(box):
+            return Answer.NO
         bounds = (np.array([bound], dtype=np.float64) for bound in (box.xmin, box.xmax, box.ymin, box.ymax))
         return Answer(int(self.answers(*bounds, type)[0]))
 

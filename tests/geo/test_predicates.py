@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import geo
-from pqext.core.errors import GeometryError, UnsupportedError
+from pqext.core.errors import GeometryError
 from pqext.geo import BoundingBox, SpatialPredicate
 from reference.geometries import LATITUDE, LONGITUDE, shapes
 
@@ -199,13 +199,12 @@ def test_what_shapely_refuses_is_an_error_with_its_row() -> None:
         assert caught.value.row == 6
 
 
-def test_edges_on_the_globe_are_not_decided_by_planar_geometry() -> None:
+def test_edges_on_the_globe_are_followed() -> None:
     points, line = geo.from_points([1.0], [1.0]), geo.from_shapely([shapely.LineString([(0, 60), (90, 60)])])
     assert geo.intersects_box(points, (0, 0, 2, 2), "spherical").to_pylist() == [True]
-    with pytest.raises(UnsupportedError, match="not planar"):
-        geo.intersects_box(line, (40, 65, 50, 70), "spherical")
-    with pytest.raises(UnsupportedError, match="not planar"):
-        geo.intersects(points, shapely.box(0, 0, 2, 2), "spherical")
+    assert geo.intersects_box(line, (40, 65, 50, 70), "spherical").to_pylist() == [True]
+    assert geo.intersects_box(line, (40, 59, 50, 61), "spherical").to_pylist() == [False]
+    assert geo.intersects(points, shapely.box(0, 0, 2, 2), "spherical").to_pylist() == [True]
 
 
 def test_bounds_beyond_a_double_are_no_box() -> None:

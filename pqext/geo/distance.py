@@ -1,0 +1,115 @@
+"""Distances on the ellipsoid: what lies near, and boxes that hold all of it.
+
+Between points the distance is the geodesic one, to nanometres. Of lines and polygons the two nearest points are
+sought in space, along chords of at most :data:`LONGEST`, and the geodesic between them is measured: that is right
+within a metre, and within two parts in a hundred thousand at a thousand kilometres.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pqext.geo.kernels.nearest import nearest
+from pqext.geo.unrolled import TOLERANCE, explode
+
+if TYPE_CHECKING:
+    from pyproj import Geod
+
+    from pqext.geo.box_answers import Region
+
+LONGEST = 0.05
+"""Degrees, some five kilometres: chords of this length run half a metre below the surface."""
+
+_Doubles = NDArray[np.float64]
+
+
+def widened(region: Region, distance: float, geod: Geod) -> Region:
+    """A region of the globe with all that lies at most ``distance`` metres from it, and a little more.
+
+    A way over the ellipsoid is at least as long as the part of it along meridians, whose radius of curvature is
+    nowhere below the lesser of b²/a and a²/b: that bounds the latitudes it can reach. Among those, a degree of
+    longitude is nowhere shorter than at the one nearest to a pole.
+    """
+    a, b = geod.a, geod.b
+    by = math.degrees(distance / min(b * b / a, a * a / b)) * (1 + 1e-9) + TOLERANCE
+    south, north = region.ymin - by, region.ymax + by
+    latitude = math.radians(min(90.0, max(abs(south), abs(north))))
+    radius = a * math.cos(latitude) / math.sqrt(1 - (1 - b * b / (a * a)) * math.sin(latitude) ** 2)
+    width = region.xmax - region.xmin + (360 if region.wraps else 0)
+    turn = 360.0 if radius <= 1e-3 else math.degrees(distance / radius) * (1 + 1e-9) + TOLERANCE
+    south, north = max(south, -90.0), min(north, 90.0)
+    if south <= -90 or north >= 90 or width + 2 * turn >= 360:
+        return replace(region, xmin=-180.0, xmax=180.0, ymin=south, ymax=north, wraps=False)
+    west, east = region.xmin - turn, region.xmax + turn
+    west, east = west + 360 * (west < -180), east - 360 * (east > 180)
+    return replace(region, xmin=west, xmax=east, ymin=south, ymax=north, wraps=west > east)
+
+
+def near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) -> NDArray[np.bool_]:
+    """Is each row, which does not meet the query, at most ``distance`` metres from it? Both are unrolled."""
+    segments, owners = _segments(rows)
+    theirs, _ = _segments(np.array([query], dtype=object))
+    offsets = np.searchsorted(owners, np.arange(len(rows) + 1))
+    found = np.full((len(rows), 4), np.nan)
+    nearest(_in_space(segments, geod), offsets.astype(np.int64), _in_space(theirs, geod), found)
+    known = np.flatnonzero(~np.isnan(found[:, 0]))
+    x0, y0 = _along(segments, found[known, 0], found[known, 1])
+    x1, y1 = _along(theirs, found[known, 2], found[known, 3])
+    answers = np.zeros(len(rows), dtype=np.bool_)
+    answers[known] = np.asarray(geod.inv(x0, y0, x1, y1)[2]) <= distance
+    return answers
+
+
+def _along(segments: _Doubles, number: _Doubles, share: _Doubles) -> tuple[_Doubles, _Doubles]:
+    x0, y0, x1, y1 = segments[number.astype(np.int64)].T
+    return x0 + share * (x1 - x0), y0 + share * (y1 - y0)
+
+
+def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]:
+    """Short segments of borders, lines and points as x, y, x, y, and the number of the shape each is of, in order.
+
+    What lies beyond the poles is there to close areas, and is left out.
+    """
+    import shapely
+
+    parts, owners = explode(shapes)
+    areas = shapely.get_type_id(parts) == 3
+    rings, inner = shapely.get_rings(parts[areas], return_index=True)
+    chains = np.concatenate([parts[~areas], rings])
+    owners = np.concatenate([owners[~areas], owners[areas][inner]])
+    corners, chain = shapely.get_coordinates(chains, return_index=True)
+    single = np.flatnonzero(shapely.get_type_id(chains)[chain] == 0)
+    starts = np.concatenate([np.flatnonzero(np.diff(chain) == 0), single])
+    stops = np.concatenate([np.flatnonzero(np.diff(chain) == 0) + 1, single])
+    kept = (np.abs(corners[starts, 1]) <= 90) & (np.abs(corners[stops, 1]) <= 90)
+    starts, stops = starts[kept], stops[kept]
+    one, other = corners[starts], corners[stops]
+    length = np.hypot((other - one)[:, 0] * np.cos(np.radians(np.abs(one + other)[:, 1] / 2)), (other - one)[:, 1])
+    pieces = np.maximum(np.ceil(length / LONGEST), 1).astype(np.int64)
+    which = np.repeat(np.arange(len(pieces)), pieces)
+    step = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    low, high = (step / pieces[which])[:, None], ((step + 1) / pieces[which])[:, None]
+    way = other - one
+    found = np.column_stack([one[which] + low * way[which], one[which] + high * way[which]])
+    whose = owners[chain[starts]][which]
+    order = np.argsort(whose, kind="stable")
+    return np.ascontiguousarray(found[order]), whose[order]
+
+
+def _in_space(segments: _Doubles, geod: Geod) -> _Doubles:
+    """Both ends in metres from the Earth's centre."""
+    ends = []
+    for x, y in ((segments[:, 0], segments[:, 1]), (segments[:, 2], segments[:, 3])):
+        longitude, latitude = np.radians(x), np.radians(y)
+        normal = geod.a / np.sqrt(1 - geod.es * np.sin(latitude) ** 2)
+        ends += [
+            normal * np.cos(latitude) * np.cos(longitude),
+            normal * np.cos(latitude) * np.sin(longitude),
+            normal * (1 - geod.es) * np.sin(latitude),
+        ]
+    return np.ascontiguousarray(np.column_stack(ends))

@@ -1,0 +1,71 @@
+# cython: language_level=3
+"""The nearest points of chains of short segments in space."""
+from libc.stdint cimport int64_t
+
+
+cdef inline double dot(const double *a, const double *b) noexcept nogil:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+cdef inline double share(double value) noexcept nogil:
+    return 0.0 if not (value > 0) else 1.0 if value > 1 else value
+
+
+cdef double between(const double *a, const double *b, double *s, double *t) noexcept nogil:
+    """Squared distance of two segments, each six numbers, and how far along each its nearest point lies."""
+    cdef double[3] u, v, w
+    cdef double uu, uv, vv, uw, vw, det, total = 0.0, one
+    cdef int i
+    for i in range(3):
+        u[i] = a[3 + i] - a[i]
+        v[i] = b[3 + i] - b[i]
+        w[i] = a[i] - b[i]
+    uu, uv, vv, uw, vw = dot(u, u), dot(u, v), dot(v, v), dot(u, w), dot(v, w)
+    det = uu * vv - uv * uv
+    s[0] = share((uv * vw - vv * uw) / det) if det > 1e-12 * uu * vv else 0.0
+    t[0] = (uv * s[0] + vw) / vv if vv > 0 else 0.0
+    if t[0] < 0 or t[0] > 1:
+        t[0] = share(t[0])
+        s[0] = share((uv * t[0] - uw) / uu) if uu > 0 else 0.0
+    for i in range(3):
+        one = w[i] + s[0] * u[i] - t[0] * v[i]
+        total += one * one
+    return total
+
+
+def nearest(
+    const double[:, ::1] segments not None, const int64_t[::1] offsets not None, const double[:, ::1] query not None,
+    double[:, ::1] out not None,
+):
+    """Write for every row where it and the query are nearest to each other: a segment, and how far along it, of both.
+
+    A row's segments are those from its offset to the next, two ends of three coordinates each. Rows without
+    segments are left as they are.
+    """
+    cdef int64_t rows = offsets.shape[0] - 1, row, i, j, m = query.shape[0], best_i, best_j
+    cdef double best, found, s = 0, t = 0, best_s = 0, best_t = 0
+    cdef const double *a
+    cdef const double *b
+    if rows < 0 or out.shape[0] != rows or out.shape[1] != 4 or segments.shape[1] != 6 or query.shape[1] != 6:
+        raise ValueError("segments have six numbers each, and the output one line of four a row")
+    for row in range(rows):
+        if offsets[row] < 0 or offsets[row] > offsets[row + 1] or offsets[row + 1] > segments.shape[0]:
+            raise ValueError("offsets do not ascend within the segments")
+    if m == 0:
+        return
+    with nogil:
+        for row in range(rows):
+            best = -1.0
+            best_i = best_j = 0
+            for i in range(offsets[row], offsets[row + 1]):
+                a = &segments[i, 0]
+                for j in range(m):
+                    b = &query[j, 0]
+                    found = between(a, b, &s, &t)
+                    if best < 0 or found < best:
+                        best, best_i, best_j, best_s, best_t = found, i, j, s, t
+            if best >= 0:
+                out[row, 0] = <double> best_i
+                out[row, 1] = best_s
+                out[row, 2] = <double> best_j
+                out[row, 3] = best_t

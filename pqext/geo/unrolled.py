@@ -1,0 +1,274 @@
+"""Geometries of the globe unrolled into a plane of longitudes and latitudes, where shapely can compare them.
+
+Edges become chains of short chords that leave them by at most :data:`TOLERANCE`; longitudes run on across the
+antimeridian, so that neighbours are less than half a turn apart and x may leave -180 to 180. A ring around a pole
+holds the pole's side if that is the smaller one, and is closed beyond it. An edge of half a turn runs through a pole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pyproj import Geod
+
+TOLERANCE = 1e-5
+"""Degrees, about a metre, by which chords leave the edges that they stand for."""
+
+BEYOND_POLE = 91.0
+"""The latitude in the plane at which rings around a pole are closed, so that the pole lies inside."""
+
+WINDOW = (-540.0, -BEYOND_POLE, 540.0, BEYOND_POLE)
+"""The part of the plane that areas around a pole fill."""
+
+_LONGEST = 1.0  # degrees: a longer chord is halved whatever its middle says, which may lie where it crosses the edge
+_ROUNDS = 24
+_DIGITS = 7  # a centimetre: what is computed twice, in other company, comes out the same
+_POLE = 90 - 1e-12
+
+_Doubles = NDArray[np.float64]
+_Shapes = NDArray[np.object_]
+_Numbers = NDArray[np.int64]
+
+
+def unroll(geometries: _Shapes, geod: Geod | None, middle: float = 0.0) -> _Shapes:
+    """The geometries in the plane, each of their parts where it is nearest to longitude ``middle``.
+
+    Edges are geodesics of ``geod``, or great circles of a sphere where it is None. Polygons of one geometry are
+    united. ``geometries`` are in longitudes and latitudes, and none is missing.
+    """
+    import shapely
+
+    parts, owners = explode(geometries)
+    kinds = shapely.get_type_id(parts)
+    placed = np.empty(len(parts), dtype=object)
+    points = np.flatnonzero(kinds == 0)
+    coordinates = shapely.get_coordinates(parts[points])
+    x = coordinates[:, 0] + 360.0 * _turns(coordinates[:, 0], middle)
+    placed[points] = shapely.points(x, coordinates[:, 1])
+    lines = np.flatnonzero((kinds == 1) | (kinds == 2))
+    placed[lines] = _lines(parts[lines], geod, middle)
+    polygons = np.flatnonzero(kinds == 3)
+    placed[polygons] = _polygons(parts[polygons], geod, middle)
+    return _collect(placed, owners, len(geometries))
+
+
+def explode(geometries: _Shapes) -> tuple[_Shapes, _Numbers]:
+    """Parts that are no collections and not empty, and whose each one is."""
+    import shapely
+
+    parts, owners = shapely.get_parts(geometries, return_index=True)
+    while (shapely.get_type_id(parts) > 3).any():
+        parts, inner = shapely.get_parts(parts, return_index=True)
+        owners = owners[inner]
+    kept = ~shapely.is_empty(parts)
+    return parts[kept], owners[kept]
+
+
+def _collect(parts: _Shapes, owners: _Numbers, count: int) -> _Shapes:
+    import shapely
+
+    found = np.full(count, shapely.GeometryCollection(), dtype=object)
+    order = np.argsort(owners, kind="stable")
+    parts, owners = parts[order], owners[order]
+    numbers, starts, counts = np.unique(owners, return_index=True, return_counts=True)
+    single = counts == 1
+    found[numbers[single]] = parts[starts[single]]
+    for number, start, length in zip(numbers[~single], starts[~single], counts[~single], strict=True):
+        some = parts[start : start + length]
+        dimension = shapely.get_dimensions(some)
+        if (dimension == 2).all():
+            found[number] = shapely.union_all(some)
+        elif (dimension == dimension[0]).all():
+            found[number] = shapely.multipoints(some) if dimension[0] == 0 else shapely.multilinestrings(some)
+        else:
+            found[number] = shapely.geometrycollections(some)
+    return found
+
+
+def shifted(shapes: Any, by: float) -> Any:
+    """Shapes moved eastward."""
+    import shapely
+
+    return shapes if by == 0 else shapely.transform(shapes, lambda corners: corners + np.array([by, 0.0]))
+
+
+def _turns(x: Any, middle: Any) -> Any:
+    """Whole turns that bring each x nearest to ``middle``."""
+    return -np.round((x - middle) / 360)
+
+
+def _lines(lines: _Shapes, geod: Geod | None, middle: float) -> _Shapes:
+    import shapely
+
+    if not len(lines):
+        return lines
+    chains = _chains(lines, geod)
+    low, high, _ = chains.spans(len(lines))
+    x = chains.placed(_turns((low + high) / 2, middle))
+    found: _Shapes = shapely.linestrings(np.column_stack([x, chains.y]), indices=chains.number)
+    return found
+
+
+def _polygons(polygons: _Shapes, geod: Geod | None, middle: float) -> _Shapes:
+    import shapely
+
+    if not len(polygons):
+        return polygons
+    rings, owners = shapely.get_rings(polygons, return_index=True)
+    chains = _chains(rings, geod)
+    low, high, net = chains.spans(len(rings))
+    shell = np.diff(owners, prepend=-1) > 0
+    centre = (low + high) / 2
+    anchor = centre[shell] + 360.0 * _turns(centre[shell], middle)
+    # A hole lies where its shell is; around a pole any turn will do, because areas there repeat.
+    x, y, chain = chains.placed(_turns(centre, anchor[owners])), chains.y, chains.number
+    wide = np.zeros(len(polygons), dtype=np.bool_)
+    np.logical_or.at(wide, owners, (np.abs(net) > 180) | (high - low > 180))
+    found = np.empty(len(polygons), dtype=object)
+    plain = ~wide[owners]
+    if plain.any():
+        kept, numbers = plain[chain], np.cumsum(plain) - 1
+        linear = shapely.linearrings(np.column_stack([x[kept], y[kept]]), indices=numbers[chain[kept]])
+        found[~wide] = shapely.polygons(linear, indices=(np.cumsum(~wide) - 1)[owners[plain]])
+    stops = np.searchsorted(chain, np.arange(len(rings) + 1))
+    for number in np.flatnonzero(wide).tolist():
+        areas = []
+        for ring in range(*np.searchsorted(owners, [number, number + 1]).tolist()):
+            at = slice(stops[ring], stops[ring + 1])
+            areas.append(_around(x[at], y[at], net[ring]))
+        found[number] = shapely.difference(areas[0], shapely.union_all(areas[1:])) if areas[1:] else areas[0]
+    return found
+
+
+def _around(x: _Doubles, y: _Doubles, net: float) -> Any:
+    """The smaller side of a wide ring as an area; where it holds a pole, it repeats all over :data:`WINDOW`."""
+    import shapely
+
+    middle, step = np.radians((y[1:] + y[:-1]) / 2), np.radians(np.diff(x))
+    if abs(net) <= 180:
+        area = shapely.Polygon(np.column_stack([x, y]))
+        if abs(float((step * np.sin(middle)).sum())) <= 2 * np.pi:
+            return area
+        copies = [shifted(area, 360.0 * turn) for turn in range(-2, 3)]
+        return shapely.difference(shapely.box(*WINDOW), shapely.union_all(copies))
+    north = abs(float((step * (1 - np.sin(middle))).sum())) <= 2 * np.pi
+    pole = BEYOND_POLE if north else -BEYOND_POLE
+    turns = np.arange(-2, 3) * (360.0 if net > 0 else -360.0)
+    x, y = np.append((x[:-1] + turns[:, None]).ravel(), x[-1] + turns[-1]), np.append(np.tile(y[:-1], 5), y[-1])
+    corners = np.column_stack([np.append(x, [x[-1], x[0]]), np.append(y, [pole, pole])])
+    return shapely.clip_by_rect(shapely.Polygon(corners), *WINDOW)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chains:
+    """Vertices of lines and rings; ``turn`` counts how often each has gone around the globe.
+
+    Apart from ``x``, so that one place has one x wherever it comes to lie, and borders that are shared stay shared.
+    """
+
+    x: _Doubles
+    y: _Doubles
+    number: _Numbers
+    turn: _Doubles
+
+    @property
+    def unrolled(self) -> _Doubles:
+        """Longitudes that run on."""
+        return self.x + 360.0 * self.turn
+
+    def inserted(self, at: _Numbers, x: _Doubles, y: _Doubles, turn: _Doubles) -> _Chains:
+        """With more vertices, each before that at a place in the chain of that."""
+        return _Chains(
+            np.insert(self.x, at, x),
+            np.insert(self.y, at, y),
+            np.insert(self.number, at, self.number[at]),
+            np.insert(self.turn, at, turn),
+        )
+
+    def spans(self, count: int) -> tuple[_Doubles, _Doubles, _Doubles]:
+        """Of each chain the least and the greatest x, and how far x runs from its first to its last."""
+        x = self.unrolled
+        starts = np.searchsorted(self.number, np.arange(count))
+        stops = np.searchsorted(self.number, np.arange(count), side="right") - 1
+        return np.minimum.reduceat(x, starts), np.maximum.reduceat(x, starts), x[stops] - x[starts]
+
+    def placed(self, turns: _Doubles) -> _Doubles:
+        """Longitudes of all vertices, each chain moved by so many turns."""
+        return self.x + 360.0 * (self.turn + turns[self.number])
+
+
+def _chains(lines: _Shapes, geod: Geod | None) -> _Chains:
+    """The vertices of lines or rings, with more of them, so that chords follow the edges."""
+    import shapely
+
+    corners, number = shapely.get_coordinates(lines, return_index=True)
+    found = _through_poles(_Chains(corners[:, 0], corners[:, 1], number, np.zeros(len(number))))
+    turn = -np.round(np.diff(found.x, prepend=found.x[:1]) / 360)
+    turn[np.flatnonzero(np.diff(found.number, prepend=-1))] = 0
+    total = np.cumsum(turn)
+    found = replace(found, turn=total - total[np.searchsorted(found.number, found.number)])
+    for _ in range(_ROUNDS):
+        at, x, y = _halves(found, geod)
+        if not len(at):
+            break
+        middle = (found.unrolled[at] + found.unrolled[at - 1]) / 2
+        found = found.inserted(at, x, y, np.round((middle - x) / 360))
+    return found
+
+
+def _through_poles(chains: _Chains) -> _Chains:
+    """A pole is met at the longitudes of the neighbours: two vertices where there was one, or none."""
+    x, y = chains.x, chains.y
+    inner = np.diff(chains.number) == 0
+    pole = np.abs(y) >= _POLE
+    # An edge to a pole runs along the meridian of its other end.
+    leaves, enters = inner & pole[:-1] & ~pole[1:], inner & ~pole[:-1] & pole[1:]
+    half = np.abs(np.mod(np.diff(x), 360) - 180) < 1e-9
+    passes = inner & ~pole[:-1] & ~pole[1:] & half
+    if not (leaves.any() or enters.any() or passes.any()):
+        return chains
+    nearer = np.where(y[:-1] + y[1:] >= 0, 90.0, -90.0)
+    new = ((enters, x[:-1], y[1:]), (passes, x[:-1], nearer), (passes, x[1:], nearer), (leaves, x[1:], y[:-1]))
+    places = np.concatenate([np.flatnonzero(flags) + 1 for flags, _, _ in new])
+    order = np.argsort(places, kind="stable")
+    longitudes = np.concatenate([longitude[flags] for flags, longitude, _ in new])
+    latitudes = np.concatenate([latitude[flags] for flags, _, latitude in new])
+    return chains.inserted(places[order], longitudes[order], latitudes[order], np.zeros(len(places)))
+
+
+def _halves(chains: _Chains, geod: Geod | None) -> tuple[_Numbers, _Doubles, _Doubles]:
+    """Which steps are to be halved, each by the place of its end, and where."""
+    x, y = chains.unrolled, chains.y
+    x0, x1, y0, y1 = x[:-1], x[1:], y[:-1], y[1:]
+    along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)
+    at = np.flatnonzero((np.diff(chains.number) == 0) & ~along_pole & (np.abs(x1 - x0) > 1e-12))
+    if not len(at):
+        return at, x[:0], y[:0]
+    x0, x1, y0, y1 = x0[at], x1[at], y0[at], y1[at]
+    ends = chains.x[at], y0, chains.x[at + 1], y1
+    found_x, found_y = (np.round(values, _DIGITS) for values in _midpoints(*ends, geod))
+    across = found_x - (x0 + x1) / 2
+    across -= 360.0 * np.round(across / 360)
+    narrow = np.cos(np.radians(found_y))
+    split = np.hypot(across * narrow, found_y - (y0 + y1) / 2) > TOLERANCE
+    split |= np.hypot((x1 - x0) * narrow, y1 - y0) > _LONGEST
+    return at[split] + 1, found_x[split], found_y[split]
+
+
+def _midpoints(x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, geod: Geod | None) -> tuple[_Doubles, _Doubles]:
+    if geod is not None:
+        azimuth, _, length = geod.inv(x0, y0, x1, y1)
+        x, y, _ = geod.fwd(x0, y0, azimuth, np.asarray(length) / 2)
+        return np.asarray(x), np.asarray(y)
+    total = _unit(x0, y0) + _unit(x1, y1)
+    return np.degrees(np.arctan2(total[1], total[0])), np.degrees(np.arctan2(total[2], np.hypot(total[0], total[1])))
+
+
+def _unit(x: _Doubles, y: _Doubles) -> _Doubles:
+    longitude, latitude = np.radians(x), np.radians(y)
+    return np.stack([np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)])
