@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pqext.cli.files import File, one_file, refusals
 from pqext.text import counted, size, visible
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A Parquet file, or a folder with one in it.", show_default=False)],
+    file: File,
     column: Annotated[
         str | None,
         typer.Option("--column", metavar="geom", help="The geometry column, where there are several.",
@@ -31,9 +32,8 @@ def command(
     ] = 0.001,
 ) -> None:
     """Draw the boxes of a file's row groups and pages, with how far they overlap and what queries read by them."""
-    from pqext.cli.inspect import one_file
-
-    path = one_file(file)
+    with refusals():
+        path = one_file(file)
     out = out or Path(f"{path.name}.map.html")
     if out.suffix.lower() not in (".html", ".htm", ".png"):
         raise typer.BadParameter(f"a map is written as .html or .png, not as {visible(out.name)}")
