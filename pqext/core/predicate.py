@@ -107,7 +107,8 @@ def _may_compare(predicate: Comparison, bounds: Bounds) -> bool:
     try:
         match predicate.operator:
             case "==":
-                return not ((low is not None and value < low) or (high is not None and value > high))  # type: ignore[operator]
+                below = low is not None and COMPARE["<"](value, low)
+                return not (below or (high is not None and COMPARE[">"](value, high)))
             case "!=":
                 return low is None or high is None or not (low == high == value)
             case "<" | "<=":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import overload
+from typing import cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class _Tree:
         if None in names:
             name = elements[names.index(None)].name
             raise CorruptFileError(f"the name of field {name!r} is not UTF-8")
-        self.names: list[str] = names  # type: ignore[assignment]
+        self.names = cast("list[str]", names)
         self.counts: Sequence[int] = memoryview(children.data)
         self.repetitions: Sequence[int] = memoryview(repetition.data)
         fault, at, arrays = kernel.levels(children, repetition, typed, limits.schema_depth)

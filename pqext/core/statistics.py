@@ -18,7 +18,7 @@ from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.kernels import page_statistics
 from pqext.core.metadata import ColumnOrder, Statistics, Type
 from pqext.core.orders import BoundOrder, is_float, of_column
-from pqext.core.predicate import Bounds
+from pqext.core.predicate import COMPARE, Bounds
 from pqext.core.types.logical import LeafType
 
 BOUND_BYTES = 64
@@ -286,7 +286,7 @@ def bounds_of(
     minimum = order.value(low) if low is not None else None
     maximum = order.value(high) if high is not None else None
     if minimum != minimum or maximum != maximum or (
-        minimum is not None and maximum is not None and minimum > maximum  # type: ignore[operator]
+        minimum is not None and maximum is not None and COMPARE[">"](minimum, maximum)
     ):
         minimum = maximum = None
     return Bounds(minimum, maximum, null_count, num_values, has_nan)

@@ -123,6 +123,10 @@ def _initialiser(name: str, fields: list[Field], *, is_union: bool) -> Callable[
 class StructMeta(type):
     """Turns the declarations of a class body into slots and into the tables of both directions."""
 
+    fields: tuple[Field, ...]
+    thrift_spec: tuple[Any, ...]
+    plan: Plan
+
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> StructMeta:
         fields = []
         for attribute, declared in list(namespace.items()):
@@ -140,9 +144,9 @@ class StructMeta(type):
         spec: list[Any] = [None] * (fields[-1].id + 1 if fields else 0)
         for one in fields:
             spec[one.id] = _specify(one)
-        cls.fields = tuple(fields)  # type: ignore[attr-defined]
-        cls.thrift_spec = tuple(spec)  # type: ignore[attr-defined]
-        cls.plan = Plan(cls, LazyStructs)  # type: ignore[attr-defined]
+        cls.fields = tuple(fields)
+        cls.thrift_spec = tuple(spec)
+        cls.plan = Plan(cls, LazyStructs)
         return cls
 
 

@@ -42,6 +42,7 @@ from pqext.core.workers import Workers
 
 _SMALL = 64 << 10
 """Bytes of a row group that are not worth a thread."""
+_TOO_DEEP = "the schema nests deeper than Python's stack lets it be followed"
 
 
 class ParquetWriter:
@@ -186,7 +187,7 @@ class ParquetWriter:
             self._schema = storage.to_schema(self._plan)
             self._shapes = tuple(shape.of(node) for node in self._schema.root.children)
         except RecursionError:
-            raise LimitError("the schema nests deeper than Python's stack lets it be followed") from None
+            raise LimitError(_TOO_DEEP) from None
         self.options.check_leaves([leaf.dotted for leaf in self._schema.leaves])
         self._sorting = sorting.to_columns(self.options.sort_keys, self._schema)
         self._order = row_order.find(self._derived.own(self._plan))
@@ -271,6 +272,8 @@ class ParquetWriter:
             if "overflow" not in str(error):
                 raise
             raise LimitError(storage.TOO_MUCH, column=top.node.dotted) from error
+        except RecursionError:
+            raise LimitError(_TOO_DEEP, column=field.field.name) from None
 
     def _stored(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array:
         if column.num_chunks == 1:

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from pqext.core.annotations import for_logical
-from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, may_match
+from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, IsNotNull, IsNull, may_match
 from pqext.dataset.binding import AllOf, AnyOf, Bound, Leaf, Question
 from pqext.dataset.literals import kind_of_node, value_text
 
@@ -61,7 +61,7 @@ def _is_in(question: IsIn, bounds: Bounds) -> bool:
         return may_match(question, bounds)
     try:
         at = bisect_left(values, low)
-        return at < len(values) and values[at] <= high  # type: ignore[operator]
+        return at < len(values) and COMPARE["<="](values[at], high)
     except TypeError:
         return True  # as in may_match: values of different kinds do not compare
 

@@ -119,6 +119,6 @@ class Report:
 
         from rich.console import Console
 
-        console = Console(file=StringIO(), width=160, color_system=None, legacy_windows=False)
-        console.print(self)
-        return str(console.file.getvalue())  # type: ignore[attr-defined]
+        out = StringIO()
+        Console(file=out, width=160, color_system=None, legacy_windows=False).print(self)
+        return out.getvalue()

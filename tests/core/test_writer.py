@@ -221,6 +221,19 @@ def test_a_schema_too_deep_to_follow_is_refused() -> None:
         pqext.ParquetWriter(io.BytesIO(), pa.schema([pa.field("deep", kind)]))
 
 
+@pytest.mark.parametrize("depth", [200, 290])
+def test_lists_near_the_depth_that_the_stack_lets_be_followed_are_written_or_refused(depth: int) -> None:
+    column = pa.array([1])
+    for _ in range(depth):
+        column = pa.ListArray.from_arrays([0, 1], column)
+    out = io.BytesIO()
+    try:
+        pqext.write_table(pa.table({"deep": column}), out)
+    except pqext.LimitError:
+        return
+    assert pqext.open(out.getvalue(), limits=pqext.Limits(schema_depth=1000)).num_rows == 1
+
+
 def test_columns_of_one_file_are_read_by_many_threads_at_once(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pqext.write_table(TABLE, path, row_group_rows=10)

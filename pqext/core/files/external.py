@@ -92,7 +92,7 @@ class FileResolver:
 
     def _refused(self, file_path: str, reason: str) -> UnsupportedError:
         return UnsupportedError(
-            f"the column chunk lies in another file, {file_path!r}, which is not opened: {reason}. "
+            f"the column chunk lies in another file, {file_path[:1000]!r}, which is not opened: {reason}. "
             'Files outside the folder are opened with external_files="any"',
             feature="external files", path=self._path,
         )
