@@ -158,15 +158,15 @@ _LARGEST_SINGLE = float.fromhex("0x1.fffffep127")
 
 
 def _floor_to(nanoseconds: int) -> _Bound:
-    def cast(bound: Any, upper: bool) -> Value:
-        return bound // nanoseconds * nanoseconds  # type: ignore[no-any-return]
+    def cast(bound: int, upper: bool) -> Value:
+        return bound // nanoseconds * nanoseconds
 
     return cast
 
 
-def _floor_to_days(bound: Any, upper: bool) -> Value:
-    return bound // _DAY  # type: ignore[no-any-return]
+def _floor_to_days(bound: int, upper: bool) -> Value:
+    return bound // _DAY
 
 
-def _days_to_nanos(bound: Any, upper: bool) -> Value:
-    return bound * _DAY  # type: ignore[no-any-return]
+def _days_to_nanos(bound: int, upper: bool) -> Value:
+    return bound * _DAY

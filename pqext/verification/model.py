@@ -101,9 +101,9 @@ class Report:
 
         from rich.console import Console
 
-        console = Console(file=StringIO(), width=160, color_system=None, legacy_windows=False)
-        console.print(self)
-        return str(console.file.getvalue())  # type: ignore[attr-defined]
+        text = StringIO()
+        Console(file=text, width=160, color_system=None, legacy_windows=False).print(self)
+        return text.getvalue()
 
 
 class Findings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -76,11 +75,15 @@ def _chunk(
 
 def _parts(steps: ManyPath) -> list[tuple[Wildcard | None, Path]]:
     """The path cut at its wildcards: each with the steps after it; the first has none."""
-    cuts = [i for i, step in enumerate(steps) if isinstance(step, Wildcard)]
-    parts: list[tuple[Wildcard | None, Path]] = [(None, steps[: cuts[0]] if cuts else steps)]  # type: ignore[list-item]
-    for cut, end in pairwise([*cuts, len(steps)]):
-        parts.append((steps[cut], steps[cut + 1 : end]))  # type: ignore[arg-type]
-    return parts if cuts else [*parts, (None, ())]
+    parts: list[tuple[Wildcard | None, list[str | int]]] = [(None, [])]
+    for step in steps:
+        if isinstance(step, Wildcard):
+            parts.append((step, []))
+        else:
+            parts[-1][1].append(step)
+    if len(parts) == 1:
+        parts.append((None, []))
+    return [(wildcard, tuple(path)) for wildcard, path in parts]
 
 
 _Exploded = tuple[np.ndarray, pa.Array, pa.Array, pa.Array]

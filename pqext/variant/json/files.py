@@ -160,10 +160,13 @@ def read_json(
         raise ValueError(f"batch_bytes must be positive, not {batch_bytes}")
     if not isinstance(column, str):
         raise TypeError(f"column must be a name, not {type(column).__name__}")
-    if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
-        sources: list[Path | IO[bytes]] = [source]  # type: ignore[list-item]
+    sources: list[Path | IO[bytes]]
+    if isinstance(source, str | os.PathLike):
+        sources = [source]
     elif isinstance(source, Sequence) and all(isinstance(path, str | os.PathLike) for path in source):
         sources = list(source)
+    elif not isinstance(source, Sequence) and hasattr(source, "read"):
+        sources = [source]
     else:
         raise TypeError(f"source is a path, a list of paths or a binary file, not {type(source).__name__}")
     return JsonReader(sources, column, how, thread_count(threads), batch_bytes)

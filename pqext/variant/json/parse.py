@@ -9,16 +9,15 @@ import pyarrow as pa
 from pqext.core.workers import Workers, thread_count
 from pqext.variant.json.faults import LineFault as LineFault
 from pqext.variant.json.faults import line_error, line_fault
+from pqext.variant.json.jobs import MIN_JOB_BYTES, even_ranges
 from pqext.variant.json.lines import SAMPLE_BYTES, first_lines, split_lines
 from pqext.variant.json.parser import (
     DEFAULT_MAX_BYTES,
     DEFAULT_MAX_DEPTH,
-    MIN_JOB_BYTES,
     DuplicateKeys,
     Numbers,
     OnError,
     Parsing,
-    even_ranges,
     joined,
     parsing,
 )

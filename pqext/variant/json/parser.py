@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -181,15 +180,3 @@ def joined(arrays: list[pa.StructArray], type: pa.DataType) -> pa.StructArray:
         return pa.concat_arrays(arrays)
     except pa.ArrowInvalid as error:
         raise LimitError("the variants take more than 2 GiB: parse less at a time, or a chunked array") from error
-
-
-def even_ranges(chunk: pa.Array, threads: int) -> Iterator[tuple[int, int]]:
-    """The rows of a chunk in ranges for ``threads`` threads, none much below ``MIN_JOB_BYTES``."""
-    rows = len(chunk)
-    jobs = max(1, min(threads, chunk.nbytes // MIN_JOB_BYTES, rows)) if threads > 1 else 1
-    for i in range(jobs):
-        yield rows * i // jobs, rows * (i + 1) // jobs
-
-
-MIN_JOB_BYTES = 256 << 10
-"""What a thread is worth starting for: what is learnt of keys and shapes is learnt by each."""

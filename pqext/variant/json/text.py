@@ -11,6 +11,7 @@ import pyarrow as pa
 from pqext.core.errors import LimitError
 from pqext.core.workers import Workers, thread_count
 from pqext.variant import faults
+from pqext.variant.json.jobs import even_ranges
 from pqext.variant.kernels.binary import BinaryInput, VariantInput
 from pqext.variant.kernels.json_indent import indent_json
 from pqext.variant.kernels.json_write import write_json
@@ -22,8 +23,6 @@ from pqext.variant.shredding.schema import schema_of_storage
 from pqext.variant.types import VariantLike, child, is_shredded_type, plain_binary, struct_chunks
 
 MAX_INDENT = 16
-
-_MIN_JOB_BYTES = 1 << 20
 
 
 def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) -> pa.StringArray | pa.ChunkedArray:
@@ -57,8 +56,7 @@ def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) 
     first = 0
     for chunk in chunks:
         rows = _Rows(write(chunk), first)
-        parts = max(1, min(count, chunk.nbytes // _MIN_JOB_BYTES)) if len(chunk) else 0
-        jobs += [(rows, len(chunk) * i // parts, len(chunk) * (i + 1) // parts) for i in range(parts)]
+        jobs += [(rows, start, stop) for start, stop in even_ranges(chunk, count)]
         first += len(chunk)
     with Workers(count, len(jobs)) as workers:
         texts = [text for part in workers.map(lambda job: job[0].texts(job[1], job[2], indent), jobs) for text in part]

@@ -62,44 +62,35 @@ cdef inline uint8_t *_least(uint8_t *p, uint64_t fraction, uint64_t unit, int po
     return _write_java(p, value, power)
 
 
-cdef inline uint8_t *_special(uint8_t *p, uint64_t fraction, bint finite) noexcept nogil:
-    if finite:
+cdef inline uint8_t *_write_number(
+    uint8_t *p, bint negative, uint64_t fraction, int exponent, int width, int bias, uint64_t unit, int power
+) noexcept nogil:
+    """A number of `width` bits of fraction, of which the smallest is `unit * 10 ** power`."""
+    cdef int special = 2 * bias + 1, found
+    cdef uint64_t digits
+    if exponent == special and fraction:
+        memcpy(p, b"NaN", 3)
+        return p + 3
+    if negative:
+        p[0] = c'-'
+        p += 1
+    if exponent == special:
+        memcpy(p, b"Infinity", 8)
+        return p + 8
+    if exponent == 0 and fraction == 0:
         memcpy(p, b"0.0", 3)
         return p + 3
-    memcpy(p, b"Infinity", 8)
-    return p + 8
+    digits = shortest_digits(fraction, exponent, width, bias, &found)
+    if exponent == 0 and fraction < 20 and (digits < 10 or digits % 10 == 0):
+        return _least(p, fraction, unit, power)
+    return _write_java(p, digits, found)
 
 
 cdef inline uint8_t *write_java_double(uint8_t *p, uint64_t bits) noexcept nogil:
-    cdef uint64_t fraction = bits & 0xFFFFFFFFFFFFFULL, digits
-    cdef int exponent = <int> (bits >> 52) & 0x7FF, power
-    if exponent == 0x7FF and fraction:
-        memcpy(p, b"NaN", 3)
-        return p + 3
-    if bits >> 63:
-        p[0] = c'-'
-        p += 1
-    if exponent == 0x7FF or (exponent == 0 and fraction == 0):
-        return _special(p, fraction, exponent == 0)
-    digits = shortest_digits(fraction, exponent, 52, 1023, &power)
-    if exponent == 0 and fraction < 20 and (digits < 10 or digits % 10 == 0):
-        return _least(p, fraction, 49406564584124654ULL, -340)
-    return _write_java(p, digits, power)
+    return _write_number(
+        p, bits >> 63, bits & 0xFFFFFFFFFFFFFULL, <int> (bits >> 52) & 0x7FF, 52, 1023, 49406564584124654ULL, -340
+    )
 
 
 cdef inline uint8_t *write_java_float(uint8_t *p, uint32_t bits) noexcept nogil:
-    cdef uint32_t fraction = bits & 0x7FFFFF
-    cdef int exponent = (bits >> 23) & 0xFF, power
-    cdef uint64_t digits
-    if exponent == 0xFF and fraction:
-        memcpy(p, b"NaN", 3)
-        return p + 3
-    if bits >> 31:
-        p[0] = c'-'
-        p += 1
-    if exponent == 0xFF or (exponent == 0 and fraction == 0):
-        return _special(p, fraction, exponent == 0)
-    digits = shortest_digits(fraction, exponent, 23, 127, &power)
-    if exponent == 0 and fraction < 20 and (digits < 10 or digits % 10 == 0):
-        return _least(p, fraction, 14012984643248171ULL, -61)
-    return _write_java(p, digits, power)
+    return _write_number(p, bits >> 31, bits & 0x7FFFFF, (bits >> 23) & 0xFF, 23, 127, 14012984643248171ULL, -61)

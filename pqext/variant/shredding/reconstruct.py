@@ -157,7 +157,9 @@ def _columns(node: CompiledNode, columns: _Columns) -> tuple[object, object, obj
     if isinstance(node.schema, Array):
         width = "list"
     elif isinstance(node.schema, Primitive):
-        type = columns[2].type  # type: ignore[union-attr]
+        typed = columns[2]
+        assert typed is not None
+        type = typed.type
         width = type.bit_width if pa.types.is_primitive(type) or pa.types.is_fixed_size_binary(type) else "bytes"
         if pa.types.is_decimal(type):
             width = 128

@@ -66,5 +66,6 @@ def _shred_chunk(chunk: pa.StructArray, compiled: CompiledSchema, coerce: int, f
     status, row, offset, validity, columns = kernel.shred(compiled.plan, VariantInput(chunk), coerce)
     if status != 0:
         raise shredding_faults.error(status, row=first_row + row, offset=offset if offset >= 0 else None)
-    metadata = child(chunk, "metadata").cast(pa.binary())  # type: ignore[union-attr]
-    return storage_of(compiled, metadata, columns, validity, chunk.null_count)
+    metadata = child(chunk, "metadata")
+    assert metadata is not None
+    return storage_of(compiled, metadata.cast(pa.binary()), columns, validity, chunk.null_count)
