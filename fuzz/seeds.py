@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import geo_seeds
 import numpy as np
 import pyarrow as pa
 import variant_seeds
@@ -121,7 +122,7 @@ def structures() -> Iterator[tuple[str, bytes]]:
 
 TARGETS = {
     "reader": readers, "footer": footers, "pages": pages, "structures": structures, "variant": variant_seeds.variants,
-    "shredded": variant_seeds.rows,
+    "shredded": variant_seeds.rows, "geometry": geo_seeds.geometries,
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
+import geo_targets
 import numpy as np
 import variant_targets
 
@@ -150,5 +151,5 @@ def structures(data: bytes) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "reader": reader, "footer": footer, "pages": pages, "structures": structures, "variant": variant_targets.variant,
-    "shredded": variant_targets.shredded,
+    "shredded": variant_targets.shredded, "geometry": geo_targets.geometry,
 }

@@ -1,0 +1,24 @@
+"""The seeds of the fuzzers' geometry target, and a few changes of each, keep what the target holds."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
+
+
+def test_seeds_and_changes_of_them_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(FUZZ)
+    import geo_seeds
+    import geo_targets
+    import mutate
+
+    chance = random.Random(5)
+    seeds = [data for _, data in geo_seeds.geometries()]
+    for seed in seeds:
+        geo_targets.geometry(seed)
+        for _ in range(20):
+            geo_targets.geometry(mutate.changed(seed, chance.choice(seeds), chance))
