@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
@@ -297,6 +298,12 @@ def test_views_and_their_dictionaries_come_from_columns_and_residuals_alike(type
     exploded = variant.explode(array, "$.b", type, outer=True)
     assert exploded["value"].type == type
     assert variant.explode(shredded, "$.b", type, outer=True)["value"].to_pylist() == exploded["value"].to_pylist()
+
+
+@pytest.mark.parametrize("type", [pa.binary_view(), pa.list_view(pa.int8()), pa.large_binary()])
+def test_an_error_names_the_type_that_was_asked_for(type: pa.DataType) -> None:
+    with pytest.raises(VariantError, match=rf"\$ does not cast to {re.escape(str(type))}$"):
+        variant.get(variant.parse_json(pa.array(["5"])), "$", type, strict=True)
 
 
 def test_elements_are_taken_from_columns_of_views() -> None:

@@ -91,7 +91,7 @@ def _get_chunk(chunk: pa.StructArray, path: Path, target: pa.DataType, strict: b
         parts = (chunk.slice(0, half), chunk.slice(half))
         halves = [_get_chunk(part, path, target, strict, first_row + i * half) for i, part in enumerate(parts)]
         return pa.concat_arrays(halves)
-    task.check()
+    task.check(target)
     return result
 
 

@@ -63,7 +63,7 @@ def _chunk(
     task = Task(steps, strict, first_row)
     group, rest = descend(chunk, parts[0][1])
     rows, pos, keys, values = _explode(Group(group, metadata), rest, parts, without_views(target), task)
-    task.check()
+    task.check(target)
     if outer:
         missing = np.setdiff1d(np.arange(len(chunk)), rows)
         order = np.argsort(np.concatenate([rows, missing]), kind="stable")

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.errors import LimitError, VariantError
+from pqext.core.suggest import around
 from pqext.variant.access.path import ManyPath, format_path
 from pqext.variant.access.targets import VARIANT, describe, kernel_type
 from pqext.variant.kernels.cells import Cells
@@ -17,6 +18,7 @@ from pqext.variant.kernels.get import PathSteps
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.schema import is_list
 from pqext.variant.types import is_variant_type, plain_binary, variant_array
+from pqext.variant.views import without_views
 
 MOST_BYTES = (1 << 31) - 1
 """What one Arrow column of bytes holds."""
@@ -37,14 +39,14 @@ class Task:
         if count and (self.failed is None or row < self.failed[0]):
             self.failed = (row, below, type)
 
-    def check(self) -> None:
-        """Raise ``VariantError`` for the first row that has a value that did not cast, where that is asked for."""
+    def check(self, target: pa.DataType) -> None:
+        """Raise ``VariantError`` for the first row with a value that did not cast to ``target``, if strict."""
         if self.strict and self.failed is not None:
             row, below, type = self.failed
+            type = target if type == without_views(target) else type
             name = "VARIANT" if is_variant_type(type) else type
-            raise VariantError(
-                f"the value at {format_path(self.path)}{below} does not cast to {name}", row=self.first_row + row
-            )
+            place = around(format_path(self.path), limit=300) + below
+            raise VariantError(f"the value at {place} does not cast to {name}", row=self.first_row + row)
 
 
 def cast_cells(cells: Cells, metadata: pa.Array, target: pa.DataType, task: Task, below: str = "") -> pa.Array:
