@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pqext import geo
 from pqext.core import metadata
-from pqext.geo import BoundingBox
+from pqext.geo import BoundingBox, GeospatialType, SpatialPredicate
+from pqext.geo.predicates import OPERATIONS
 
 GRID = [-180.0, -179.0, -120.0, -60.0, -1.0, 0.0, 1.0, 60.0, 120.0, 179.0, 180.0]
 BETWEEN = sorted([*GRID, *(v + 0.5 for v in GRID[:-1]), *(v - 0.5 for v in GRID[1:])])
@@ -114,6 +117,19 @@ def test_a_box_goes_into_metadata_and_back() -> None:
     box = BoundingBox(170, -170, -1, 1, zmin=3, zmax=4)
     assert BoundingBox.from_metadata(box.to_metadata()) == box
     assert box.to_metadata() == metadata.BoundingBox(xmin=170, xmax=-170, ymin=-1, ymax=1, zmin=3, zmax=4)
+
+
+@pytest.mark.parametrize("type", [GeospatialType(), GeospatialType("EPSG:3857")])
+@pytest.mark.parametrize("operation", OPERATIONS)
+@settings(max_examples=30)
+@given(box=boxes(), query=boxes())
+def test_one_box_gets_the_answer_of_many(
+    operation: Any, type: GeospatialType, box: BoundingBox, query: BoundingBox
+) -> None:
+    predicate = SpatialPredicate(operation, query, 0.5 if operation == "dwithin" else None)
+    bounds = (np.array([bound, bound]) for bound in (box.xmin, box.xmax, box.ymin, box.ymax))
+    xmin, xmax, ymin, ymax = bounds
+    assert {int(predicate.answer(box, type))} == set(predicate.answers(xmin, xmax, ymin, ymax, type).tolist())
 
 
 def test_the_public_names_are_there() -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from operator import ge, le
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.indexes.row_ranges import RowRanges, merged
+from pqext.core.kernels.page_places import page_places
 from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex, PageLocation
 from pqext.core.orders import BoundOrder
 from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, may_match
@@ -108,6 +110,34 @@ def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) 
         raise CorruptFileError("the lists of the column index differ in length")
 
 
+@dataclass(frozen=True, slots=True)
+class PagePlaces:
+    """Where pages are, headers included, and the rows they start with: an offset index without an object a page."""
+
+    offsets: list[int]
+    sizes: list[int]
+    starts: list[int]
+
+    @classmethod
+    def read(cls, raw: Any, chunk: tuple[int, int], num_rows: int) -> PagePlaces | None:
+        """What a serialised offset index says; ``None`` when it is uncommon or wrong: decode and check it then."""
+        start, stop = chunk[0], chunk[0] + chunk[1]
+        if not 0 <= start <= stop < 1 << 62 or not 0 <= num_rows < 1 << 62:
+            return None
+        found = page_places(raw, start, stop, num_rows)
+        return None if found is None else cls(*found)
+
+    @classmethod
+    def of(cls, index: OffsetIndex) -> PagePlaces:
+        """What a checked offset index says."""
+        pages = index.page_locations
+        return cls(
+            [page.offset for page in pages],
+            [page.compressed_page_size for page in pages],
+            [page.first_row_index for page in pages],
+        )
+
+
 class ChunkPages(Sequence[Bounds]):
     """The pages of one column chunk as its checked indexes tell of them: a sequence of what bounds each.
 
@@ -116,13 +146,18 @@ class ChunkPages(Sequence[Bounds]):
     """
 
     def __init__(
-        self, node: SchemaNode, order: BoundOrder, offsets: OffsetIndex, columns: ColumnIndex | None, num_rows: int
+        self,
+        node: SchemaNode,
+        order: BoundOrder,
+        offsets: OffsetIndex | PagePlaces,
+        columns: ColumnIndex | None,
+        num_rows: int,
     ) -> None:
         self._node = node
         self._order = order
         self._columns = columns
-        self._locations = offsets.page_locations
-        self.starts = [page.first_row_index for page in self._locations]
+        self._places = offsets if isinstance(offsets, PagePlaces) else PagePlaces.of(offsets)
+        self.starts = self._places.starts
         self.num_rows = num_rows
 
     def __len__(self) -> int:
@@ -138,8 +173,7 @@ class ChunkPages(Sequence[Bounds]):
 
     def byte_range(self, page: int) -> tuple[int, int]:
         """(offset, length) of ``page`` in the file, its header first."""
-        location = self._locations[page]
-        return location.offset, location.compressed_page_size
+        return self._places.offsets[page], self._places.sizes[page]
 
     @cached_property
     def bounds(self) -> list[Bounds]:

@@ -13,7 +13,7 @@ from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.files.external import read_many
 from pqext.core.indexes import bloom
 from pqext.core.indexes.bloom import SplitBlockFilter
-from pqext.core.indexes.page_index import ChunkPages, check_column_index, check_offset_index
+from pqext.core.indexes.page_index import ChunkPages, PagePlaces, check_column_index, check_offset_index
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnIndex, OffsetIndex
 from pqext.core.orders import of_column
@@ -42,6 +42,7 @@ class IndexReader:
         self._limits = limits
         self._num_rows = num_rows
         self._indexes: dict[tuple[int, _Kind], Any] = {}
+        self._raw: dict[int, Any] = {}
         self._pages: dict[int, ChunkPages | None] = {}
         self._places: dict[int, ChunkPages | None] = {}
 
@@ -72,7 +73,8 @@ class IndexReader:
         wanted: list[tuple[ColumnChunk, _Kind, tuple[int, int]]] = []
         for chunk in chunks:
             for kind in kinds:
-                if (chunk.node.leaf_start, kind) not in self._indexes:
+                leaf = chunk.node.leaf_start
+                if (leaf, kind) not in self._indexes and not (kind is OffsetIndex and leaf in self._raw):
                     with suppress(CorruptFileError, LimitError):
                         place = self._place(chunk, kind)
                         if place is not None:
@@ -80,7 +82,10 @@ class IndexReader:
         data = read_many([(chunk.source(self._source), place) for chunk, _, place in wanted])
         for (chunk, kind, place), raw in zip(wanted, data, strict=True):
             with suppress(CorruptFileError, LimitError):
-                self._indexes[chunk.node.leaf_start, kind] = self._decode(chunk, kind, raw, place[0])
+                if kind is OffsetIndex:
+                    self._raw[chunk.node.leaf_start] = raw  # decoded when it is asked for
+                else:
+                    self._indexes[chunk.node.leaf_start, kind] = self._decode(chunk, kind, raw, place[0])
 
     def pages(self, chunk: ColumnChunk) -> ChunkPages | None:
         """The chunk's pages for pruning: ``None`` without an offset index, and, with a warning, with a damaged one."""
@@ -101,7 +106,7 @@ class IndexReader:
     def _known(self, chunk: ColumnChunk, kinds: Sequence[_Kind]) -> ChunkPages | None:
         try:
             self.load([chunk], kinds)
-            offsets = self.offset_index(chunk)
+            offsets = self._page_places(chunk) or self.offset_index(chunk)
             columns = self.column_index(chunk) if ColumnIndex in kinds else None
         except MissingKeyError:
             return None
@@ -110,6 +115,15 @@ class IndexReader:
             return None
         order = of_column(chunk.node.leaf_type, chunk.order)
         return None if offsets is None else ChunkPages(chunk.node, order, offsets, columns, self._num_rows)
+
+    def _page_places(self, chunk: ColumnChunk) -> PagePlaces | None:
+        """What a loaded offset index says, where the short way of reading it is enough."""
+        raw = self._raw.get(chunk.node.leaf_start)
+        if raw is None:
+            return None
+        if chunk.decryptor is not None:
+            raw = chunk.decryptor.decrypt(Module.OFFSET_INDEX, raw)
+        return PagePlaces.read(raw, chunk.byte_range, self._num_rows)
 
     def bloom_filter(self, chunk: ColumnChunk) -> SplitBlockFilter | None:
         """The chunk's Bloom filter, ``None`` when it has none or one of a kind that is not known."""
@@ -139,7 +153,9 @@ class IndexReader:
         key = chunk.node.leaf_start, kind
         if key not in self._indexes:
             place = self._place(chunk, kind)
-            raw = chunk.source(self._source).read(*place) if place is not None else None
+            raw = self._raw.get(key[0]) if kind is OffsetIndex else None
+            if raw is None and place is not None:
+                raw = chunk.source(self._source).read(*place)
             self._indexes[key] = None if place is None else self._decode(chunk, kind, raw, place[0])
         return self._indexes[key]
 

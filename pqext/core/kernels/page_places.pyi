@@ -1,0 +1,3 @@
+from typing import Any
+
+def page_places(data: Any, start: int, stop: int, rows: int) -> tuple[list[int], list[int], list[int]] | None: ...
