@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pqext.geo import crs
     from pqext.geo.box import BoundingBox
     from pqext.geo.curves import hilbert_index, sort, sort_indices, zorder_index
+    from pqext.geo.densified import densify
     from pqext.geo.frames import from_geopandas, to_geopandas, write_geopandas
     from pqext.geo.geojson import from_geojson, read_geojson, to_geojson, write_geojson
     from pqext.geo.layout import Layout, explain_layout
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "box": ("BoundingBox",),
     "curves": ("hilbert_index", "sort", "sort_indices", "zorder_index"),
+    "densified": ("densify",),
     "frames": ("from_geopandas", "to_geopandas", "write_geopandas"),
     "geojson": ("from_geojson", "read_geojson", "to_geojson", "write_geojson"),
     "layout": ("Layout", "explain_layout"),
@@ -78,6 +80,7 @@ __all__ = [
     "covers",
     "crosses",
     "crs",
+    "densify",
     "disjoint",
     "dwithin",
     "equals",

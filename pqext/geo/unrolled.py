@@ -35,11 +35,12 @@ _Shapes = NDArray[np.object_]
 _Numbers = NDArray[np.int64]
 
 
-def unroll(geometries: _Shapes, geod: Geod | None, middle: float = 0.0) -> _Shapes:
+def unroll(geometries: _Shapes, geod: Geod | None, middle: float = 0.0, tolerance: float = TOLERANCE) -> _Shapes:
     """The geometries in the plane, each of their parts where it is nearest to longitude ``middle``.
 
     Edges are geodesics of ``geod``, or great circles of a sphere where it is None. Polygons of one geometry are
-    united. ``geometries`` are in longitudes and latitudes, and none is missing.
+    united. ``geometries`` are in longitudes and latitudes, and none is missing. Chords leave edges by at most
+    ``tolerance`` degrees.
     """
     import shapely
 
@@ -51,9 +52,9 @@ def unroll(geometries: _Shapes, geod: Geod | None, middle: float = 0.0) -> _Shap
     x = coordinates[:, 0] + 360.0 * _turns(coordinates[:, 0], middle)
     placed[points] = shapely.points(x, coordinates[:, 1])
     lines = np.flatnonzero((kinds == 1) | (kinds == 2))
-    placed[lines] = _lines(parts[lines], geod, middle)
+    placed[lines] = _lines(parts[lines], geod, middle, tolerance)
     polygons = np.flatnonzero(kinds == 3)
-    placed[polygons] = _polygons(parts[polygons], geod, middle)
+    placed[polygons] = _polygons(parts[polygons], geod, middle, tolerance)
     return _collect(placed, owners, len(geometries))
 
 
@@ -102,25 +103,25 @@ def _turns(x: Any, middle: Any) -> Any:
     return -np.round((x - middle) / 360)
 
 
-def _lines(lines: _Shapes, geod: Geod | None, middle: float) -> _Shapes:
+def _lines(lines: _Shapes, geod: Geod | None, middle: float, tolerance: float) -> _Shapes:
     import shapely
 
     if not len(lines):
         return lines
-    chains = _chains(lines, geod)
+    chains = _chains(lines, geod, tolerance)
     low, high, _ = chains.spans(len(lines))
     x = chains.placed(_turns((low + high) / 2, middle))
     found: _Shapes = shapely.linestrings(np.column_stack([x, chains.y]), indices=chains.number)
     return found
 
 
-def _polygons(polygons: _Shapes, geod: Geod | None, middle: float) -> _Shapes:
+def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: float) -> _Shapes:
     import shapely
 
     if not len(polygons):
         return polygons
     rings, owners = shapely.get_rings(polygons, return_index=True)
-    chains = _chains(rings, geod)
+    chains = _chains(rings, geod, tolerance)
     low, high, net = chains.spans(len(rings))
     shell = np.diff(owners, prepend=-1) > 0
     centre = (low + high) / 2
@@ -202,7 +203,7 @@ class _Chains:
         return self.x + 360.0 * (self.turn + turns[self.number])
 
 
-def _chains(lines: _Shapes, geod: Geod | None) -> _Chains:
+def _chains(lines: _Shapes, geod: Geod | None, tolerance: float) -> _Chains:
     """The vertices of lines or rings, with more of them, so that chords follow the edges."""
     import shapely
 
@@ -213,7 +214,7 @@ def _chains(lines: _Shapes, geod: Geod | None) -> _Chains:
     total = np.cumsum(turn)
     found = replace(found, turn=total - total[np.searchsorted(found.number, found.number)])
     for _ in range(_ROUNDS):
-        at, x, y = _halves(found, geod)
+        at, x, y = _halves(found, geod, tolerance)
         if not len(at):
             break
         middle = (found.unrolled[at] + found.unrolled[at - 1]) / 2
@@ -241,7 +242,7 @@ def _through_poles(chains: _Chains) -> _Chains:
     return chains.inserted(places[order], longitudes[order], latitudes[order], np.zeros(len(places)))
 
 
-def _halves(chains: _Chains, geod: Geod | None) -> tuple[_Numbers, _Doubles, _Doubles]:
+def _halves(chains: _Chains, geod: Geod | None, tolerance: float) -> tuple[_Numbers, _Doubles, _Doubles]:
     """Which steps are to be halved, each by the place of its end, and where."""
     x, y = chains.unrolled, chains.y
     x0, x1, y0, y1 = x[:-1], x[1:], y[:-1], y[1:]
@@ -255,7 +256,7 @@ def _halves(chains: _Chains, geod: Geod | None) -> tuple[_Numbers, _Doubles, _Do
     across = found_x - (x0 + x1) / 2
     across -= 360.0 * np.round(across / 360)
     narrow = np.cos(np.radians(found_y))
-    split = np.hypot(across * narrow, found_y - (y0 + y1) / 2) > TOLERANCE
+    split = np.hypot(across * narrow, found_y - (y0 + y1) / 2) > tolerance
     split |= np.hypot((x1 - x0) * narrow, y1 - y0) > _LONGEST
     return at[split] + 1, found_x[split], found_y[split]
 

@@ -1,0 +1,91 @@
+"""Edges of GEOGRAPHY as chains of short straight lines, for programs that know planar geometry only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.errors import GeometryError
+from pqext.geo import crs as crs_
+from pqext.geo.summary import resolve_type
+from pqext.geo.unrolled import TOLERANCE, shifted, unroll
+from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely
+
+if TYPE_CHECKING:
+    from pqext.geo.types import Edges
+
+FINEST = 1e-6
+"""Degrees: the smallest tolerance, a few times what vertices between are rounded to."""
+
+
+def densify(
+    geometries: GeometryArray | Sequence[Any] | NDArray[np.object_],
+    edges: Edges | None = None,
+    crs: Any = None,
+    *,
+    tolerance: float = TOLERANCE,
+    split: bool = True,
+) -> NDArray[np.object_]:
+    """Shapely geometries whose planar edges follow those that ``edges`` draws on the globe.
+
+    ``geometries`` are an Arrow array of WKB or shapely geometries; None stays None. ``edges`` and ``crs`` default
+    to what an extension array says, else to spherical edges and OGC:CRS84. Edges become chords that leave them by
+    at most ``tolerance`` degrees, 1e-6 or more; the default is about a metre. VINCENTY, THOMAS, ANDOYER and KARNEY
+    follow the geodesic of the CRS's ellipsoid. Z and M are dropped.
+
+    With ``split`` the result lies within longitudes -180 to 180 and latitudes -90 to 90 and can be compared with
+    boxes and geometries there: what crosses the antimeridian is cut in two, and the inside of a ring around a pole,
+    its smaller side, reaches the pole at every longitude. A geometry then meets a box that wraps if it meets one of
+    its halves. What only touches the antimeridian or a pole does so on the side it comes from. Without ``split`` x
+    runs on beyond 180 where a geometry crosses the antimeridian, and areas that hold a pole repeat every 360 degrees
+    and end beyond the pole.
+
+    Raises GeometryError for coordinates that are no longitude and latitude, bad WKB and an unknown ellipsoid,
+    ValueError for planar edges and for a tolerance that is too small.
+
+    >>> import shapely
+    >>> (line,) = densify([shapely.LineString([(0, 60), (90, 60)])])
+    >>> round(line.bounds[3], 2)
+    67.79
+    """
+    import shapely
+
+    from pqext.geo.globe import geod_of
+
+    if not tolerance >= FINEST:
+        raise ValueError(f"the tolerance is at least {FINEST} degrees, not {tolerance}")
+    is_arrow = isinstance(geometries, (pa.Array, pa.ChunkedArray))
+    array = geometries if is_arrow else from_shapely(geometries)
+    type = resolve_type(array, crs, edges or (None if is_arrow else "spherical"))
+    if type.planar:
+        if edges is not None or (is_arrow and isinstance(array.type, pa.BaseExtensionType)):
+            raise ValueError("planar edges are straight lines already")
+        type = resolve_type(array, crs, "spherical")
+    shapes = shapely.force_2d(to_shapely(array))
+    outside = (np.abs(shapely.bounds(shapes)) > (180, 90, 180, 90)).any(axis=1)
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        raise GeometryError("coordinates are no longitudes and latitudes", rule="geography.range", row=row)
+    found = np.full(len(shapes), None, dtype=object)
+    present = np.flatnonzero(~shapely.is_missing(shapes))
+    geod = None if type.edges == "spherical" else geod_of(type)
+    found[present] = unroll(shapes[present], geod, tolerance=tolerance)
+    if split:
+        west, south, east, north = shapely.bounds(found).T
+        for row in np.flatnonzero((west < -180) | (east > 180) | (south < -90) | (north > 90)).tolist():
+            found[row] = _folded(found[row])
+    return found
+
+
+def _folded(shape: Any) -> Any:
+    """What lies beyond the longitudes, moved to where it belongs."""
+    import shapely
+
+    (west, east), (south, north) = crs_.LONGITUDES, crs_.LATITUDES
+    world = shapely.box(west, south, east, north)
+    parts = [shapely.intersection(shifted(shape, 360.0 * turn), world) for turn in range(-2, 3)]
+    return shapely.union_all([part for part in parts if not part.is_empty])

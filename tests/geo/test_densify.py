@@ -1,0 +1,111 @@
+"""Geometries of the globe as planar ones of short chords, against points on their edges and boxes around them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pqext import geo
+from pqext.core.errors import GeometryError
+from reference import geodesics
+
+POINT = st.tuples(st.floats(-180, 180), st.floats(-85, 85))
+
+
+@pytest.mark.spec("geo.edges.longitudes")
+@given(st.lists(POINT, min_size=2, max_size=4), st.sampled_from(["spherical", "karney"]))
+@settings(max_examples=15, deadline=None)
+def test_the_chords_follow_the_edges(vertices: list[tuple[float, float]], edges: geo.types.Edges) -> None:
+    path = geodesics.great_circle if edges == "spherical" else geodesics.geodesic
+    if any(abs(abs((b[0] - a[0] + 180) % 360 - 180) - 180) < 1 for a, b in pairwise(vertices)):
+        return
+    line = shapely.LineString(vertices)
+    (found,) = geo.densify([line], edges, tolerance=1e-2)
+    for start, stop in pairwise(vertices):
+        lon, lat = path(start, stop, 50)
+        away = [shapely.distance(found, shapely.points(lon + turn, lat)) for turn in (-360, 0, 360)]
+        # The tolerance is along the ground, where a degree of longitude is shorter.
+        assert (np.min(away, axis=0) * np.cos(np.radians(lat)) <= 2e-2).all()
+    box = geo.bounds(geo.from_shapely([line]), edges).to_pylist()[0]
+    assert geodesics.holds(box, *shapely.get_coordinates(found).T, 1e-6)  # chords end at places rounded to 1e-7
+
+
+@pytest.mark.parametrize("edges", ["spherical", "andoyer"])
+@pytest.mark.parametrize(
+    ("text", "inside", "outside"),
+    [
+        ("LINESTRING (0 60, 90 60)", "POLYGON ((44 67.7, 46 67.7, 46 67.9, 44 67.9, 44 67.7))", "POINT (45 60)"),
+        ("LINESTRING (179 0, -179 0)", "POINT (-179.5 0)", "POINT (0 0)"),
+        ("POLYGON ((170 0, -170 0, -170 10, 170 10, 170 0))", "POINT (-175 5)", "POINT (0 5)"),
+        ("POLYGON ((170 0, -170 0, -170 10, 170 10, 170 0))", "POINT (175 10.01)", "POINT (165 5)"),
+        ("POLYGON ((-120 60, 0 60, 120 60, -120 60))", "POINT (13 89)", "POINT (60 61)"),
+        ("POLYGON ((-120 -60, 0 -60, 120 -60, -120 -60))", "POINT (-170 -90)", "POINT (0 0)"),
+        ("LINESTRING (0 80, 180 80)", "POINT (180 85)", "POINT (90 85)"),
+        ("MULTIPOINT (180 1, 3 4)", "POINT (3 4)", "POINT (4 4)"),
+    ],
+)
+def test_what_is_cut_at_the_antimeridian_can_be_compared(
+    text: str, inside: str, outside: str, edges: geo.types.Edges
+) -> None:
+    (found,) = geo.densify(geo.from_shapely([shapely.from_wkt(text)]), edges)
+    assert found.is_valid
+    west, south, east, north = found.bounds
+    assert west >= -180
+    assert east <= 180
+    assert south >= -90
+    assert north <= 90
+    assert found.distance(shapely.from_wkt(inside)) < 1e-9
+    assert found.distance(shapely.from_wkt(outside)) > 0.5
+
+
+def test_without_the_cut_longitudes_run_on() -> None:
+    (found,) = geo.densify([shapely.LineString([(170, 0), (-170, 0)])], split=False)
+    assert found.geom_type == "LineString"
+    assert found.bounds[2] - found.bounds[0] == 20
+
+
+def test_a_finer_tolerance_makes_more_chords() -> None:
+    line = shapely.LineString([(0, 60), (90, 60)])
+    counts = [len(geo.densify([line], tolerance=tolerance)[0].coords) for tolerance in (1e-2, 1e-4, 1e-6)]
+    assert counts == sorted(counts)
+    assert counts[-1] > 500
+
+
+def test_missing_and_empty_geometries_stay_so() -> None:
+    shapes = np.array([None, shapely.Point(), shapely.Point(1, 2, 3)], dtype=object)
+    found: list[Any] = geo.densify(shapes).tolist()
+    assert found[0] is None
+    assert found[1].is_empty
+    assert found[2].equals(shapely.Point(1, 2))
+    assert not found[2].has_z
+
+
+def test_an_extension_array_knows_its_edges() -> None:
+    line = geo.from_shapely([shapely.LineString([(0, 60), (90, 60)])])
+    for edges, top in (("spherical", 67.7923), ("karney", 67.7985)):
+        field = geo.geometry_field("g", edges=edges)
+        table = geo.as_extension(pa.table([line], schema=pa.schema([field])))
+        assert geo.densify(table["g"])[0].bounds[3] == pytest.approx(top, abs=1e-2)
+    planar = geo.as_extension(pa.table([line], schema=pa.schema([geo.geometry_field("g")])))
+    with pytest.raises(ValueError, match="planar"):
+        geo.densify(planar["g"])
+
+
+@pytest.mark.spec("geography.range")
+def test_bad_arguments_are_refused() -> None:
+    for text in ("POINT (181 0)", "LINESTRING (0 0, 1 91)"):
+        with pytest.raises(GeometryError, match=r"row 1: .*no longitudes"):
+            geo.densify([None, shapely.from_wkt(text)])
+    with pytest.raises(ValueError, match="tolerance"):
+        geo.densify([shapely.Point(0, 0)], tolerance=0)
+    with pytest.raises(ValueError, match="planar"):
+        geo.densify([shapely.Point(0, 0)], "planar")
+    with pytest.raises(GeometryError, match="geographic CRS"):
+        geo.densify([shapely.Point(0, 0)], "karney", "EPSG:3857")
