@@ -93,6 +93,12 @@ def exact(predicate: SpatialPredicate, type: GeospatialType, rows: _Shapes) -> _
 
     if predicate.box is None:
         return planar.related("equals", rows, predicate.geometry)
+    corners, whose = shapely.get_coordinates(rows, return_index=True)
+    known = ~np.isin(np.arange(len(rows)), whose[np.isnan(corners).any(axis=1)])
+    if not known.all():  # an edge from or to nowhere meets nothing
+        answers = np.zeros(len(rows), dtype=np.bool_)
+        answers[known] = exact(predicate, type, rows[known]) if known.any() else False
+        return answers
     geod = None if type.edges == "spherical" else geod_of(type)
     try:
         query = _query(predicate.geometry, geod)
@@ -176,12 +182,14 @@ def _related_around(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
     turns = int((sides[:, 2] - sides[:, 0]).max() // 360) + 1
 
     def repeated(shapes: _Shapes) -> _Shapes:
-        copies = np.column_stack([shifted(shapes, 360.0 * turn) for turn in range(-turns, turns + 1)])
-        areas = shapely.get_dimensions(shapes) == 2
-        found = np.asarray(shapely.geometrycollections(copies))
-        found[areas] = shapely.clip_by_rect(shapely.union_all(copies[areas], axis=1), *WINDOW)
-        whole = areas & (shapely.bounds(shapes)[:, 2] - shapely.bounds(shapes)[:, 0] >= WINDOW[2] - WINDOW[0])
-        found[whole] = shapes[whole]
+        extent = shapely.bounds(shapes)
+        whole = extent[:, 2] - extent[:, 0] >= WINDOW[2] - WINDOW[0]
+        copies = np.column_stack([shifted(shapes[~whole], 360.0 * turn) for turn in range(-turns, turns + 1)])
+        areas = shapely.get_dimensions(shapes[~whole]) == 2
+        once = np.asarray(shapely.geometrycollections(copies))
+        once[areas] = shapely.clip_by_rect(shapely.union_all(copies[areas], axis=1), *WINDOW)
+        found = shapes.copy()
+        found[~whole] = once
         return found
 
     def asked(operation: Operation, one: _Shapes, other: Any) -> _Flags:
@@ -200,4 +208,5 @@ def _related_around(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
         case "overlaps":
             return asked("overlaps", rows, queries) & ~asked("covers", repeated(rows), query)
     larger = shapely.get_dimensions(rows) > shapely.get_dimensions(query)
-    return np.where(larger, asked("crosses", repeated(rows), query), asked("crosses", rows, queries))
+    crossing: _Flags = np.where(larger, asked("crosses", repeated(rows), query), asked("crosses", rows, queries))
+    return crossing

@@ -93,8 +93,8 @@ class SpatialPredicate:
         """What a box around geometries of a column of ``type`` proves of them; see :mod:`pqext.geo.box_answers`."""
         if self.operation != "disjoint" and self.box_test(type).is_far_from(box):
             return Answer.NO
-        bounds = (np.array([bound], dtype=np.float64) for bound in (box.xmin, box.xmax, box.ymin, box.ymax))
-        return Answer(int(self.answers(*bounds, type)[0]))
+        xmin, xmax, ymin, ymax = np.array([[box.xmin], [box.xmax], [box.ymin], [box.ymax]], dtype=np.float64)
+        return Answer(int(self.answers(xmin, xmax, ymin, ymax, type)[0]))
 
     def answers(
         self,
@@ -131,7 +131,8 @@ class SpatialPredicate:
 
     def _box_test(self, type: GeospatialType) -> BoxTest:
         if not type.planar:
-            return _on_the_globe().box_test(self, type)
+            found: BoxTest = _on_the_globe().box_test(self, type)
+            return found
         distance = self.distance or 0.0
         if self.box is None:
             return BoxTest(self.operation, None, None, None, distance, type.geographic)

@@ -179,7 +179,8 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
     """Shapely geometries from checked WKB as bytes, None for None; errors name the number in ``rows``."""
     import shapely
 
-    geometries: NDArray[np.object_] = shapely.from_wkb(values, on_invalid="ignore")
+    with np.errstate(invalid="ignore"):  # NaN among the coordinates
+        geometries: NDArray[np.object_] = shapely.from_wkb(values, on_invalid="ignore")
     for index in np.flatnonzero(shapely.is_missing(geometries)).tolist():
         if values[index] is None:
             continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -42,11 +43,11 @@ def edge(one: Any, other: Any, edges: str, points: int) -> Any:
     return np.vstack([a, unit(*np.array(inner).T), b])
 
 
-def path(corners: Any, edges: str, points: int = 200) -> Any:
+def path(corners: Any, edges: str, points: int = 1000) -> Any:
     """Directions along a line or ring."""
     if len(corners) == 1:
         return unit(*np.asarray(corners).T)
-    pieces = [edge(one, other, edges, points) for one, other in zip(corners[:-1], corners[1:], strict=True)]
+    pieces = [edge(one, other, edges, points) for one, other in pairwise(corners)]
     return np.vstack(pieces)
 
 

@@ -10,5 +10,5 @@ def test_box(
     south: float,
     north: float,
     out: NDArray[np.uint8],
-    strict: bool = False,
+    strict: bool,
 ) -> int: ...

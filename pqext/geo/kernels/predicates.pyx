@@ -47,7 +47,7 @@ cdef inline int judge(
 
 def test_box(
     WkbColumn column not None, double west, double east, double south, double north, uint8_t[::1] out not None,
-    bint strict=False,
+    bint strict,
 ):
     """Write for every row 0 (outside the box), 1 (within it), 2 (perhaps meets it) or 3 (null).
 
