@@ -116,10 +116,14 @@ class WriteOptions:
     ``shredding`` maps a VARIANT column to its shredding schema (DDL, Arrow type or ``"infer"``), or to a mapping like
     ``{"schema": "infer", "coerce": "json", "max_fields": 50}`` (:mod:`pqext.variant.shredding.choice`). A VARIANT in a
     list or map is named by its path in the file: ``l.list.element``, ``m.key_value.value``.
-    ``geometry`` maps a WKB column to its CRS. A row group or page ends at whichever of its rows and bytes is
-    reached first (``row_group_rows``, ``row_group_bytes``, ``page_rows``, ``page_bytes``); bytes are those of Arrow
-    before encoding. ``page_version`` is 1 or 2. ``threads``: columns
-    encoded at once, 0 for one a processor.
+    ``geometry`` maps a WKB column to its CRS, or to a mapping like ``{"crs": ..., "order": "hilbert"}``
+    (:mod:`pqext.geo.annotation`). With an ``order``, ``"hilbert"`` or ``"zorder"``, the column orders the rows: of a
+    whole table in ``write_table``, of each row group in a ``ParquetWriter``. Row groups and pages, those of all
+    columns, then end where their boxes stay small, somewhere in the last half of what they may hold, and pages hold
+    2,048 rows at most.
+    A row group or page ends at whichever of its rows and bytes is reached first (``row_group_rows``,
+    ``row_group_bytes``, ``page_rows``, ``page_bytes``); bytes are those of Arrow before encoding. ``page_version`` is
+    1 or 2. ``threads``: columns encoded at once, 0 for one a processor.
     ``statistics``, ``page_index`` and ``bloom_filters`` take one value or such a mapping too; columns that it leaves
     out have statistics and a page index, but no Bloom filter. Without statistics a page index tells only where pages
     are. ``checksums``: every page has a CRC. ``key_value_metadata`` maps text to text and goes into the footer.
