@@ -6,7 +6,7 @@ The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statisti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count, repeat
 from types import TracebackType
 from typing import Any
@@ -223,13 +223,17 @@ class ParquetWriter:
         page_starts = None
         if self._order is not None:
             table, page_starts = self._order.pages(table, self.options.page_rows, not self._in_order)
-        chunks = self._encode(self._derived.extend(table), page_starts)
-        write_copies(chunks, self._sink)
+        encoded = self._encode(self._derived.extend(table), page_starts)
+        if self.options.second_encodings:
+            encoded = iter(held := list(encoded))
+            write_copies(held, self._sink)
         start = self._sink.offset
-        columns = []
-        for chunk in chunks:
+        chunks, columns = [], []
+        for chunk in encoded:  # those behind it are still being encoded
             chunk.move(self._sink.offset)
             self._sink.write_all(chunk.pieces)
+            chunk.pieces.clear()
+            chunks.append(chunk)
             columns.append(ColumnChunk(file_offset=0, meta_data=chunk.metadata))
         note_copies(chunks)
         self._extensions += [(chunk.metadata, chunk.indexes.extensions) for chunk in chunks if chunk.indexes.extensions]
@@ -247,7 +251,7 @@ class ParquetWriter:
         )
         self._indexes.add(list(zip(columns, chunks, encryptors, strict=True)), self._sink)
 
-    def _encode(self, table: pa.Table, page_starts: NDArray[np.int64] | None) -> list[EncodedChunk]:
+    def _encode(self, table: pa.Table, page_starts: NDArray[np.int64] | None) -> Iterator[EncodedChunk]:
         rows = len(table)
         assert self._plan is not None
         assert self._schema is not None
@@ -260,8 +264,8 @@ class ParquetWriter:
                 keys, group = self.options.sort_keys, len(self._row_groups)
                 sorting.check(keys, self._sorting, held, group, self.options.float_order)
             encryptors = map(self._chunk_encryptor, count())
-            return list(
-                workers.map(encode_chunk, leaves, repeat(rows), repeat(self.options), encryptors, repeat(page_starts))
+            yield from workers.map(
+                encode_chunk, leaves, repeat(rows), repeat(self.options), encryptors, repeat(page_starts)
             )
 
     def _leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
