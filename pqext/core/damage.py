@@ -57,6 +57,7 @@ class Losses:
             return None
         kept, passed = [], 0
         for one in rows:
-            kept += [(passed + left.start - one.start, passed + left.stop - one.start) for left in difference([one], lost)]
+            at = passed - one.start
+            kept += [(left.start + at, left.stop + at) for left in difference([one], lost)]
             passed += len(one)
         return kept

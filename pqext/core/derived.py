@@ -57,8 +57,9 @@ def find(schema: pa.Schema, options: WriteOptions) -> DerivedColumns:
     made: list[Derived | None] = []
     for index, field in enumerate(schema):
         annotation = for_field(field, field.name, options)
-        handler = None if annotation is None else annotation.load()
-        derived = handler.derived(field, options) if isinstance(handler, DerivesColumns) else None
+        derived = None
+        if annotation is not None and isinstance(handler := annotation.load(), DerivesColumns):
+            derived = handler.derived(field, options)
         for one in (None,) if derived is None else (None, derived):
             if one is not None and one.field.name in [*schema.names, *(f.name for f in fields)]:
                 raise ValueError(

@@ -37,10 +37,14 @@ from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.source import Source, open_source
 from pqext.core.stored_pages import AllPages, ChosenPages, StoredPages
+from pqext.core.suggest import not_a_column
 from pqext.core.types import int96
 from pqext.core.workers import Workers
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]
+
+_SMALL = 4096
+"""Values of a row group that are not worth a thread."""
 
 
 class ParquetFile:
@@ -154,7 +158,7 @@ class ParquetFile:
                 node = self.schema.find(column)
                 top = root.child(node.path[0]) if node is not None else None
                 if node is None or top is None:
-                    raise KeyError(f"no column {column!r}; the file has {', '.join(root.child_names)}")
+                    raise KeyError(not_a_column(column, root.child_names))
                 if not root.is_unique(top.name):
                     raise KeyError(f"the file has more than one column {top.name!r}: read all and take them by number")
                 wanted.update(range(node.leaf_start, node.leaf_stop))
@@ -262,7 +266,8 @@ class ParquetFile:
         try:
             rows = [range(_rows(group))] if chosen is None else chosen
             readers = self._column_readers(group, leaves, lost, chosen)
-            with Workers(self.options.threads, len(readers)) as workers:
+            jobs = len(readers) if sum(map(len, rows)) * len(readers) > _SMALL else 1
+            with Workers(self.options.threads, jobs) as workers:
                 for part in in_parts(rows, batch_rows or max(sum(map(len, rows)), 1)):
                     count = sum(map(len, part))
                     taken = workers.map(ColumnReader.take, readers.values(), repeat(part))

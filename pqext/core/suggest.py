@@ -49,3 +49,10 @@ def not_a_leaf(name: str, leaves: Iterable[str]) -> str:
         return f", which is a group: name a column within it, {listed(below)}"
     meant = did_you_mean(name, every)
     return f"{meant} The columns are {listed(every)}" if meant else f"; the columns are {listed(every)}"
+
+
+def not_a_column(name: str, columns: Iterable[str]) -> str:
+    """What to say of a column that is none of the top-level ``columns``: what may have been meant, or what there is."""
+    every = list(columns)
+    meant = did_you_mean(name, every) if isinstance(name, str) else ""
+    return f"no column {around(str(name))!r}{meant or '; the file has ' + around(listed(every), 0, 3000)}"

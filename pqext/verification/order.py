@@ -33,7 +33,11 @@ def _keys(
 ) -> Iterator[tuple[SortKey, Shape]]:
     """The keys, up to the first by which rows cannot be compared, with their top-level columns."""
     leaves = file.schema.leaves
+    seen: set[int] = set()
     for column in group.metadata.sorting_columns or ():
+        if column.column_idx in seen:
+            continue  # rows that reach this key are equal in it
+        seen.add(column.column_idx)
         if not 0 <= column.column_idx < len(leaves):
             message = f"a sort key is column {column.column_idx} of a file of {len(leaves)}"
             findings.add(Fault("sorting.recorded", message, group.index))

@@ -67,3 +67,15 @@ def test_a_column_that_shares_its_name_cannot_be_chosen_by_it() -> None:
     assert opened.read(["b"]).to_pylist() == [{"b": 3}]
     with pytest.raises(KeyError, match="more than one column 'a'"):
         opened.read(["a"])
+
+
+def test_a_column_that_is_not_there_is_named_with_what_may_be_meant() -> None:
+    file = pqext.open(FILE)
+    with pytest.raises(KeyError, match=r"no column 'A'; did you mean 'a'\?"):
+        file.read(["A"])
+    with pytest.raises(KeyError, match="no column 'zzz'; the file has a, b"):
+        file.read(["zzz"])
+    long = pqext.open(file_of(pa.table({"n" * 1_000_000: [1], "m": [1]})))
+    with pytest.raises(KeyError) as caught:
+        long.read(["q" * 1_000_000])
+    assert len(str(caught.value)) < 5_000

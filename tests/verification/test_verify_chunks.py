@@ -149,6 +149,9 @@ def test_the_order_of_rows_is_followed_from_batch_to_batch(monkeypatch: pytest.M
 
     report = verify(changed(out.getvalue(), change))
     assert [(fault.rule, fault.row) for fault in report.faults] == [("sorting.checked", 70)]
+    change_to = [SortingColumn(column_idx=0, descending=one, nulls_first=False) for one in (False, True)] * 50_000
+    repeated = changed(out.getvalue(), lambda metadata: setattr(metadata.row_groups[0], "sorting_columns", change_to))
+    assert [fault.row for fault in verify(repeated).faults] == [70]
     outside = changed(out.getvalue(), lambda metadata: setattr(
         metadata.row_groups[0], "sorting_columns", [SortingColumn(column_idx=9, descending=False, nulls_first=False)]
     ))  # fmt: skip
