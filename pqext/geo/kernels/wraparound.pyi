@@ -4,7 +4,16 @@ from numpy.typing import NDArray
 from pqext.geo.kernels.wkb import WkbColumn
 
 class Longitudes:
-    """The x intervals of geometries, gathered over any number of columns."""
+    """The x intervals of geometries, gathered over any number of columns.
+
+    ``first`` and ``last`` are where they lie at most; gaps narrower than ``least`` degrees, or than a cell of
+    360/4096, do not count.
+    """
+
+    def __init__(self, first: float = -180.0, last: float = 180.0, least: float = 0.0) -> None: ...
+    @property
+    def settled(self) -> bool:
+        """Is it certain that there is no gap, whatever comes?"""
 
     def add(self, column: WkbColumn) -> None:
         """Enter the planar interval of every geometry; raises GeometryError on bytes that are no geometry."""

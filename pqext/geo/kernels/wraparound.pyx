@@ -17,7 +17,8 @@ from pqext.geo.kernels.wkb cimport (
 
 cdef enum:
     CELLS = 4096
-    LOOK_EVERY = 32768  # rows
+    LOOK_FIRST = 1024  # intervals
+    LOOK_EVERY = 32768
 
 
 cdef struct Circle:
@@ -67,30 +68,51 @@ cdef double widest(const Circle *circle, double *west, double *east) noexcept no
     return width
 
 
-cdef bint full(const Circle *circle) noexcept nogil:
-    """Is there no gap wider than a cell, nor can there come to be one?
+cdef bint full(const Circle *circle, double first, double last, double least) noexcept nogil:
+    """Is there no gap as wide as `least`, nor can there come to be one between `first` and `last`?
 
     Gaps between intervals only ever get narrower; a new one can open up only beyond the outermost.
     """
     cdef double west, east
-    if circle.low[0] == INFINITY or circle.high[CELLS - 1] == -INFINITY:
+    cdef int i = 0, j = CELLS - 1
+    while i < CELLS and circle.low[i] == INFINITY:
+        i += 1
+    while j >= 0 and circle.high[j] == -INFINITY:
+        j -= 1
+    if i == CELLS or j < 0 or circle.low[i] - first >= least or last - circle.high[j] >= least:
         return False
-    return widest(circle, &west, &east) < 360.0 / CELLS
+    return widest(circle, &west, &east) < least
 
 
 cdef class Longitudes:
-    """The x intervals of geometries, gathered over any number of columns until the answer is settled."""
+    """The x intervals of geometries, gathered over any number of columns until the answer is settled.
+
+    It is once no gap of `least` degrees can be left between `first` and `last`, where all intervals lie.
+    """
 
     cdef Circle circle
-    cdef bint settled
+    cdef readonly bint settled
+    cdef int64_t seen  # intervals of all calls
+    cdef int64_t look  # when so many were seen
+    cdef double first, last, least
 
-    def __cinit__(self):
+    def __cinit__(self, double first=-180.0, double last=180.0, double least=0.0):
         cdef int i
+        self.first = first
+        self.last = last
+        self.least = least if least > 360.0 / CELLS else 360.0 / CELLS
+        self.look = LOOK_FIRST
         for i in range(CELLS):
             self.circle.low[i] = INFINITY
             self.circle.high[i] = -INFINITY
             self.circle.crossing[i] = 0
         self.settled = False
+        self.seen = 0
+
+    cdef bint looks_full(self) noexcept nogil:
+        """Is it settled? Asked soon at first, and then ever more seldom."""
+        self.look += self.look if self.look < LOOK_EVERY else LOOK_EVERY
+        return full(&self.circle, self.first, self.last, self.least)
 
     def add(self, WkbColumn column not None):
         """Enter every geometry of a column; raises GeometryError on bytes that are no geometry."""
@@ -120,7 +142,8 @@ cdef class Longitudes:
                 elif status > 0:
                     break
                 row += 1
-                if row % LOOK_EVERY == 0 and full(&self.circle):
+                self.seen += 1
+                if self.seen == self.look and self.looks_full():
                     self.settled = True
         if status > 0:
             raise fault(status, column.row + row, &geometry)
@@ -141,16 +164,17 @@ cdef class Longitudes:
                     inside = mark(&self.circle, west[i], 180.0) and mark(&self.circle, -180.0, east[i])
                 else:
                     continue
-                if not inside or ((i + 1) % LOOK_EVERY == 0 and full(&self.circle)):
+                self.seen += 1
+                if not inside or (self.seen == self.look and self.looks_full()):
                     self.settled = True
 
     def widest_gap(self):
         """(west, east) of the widest stretch between -180 and 180 without a geometry, its ends being occupied.
 
-        None when there is no such stretch between two geometries, when all are narrower than a cell, and when
-        some x lies outside [-180, 180].
+        None when there is no such stretch between two geometries, when all are narrower than `least` or a cell,
+        and when some x lies outside [-180, 180].
         """
         cdef double west = 0.0, east = 0.0
-        if self.settled or widest(&self.circle, &west, &east) < 360.0 / CELLS:
+        if self.settled or widest(&self.circle, &west, &east) < self.least:
             return None
         return west, east
