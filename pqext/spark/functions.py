@@ -26,6 +26,9 @@ from pqext.variant.shredding.schema import schema_of_storage, storage_struct
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pqext.dataset.spatial import Operation
+    from pqext.geo.types import Edges
+
 ColumnOrName: TypeAlias = "Column | str"
 WORLD = (-180.0, -90.0, 180.0, 90.0)
 
@@ -146,6 +149,32 @@ def st_intersects_box(geometry: ColumnOrName, xmin: float, ymin: float, xmax: fl
         return geo.intersects_box(_wkb(geometries), box)
 
     return arrow_udf(intersects, T.BooleanType(), "st_intersects_box")(geometry)
+
+
+def st_relates(
+    geometry: ColumnOrName,
+    operation: Operation,
+    query: Any,
+    distance: float | None = None,
+    edges: Edges = "planar",
+    crs: str | None = None,
+) -> Column:
+    """Does a GEOMETRY, a GEOGRAPHY (``edges="spherical"``) or WKB stand so to ``query``? Null on null.
+
+    ``operation`` is one of ``pqext.geo``'s, such as ``touches``, or ``dwithin`` with its ``distance``; ``query`` a box
+    ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry. Exact; :func:`pqext.spark.where` takes edges and CRS from
+    the column's type. Raises ``ValueError`` or ``TypeError`` for what is none of these.
+    """
+    from pqext.dataset.spatial import canonical_distance, canonical_geometry
+
+    shape, metres = canonical_geometry(operation, query), canonical_distance(operation, distance)
+
+    def relates(geometries: pa.Array) -> pa.Array:
+        from pqext.dataset.spatial import predicate
+
+        return predicate(operation, shape, metres).evaluate(_wkb(geometries), edges, crs)
+
+    return arrow_udf(relates, T.BooleanType(), f"st_{operation}")(geometry)
 
 
 def st_hilbert(geometry: ColumnOrName, bounds: tuple[float, float, float, float] = WORLD) -> Column:

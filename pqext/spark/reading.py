@@ -29,18 +29,20 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.visitors import Visitor, fold
 from pqext.spark.datasource import ensure_registered
-from pqext.spark.functions import group_get, quoted, st_intersects_box, try_variant_get
+from pqext.spark.functions import group_get, quoted, st_relates, try_variant_get
 from pqext.spark.guards import MAX_LISTED, plain_guard
 from pqext.spark.leaves import find_leaf
 from pqext.spark.planning import ReadPlan, plan_read
 from pqext.spark.query import VIRTUAL, Query, encode_options
-from pqext.spark.types import is_marked_struct, parse_type, spark_type
+from pqext.spark.types import crs_of_srid, is_marked_struct, parse_type, spark_type
 from pqext.spark.variant_column import Condition, Value, plain_comparison
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.types import variant_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pqext.geo.types import Edges
 
 Box = Sequence[float]
 
@@ -220,10 +222,19 @@ class _Translator(Visitor[Condition]):
         return Condition(column.isNotNull(), column.isNotNull(), column.isNull())
 
     def visit_spatial(self, node: Spatial) -> Condition:
-        if isinstance(node.geometry, bytes) or node.operation not in ("intersects", "disjoint"):
-            raise ValueError(f"in Spark only boxes can be asked for, by intersects and disjoint, not {node}")
-        found = Condition(st_intersects_box(self._column(node.column.path), *node.geometry))
-        return found if node.operation == "intersects" else ~found
+        type = self._type(node.column.path)
+        geography = isinstance(type, T.GeographyType)
+        crs = crs_of_srid(type.srid) if isinstance(type, T.GeographyType | T.GeometryType) else None
+        column = self._column(node.column.path)
+        edges: Edges = "spherical" if geography else "planar"
+        return Condition(st_relates(column, node.operation, node.geometry, node.distance, edges, crs))
+
+    def _type(self, path: tuple[str, ...]) -> T.DataType | None:
+        """The Spark type of a column; None where a path leads through something else than structs."""
+        type: T.DataType | None = self.df.schema
+        for name in path:
+            type = type[name].dataType if isinstance(type, T.StructType) and name in type.names else None
+        return type
 
     def _value(self, operand: VariantField) -> Value:
         if len(operand.column.path) != 1:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pqext import geo
 from pqext.core.writer import write_table
+from pqext.dataset import spatial
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Expression, Not, Spatial, col
 from pqext.dataset.scan import scan
@@ -24,11 +25,8 @@ BOXES = st.tuples(COORDINATES, COORDINATES, st.floats(0.5, 4), st.floats(0.5, 4)
     lambda corner: (corner[0], corner[1], corner[0] + corner[2], corner[1] + corner[3])
 )
 GEOMETRIES = st.one_of(st.none(), POINTS, LINES, BOXES.map(lambda box: shapely.box(*box)), st.just(shapely.Point()))
-OPERATIONS = {
-    "intersects": shapely.intersects,
-    "disjoint": shapely.disjoint,
-    "within": shapely.within,
-    "contains": shapely.contains,
+OPERATIONS: dict[str, Any] = {
+    name: getattr(shapely, name) for name in spatial.OPERATIONS if name != "dwithin"
 }
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import shapely
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext import col
@@ -196,3 +198,13 @@ def test_boxes_are_asked_exactly_across_the_antimeridian(spark: Any) -> None:
     assert [row.h is None for row in sorted(found)] == [False, False, False, True]
     assert sorted(row.id for row in where(df, col("g").intersects((170, -1, -170, 1))).collect()) == [0, 1]
     assert [row.id for row in where(df, col("g").disjoint((170, -1, -170, 1))).collect()] == [2]
+    assert [row.id for row in where(df, col("g").dwithin(shapely.Point(0, 3), 4)).collect()] == [2]
+    assert [row.id for row in where(df, ~col("g").touches((0, -1, 180, 1))).collect()] == [0, 1]
+
+
+def test_edges_of_geography_are_followed(spark: Any) -> None:
+    arc = shapely.to_wkb(shapely.LineString([(0, 60), (90, 60)]))
+    df = spark.createDataFrame([(bytearray(arc),)], "w binary").select(F.expr("st_geogfromwkb(w)").alias("g"))
+    assert where(df, col("g").intersects((40, 65, 50, 70))).count() == 1
+    assert where(df, col("g").intersects((40, 59, 50, 61))).count() == 0
+    assert where(df, col("g").dwithin(shapely.Point(45, 68), 30_000)).count() == 1
