@@ -100,6 +100,9 @@ def test_marks_of_others_are_read() -> None:
     for broken in ("{", "[]", '{"edges": "curved"}', '{"edges": 3}', '{"crs": "{"}', '{"crs": "x", "crs_type":'):
         with pytest.raises(GeometryError):
             typed(broken)
+    for broken in ('{"crs": []}', '{"crs": true}', '{"crs": 1.5}'):
+        with pytest.raises(GeometryError):
+            typed(broken)
 
 
 def table(field: pa.Field) -> pa.Table:

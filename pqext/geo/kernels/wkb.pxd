@@ -86,6 +86,65 @@ cdef extern from *:
     static inline uint64_t pqext_swap64(uint64_t v) {
         return ((uint64_t) pqext_swap32((uint32_t) v) << 32) | pqext_swap32((uint32_t) (v >> 32));
     }
+
+    #include <string.h>
+    #if defined(__SSE2__) || defined(_M_X64)
+    #include <emmintrin.h>
+    #define PQEXT_PAIR(p) _mm_castsi128_pd(_mm_loadu_si128((const __m128i *) (p)))
+    #endif
+
+    #if defined(__GNUC__)
+    #define PQEXT_PREFETCH(p) __builtin_prefetch((const void *) ((uintptr_t) (p) + 4096))
+    #else
+    #define PQEXT_PREFETCH(p)
+    #endif
+
+    /* Widen the ranges of x and y, low[2] and high[2], by `count` little-endian pairs that lie `stride` bytes apart,
+       four chains at a time. A NaN leaves them as they are. */
+    static inline void pqext_widen_pairs(const uint8_t *p, size_t count, size_t stride, double *low, double *high) {
+        size_t i = 0;
+    #ifdef PQEXT_PAIR
+        __m128d low0 = _mm_loadu_pd(low), low1 = low0, low2 = low0, low3 = low0;
+        __m128d high0 = _mm_loadu_pd(high), high1 = high0, high2 = high0, high3 = high0;
+        for (; i + 4 <= count; i += 4, p += 4 * stride) {
+            PQEXT_PREFETCH(p);
+            __m128d a = PQEXT_PAIR(p), b = PQEXT_PAIR(p + stride);
+            __m128d c = PQEXT_PAIR(p + 2 * stride), d = PQEXT_PAIR(p + 3 * stride);
+            low0 = _mm_min_pd(a, low0); high0 = _mm_max_pd(a, high0);
+            low1 = _mm_min_pd(b, low1); high1 = _mm_max_pd(b, high1);
+            low2 = _mm_min_pd(c, low2); high2 = _mm_max_pd(c, high2);
+            low3 = _mm_min_pd(d, low3); high3 = _mm_max_pd(d, high3);
+        }
+        _mm_storeu_pd(low, _mm_min_pd(_mm_min_pd(low0, low1), _mm_min_pd(low2, low3)));
+        _mm_storeu_pd(high, _mm_max_pd(_mm_max_pd(high0, high1), _mm_max_pd(high2, high3)));
+    #endif
+        for (; i < count; i++, p += stride) {
+            double xy[2];
+            int d;
+            memcpy(xy, p, 16);
+            for (d = 0; d < 2; d++) {
+                low[d] = xy[d] < low[d] ? xy[d] : low[d];
+                high[d] = xy[d] > high[d] ? xy[d] : high[d];
+            }
+        }
+    }
+
+    /* Bits in which the first five bytes of `count` values, `stride` bytes apart, differ from `expected`. */
+    static inline uint64_t pqext_differing(const uint8_t *p, size_t count, size_t stride, uint64_t expected) {
+        uint64_t found = 0, one, two;
+        size_t i;
+        for (i = 0; i + 2 <= count; i += 2, p += 2 * stride) {
+            PQEXT_PREFETCH(p);
+            memcpy(&one, p, 8);
+            memcpy(&two, p + stride, 8);
+            found |= (one ^ expected) | (two ^ expected);
+        }
+        if (i < count) {
+            memcpy(&one, p, 8);
+            found |= one ^ expected;
+        }
+        return found & 0xFFFFFFFFFFULL;
+    }
     """
     const double INFINITE "PQEXT_INFINITE"
     const uint32_t EWKB_Z "PQEXT_EWKB_Z"
@@ -94,6 +153,10 @@ cdef extern from *:
     const uint32_t EWKB_FLAGS "PQEXT_EWKB_FLAGS"
     uint32_t pqext_swap32(uint32_t v) noexcept nogil
     uint64_t pqext_swap64(uint64_t v) noexcept nogil
+    void widen_pairs "pqext_widen_pairs"(
+        const uint8_t *p, size_t count, size_t stride, double *low, double *high
+    ) noexcept nogil
+    uint64_t differing "pqext_differing"(const uint8_t *p, size_t count, size_t stride, uint64_t expected) noexcept nogil
 
 
 cdef inline void box_clear(Box *box) noexcept nogil:

@@ -45,8 +45,11 @@ cdef void axis(const uint8_t *p, size_t count, size_t stride, bint little, doubl
 
 cdef inline void coordinates(const uint8_t *p, size_t count, int dims, bint little, Box *box) noexcept nogil:
     cdef size_t stride = stride_of(dims)
-    axis(p, count, stride, little, &box.low[0], &box.high[0])
-    axis(p + 8, count, stride, little, &box.low[1], &box.high[1])
+    if little:
+        widen_pairs(p, count, stride, box.low, box.high)
+    else:
+        axis(p, count, stride, little, &box.low[0], &box.high[0])
+        axis(p + 8, count, stride, little, &box.low[1], &box.high[1])
     if dims & 1:
         axis(p + 16, count, stride, little, &box.low[2], &box.high[2])
     if dims & 2:
