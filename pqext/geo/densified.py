@@ -58,13 +58,16 @@ def densify(
 
     if not tolerance >= FINEST:
         raise ValueError(f"the tolerance is at least {FINEST} degrees, not {tolerance}")
-    is_arrow = isinstance(geometries, (pa.Array, pa.ChunkedArray))
-    array = geometries if is_arrow else from_shapely(geometries)
-    type = resolve_type(array, crs, edges or (None if is_arrow else "spherical"))
+    if isinstance(geometries, (pa.Array, pa.ChunkedArray)):
+        array: GeometryArray = geometries
+        type = resolve_type(array, crs, edges)
+        if type.planar and edges is None and not isinstance(array.type, pa.BaseExtensionType):
+            type = resolve_type(array, crs, "spherical")
+    else:
+        array = from_shapely(geometries)
+        type = resolve_type(array, crs, edges or "spherical")
     if type.planar:
-        if edges is not None or (is_arrow and isinstance(array.type, pa.BaseExtensionType)):
-            raise ValueError("planar edges are straight lines already")
-        type = resolve_type(array, crs, "spherical")
+        raise ValueError("planar edges are straight lines already")
     shapes = shapely.force_2d(to_shapely(array))
     outside = (np.abs(shapely.bounds(shapes)) > (180, 90, 180, 90)).any(axis=1)
     if outside.any():

@@ -16,6 +16,8 @@ from pqext.geo.kernels.wkb cimport load_double
 cdef double RADIANS = M_PI / 180
 # An edge so wide on the auxiliary sphere, short of half a turn, is taken to pass over a pole: radians.
 cdef double HALF_TURN = M_PI - 2e-7
+# An edge at most so wide on the auxiliary sphere, in degrees, rises by at most `quick` times its width squared.
+cdef double NARROW = 28.0
 # Degrees: how far a latitude, and a sum of two, is uncertain by rounding; see `reach` for larger errors.
 cdef double ROUNDING = 1e-12
 cdef double OPPOSITE = 1e-9
@@ -40,7 +42,7 @@ cdef void globe_set(Globe *globe, double e2, double ratio, double turn) noexcept
     globe.ratio = ratio
     globe.turn = turn
     globe.stretch = 1 / sqrt(1 - globe.e2)
-    # Spec `geo.edges.rise`: w * w / (16 sqrt(cos(w / 2))) radians, for w of at most 28 degrees.
+    # Spec `geo.edges.rise`: w * w / (16 sqrt(cos(w / 2))) radians, for w of at most NARROW degrees.
     globe.quick = 1.12e-3 * globe.stretch * globe.stretch
     globe.tie = 0.02 + 2 * fabs(1 - ratio)
 
@@ -135,9 +137,7 @@ cdef double reach(double high, double low, double width, double t) noexcept nogi
     return atan(t * sqrt(1 + slope * slope)) / RADIANS + ROUNDING + 1e-13 / (M_PI - width)
 
 
-cdef inline double rise(
-    const Globe *globe, double high, double low, double width, double omega, double most, double north
-) noexcept nogil:
+cdef inline double rise(double high, double low, double omega, double most, double north) noexcept nogil:
     """The latitude that an edge reaches, if it is more than `north`, else anything up to that."""
     cdef double found
     if high <= 0 or high + most <= north:
@@ -162,17 +162,18 @@ cdef inline double widest(const Globe *globe, double low, double high, double wi
     return width * RADIANS / sqrt(1 - globe.e2 / (1 + t * t))
 
 
-cdef double edge(
-    const Globe *globe, Extent *extent, double y1, double y2, double width
-) noexcept nogil:
-    """Widen latitudes by an edge of `width` degrees of longitude; returns by how many it may miss longitudes."""
+cdef double edge(const Globe *globe, Extent *extent, double y1, double y2, double width) noexcept nogil:
+    """Widen latitudes by an edge of `width` degrees of longitude; returns how far it may swing to a side, in degrees."""
     cdef double high = y1 if y1 > y2 else y2, low = y2 if y1 > y2 else y1
-    cdef double omega, most, margin = 0.0, length, found, upper, lower
+    cdef double omega, most, margin = 0.0, length, upper, lower
     if high >= 90.0 or low <= -90.0:
         return 0.0  # along a meridian
     if globe.turn > 0:
         # Along the parallel of the end that is nearer to a pole, then along a meridian.
-        length = high - low + 1.01 * width * cos((high if high > -low else low) * RADIANS)
+        length = 1.01 * width
+        if length > 1.0:
+            length *= cos((high if high > -low else low) * RADIANS)
+        length += high - low
         if length > FAR and (
             sin(high * RADIANS) * sin(low * RADIANS)
             + cos(high * RADIANS) * cos(low * RADIANS) * cos(width * RADIANS) < COS_FAR
@@ -180,16 +181,13 @@ cdef double edge(
             extent.north_pole = extent.south_pole = True
             return 0.0
         margin = globe.turn * length if length <= RIGHT else LONGER * globe.turn * length
-    if width * globe.stretch <= 28.0:
+    if width * globe.stretch <= NARROW:
         most = globe.quick * width * width + 1e-13
         if high + most + margin <= extent.north and low - most - margin >= extent.south:
-            upper = high
-            lower = low
-            omega = 0.0
-        else:
-            omega = widest(globe, low, high, width) if most > FINE else 0.0
-            upper = rise(globe, high, low, width, omega, most, extent.north - margin)
-            lower = -rise(globe, -low, -high, width, omega, most, -extent.south - margin)
+            return margin
+        omega = widest(globe, low, high, width) if most > FINE else 0.0
+        upper = rise(high, low, omega, most, extent.north - margin)
+        lower = -rise(-low, -high, omega, most, -extent.south - margin)
     else:
         omega = widest(globe, low, high, width)
         if omega >= HALF_TURN:
@@ -198,8 +196,8 @@ cdef double edge(
             if high + low < OPPOSITE:
                 extent.south_pole = True
             return 0.0
-        upper = rise(globe, high, low, width, omega, 180.0, -180.0)
-        lower = -rise(globe, -low, -high, width, omega, 180.0, -180.0)
+        upper = rise(high, low, omega, 180.0, -180.0)
+        lower = -rise(-low, -high, omega, 180.0, -180.0)
     if upper + margin > extent.north:
         extent.north = upper + margin
     if lower - margin < extent.south:
@@ -208,11 +206,7 @@ cdef double edge(
         extent.north_pole = True
     if extent.south <= -AT_POLE:
         extent.south_pole = True
-    if margin == 0:
-        return 0.0
-    upper = fabs(upper) if fabs(upper) > fabs(lower) else fabs(lower)
-    found = cos((upper + margin) * RADIANS if upper + margin < 90 else M_PI / 2)
-    return margin / found if found * 180 > margin else 180.0
+    return margin
 
 
 cdef inline double shorter(double turn) noexcept nogil:
@@ -277,61 +271,38 @@ cdef void ring_poles(const Globe *globe, Extent *extent, const Path *path) noexc
         extent.south_pole = True
 
 
-cdef void extent_add(const Globe *globe, Extent *extent, const Path *path) noexcept nogil:
-    """Widen by a point, a line string or a ring. NaN is no value; the line goes on at the next vertex."""
-    cdef size_t i
-    cdef const uint8_t *p = path.first
-    cdef double x, y, width, extra, swing = 0.0
-    cdef double first_x = 0.0, first_y = 0.0, last_x = 0.0, last_y = 0.0
-    # A vertex lies `lap` turns and its longitude east of where the first lap began: compared exactly, in this order.
-    cdef long lap = 0, low_lap = 0, high_lap = 0
-    cdef double low = 0.0, high = 0.0
-    cdef bint begun = False
-    for i in range(path.count + path.ring):
-        if i < path.count:
-            x = load_double(p, path.little)
-            y = load_double(p + 8, path.little)
-            p += path.stride
-            if x != x:
-                continue
-            if y != y:
-                span(extent, x, x)
-                continue
-        else:
-            x = first_x
-            y = first_y
-        if not begun:
-            if i == path.count:
-                return
-            begun = True
-            low = high = first_x = x
-            first_y = y
-        else:
-            width = x - last_x
-            if width > 180.0:
-                lap -= 1
-                width = 360.0 - width
-            elif width < -180.0:
-                lap += 1
-                width += 360.0
-            else:
-                width = fabs(width)
-            if lap < low_lap or (lap == low_lap and x < low):
-                low_lap = lap
-                low = x
-            elif lap > high_lap or (lap == high_lap and x > high):
-                high_lap = lap
-                high = x
-            if width > 0:
-                extra = edge(globe, extent, last_y, y, width)
-                swing = extra if extra > swing else swing
-        last_x = x
-        last_y = y
-    if not begun:
-        return
-    width = 360.0 * <double> (high_lap - low_lap) + (high - low)
-    if path.ring and (lap != 0 or width > 180.0 or extent.north_pole or extent.south_pole):
-        ring_poles(globe, extent, path)
+cdef struct Track:
+    # Where a path has been. A vertex lies `lap` turns and its longitude east of where the first lap began: compared
+    # exactly, in this order.
+    long lap
+    double low  # of this lap
+    double high
+    long low_lap  # of all laps before it
+    long high_lap
+    double lowest
+    double highest
+
+
+cdef inline void track_lap(Track *track, long by, double x) noexcept nogil:
+    """End a lap, and begin the next at `x`."""
+    if track.lap < track.low_lap or (track.lap == track.low_lap and track.low < track.lowest):
+        track.low_lap = track.lap
+        track.lowest = track.low
+    if track.lap > track.high_lap or (track.lap == track.high_lap and track.high > track.highest):
+        track.high_lap = track.lap
+        track.highest = track.high
+    track.lap += by
+    track.low = track.high = x
+
+
+cdef inline void extent_span(Extent *extent, const Track *track, double margin) noexcept nogil:
+    """Enter the longitudes of a path whose laps have ended, all edges of which may swing by `margin`."""
+    cdef double low = track.lowest, high = track.highest, swing = 0.0, c
+    cdef double width = 360.0 * <double> (track.high_lap - track.low_lap) + (high - low)
+    if margin > 0:
+        c = -extent.south if -extent.south > extent.north else extent.north
+        c = cos(c * RADIANS)
+        swing = margin / c if c * 180.0 > margin else 180.0
     if width >= 360.0 or (swing > 0 and width + 2 * swing > 359.9):
         extent.around = True
         return
@@ -341,3 +312,71 @@ cdef void extent_add(const Globe *globe, Extent *extent, const Path *path) noexc
         low = low + 360.0 if low < -180.0 else low
         high = high - 360.0 if high > 180.0 else high
     span(extent, low, high)
+
+
+cdef void extent_add(const Globe *globe, Extent *extent, const Path *path) noexcept nogil:
+    """Widen by a point, a line string or a ring. NaN is no value; the line goes on at the next vertex."""
+    cdef size_t i
+    cdef const uint8_t *p = path.first
+    cdef double x, y, width, found, most, margin = 0.0, narrow = NARROW / globe.stretch
+    cdef double first_x = 0.0, first_y = 0.0, last_x = 0.0, last_y = 0.0
+    cdef Track track
+    cdef bint begun = False, exact = globe.turn == 0
+    for i in range(path.count + path.ring):
+        if i < path.count:
+            x = load_double(p, path.little)
+            y = load_double(p + 8, path.little)
+            p += path.stride
+        else:
+            x = first_x  # a ring is closed
+            y = first_y
+        if begun and exact:
+            # The commonest case: an edge that is too short to rise above what the vertices reach. Not for NaN.
+            width = x - last_x
+            most = globe.quick * width * width + 1e-13
+            if (
+                -narrow <= width <= narrow
+                and y + most <= extent.north and last_y + most <= extent.north
+                and y - most >= extent.south and last_y - most >= extent.south
+            ):
+                track.low = x if x < track.low else track.low
+                track.high = x if x > track.high else track.high
+                last_x = x
+                last_y = y
+                continue
+        if x != x:
+            continue
+        if y != y:
+            span(extent, x, x)
+            continue
+        if not begun:
+            if i == path.count:
+                return
+            begun = True
+            track.lap = track.low_lap = track.high_lap = 0
+            track.low = track.high = track.lowest = track.highest = first_x = x
+            first_y = y
+        else:
+            width = x - last_x
+            if width > 180.0:
+                track_lap(&track, -1, x)
+                width = 360.0 - width
+            elif width < -180.0:
+                track_lap(&track, 1, x)
+                width += 360.0
+            else:
+                width = fabs(width)
+                track.low = x if x < track.low else track.low
+                track.high = x if x > track.high else track.high
+            if width > 0:
+                found = edge(globe, extent, last_y, y, width)
+                margin = found if found > margin else margin
+        last_x = x
+        last_y = y
+    if not begun:
+        return
+    if path.ring and (track.lap != 0 or track.low_lap != track.high_lap or track.high - track.low > 180.0
+                      or extent.north_pole or extent.south_pole):
+        ring_poles(globe, extent, path)
+    track_lap(&track, 0, last_x)
+    extent_span(extent, &track, margin)
