@@ -1,0 +1,125 @@
+"""Bytes that are no geometry are refused by everything that reads them, with row and byte, in bounded time."""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext import geo
+from pqext.core.errors import GeometryError
+from reference import wkb as twin
+
+GOOD = geo.from_points([1.0], [2.0])[0].as_py()
+READERS: dict[str, Callable[[pa.Array], Any]] = {
+    "validate": geo.validate,
+    "statistics": geo.statistics,
+    "bounds": geo.bounds,
+    "to_iso": geo.to_iso,
+    "to_wkt": geo.to_wkt,
+    "to_geojson": geo.to_geojson,
+    "transform": lambda array: geo.transform(array, None, "EPSG:3857"),
+}
+RING = [(0.0, 0.0, 1.0), (1.0, 0.0, 1.0), (1.0, 1.0, 1.0), (0.0, 0.0, 1.0)]
+POINT = twin.Geometry(twin.POINT, 1, [(1.0, 2.0, 3.0)])
+NESTED = twin.Geometry(twin.COLLECTION, 1, [
+    twin.Geometry(twin.POLYGON, 1, [RING], little=False), POINT,
+    twin.Geometry(twin.MULTI_POINT, 1, [POINT, twin.Geometry(twin.POINT, 1, [(1.0, 2.0, 3.0)], little=False)]),
+])  # fmt: skip
+
+
+def collections(depth: int) -> bytes:
+    return struct.pack("<BII", 1, 7, 1) * depth + GOOD
+
+
+BILLIONS = 0xFFFFFFFF
+HOSTILE = {
+    "empty": b"",
+    "one byte": b"\x01",
+    "over-long": GOOD + b"\x00",
+    "nested": collections(129),
+    "nested without end": struct.pack("<BII", 1, 7, 1) * 100_000,
+    "points": struct.pack("<BII", 1, 2, BILLIONS) + bytes(64),
+    "rings": struct.pack("<BII", 1, 3, BILLIONS) + bytes(64),
+    "points of a ring": struct.pack("<BIII", 1, 3, 1, BILLIONS) + bytes(64),
+    "parts": struct.pack("<BII", 1, 4, BILLIONS) + GOOD,
+    "collected": struct.pack("<BII", 1, 7, BILLIONS) + GOOD,
+    "big-endian points": struct.pack(">BII", 0, 2, BILLIONS) + bytes(64),
+    "byte order": b"\x02" + GOOD[1:],
+    **{f"type {code}": struct.pack("<BI", 1, code) + bytes(16) for code in (0, 8, 17, 1000, 1008, 4001, 0x10000001)},
+    "part of another type": struct.pack("<BII", 1, 5, 1) + GOOD,
+    "a collection among points": struct.pack("<BII", 1, 4, 1) + collections(1),
+}
+
+
+@pytest.mark.spec("geo.wkb.bounded", "geo.wkb.depth", "geo.wkb.type_code", "geo.wkb.byte_order", "geo.wkb.parts")
+@pytest.mark.parametrize("reader", READERS)
+def test_hostile_bytes_are_refused_with_row_and_byte(reader: str) -> None:
+    begin = time.process_time()
+    for name, data in HOSTILE.items():
+        with pytest.raises(GeometryError) as raised:
+            READERS[reader](pa.array([GOOD, None, data, GOOD], pa.binary()))
+        assert raised.value.row == 2, name
+        assert raised.value.offset is not None, name
+        assert raised.value.offset <= len(data), name
+    assert time.process_time() - begin < 5
+
+
+@pytest.mark.spec("geo.wkb.bounded")
+@pytest.mark.parametrize("reader", READERS)
+def test_a_value_cut_off_at_any_byte_is_refused(reader: str) -> None:
+    whole = twin.encode(NESTED)
+    READERS[reader](pa.array([whole]))
+    for end in range(0, len(whole), 17 if reader == "transform" else 1):  # PROJ takes its time to begin
+        with pytest.raises(GeometryError) as raised:
+            READERS[reader](pa.array([whole[:end]]))
+        assert raised.value.offset is not None
+        assert raised.value.offset <= end
+
+
+def ewkb(srid: int | None, *parts: twin.Geometry) -> bytes:
+    return twin.encode(twin.Geometry(twin.COLLECTION, 0, list(parts), extended=srid is not None, srid=srid))
+
+
+def part(srid: int | None) -> twin.Geometry:
+    return twin.Geometry(twin.POINT, 0, [(1.0, 2.0)], extended=srid is not None, srid=srid)
+
+
+@pytest.mark.spec("geo.wkb.ewkb")
+def test_srids_within_a_value_agree_with_each_other_and_with_the_column() -> None:
+    for fine in (ewkb(4326, part(4326)), ewkb(None, part(4326)), ewkb(4326, part(None)), ewkb(4326, part(0))):
+        geo.validate(pa.array([fine]))
+        assert geo.to_wkt(geo.to_iso(pa.array([fine]))).to_pylist() == ["GEOMETRYCOLLECTION (POINT (1 2))"]
+    for data in (ewkb(4326, part(3857)), ewkb(None, part(4326), part(3857))):
+        for reader in (geo.validate, geo.to_iso):
+            with pytest.raises(GeometryError, match="different SRIDs"):
+                reader(pa.array([data]))
+    # An SRID that only a part has is the value's.
+    for data in (ewkb(3857, part(None)), ewkb(None, part(3857))):
+        table = pa.table([pa.array([GOOD, data])], pa.schema([geo.geometry_field("g")]))
+        with pytest.raises(GeometryError, match="SRID 3857 is not the column's CRS") as raised:
+            pqext.write_table(table, io.BytesIO())
+        assert raised.value.row == 1
+
+
+@pytest.mark.spec("geo.box.xy", "geo.box.skip_nan")
+@pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("place", range(4))
+def test_coordinates_that_are_no_numbers_give_no_box_rather_than_a_wrong_one(x: float, place: int) -> None:
+    values = [1.0, 2.0, 3.0, 4.0]
+    values[place] = x
+    array = pa.array([twin.encode(twin.Geometry(twin.POINT, 3, [tuple(values)]))])
+    found = geo.statistics(array)
+    assert found.geospatial_types == [3001]
+    if math.isnan(x) and place > 1:
+        assert found.bbox is not None
+        assert (found.bbox.zmin if place == 2 else found.bbox.mmin) is None
+    else:
+        assert found.bbox is None
