@@ -39,6 +39,26 @@ def test_the_position_of_a_cell_is_its_place_on_the_curve(order: int) -> None:
     assert found.tolist() == list(range(4**order))
 
 
+def along(x: int, y: int) -> int:
+    """The place of a cell of 2^32 by 2^32, quadrant by quadrant, as textbooks have it."""
+    place, side = 0, 1 << 31
+    while side:
+        right, upper = bool(x & side), bool(y & side)
+        place += side * side * ((3 * right) ^ upper)
+        if not upper:
+            if right:
+                x, y = (1 << 32) - 1 - x, (1 << 32) - 1 - y
+            x, y = y, x
+        side >>= 1
+    return place
+
+
+def test_positions_are_right_to_the_last_bit() -> None:
+    cells = np.random.default_rng(4).integers(0, 1 << 32, (2, 300))
+    found = geo.hilbert_index(*((cells + 0.5) / (1 << 32)), UNIT)
+    assert found.tolist() == [along(x, y) for x, y in cells.T.tolist()]
+
+
 def test_the_z_order_of_a_cell_is_made_of_the_bits_of_y_and_x_in_turn() -> None:
     generator = np.random.default_rng(3)
     cells = generator.integers(0, 1 << 32, (2, 50))

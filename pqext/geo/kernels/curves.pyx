@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Positions along curves of order 32 that fill a rectangle: Hilbert's, and the Z-order of Morton."""
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t
 
 
 cdef inline uint32_t grid(double value, double low, double scale) noexcept nogil:
@@ -13,24 +13,47 @@ cdef inline uint32_t grid(double value, double low, double scale) noexcept nogil
     return <uint32_t> cell
 
 
-cdef inline uint64_t hilbert(uint32_t x, uint32_t y) noexcept nogil:
-    """Descend the quadrants from the largest, mirroring and swapping the axes as the curve turns.
+cdef uint16_t STEPS[4][256]
+"""By state and four bits each of x and y: the eight bits of the position, then two of the next state."""
 
-    `mirror` and `swap` are masks of all ones or zeros: what has been done to the axes so far.
+
+cdef uint16_t four_levels(uint32_t state, uint32_t x, uint32_t y) noexcept nogil:
+    """Descend four levels of quadrants, mirroring and swapping the axes as the curve turns.
+
+    The state says what has been done to the axes so far: bit 0 that they are mirrored, bit 1 that they are swapped.
     """
-    cdef uint64_t d = 0
-    cdef uint32_t mirror = 0, swap = 0, bit_x, bit_y, held
+    cdef uint32_t d = 0, mirror = state & 1, swap = state >> 1, bit_x, bit_y, held
     cdef int level
-    for level in range(31, -1, -1):
-        bit_x = ((x ^ mirror) >> level) & 1
-        bit_y = ((y ^ mirror) >> level) & 1
-        held = (bit_x ^ bit_y) & (swap & 1)
+    for level in range(3, -1, -1):
+        bit_x = ((x >> level) & 1) ^ mirror
+        bit_y = ((y >> level) & 1) ^ mirror
+        held = (bit_x ^ bit_y) & swap
         bit_x ^= held
         bit_y ^= held
         d = (d << 2) | ((3 * bit_x) ^ bit_y)
         # In the quadrants with y = 0 the curve's axes are swapped, in the one with x = 1 mirrored besides.
-        mirror ^= -(bit_x & (bit_y ^ 1))
-        swap ^= -(bit_y ^ 1)
+        mirror ^= bit_x & (bit_y ^ 1)
+        swap ^= bit_y ^ 1
+    return <uint16_t> (d << 2 | swap << 1 | mirror)
+
+
+cdef void fill_steps() noexcept nogil:
+    cdef uint32_t state, cell
+    for state in range(4):
+        for cell in range(256):
+            STEPS[state][cell] = four_levels(state, cell >> 4, cell & 15)
+
+
+fill_steps()
+
+
+cdef inline uint64_t hilbert(uint32_t x, uint32_t y) noexcept nogil:
+    cdef uint64_t d = 0
+    cdef uint32_t entry = 0
+    cdef int shift
+    for shift in range(28, -1, -4):
+        entry = STEPS[entry & 3][((x >> shift) & 15) << 4 | ((y >> shift) & 15)]
+        d = (d << 8) | (entry >> 2)
     return d
 
 
