@@ -22,7 +22,7 @@ from pqext import geo
 from pqext.core.errors import GeometryError
 from pqext.geo import BoundingBox
 from reference import geodesics, wkb
-from reference.geometries import LATITUDE, LONGITUDE
+from reference.geometries import LATITUDE, LONGITUDE, trees
 
 ALGORITHMS: tuple[geo.types.Edges, ...] = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 Point = tuple[float, float]
@@ -136,6 +136,7 @@ def test_more_digits_find_the_same_latitude() -> None:
 
 
 WORLD = BoundingBox(-180, 180, -90, 90)
+LIMITS = {"xmin": 180, "xmax": 180, "ymin": 90, "ymax": 90}
 
 
 @pytest.mark.spec("geo.edges.half_turn", "geo.edges.poles", "geo.edges.longitudes")
@@ -317,6 +318,39 @@ def test_vertices_without_a_value_are_passed_over() -> None:
     for half, known in (((1.0, nan), ("xmin", "xmax")), ((nan, 1.0), ("ymin", "ymax"))):
         row = geo.bounds(pa.array([wkb.encode(wkb.Geometry(wkb.POINT, 0, [half]))]), "karney").to_pylist()[0]
         assert {name for name, value in row.items() if value is not None} == set(known)
+
+
+@given(st.lists(trees(), min_size=1, max_size=3), st.data())
+@settings(max_examples=60, deadline=None)
+def test_bytes_that_are_no_geometry_are_refused_as_in_the_plane(geometries: list[wkb.Geometry], data: Any) -> None:
+    values = [bytearray(wkb.encode(geometry)) for geometry in geometries]
+    value = values[data.draw(st.integers(0, len(values) - 1))]
+    for _ in range(data.draw(st.integers(0, 3))):
+        value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
+    del value[data.draw(st.integers(0, len(value))) or len(value) :]
+    array = pa.array([bytes(value) for value in values])
+    try:
+        planar = geo.bounds(array).to_pylist()
+    except GeometryError:
+        with pytest.raises(GeometryError, match="row"):
+            geo.bounds(array, "andoyer")
+        return
+    outside = [
+        row
+        for row, box in enumerate(planar)
+        if any(abs(box[name]) > limit for name, limit in LIMITS.items() if box[name] is not None)
+    ]
+    if outside:
+        with pytest.raises(GeometryError, match="leave the longitudes") as caught:
+            geo.bounds(array, "andoyer")
+        assert caught.value.row == outside[0]
+        return
+    for flat, whole in zip(planar, geo.bounds(array, "andoyer").to_pylist(), strict=True):
+        assert {name for name, value in flat.items() if value is None} == {
+            name for name, value in whole.items() if value is None
+        }
+        if flat["ymin"] is not None:
+            assert whole["ymin"] <= flat["ymin"] <= flat["ymax"] <= whole["ymax"]
 
 
 @pytest.mark.parametrize("tiny", [5e-324, 1e-310, 1e-200, 1e-20])
