@@ -93,8 +93,8 @@ class PageBoxes:
     @classmethod
     def of_bounds(cls, bounds: _Doubles, nulls: _Flags) -> PageBoxes:
         """From lines xmin, xmax, ymin, ymax, NaN where a page has no value; infinite bounds make it unknown."""
-        missing: _Flags = np.isnan(bounds).any(axis=0)
-        unknown: _Flags = np.isinf(bounds).any(axis=0) & ~missing
+        missing: _Flags = np.logical_or.reduce(np.isnan(bounds))
+        unknown: _Flags = np.logical_or.reduce(np.isinf(bounds)) & ~missing
         xmin, xmax, ymin, ymax = np.where(missing | unknown, 0.0, bounds)
         return cls(xmin, xmax, ymin, ymax, nulls=nulls & missing, empty=missing & ~nulls, unknown=unknown)
 

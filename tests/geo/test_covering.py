@@ -136,6 +136,15 @@ def test_a_geometry_within_another_column_has_none() -> None:
         pqext.write_table(pa.table({"s": inner}), io.BytesIO(), geometry={"s.g": {"covering": True}})
 
 
+def test_data_source_options_ask_for_it_in_json() -> None:
+    from pqext.spark.sink import write_options
+
+    options = write_options({"geometry": '{"g": {"covering": "box"}}', "geoParquet": "true"})
+    sink = io.BytesIO()
+    pqext.write_table(table(), sink, **options)
+    assert pqext.open(sink.getvalue()).arrow_schema.names == ["id", "g", "box", "last"]
+
+
 @pytest.mark.spec("geo.covering.geometry")
 def test_bad_wkb_is_an_error_with_its_row() -> None:
     bad = pa.table([pa.array([b"\1\1"])], schema=pa.schema([geo.geometry_field("g")]))
