@@ -19,7 +19,7 @@ from pqext.geo import distance, planar
 from pqext.geo.box import BoundingBox
 from pqext.geo.box_answers import Answer, Boxes, BoxTest, Region
 from pqext.geo.summary import bounds
-from pqext.geo.unrolled import BEYOND_POLE, WINDOW, shifted, unroll
+from pqext.geo.unrolled import BEYOND_POLE, WINDOW, shifted, united, unroll
 from pqext.geo.wkb import build, from_shapely
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _related_around(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
         copies = np.column_stack([shifted(shapes[~whole], 360.0 * turn) for turn in range(-turns, turns + 1)])
         areas = shapely.get_dimensions(shapes[~whole]) == 2
         once = np.asarray(shapely.geometrycollections(copies))
-        once[areas] = shapely.clip_by_rect(shapely.union_all(copies[areas], axis=1), *WINDOW)
+        once[areas] = shapely.clip_by_rect(united(copies[areas], axis=1), *WINDOW)
         found = shapes.copy()
         found[~whole] = once
         return found

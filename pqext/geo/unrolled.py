@@ -83,7 +83,7 @@ def _collect(parts: _Shapes, owners: _Numbers, count: int) -> _Shapes:
         some = parts[start : start + length]
         dimension = shapely.get_dimensions(some)
         if (dimension == 2).all():
-            found[number] = shapely.union_all(some)
+            found[number] = united(some)
         elif (dimension == dimension[0]).all():
             found[number] = shapely.multipoints(some) if dimension[0] == 0 else shapely.multilinestrings(some)
         else:
@@ -96,6 +96,16 @@ def shifted(shapes: Any, by: float) -> Any:
     import shapely
 
     return shapes if by == 0 else shapely.transform(shapes, lambda corners: corners + np.array([by, 0.0]))
+
+
+def united(areas: Any, axis: int | None = None) -> Any:
+    """The union of areas; those that cross themselves are mended where they stand in its way."""
+    import shapely
+
+    try:
+        return shapely.union_all(areas, axis=axis)
+    except shapely.errors.GEOSException:
+        return shapely.union_all(shapely.make_valid(areas), axis=axis)
 
 
 def _turns(x: Any, middle: Any) -> Any:
@@ -142,7 +152,7 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
         for ring in range(*np.searchsorted(owners, [number, number + 1]).tolist()):
             at = slice(stops[ring], stops[ring + 1])
             areas.append(_around(x[at], y[at], net[ring]))
-        found[number] = shapely.difference(areas[0], shapely.union_all(areas[1:])) if areas[1:] else areas[0]
+        found[number] = shapely.difference(areas[0], united(areas[1:])) if areas[1:] else areas[0]
     return found
 
 
@@ -156,7 +166,7 @@ def _around(x: _Doubles, y: _Doubles, net: float) -> Any:
         if abs(float((step * np.sin(middle)).sum())) <= 2 * np.pi:
             return area
         copies = [shifted(area, 360.0 * turn) for turn in range(-2, 3)]
-        return shapely.difference(shapely.box(*WINDOW), shapely.union_all(copies))
+        return shapely.difference(shapely.box(*WINDOW), united(copies))
     north = abs(float((step * (1 - np.sin(middle))).sum())) <= 2 * np.pi
     pole = BEYOND_POLE if north else -BEYOND_POLE
     turns = np.arange(-2, 3) * (360.0 if net > 0 else -360.0)

@@ -17,7 +17,7 @@ def around(random: np.random.Generator, place: tuple[float, float], radius: floa
     centre = unit(*place)
     side = np.cross(centre, [0.3, 0.5, 0.8])
     side /= np.linalg.norm(side)
-    angles = np.sort(random.uniform(0, 2 * np.pi, count))
+    angles = (np.arange(count) + random.uniform(0, 1, count)) * (2 * np.pi / count)  # so that rings are simple
     away = np.radians(radius * np.sqrt(random.uniform(0.2, 1, count)))[:, None]
     turned = np.cos(angles)[:, None] * side + np.sin(angles)[:, None] * np.cross(centre, side)
     found = np.cos(away) * centre + np.sin(away) * turned
