@@ -6,7 +6,6 @@ CPython's garbage collector reports an error on standard error.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -26,17 +25,3 @@ def view(data: Any) -> Bytes:
 def allocate(size: int) -> Bytes:
     """``size`` writable bytes of Arrow's memory pool, which keeps what was freed for the next batch."""
     return np.frombuffer(pa.allocate_buffer(size), np.uint8)
-
-
-_KEPT_BYTES = 4 << 20
-_thread = threading.local()
-
-
-def scratch(size: int) -> Bytes:
-    """``size`` writable bytes, the calling thread's until it asks again: fresh memory costs more than to fill it."""
-    if size > _KEPT_BYTES:
-        return allocate(size)
-    if not hasattr(_thread, "held"):
-        _thread.held = allocate(_KEPT_BYTES)
-    held: Bytes = _thread.held
-    return held[:size]

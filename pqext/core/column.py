@@ -261,7 +261,7 @@ class ColumnReader:
         first = self._decoded_rows == 0
         for group in _groups(run):
             try:
-                builder.append(self._open(group), self._dictionary, first=first)
+                builder.append([self._open(raw) for raw in group], self._dictionary, first=first)
             except (CorruptFileError, LimitError) as error:
                 if error.offset is None:
                     error.locate(offset=self._culprit(group).offset)
@@ -271,24 +271,26 @@ class ColumnReader:
         _check_rows(run, column.repetition)
         return column
 
-    def _open(self, group: list[RawPage]) -> list[DataPage]:
+    def _open(self, raw: RawPage) -> DataPage:
         node = self._shape.node
-        for raw in group:
+        try:
             self._verify(raw)
-        opened = page.open_data(
-            group, self._metadata.codec,
-            max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
-        )
-        for encoding in {data.encoding for data in opened}:
-            self._check_encoding(encoding)
-        return opened
+            data = page.open_data(
+                raw, self._metadata.codec,
+                max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
+            )
+            self._check_encoding(data.encoding)
+        except (CorruptFileError, LimitError) as error:
+            error.locate(offset=raw.offset)
+            raise
+        return data
 
     def _culprit(self, group: list[RawPage]) -> RawPage:
         """The page at fault among those that could not be decoded together."""
         for raw in group[:-1]:
             builder = LeafColumnBuilder(self._shape, raw.num_values, self._limits)
             try:
-                builder.append(self._open([raw]), self._dictionary)
+                builder.append([self._open(raw)], self._dictionary)
             except ParquetError:
                 return raw
         return group[-1]

@@ -8,16 +8,16 @@ that exist, and afterwards against what they did make.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Callable
 from typing import Any
 
+import cramjam
+import numpy as np
 import pyarrow as pa
 
-from pqext.core.buffers import EMPTY, Bytes, scratch, view
+from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.kernels import lz4, lzo, snappy
-from pqext.core.kernels.page_run import PageRun
+from pqext.core.kernels import lz4, lzo
 from pqext.core.metadata import CompressionCodec
 
 WRITABLE = {
@@ -61,30 +61,19 @@ def decompress(codec: int, data: Any, size: int) -> Bytes:
         raise UnsupportedError(f"compression codec {codec} cannot be read", feature=f"codec {codec}")
     if size == 0:
         return EMPTY
-    _check_claim(codec, data, size)
+    function, most = known
+    if size > len(data) * most + 64:
+        raise CorruptFileError(
+            f"a page of {len(data)} bytes cannot hold the {size} bytes that its header claims for "
+            f"{CompressionCodec(codec).name}"
+        )
     try:
-        result = known[0](data, size)
-    except (OSError, MemoryError, zlib.error, pa.ArrowInvalid) as error:
+        result = function(data, size)
+    except (OSError, MemoryError, zlib.error, pa.ArrowInvalid, cramjam.DecompressionError) as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
     if len(result) != size:
         raise CorruptFileError(f"a page decompresses to {len(result)} bytes, its header says {size}")
     return view(result)
-
-
-def decompress_pages(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
-    """Each of ``pages`` as :func:`decompress` does it, but good only until the thread decompresses others.
-
-    Those in Snappy take one call altogether: between several, threads would wait for the interpreter.
-    """
-    if codec != CompressionCodec.SNAPPY:
-        return [decompress(codec, page, size) for page, size in zip(pages, sizes, strict=True)]
-    for page, size in zip(pages, sizes, strict=True):
-        _check_claim(codec, page, size)
-    run = PageRun(pages, sizes)
-    out = scratch(run.total + snappy.SPARE)
-    snappy.decompress(run, out)
-    ends = list(accumulate(sizes, initial=0))
-    return [out[start:stop] for start, stop in pairwise(ends)]
 
 
 def compress(codec: int, data: Any, level: int | None = None) -> Bytes:
@@ -96,16 +85,10 @@ def compress(codec: int, data: Any, level: int | None = None) -> Bytes:
     return view(pa.Codec(CompressionCodec(codec).name.lower(), compression_level=level).compress(data))
 
 
-def _check_claim(codec: int, data: Bytes, size: int) -> None:
-    if size > len(data) * _DECOMPRESSORS[codec][1] + 64:
-        raise CorruptFileError(
-            f"a page of {len(data)} bytes cannot hold the {size} bytes that its header claims for "
-            f"{CompressionCodec(codec).name}"
-        )
-
-
 def _snappy(data: Any, size: int) -> Any:
-    return decompress_pages(CompressionCodec.SNAPPY, [data], [size])[0].copy()
+    # Several times quicker than the decompressor in Arrow.
+    out = np.empty(size, np.uint8)
+    return out[: cramjam.snappy.decompress_raw_into(data, out.data)]
 
 
 def _zstd(data: Any, size: int) -> Any:

@@ -7,9 +7,9 @@ levels uncompressed, with their lengths in the header.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from isal import isal_zlib
@@ -36,7 +36,7 @@ from pqext.core.source import Span
 from pqext.core.thrift import decode, encode
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class RawPage:
     """A page as it lies in the file: its header, its stored bytes and where they begin in the chunk.
 
@@ -75,7 +75,7 @@ class RawPage:
         return np.concatenate([clear, opened]) if len(clear) else opened
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class DataPage:
     """A data page taken apart: encoded levels (without length prefixes) and encoded values.
 
@@ -179,60 +179,21 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
     return header.num_values, compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
 
 
-def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int) -> list[DataPage]:
-    """Decompress data pages of either version and part each into levels and values.
-
-    They are good until the thread opens others.
-    """
-    stored = [_stored(page) for page in pages]
-    packed = [part for part in stored if part.is_compressed]
-    unpacked = iter(compression.decompress_pages(codec, [part.rest for part in packed], [part.size for part in packed]))
-    return [
-        _parted(page, part.levels, next(unpacked) if part.is_compressed else part.rest, max_repetition, max_definition)
-        for page, part in zip(pages, stored, strict=True)
-    ]
-
-
-class _Stored(NamedTuple):
-    """The body of a data page: levels that are not compressed, and the rest, which makes ``size`` bytes."""
-
-    levels: Bytes
-    rest: Bytes
-    size: int
-    is_compressed: bool
-
-
-def _stored(page: RawPage) -> _Stored:
-    body, size = page.plaintext(), page.header.uncompressed_page_size
-    if page.header.type != PageType.DATA_PAGE_V2:
-        return _Stored(EMPTY, body, size, is_compressed=True)
-    header = page.header.data_page_header_v2
+def open_data(page: RawPage, codec: int, *, max_repetition: int, max_definition: int) -> DataPage:
+    """Decompress a data page of either version and part it into levels and values."""
+    if page.header.type == PageType.DATA_PAGE_V2:
+        return _open_v2(page, codec, max_repetition, max_definition)
+    header = page.header.data_page_header
     if header is None:
         raise CorruptFileError("a data page lacks its header", offset=page.offset)
-    first, second = header.repetition_levels_byte_length, header.definition_levels_byte_length
-    size -= first + second
-    if first < 0 or second < 0 or first + second > len(body) or size < 0:
-        raise CorruptFileError("levels leave their page", offset=page.offset)
-    levels, rest = body[: first + second], body[first + second :]
-    return _Stored(levels, rest, size, header.is_compressed is not False and bool(len(rest) or size))
-
-
-def _parted(page: RawPage, levels: Bytes, rest: Bytes, max_repetition: int, max_definition: int) -> DataPage:
-    """The page whose levels that are not compressed are ``levels``, the rest decompressed."""
-    newer, header = page.header.data_page_header_v2, page.header.data_page_header
+    body = compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
     repetition = definition = EMPTY
-    if page.header.type == PageType.DATA_PAGE_V2 and newer is not None:
-        at = newer.repetition_levels_byte_length
-        repetition, definition = levels[:at] if max_repetition else EMPTY, levels[at:] if max_definition else EMPTY
-        return DataPage(newer.num_values, newer.encoding, repetition, definition, rest, page.offset)
-    if header is None:
-        raise CorruptFileError("a data page lacks its header", offset=page.offset)
     count = header.num_values
     if max_repetition:
-        repetition, rest = _levels(rest, header.repetition_level_encoding, count, max_repetition, page.offset)
+        repetition, body = _levels(body, header.repetition_level_encoding, count, max_repetition, page.offset)
     if max_definition:
-        definition, rest = _levels(rest, header.definition_level_encoding, count, max_definition, page.offset)
-    return DataPage(count, header.encoding, repetition, definition, rest, page.offset)
+        definition, body = _levels(body, header.definition_level_encoding, count, max_definition, page.offset)
+    return DataPage(header.num_values, header.encoding, repetition, definition, body, page.offset)
 
 
 def _levels(body: Bytes, encoding: int, count: int, highest: int, offset: int) -> tuple[Bytes, Bytes]:
@@ -243,10 +204,32 @@ def _levels(body: Bytes, encoding: int, count: int, highest: int, offset: int) -
         return view(rle.encode_levels(bit_packed.decode_levels(body, count, highest), highest)), body[length:]
     if encoding != Encoding.RLE:
         raise UnsupportedError(f"levels in encoding {encoding!r} cannot be read", feature="level encoding")
-    length = int.from_bytes(body[:4].tobytes(), "little")
+    length = int.from_bytes(body[:4], "little")
     if len(body) < 4 or length > len(body) - 4:
         raise CorruptFileError("levels leave their page", offset=offset)
     return body[4 : 4 + length], body[4 + length :]
+
+
+def _open_v2(page: RawPage, codec: int, max_repetition: int, max_definition: int) -> DataPage:
+    header = page.header.data_page_header_v2
+    if header is None:
+        raise CorruptFileError("a data page lacks its header", offset=page.offset)
+    body = page.plaintext()
+    first, second = header.repetition_levels_byte_length, header.definition_levels_byte_length
+    size = page.header.uncompressed_page_size - first - second
+    if first < 0 or second < 0 or first + second > len(body) or size < 0:
+        raise CorruptFileError("levels leave their page", offset=page.offset)
+    values = body[first + second :]
+    if header.is_compressed is not False and (len(values) or size):
+        values = compression.decompress(codec, values, size)
+    return DataPage(
+        num_values=header.num_values,
+        encoding=header.encoding,
+        repetition=body[:first] if max_repetition else EMPTY,
+        definition=body[first : first + second] if max_definition else EMPTY,
+        values=values,
+        offset=page.offset,
+    )
 
 
 @dataclass(frozen=True, slots=True)
