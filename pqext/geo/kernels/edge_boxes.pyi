@@ -8,8 +8,8 @@ def edge_boxes(
 ) -> tuple[int, int]:
     """Fill ``out`` as :func:`pqext.geo.kernels.boxes.row_boxes` does, with boxes around whole edges.
 
-    With 4 lines Z and M are left out. ``xmin > xmax`` where a box wraps. Edges run over an ellipsoid with the squared eccentricity ``e2`` and
-    ``ratio`` of polar to equatorial axis; ``turn`` bounds, in radians, how far the algorithm that draws them
-    misses their direction. Raises GeometryError with the row, also for coordinates that are no longitude and
-    latitude.
+    With 4 lines Z and M are left out. ``xmin > xmax`` where a box wraps. Edges run over an ellipsoid with the squared
+    eccentricity ``e2`` and ``ratio`` of polar to equatorial axis; ``turn`` bounds, in radians, how far the algorithm
+    that draws them misses their direction. Raises GeometryError with the row, also for coordinates that are no
+    longitude and latitude.
     """
