@@ -56,13 +56,23 @@ def near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) 
     theirs, _ = _segments(np.array([query], dtype=object))
     offsets = np.searchsorted(owners, np.arange(len(rows) + 1))
     found = np.full((len(rows), 4), np.nan)
-    nearest(_in_space(segments, geod), offsets.astype(np.int64), _in_space(theirs, geod), found)
+    around = _in_space(theirs, geod)
+    nearest(_in_space(segments, geod), offsets.astype(np.int64), around, _spheres(around), found)
     known = np.flatnonzero(~np.isnan(found[:, 0]))
     x0, y0 = _along(segments, found[known, 0], found[known, 1])
     x1, y1 = _along(theirs, found[known, 2], found[known, 3])
     answers = np.zeros(len(rows), dtype=np.bool_)
     answers[known] = np.asarray(geod.inv(x0, y0, x1, y1)[2]) <= distance
     return answers
+
+
+def _spheres(segments: _Doubles) -> _Doubles:
+    """Centre and radius of a sphere around each 32 segments, for the kernel to pass over."""
+    count = -(-len(segments) // 32)
+    ends = np.concatenate([segments, segments[np.full(count * 32 - len(segments), -1)]]).reshape(count, 64, 3)
+    centres = ends.mean(axis=1, keepdims=True)
+    radii = np.linalg.norm(ends - centres, axis=2).max(axis=1, initial=0)
+    return np.ascontiguousarray(np.column_stack([centres[:, 0], radii * (1 + 1e-12)]))
 
 
 def _along(segments: _Doubles, number: _Doubles, share: _Doubles) -> tuple[_Doubles, _Doubles]:

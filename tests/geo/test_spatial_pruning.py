@@ -72,7 +72,7 @@ def valid(shape: Any) -> Any:
 
 
 @pytest.mark.spec("geo.pruning.sound", "geo.pruning.nulls", "geo.pruning.wraparound")
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.integers(0, 2**32),
     st.sampled_from([None, "EPSG:4326", "EPSG:3857", "nobody:knows"]),

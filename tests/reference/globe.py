@@ -108,6 +108,8 @@ def distance(row: Any, row_edges: str, query: Any, query_edges: str, points: int
     other = np.vstack([path(corners, query_edges, points) for corners in paths(query)])
     x0, y0 = np.degrees(np.arctan2(one[:, 1], one[:, 0])), np.degrees(np.arcsin(np.clip(one[:, 2], -1, 1)))
     x1, y1 = np.degrees(np.arctan2(other[:, 1], other[:, 0])), np.degrees(np.arcsin(np.clip(other[:, 2], -1, 1)))
-    near = np.argsort(-(one @ other.T), axis=None)[:200]
+    products = one @ other.T
+    count = min(200, products.size)
+    near = np.flatnonzero(products >= np.partition(products, -count, axis=None)[-count])
     i, j = np.unravel_index(near, (len(one), len(other)))
     return float(np.min(WGS84.inv(x0[i], y0[i], x1[j], y1[j])[2]))

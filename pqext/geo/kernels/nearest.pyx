@@ -1,6 +1,11 @@
 # cython: language_level=3
 """The nearest points of chains of short segments in space."""
+from libc.math cimport sqrt
 from libc.stdint cimport int64_t
+
+
+cdef enum:
+    BLOCK = 32  # segments of the query that are passed over together
 
 
 cdef inline double dot(const double *a, const double *b) noexcept nogil:
@@ -35,17 +40,20 @@ cdef double between(const double *a, const double *b, double *s, double *t) noex
 
 def nearest(
     const double[:, ::1] segments not None, const int64_t[::1] offsets not None, const double[:, ::1] query not None,
-    double[:, ::1] out not None,
+    const double[:, ::1] blocks not None, double[:, ::1] out not None,
 ):
     """Write for every row where it and the query are nearest to each other: a segment, and how far along it, of both.
 
-    A row's segments are those from its offset to the next, two ends of three coordinates each. Rows without
-    segments are left as they are.
+    A row's segments are those from its offset to the next, two ends of three coordinates each. `blocks` has centre
+    and radius of a sphere around each 32 segments of the query. Rows without segments are left as they are.
     """
     cdef int64_t rows = offsets.shape[0] - 1, row, i, j, m = query.shape[0], best_i, best_j
-    cdef double best, found, s = 0, t = 0, best_s = 0, best_t = 0
+    cdef int64_t block, stop, count = (m + BLOCK - 1) // BLOCK
+    cdef double best, found, away, half, x, y, z, s = 0, t = 0, best_s = 0, best_t = 0
     cdef const double *a
     cdef const double *b
+    if blocks.shape[0] != count or blocks.shape[1] != 4:
+        raise ValueError("the query has a sphere for each 32 segments")
     if rows < 0 or out.shape[0] != rows or out.shape[1] != 4 or segments.shape[1] != 6 or query.shape[1] != 6:
         raise ValueError("segments have six numbers each, and the output one line of four a row")
     for row in range(rows):
@@ -59,11 +67,20 @@ def nearest(
             best_i = best_j = 0
             for i in range(offsets[row], offsets[row + 1]):
                 a = &segments[i, 0]
-                for j in range(m):
-                    b = &query[j, 0]
-                    found = between(a, b, &s, &t)
-                    if best < 0 or found < best:
-                        best, best_i, best_j, best_s, best_t = found, i, j, s, t
+                x, y, z = (a[0] + a[3]) / 2, (a[1] + a[4]) / 2, (a[2] + a[5]) / 2
+                half = sqrt((a[0] - x) * (a[0] - x) + (a[1] - y) * (a[1] - y) + (a[2] - z) * (a[2] - z))
+                for block in range(count):
+                    b = &blocks[block, 0]
+                    away = sqrt((b[0] - x) * (b[0] - x) + (b[1] - y) * (b[1] - y) + (b[2] - z) * (b[2] - z))
+                    away -= b[3] + half
+                    if best >= 0 and away > 0 and away * away > best:
+                        continue
+                    stop = min(m, (block + 1) * BLOCK)
+                    for j in range(block * BLOCK, stop):
+                        b = &query[j, 0]
+                        found = between(a, b, &s, &t)
+                        if best < 0 or found < best:
+                            best, best_i, best_j, best_s, best_t = found, i, j, s, t
             if best >= 0:
                 out[row, 0] = <double> best_i
                 out[row, 1] = best_s

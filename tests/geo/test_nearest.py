@@ -1,0 +1,42 @@
+"""The nearest points of segments in space, held against all pairs of many points along them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pqext.geo.distance import _spheres
+from pqext.geo.kernels.nearest import nearest
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.booleans())
+def test_no_pair_of_points_is_nearer(seed: int, points: bool) -> None:
+    random = np.random.default_rng(seed)
+    count = int(random.integers(1, 6))
+    rows = random.normal(size=(2 * count, 6))
+    query = random.normal(size=(int(random.integers(1, 90)), 6)) * 2 + 1
+    if points:
+        rows[:, 3:] = rows[:, :3]
+    found = np.full((3, 4), np.nan)
+    nearest(rows, np.array([0, count, count, 2 * count]), query, _spheres(query), found)
+    assert np.isnan(found[1]).all()  # a row without segments
+    share = np.linspace(0, 1, 21)[:, None]
+    theirs = (query[:, None, :3] + share * (query[:, None, 3:] - query[:, None, :3])).reshape(-1, 3)
+    for own, (one, s, other, t) in ((rows[:count], found[0]), (rows[count:], found[2])):
+        row, piece = rows[int(one)], query[int(other)]
+        distance = np.linalg.norm(row[:3] + s * (row[3:] - row[:3]) - piece[:3] - t * (piece[3:] - piece[:3]))
+        ours = (own[:, None, :3] + share * (own[:, None, 3:] - own[:, None, :3])).reshape(-1, 3)
+        assert distance <= np.linalg.norm(ours[:, None] - theirs, axis=2).min() + 1e-12
+
+
+def test_arrays_that_do_not_fit_are_refused() -> None:
+    segments, out = np.zeros((2, 6)), np.zeros((1, 4))
+    with pytest.raises(ValueError, match="offsets do not ascend"):
+        nearest(segments, np.array([0, 3]), segments, _spheres(segments), out)
+    with pytest.raises(ValueError, match="a sphere for each 32"):
+        nearest(segments, np.array([0, 2]), segments, np.zeros((2, 4)), out)
+    with pytest.raises(ValueError, match="six numbers"):
+        nearest(np.zeros((2, 5)), np.array([0, 2]), segments, _spheres(segments), out)
