@@ -80,11 +80,6 @@ class SpatialPredicate:
         object.__setattr__(self, "box", box)
 
     @property
-    def has_edges(self) -> bool:
-        """Does the query's meaning depend on how edges run? A box lies along the axes, a point has none."""
-        return not isinstance(self.geometry, BoundingBox) and self.geometry.geom_type not in ("Point", "MultiPoint")
-
-    @property
     def keeps_empty(self) -> bool:
         """Can a geometry without X or Y satisfy the predicate?"""
         return self.operation == "disjoint" or (self.operation == "equals" and self.box is None)

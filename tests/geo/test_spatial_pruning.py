@@ -19,6 +19,8 @@ from pqext import geo
 from pqext.core.writer import write_table
 from pqext.dataset.expressions import Column, Spatial, col
 from pqext.dataset.scan import scan
+from pqext.geo.box_answers import Boxes, Region
+from pqext.geo.distance import widened
 from reference import globe, shapes
 
 RELATIONS = ["intersects", "within", "contains", "touches", "crosses", "overlaps", "covers", "covered_by", "equals"]
@@ -144,6 +146,19 @@ def test_distances_on_the_globe(seed: int) -> None:
         # Points along an edge are no more than some kilometres apart, so that the oracle is too far by less.
         unsure = frozenset(n for n, found in distances.items() if distance < found <= distance + 15_000)
         check(data, G.dwithin(query, distance), {n for n, found in distances.items() if found <= distance}, unsure)
+
+
+@pytest.mark.spec("geo.pruning.dwithin")
+def test_a_widened_region_holds_whatever_is_near() -> None:
+    random = np.random.default_rng(11)
+    count = 300
+    x, y = random.uniform(-180, 180, count), np.degrees(np.arcsin(random.uniform(-1, 1, count)))
+    metres, bearing = 10 ** random.uniform(0, 7.3, count), random.uniform(0, 360, count)
+    there_x, there_y, _ = globe.WGS84.fwd(x, y, bearing, metres)
+    for place in zip(x, y, metres, there_x, there_y, strict=True):
+        one = Region(place[0], place[0], place[1], place[1], wraps=False, globe=True)
+        there = Boxes(*(np.array([value]) for value in (place[3], place[3], place[4], place[4])))
+        assert widened(one, place[2], globe.WGS84).meets(there).all()
 
 
 @pytest.mark.spec("geo.predicates.dwithin")
