@@ -48,8 +48,9 @@ def test_shapely_reads_and_writes_the_same_text(geometries: list[Any]) -> None:
     array = geo.from_shapely(geometries)
     text = geo.to_wkt(array)
     assert shapely.to_wkb(shapely.from_wkt(text.to_pylist()), flavor="iso").tolist() == array.to_pylist()
-    theirs = shapely.to_wkt(geometries, rounding_precision=-1)
-    assert geo.from_wkt(texts(list(theirs))).equals(array)
+    theirs = shapely.to_wkt(geometries, rounding_precision=-1)  # of not quite as many digits as it takes
+    read = geo.from_wkt(texts(list(theirs)))
+    assert read.to_pylist() == shapely.to_wkb(shapely.from_wkt(theirs), flavor="iso", byte_order=1).tolist()
 
 
 @pytest.mark.spec("geo.wkt.tag", "geo.wkt.dimensions")
