@@ -53,6 +53,12 @@ class RawPage:
     ordinal: int | None = None
     indexed_rows: int | None = None
 
+    def placed(self, base: int, indexed_rows: int | None = None) -> RawPage:
+        """The page with its offset counted from ``base`` bytes earlier, and the rows that the offset index gives it."""
+        return RawPage(
+            self.header, self.num_values, self.body, self.offset + base, self.decryptor, self.ordinal, indexed_rows
+        )
+
     @property
     def num_rows(self) -> int | None:
         """Rows of a data page, where its header tells."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from pqext.core.encryption.reading import ChunkDecryptor
@@ -95,11 +95,11 @@ class ChosenPages:
         number = stretch.first
         for raw in pages:
             if raw.header.type not in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
-                yield replace(raw, offset=raw.offset + base)
+                yield raw.placed(base)
                 continue
             if number == stretch.stop or self._known.byte_range(number)[0] != self.offset + base + raw.offset:
                 raise CorruptFileError("a data page lies where the offset index has none", offset=raw.offset)
-            yield replace(raw, offset=raw.offset + base, indexed_rows=len(self._known.rows(number)))
+            yield raw.placed(base, len(self._known.rows(number)))
             number += 1
         if number < stretch.stop:
             raise CorruptFileError(f"no data page lies where the offset index places page {number}", offset=0)
