@@ -11,7 +11,7 @@ from pqext.cli.files import File, one_file, refusals
 from pqext.text import counted, size, visible
 
 if TYPE_CHECKING:
-    from pqext.geo.layout import BoxLayout, Layout, Part
+    from pqext.geo.layout.explain import BoxLayout, Layout, Part
     from pqext.report.boxes import BoxMap, DrawnBox
 
 
@@ -58,7 +58,7 @@ def command(
 
 def _map(path: Path, column: str | None, query: float) -> BoxMap:
     from pqext.core.reader import ParquetFile
-    from pqext.geo.layout import explain_layout, geometry_leaf, parts_of
+    from pqext.geo.layout.explain import explain_layout, geometry_leaf, parts_of
     from pqext.report.boxes import BoxMap
 
     with ParquetFile(path) as file:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from pqext.dataset.expressions import Spatial
-    from pqext.geo.predicates import SpatialPredicate
+    from pqext.geo.predicates.predicate import SpatialPredicate
 
 Operation = Literal[
     "intersects",
@@ -56,14 +56,14 @@ def canonical_geometry(operation: str, geometry: Any) -> Geometry:
 
 def canonical_distance(operation: str, distance: Any) -> float | None:
     """The distance of ``dwithin``, None for all other operations; raises as ``pqext.geo.SpatialPredicate`` does."""
-    from pqext.geo.predicates import as_distance
+    from pqext.geo.predicates.predicate import as_distance
 
     return as_distance(operation, distance)
 
 
 def _box(geometry: Any) -> Box:
     from pqext.geo.box import BoundingBox
-    from pqext.geo.predicates import as_box
+    from pqext.geo.predicates.predicate import as_box
 
     if not isinstance(geometry, BoundingBox):
         try:
@@ -154,7 +154,7 @@ class SpatialQuestions:
 @lru_cache(maxsize=256)
 def predicate(operation: Operation, geometry: Geometry, distance: float | None) -> SpatialPredicate:
     """The question as ``pqext.geo`` answers it, of rows and of row groups."""
-    from pqext.geo.predicates import SpatialPredicate
+    from pqext.geo.predicates.predicate import SpatialPredicate
     from pqext.geo.wkb import to_shapely
 
     query = to_shapely(pa.array([geometry], pa.binary()))[0] if isinstance(geometry, bytes) else geometry

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pqext.geo import crs
     from pqext.geo.box import BoundingBox
-    from pqext.geo.curves import hilbert_index, sort, sort_indices, zorder_index
-    from pqext.geo.densified import densify
     from pqext.geo.frames import from_geopandas, to_geopandas, write_geopandas
-    from pqext.geo.geojson import from_geojson, read_geojson, to_geojson, write_geojson
-    from pqext.geo.layout import Layout, explain_layout
-    from pqext.geo.predicates import (
+    from pqext.geo.layout.curves import hilbert_index, sort, sort_indices, zorder_index
+    from pqext.geo.layout.explain import Layout, explain_layout
+    from pqext.geo.predicates.densified import densify
+    from pqext.geo.predicates.predicate import (
         SpatialPredicate,
         contains,
         covered_by,
@@ -32,19 +31,20 @@ if TYPE_CHECKING:
         within,
     )
     from pqext.geo.summary import bounds, merge, statistics
+    from pqext.geo.text.geojson import from_geojson, read_geojson, to_geojson, write_geojson
+    from pqext.geo.text.wkt import from_wkt, to_wkt
     from pqext.geo.transformation import transform
     from pqext.geo.types import GeospatialType, as_extension, geometry_field
     from pqext.geo.wkb import from_points, from_shapely, to_iso, to_shapely, validate
-    from pqext.geo.wkt import from_wkt, to_wkt
 
 _MODULES = {
     "box": ("BoundingBox",),
-    "curves": ("hilbert_index", "sort", "sort_indices", "zorder_index"),
-    "densified": ("densify",),
+    "layout.curves": ("hilbert_index", "sort", "sort_indices", "zorder_index"),
+    "predicates.densified": ("densify",),
     "frames": ("from_geopandas", "to_geopandas", "write_geopandas"),
-    "geojson": ("from_geojson", "read_geojson", "to_geojson", "write_geojson"),
-    "layout": ("Layout", "explain_layout"),
-    "predicates": (
+    "text.geojson": ("from_geojson", "read_geojson", "to_geojson", "write_geojson"),
+    "layout.explain": ("Layout", "explain_layout"),
+    "predicates.predicate": (
         "SpatialPredicate",
         "contains",
         "covered_by",
@@ -63,7 +63,7 @@ _MODULES = {
     "transformation": ("transform",),
     "types": ("GeospatialType", "as_extension", "geometry_field"),
     "wkb": ("from_points", "from_shapely", "to_iso", "to_shapely", "validate"),
-    "wkt": ("from_wkt", "to_wkt"),
+    "text.wkt": ("from_wkt", "to_wkt"),
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
 _HOMES["read_geopandas"] = "pqext.dataset.frames"  # which stands above, on scans

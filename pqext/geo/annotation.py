@@ -19,9 +19,9 @@ from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox
 from pqext.geo.covering import Covering
-from pqext.geo.curves import Curve, check_curve
-from pqext.geo.predicates import SpatialPredicate
-from pqext.geo.row_layout import OrdersRows
+from pqext.geo.layout.curves import Curve, check_curve
+from pqext.geo.layout.order import OrdersRows
+from pqext.geo.predicates.predicate import SpatialPredicate
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe, row_values, within_range
 from pqext.geo.types import GeospatialType, mark, type_of, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pqext.core.metadata import GeospatialStatistics
     from pqext.core.row_group import ColumnChunk
     from pqext.geo.kernels.boxes import Summary
-    from pqext.geo.predicates import SpatialPredicate
+    from pqext.geo.predicates.predicate import SpatialPredicate
     from pqext.geo.types import GeospatialType
 
 VERSION = 1

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.ordinates import take_coordinates, with_coordinates
-from pqext.geo.texts import assemble, bit_mask
+from pqext.geo.text.arrays import assemble, bit_mask
 from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, to_iso
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import geo
 from pqext.geo import BoundingBox
-from pqext.geo.layout import Layout, hits
+from pqext.geo.layout.explain import Layout, hits
 
 GENERATOR = np.random.default_rng(11)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pqext.geo.distance import _spheres
 from pqext.geo.kernels.nearest import nearest
+from pqext.geo.predicates.distance import _spheres
 
 
 @settings(max_examples=40, deadline=None)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import pqext
 from pqext import geo
 from pqext.core.errors import GeometryError
-from pqext.geo import BoundingBox, SpatialPredicate, box_answers
+from pqext.geo import BoundingBox, SpatialPredicate
+from pqext.geo.predicates import boxes as box_answers
 from reference.geometries import LATITUDE, LONGITUDE, shapes
 
 EXACT: dict[str, Any] = {name: getattr(shapely, name) for name in box_answers.OPERATIONS if name != "dwithin"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import geo
 from pqext.core.errors import GeometryError
-from pqext.geo.cutting import cuts
+from pqext.geo.layout.cutting import cuts
 
 GENERATOR = np.random.default_rng(5)
 

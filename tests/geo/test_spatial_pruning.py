@@ -19,8 +19,8 @@ from pqext import geo
 from pqext.core.writer import write_table
 from pqext.dataset.expressions import Column, Spatial, col
 from pqext.dataset.scan import scan
-from pqext.geo.box_answers import Boxes, Region
-from pqext.geo.distance import widened
+from pqext.geo.predicates.boxes import Boxes, Region
+from pqext.geo.predicates.distance import widened
 from reference import globe, shapes
 
 RELATIONS = ["intersects", "within", "contains", "touches", "crosses", "overlaps", "covers", "covered_by", "equals"]

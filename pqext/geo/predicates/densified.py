@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
+from pqext.geo.predicates.unrolled import TOLERANCE, shifted, unroll
 from pqext.geo.summary import resolve_type
-from pqext.geo.unrolled import TOLERANCE, shifted, unroll
 from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def densify(
     """
     import shapely
 
-    from pqext.geo.globe import geod_of
+    from pqext.geo.predicates.globe import geod_of
 
     if not tolerance >= FINEST:
         raise ValueError(f"the tolerance is at least {FINEST} degrees, not {tolerance}")

@@ -2,7 +2,7 @@
 
 Longitudes are angles: -180 and 180 are one meridian, and a pole is one point for what intersects. A query box is the
 region between two meridians and two parallels, eastward from its xmin. What a row's box leaves open is decided on
-the globe unrolled (:mod:`pqext.geo.unrolled`), where answers may be off within a metre of a border.
+the globe unrolled (:mod:`pqext.geo.predicates.unrolled`), where answers may be off within a metre of a border.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 
 from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
-from pqext.geo import distance, planar
 from pqext.geo.box import BoundingBox
-from pqext.geo.box_answers import Answer, Boxes, BoxTest, Region
+from pqext.geo.predicates import distance, planar
+from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
+from pqext.geo.predicates.unrolled import BEYOND_POLE, WINDOW, shifted, united, unroll
 from pqext.geo.summary import bounds
-from pqext.geo.unrolled import BEYOND_POLE, WINDOW, shifted, united, unroll
 from pqext.geo.wkb import build, from_shapely
 
 if TYPE_CHECKING:
     from pyproj import Geod
 
-    from pqext.geo.box_answers import Operation
     from pqext.geo.kernels.wkb import WkbColumn
-    from pqext.geo.predicates import SpatialPredicate
+    from pqext.geo.predicates.boxes import Operation
+    from pqext.geo.predicates.predicate import SpatialPredicate
     from pqext.geo.types import GeospatialType
 
 _Shapes = NDArray[np.object_]
@@ -67,7 +67,7 @@ def decide(
     predicate: SpatialPredicate, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
 ) -> tuple[_Flags, _Flags]:
     """The answer for each row of ``chunk``, the same as ``column``, and which rows are null."""
-    from pqext.geo.predicates import SpatialPredicate
+    from pqext.geo.predicates.predicate import SpatialPredicate
 
     null = chunk.is_null().to_numpy(zero_copy_only=False)
     if predicate.operation == "disjoint":

@@ -24,7 +24,7 @@ from pqext.geo import crs as crs_
 from pqext.geo.kernels.features import read_features
 from pqext.geo.kernels.geojson import to_wkb
 from pqext.geo.kernels.wkb import WkbColumn
-from pqext.geo.texts import assemble, text_chunks, write
+from pqext.geo.text.arrays import assemble, text_chunks, write
 from pqext.geo.types import geometry_field, type_of
 from pqext.geo.wkb import GeometryArray, as_columns
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.geo.curves import order_of, row_boxes
-from pqext.geo.cutting import cuts
+from pqext.geo.layout.curves import order_of, row_boxes
+from pqext.geo.layout.cutting import cuts
 
 if TYPE_CHECKING:
     from pqext.core.annotations import Storage

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.geo.kernels.nearest import nearest
-from pqext.geo.unrolled import TOLERANCE, explode
+from pqext.geo.predicates.unrolled import TOLERANCE, explode
 
 if TYPE_CHECKING:
     from pyproj import Geod
 
-    from pqext.geo.box_answers import Region
+    from pqext.geo.predicates.boxes import Region
 
 LONGEST = 0.05
 """Degrees, some five kilometres: chords of this length run half a metre below the surface."""

@@ -20,9 +20,9 @@ from pqext.geo.summary import row_values
 from pqext.geo.wkb import build, columns
 
 if TYPE_CHECKING:
-    from pqext.geo.box_answers import Operation, Region
     from pqext.geo.kernels.wkb import WkbColumn
-    from pqext.geo.predicates import SpatialPredicate
+    from pqext.geo.predicates.boxes import Operation, Region
+    from pqext.geo.predicates.predicate import SpatialPredicate
     from pqext.geo.types import GeospatialType
 
 NO, YES, MAYBE, NULL = 0, 1, 2, 3

@@ -2,8 +2,9 @@
 
 A row is tried against boxes around and in the query by a kernel; only where they do not settle it, shapely decides.
 All look at X and Y only. A row without X or Y, such as an empty geometry, meets nothing; null gives null.
-Edges of GEOMETRY are straight lines in the plane, whatever its CRS (:mod:`pqext.geo.planar`); those of GEOGRAPHY,
-and of what it is asked about, run as the column's algorithm interpolates them (:mod:`pqext.geo.globe`).
+Edges of GEOMETRY are straight lines in the plane, whatever its CRS (:mod:`pqext.geo.predicates.planar`); those of
+GEOGRAPHY, and of what it is asked about, run as the column's algorithm interpolates them
+(:mod:`pqext.geo.predicates.globe`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.geo import planar
 from pqext.geo.box import BoundingBox
-from pqext.geo.box_answers import OPERATIONS, Answer, Boxes, BoxTest, Operation, Region
+from pqext.geo.predicates import planar
+from pqext.geo.predicates.boxes import OPERATIONS, Answer, Boxes, BoxTest, Operation, Region
 from pqext.geo.summary import resolve_type
 from pqext.geo.types import Edges, GeospatialType
 from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input
@@ -85,7 +86,7 @@ class SpatialPredicate:
         return self.operation == "disjoint" or (self.operation == "equals" and self.box is None)
 
     def answer(self, box: BoundingBox, type: GeospatialType = PLANE) -> Answer:
-        """What a box around geometries of a column of ``type`` proves of them; see :mod:`pqext.geo.box_answers`."""
+        """What a box around geometries of a column of ``type`` proves; see :mod:`pqext.geo.predicates.boxes`."""
         if self.operation != "disjoint" and self.box_test(type).is_far_from(box):
             return Answer.NO
         xmin, xmax, ymin, ymax = np.array([[box.xmin], [box.xmax], [box.ymin], [box.ymax]], dtype=np.float64)
@@ -154,7 +155,7 @@ class SpatialPredicate:
 
 
 def _on_the_globe() -> ModuleType:
-    from pqext.geo import globe
+    from pqext.geo.predicates import globe
 
     return globe
 

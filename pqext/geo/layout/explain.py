@@ -16,7 +16,7 @@ from pqext.core.row_group import ColumnChunk
 from pqext.core.schema import SchemaNode
 from pqext.geo import page_boxes
 from pqext.geo.box import BoundingBox
-from pqext.geo.row_layout import PAGE_ROWS
+from pqext.geo.layout.order import PAGE_ROWS
 
 _Doubles = NDArray[np.float64]
 _WORTH_SORTING = 2.0

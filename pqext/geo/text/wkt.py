@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pqext.geo.kernels.wkt import to_wkb
-from pqext.geo.texts import assemble, bit_mask, text_chunks, write
+from pqext.geo.text.arrays import assemble, bit_mask, text_chunks, write
 from pqext.geo.wkb import GeometryArray, as_columns
 
 

@@ -1,0 +1,1 @@
+"""Spatial predicates: on rows exactly, on boxes as no, yes or maybe."""

@@ -1,0 +1,1 @@
+"""Geometries as text: WKT and GeoJSON."""
