@@ -16,6 +16,7 @@ from pqext import geo
 from pqext.core.errors import GeometryError
 from reference import geodesics
 
+
 def degrees(most: float) -> st.SearchStrategy[float]:
     """Numbers that GEOS can compute distances with: no subnormal ones."""
     return st.floats(-most, most).map(lambda value: round(value, 9))
