@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from pqext.core import metadata as structures
 from pqext.core import shape
-from pqext.core.adopted import adopt
 from pqext.core.assemble import assemble
 from pqext.core.column import ColumnReader
 from pqext.core.damage import Damage, Losses
@@ -26,6 +25,7 @@ from pqext.core.extension import second_copy
 from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver, spans_of
 from pqext.core.footer import Footer, read_footer
+from pqext.core.handlers.adopted_columns import adopt
 from pqext.core.indexes.reading import PageIndex
 from pqext.core.indexes.row_ranges import RowRanges, in_parts, merged
 from pqext.core.limits import DEFAULT_LIMITS, Limits

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core import derived, described, row_order, shape, sorting, storage
+from pqext.core import shape, sorting, storage
 from pqext.core.annotations import for_option
 from pqext.core.arrow_check import check_table
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
@@ -29,6 +29,7 @@ from pqext.core.extension import places as extension_places
 from pqext.core.extension.container import add_entries
 from pqext.core.extension.second_copy import note_copies, write_copies
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
+from pqext.core.handlers import derived_columns, file_metadata, row_order
 from pqext.core.indexes.writing import IndexWriter
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
 from pqext.core.options import WriteOptions, from_keywords
@@ -60,7 +61,7 @@ class ParquetWriter:
             raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
         self.options = from_keywords(WriteOptions, options)
         self.arrow_schema = schema
-        self._derived = derived.find(schema, self.options)
+        self._derived = derived_columns.find(schema, self.options)
         self._plan: tuple[StoredField, ...] | None = None
         self._schema: Schema | None = None
         self._shapes: tuple[Shape, ...] = ()
@@ -334,7 +335,7 @@ class ParquetWriter:
         """The key-value metadata that the handlers of the columns give."""
         assert self._schema is not None
         assert self._plan is not None
-        return described.pairs(
+        return file_metadata.pairs(
             self._schema, self._plan, self._row_groups, self._derived.names, self._encryptor, self.options
         )
 
