@@ -174,7 +174,7 @@ def covering_box(row_group: RowGroup, node: SchemaNode, geographic: bool) -> Bou
     box = BoundingBox(low[0], high[2], low[1], high[3])
     if not box.usable or box.wraps or (geographic and (low[0] > low[2] or high[2] < high[0])):
         return None  # some row has its west above its east
-    if geographic and box.xmin < -170 and box.xmax > 170:
+    if geographic and box.width >= 180:  # a box that wraps, with its west among wests and its east among easts
         return replace(box, xmin=min(box.xmin, -180.0), xmax=max(box.xmax, 180.0))
     return box
 

@@ -302,6 +302,12 @@ class TestPruningByCovering:
         assert matches(self.file([(170, -170)], pa.float64()), self.FAR) == [True]
 
     @pytest.mark.spec("geoparquet.covering")
+    def test_a_box_that_wraps_does_not_hide_between_others(self) -> None:
+        around = self.file([(27, -169), (-169.5, -169.5), (30, 30)], pa.float64())
+        assert matches(around, self.FAR) == [True]
+        assert matches(around, SpatialPredicate("intersects", (100, 5, 110, 6))) == [False]
+
+    @pytest.mark.spec("geoparquet.covering")
     def test_floats_that_were_rounded_inward_lose_nothing(self) -> None:
         data = self.file([(0.1, 0.1)], pa.float32())
         assert float(np.float32(0.1)) != 0.1
