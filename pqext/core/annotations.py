@@ -67,10 +67,11 @@ class AnnotationHandler(Protocol):
         """Turn an array of ``field``'s type into one of the storage field's type, row by row."""
 
     def chunk_facts(
-        self, node: SchemaNode, pages: Sequence[pa.Array], indexed: bool, options: WriteOptions
+        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions
     ) -> ChunkFacts:
-        """What is to be noted of one column chunk of leaf ``node``; ``pages`` are the values of each page.
+        """What is to be noted of one column chunk of leaf ``node``.
 
+        ``values`` are those of all pages, ``starts`` where in them each page begins, and last the number of values.
         ``indexed``: the chunk gets a page index, so that readers can tell its pages apart.
         """
 

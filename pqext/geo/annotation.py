@@ -27,6 +27,8 @@ from pqext.geo.types import GeospatialType, mark, type_of, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
@@ -131,20 +133,20 @@ class GeospatialHandler(OrdersRows):
         return geoparquet.logical_types(value)
 
     def chunk_facts(
-        self, node: SchemaNode, pages: Sequence[pa.Array], indexed: bool, options: WriteOptions
+        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions
     ) -> ChunkFacts:
         """Box and type codes of one column chunk, and a box for each page; nothing of values that are not WKB."""
-        chunks = pa.chunked_array(list(pages), type=pages[0].type) if pages else pa.chunked_array([], pa.binary())
         try:
             type = _type_of_node(node, options.key_value_metadata)
-            parts, edges = summaries(chunks), EdgeBoxes(chunks, type)
-            found = describe(chunks, type, parts, edges)
+            whole, pages = page_boxes.summarized(values, starts)
+            edges = EdgeBoxes(values, type)
+            found = describe(values, type, [whole], edges)
         except GeometryError:
             return ChunkFacts()
         if not found.geospatial_types:
             return ChunkFacts()
-        wanted = indexed and len(pages) > 1 and _option(options.geometry.get(node.dotted)).get("page_boxes", True)
-        payload = page_boxes.encode(page_boxes.of_pages(chunks, parts, found, edges)) if wanted else None
+        wanted = indexed and len(starts) > 2 and _option(options.geometry.get(node.dotted)).get("page_boxes", True)
+        payload = page_boxes.encode(page_boxes.of_pages(pages, found, edges)) if wanted else None
         return ChunkFacts(found, {} if payload is None else {PAGE_BOXES: payload})
 
     def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> RowRanges | None:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import struct
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,6 +32,7 @@ from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.geography import around
+from pqext.geo.kernels.boxes import summarize_parts
 from pqext.geo.kernels.wraparound import Longitudes
 from pqext.geo.summary import EdgeBoxes, is_planar_on_globe, within_range
 from pqext.geo.wkb import columns
@@ -51,6 +51,7 @@ PAGE_BYTES = 8
 SEARCHED = 1 / 8
 """The share of a chunk's pages that are searched for gaps of their own, at most: it costs as much as their boxes do."""
 _NULLS, _EMPTY, _UNKNOWN = 1, 2, 3
+_BESIDE_POINTS = 0xFDFDFDFD  # the types that are not Point, in the kernel's mask
 
 _Doubles = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
@@ -98,11 +99,27 @@ class PageBoxes:
         xmin, xmax, ymin, ymax = np.where(missing | unknown, 0.0, bounds)
         return cls(xmin, xmax, ymin, ymax, nulls=nulls & missing, empty=missing & ~nulls, unknown=unknown)
 
-    @classmethod
-    def of_summaries(cls, parts: Sequence[Summary]) -> PageBoxes:
-        """From what the values of each page have in common, planar."""
-        ranges = np.array([part.box[:4] for part in parts], dtype=np.float64).reshape(len(parts), 4)  # None is NaN
-        return cls.of_bounds(ranges.T, np.array([part.rows == 0 for part in parts], dtype=np.bool_))
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What the values of each page have in common; page ``i`` holds those from ``starts[i]`` to ``starts[i + 1]``.
+
+    ``bounds`` are lines xmin, xmax, ymin, ymax, NaN where a page has no value; ``types`` have the kernel's bit
+    8 * dims + base of each type; ``rows`` count values that are not null.
+    """
+
+    starts: NDArray[np.int64]
+    bounds: _Doubles
+    types: NDArray[np.uint32]
+    rows: NDArray[np.int64]
+
+
+def summarized(values: pa.Array, starts: NDArray[np.int64]) -> tuple[Summary, Pages]:
+    """What all values have in common, and those of each page. Raises GeometryError on bad WKB."""
+    count = len(starts) - 1
+    pages = Pages(starts, np.empty((4, count)), np.empty(count, np.uint32), np.empty(count, np.int64))
+    (column,) = columns(values)
+    return summarize_parts(column, starts, pages.bounds, pages.types, pages.rows), pages
 
 
 def encode(boxes: PageBoxes) -> bytes | None:
@@ -136,16 +153,14 @@ def encode(boxes: PageBoxes) -> bytes | None:
     return head + codes.T.astype("<u2").tobytes()
 
 
-def of_pages(
-    pages: pa.ChunkedArray, parts: Sequence[Summary], whole: GeospatialStatistics, edges: EdgeBoxes
-) -> PageBoxes:
-    """The boxes of a chunk's pages, of whose values ``parts`` tells, ``whole`` of all together.
+def of_pages(pages: Pages, whole: GeospatialStatistics, edges: EdgeBoxes) -> PageBoxes:
+    """The boxes of a chunk's pages, of whose values ``whole`` tells what they have in common, ``edges`` all else.
 
     A gap in x that the chunk's box spares is spared by each page's too; a few pages are searched for gaps of their own.
     """
-    boxes = PageBoxes.of_summaries(parts)
+    boxes = PageBoxes.of_bounds(pages.bounds, pages.rows == 0)
     if not edges.type.planar:
-        boxes = _on_globe(boxes, parts, edges)
+        boxes = _on_globe(boxes, pages, edges)
     if not edges.type.geographic:
         return boxes
     within = (boxes.xmin >= -180) & (boxes.xmax <= 180)
@@ -153,7 +168,7 @@ def of_pages(
     if edges.type.planar and len(wide) <= max(1, len(boxes) * SEARCHED):
         for page in wide:
             longitudes = Longitudes()
-            for column in columns(pages.chunk(page)):
+            for column in columns(edges.array[pages.starts[page] : pages.starts[page + 1]]):
                 longitudes.add(column)
             found = boxes.box(page).wrapped(longitudes.widest_gap())
             boxes.xmin[page], boxes.xmax[page] = found.xmin, found.xmax
@@ -164,16 +179,17 @@ def of_pages(
     return boxes
 
 
-def _on_globe(boxes: PageBoxes, parts: Sequence[Summary], edges: EdgeBoxes) -> PageBoxes:
+def _on_globe(boxes: PageBoxes, pages: Pages, edges: EdgeBoxes) -> PageBoxes:
     """``boxes`` around coordinates made ones around whole edges; those that cannot be told become unknown."""
     found = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])
     unknown = boxes.unknown.copy()
     for page in np.flatnonzero(boxes.known).tolist():
         planar = boxes.box(page)
-        if within_range(planar) and is_planar_on_globe(planar, parts[page].types):
+        if within_range(planar) and is_planar_on_globe(planar, not pages.types[page] & _BESIDE_POINTS):
             continue
+        part = slice(pages.starts[page], pages.starts[page + 1])
         try:
-            box = around(edges.parts[page : page + 1]) if within_range(planar) else None
+            box = around([values[:, part] for values in edges.parts]) if within_range(planar) else None
         except GeometryError:
             box = None
         unknown[page] = box is None

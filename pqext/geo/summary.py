@@ -34,6 +34,8 @@ _WITHOUT_EDGES = frozenset({1, 4})  # Point and MultiPoint
 # In the kernel's mask of type codes, where a type has bit 8 * dims + type: those with x, y, z, m.
 _HOLDING = (0xFFFFFFFF, 0xFFFFFFFF, 0xFF00FF00, 0xFFFF0000)
 
+_PIECE = 4096  # rows
+
 PLANE = GeospatialType()
 
 
@@ -154,24 +156,24 @@ def describe(
 def _wrapped(box: BoundingBox, array: GeometryArray) -> BoundingBox:
     """The box around the widest gap in x, if that is clearly smaller.
 
-    Parts are entered from all over the array in turn, so that rows in any order soon show that there is none.
+    Pieces are entered from all over the array in turn, so that rows in any order soon show that there is none.
     """
     # A narrower gap than this is of no use; the margin is for the sums of doubles.
     longitudes = Longitudes(box.xmin, box.xmax, 360 - box.width + WORTH_WRAPPING - 1e-9)
-    parts = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-    stride = next(step for step in (int(len(parts) * 0.618) | 1, 1) if gcd(step, len(parts)) == 1)
-    for turn in range(len(parts)):
-        for column in columns(parts[turn * stride % len(parts)]):
+    starts = range(0, len(array), _PIECE)
+    stride = next(step for step in (int(len(starts) * 0.618) | 1, 1) if gcd(step, len(starts)) == 1)
+    for turn in range(len(starts)):
+        for column in columns(array.slice(starts[turn * stride % len(starts)], _PIECE)):
             longitudes.add(column)
         if longitudes.settled:
             break
     return box.wrapped(longitudes.widest_gap())
 
 
-def is_planar_on_globe(planar: BoundingBox, types: Iterable[int]) -> bool:
-    """Is the box around coordinates one around points on the globe too, far from where a point has several?"""
+def is_planar_on_globe(planar: BoundingBox, points: bool) -> bool:
+    """Is the box one on the globe too: around nothing but ``points``, far from where a point has several longitudes?"""
     touches = planar.xmin == -180 or planar.xmax == 180 or planar.ymin < -89.9 or planar.ymax > 89.9
-    return all(code % 1000 == 1 for code in types) and not touches
+    return points and not touches
 
 
 def _on_globe(
@@ -180,7 +182,7 @@ def _on_globe(
     """The box of GEOGRAPHY whose coordinates have the box ``planar``; None when it cannot be told."""
     if not within_range(planar):
         return None
-    if is_planar_on_globe(planar, types):
+    if is_planar_on_globe(planar, all(code % 1000 == 1 for code in types)):
         return _wrapped(planar, array) if planar.width > 180 else planar
     try:
         box = around(edges.parts)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pqext.core import predicate as questions
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Storage
@@ -122,7 +123,7 @@ class VariantHandler:
         return shred(array, schema, coerce=storage.coerce if isinstance(storage, VariantStorage) else "equivalent")
 
     def chunk_facts(
-        self, node: SchemaNode, pages: Sequence[pa.Array], indexed: bool, options: WriteOptions
+        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions
     ) -> ChunkFacts:
         """Nothing."""
         return ChunkFacts()

@@ -78,8 +78,7 @@ def describe(
                 column_index.definition_level_histograms = None if definition is None else definition.ravel().tolist()
                 column_index.repetition_level_histograms = None if repetition is None else repetition.ravel().tolist()
         if column.shape.annotation is not None:
-            parts = [column.values[page.values] for page in pages]
-            facts = column.shape.annotation.load().chunk_facts(node, parts, indexed, options)
+            facts = column.shape.annotation.load().chunk_facts(node, column.values, starts, indexed, options)
             metadata.geospatial_statistics, extensions = facts.geospatial_statistics, facts.extensions
     if indexed:
         offset_index = page_index.offset_index(_locations(pages), sizes)

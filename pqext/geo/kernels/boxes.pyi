@@ -18,4 +18,11 @@ class Summary:
     srids: list[tuple[int, int]]
 
 def summarize(column: WkbColumn, strict: bool = False) -> Summary: ...
+def summarize_parts(
+    column: WkbColumn,
+    starts: NDArray[np.int64],
+    boxes: NDArray[np.float64],
+    types: NDArray[np.uint32],
+    rows: NDArray[np.int64],
+) -> Summary: ...
 def row_boxes(column: WkbColumn, out: NDArray[np.float64]) -> tuple[int, int]: ...

@@ -35,12 +35,12 @@ cdef enum:
     BLOCK = 256  # rows
 
 
-cdef int64_t plain_run(const Column *c, int64_t row, Box *box) noexcept nogil:
-    """How many rows from `row` on are little-endian XY points one right behind the other, in whole blocks.
+cdef int64_t plain_run(const Column *c, int64_t row, int64_t stop_row, Box *box) noexcept nogil:
+    """How many rows from `row` to `stop_row` are little-endian XY points one right behind the other, in whole blocks.
 
     Widens `box` by them. Each loop does one thing for a block.
     """
-    cdef int64_t i = c.first + row, first = i, end = c.first + c.length
+    cdef int64_t i = c.first + row, first = i, end = c.first + stop_row
     cdef int k
     cdef int32_t start, stop
     cdef uint32_t at, astray
@@ -66,14 +66,16 @@ cdef int64_t plain_run(const Column *c, int64_t row, Box *box) noexcept nogil:
     return i - first
 
 
-cdef int64_t point_run(const Column *c, int64_t row, Box *box, int64_t *counts) noexcept nogil:
-    """How many rows from `row` on are null or little-endian ISO points, all with the first one's dimensions.
+cdef int64_t point_run(
+    const Column *c, int64_t row, int64_t stop_row, Box *box, int64_t *counts
+) noexcept nogil:
+    """How many rows from `row` to `stop_row` are null or little-endian ISO points, all with the first one's dimensions.
 
     Widens `box` by them and adds their number to `counts[dims]`. For 32-bit offsets only, of which each is
     read once; anything else ends the run and is left to `walk`.
     """
     cdef Box run
-    cdef int64_t i = c.first + row, first = i, end = c.first + c.length, points = 0, size = 0
+    cdef int64_t i = c.first + row, first = i, end = c.first + stop_row, points = 0, size = 0
     cdef uint64_t head = 0
     cdef int32_t start, stop
     cdef int dims = 0, extra = 0, d
@@ -116,60 +118,142 @@ cdef int64_t point_run(const Column *c, int64_t row, Box *box, int64_t *counts) 
     return i - first
 
 
-def summarize(WkbColumn column not None, bint strict=False):
-    """One box and the type codes of all rows, checking every value."""
-    cdef Column *c = &column.c
-    cdef Box box
-    cdef Geometry geometry
+cdef struct Found:
+    # What the rows of a range have in common.
+    Box box
+    uint32_t types  # bit 8 * dims + base
+    int64_t rows  # that are not null
+
+
+cdef struct Srids:
+    # Of EWKB headers: the first two different ones other than 0, and their rows.
+    bint extended
+    int known
+    uint32_t srids[2]
+    int64_t rows[2]
+
+
+cdef int summarize_rows(
+    const Column *c, int64_t *row, int64_t stop, bint strict, Found *found, Srids *srids, Geometry *geometry
+) noexcept nogil:
+    """Check the rows from `row` to `stop` and put them into `found`; 0, or the fault of the row where it stopped."""
     cdef const uint8_t *value = NULL
     cdef size_t size = 0
-    cdef int64_t row = 0, rows = 0, plain
     cdef int64_t points[4]
-    cdef int64_t srid_rows[2]
-    cdef uint32_t srids[2]
-    cdef int status = 0, dims, known = 0
-    cdef uint32_t types = 0
-    cdef bint extended = False
-    geometry.at = 0
+    cdef int64_t plain
+    cdef int status, dims
     memset(points, 0, sizeof(points))
-    with nogil:
-        box_clear(&box)
-        while row < c.length:
-            if not c.wide:
-                plain = plain_run(c, row, &box)
-                points[0] += plain
-                row += plain
-                if row < c.length:
-                    row += point_run(c, row, &box, points)
-                if row == c.length:
-                    break
-            status = column_row(c, row, &value, &size)
-            if status == 0:
-                status = walk(value, size, strict, &box, &geometry, NULL)
-                if status != 0:
-                    break
-                types |= type_bit(geometry.base, geometry.dims)
-                extended |= geometry.extended
-                if geometry.srid and known < 2 and not (known and srids[0] == geometry.srid):
-                    srids[known] = geometry.srid
-                    srid_rows[known] = column.row + row
-                    known += 1
-                rows += 1
-            elif status != NULL_ROW:
+    box_clear(&found.box)
+    found.types = 0
+    found.rows = 0
+    while row[0] < stop:
+        if not c.wide:
+            plain = plain_run(c, row[0], stop, &found.box)
+            points[0] += plain
+            row[0] += plain
+            if row[0] < stop:
+                row[0] += point_run(c, row[0], stop, &found.box, points)
+            if row[0] == stop:
                 break
-            status = 0
-            row += 1
+        status = column_row(c, row[0], &value, &size)
+        if status == 0:
+            status = walk(value, size, strict, &found.box, geometry, NULL)
+            if status != 0:
+                return status
+            found.types |= type_bit(geometry.base, geometry.dims)
+            srids.extended |= geometry.extended
+            if geometry.srid and srids.known < 2 and not (srids.known and srids.srids[0] == geometry.srid):
+                srids.srids[srids.known] = geometry.srid
+                srids.rows[srids.known] = row[0]
+                srids.known += 1
+            found.rows += 1
+        elif status != NULL_ROW:
+            return status
+        row[0] += 1
     for dims in range(4):
-        types |= type_bit(POINT, dims) if points[dims] else 0
-        rows += points[dims]
+        found.types |= type_bit(POINT, dims) if points[dims] else 0
+        found.rows += points[dims]
+    return 0
+
+
+cdef void join(Found *whole, const Found *part) noexcept nogil:
+    cdef int d
+    for d in range(4):
+        whole.box.low[d] = part.box.low[d] if part.box.low[d] < whole.box.low[d] else whole.box.low[d]
+        whole.box.high[d] = part.box.high[d] if part.box.high[d] > whole.box.high[d] else whole.box.high[d]
+    whole.types |= part.types
+    whole.rows += part.rows
+
+
+def summarize(WkbColumn column not None, bint strict=False):
+    """One box and the type codes of all rows, checking every value."""
+    cdef Found whole
+    cdef Srids srids
+    cdef Geometry geometry
+    cdef int64_t row = 0
+    cdef int status
+    geometry.at = 0
+    memset(&srids, 0, sizeof(srids))
+    with nogil:
+        status = summarize_rows(&column.c, &row, column.c.length, strict, &whole, &srids, &geometry)
     if status != 0:
         raise fault(status, column.row + row, &geometry)
+    return summary_of(column, &whole, &srids)
+
+
+def summarize_parts(
+    WkbColumn column not None, const int64_t[::1] starts not None, double[:, ::1] boxes not None,
+    uint32_t[::1] types not None, int64_t[::1] rows not None,
+):
+    """Summarize all rows, and each part of them: from one number in `starts` to the next.
+
+    Fills xmin, xmax, ymin, ymax, the lines of `boxes`, with NaN where a part has no value, its bits 8 * dims + base
+    in `types` and its count of `rows` that are not null.
+    """
+    cdef Py_ssize_t part, d, parts = starts.shape[0] - 1
+    cdef Found whole, found
+    cdef Srids srids
+    cdef Geometry geometry
+    cdef int64_t row = 0, stop
+    cdef int status = 0
+    if parts < 0 or starts[0] != 0 or starts[parts] != column.c.length:
+        raise ValueError("the parts of a column begin at 0 and end at its length")
+    for part in range(parts):
+        if starts[part + 1] < starts[part]:
+            raise ValueError("the parts of a column must ascend")
+    if boxes.shape[0] != 4 or boxes.shape[1] != parts or types.shape[0] != parts or rows.shape[0] != parts:
+        raise ValueError("the output must have 4 lines of bounds, types and rows, of one number a part")
+    geometry.at = 0
+    memset(&srids, 0, sizeof(srids))
+    box_clear(&whole.box)
+    whole.types = 0
+    whole.rows = 0
+    with nogil:
+        for part in range(parts):
+            stop = min(starts[part + 1], column.c.length)  # whoever else may write to `starts` meanwhile
+            status = summarize_rows(&column.c, &row, stop, False, &found, &srids, &geometry)
+            if status != 0:
+                break
+            join(&whole, &found)
+            for d in range(2):
+                boxes[2 * d, part] = NAN if found.box.low[d] > found.box.high[d] else found.box.low[d]
+                boxes[2 * d + 1, part] = NAN if found.box.low[d] > found.box.high[d] else found.box.high[d]
+            types[part] = found.types
+            rows[part] = found.rows
+    if status != 0:
+        raise fault(status, column.row + row, &geometry)
+    return summary_of(column, &whole, &srids)
+
+
+cdef Summary summary_of(WkbColumn column, const Found *found, const Srids *srids):
     cdef Summary summary = Summary.__new__(Summary)
-    summary.box = box_tuple(&box)
-    summary.types = [1000 * dims + base for dims in range(4) for base in range(1, 8) if types & type_bit(base, dims)]
-    summary.rows = rows
-    summary.extended = extended
-    summary.srids = [(srids[dims], srid_rows[dims]) for dims in range(known)]
+    summary.box = box_tuple(&found.box)
+    summary.types = [
+        1000 * dims + base for dims in range(4) for base in range(1, 8) if found.types & type_bit(base, dims)
+    ]
+    summary.rows = found.rows
+    summary.extended = srids.extended
+    summary.srids = [(srids.srids[k], column.row + srids.rows[k]) for k in range(srids.known)]
     return summary
 
 

@@ -100,12 +100,12 @@ cdef extern from *:
     #endif
 
     /* Widen the ranges of x and y, low[2] and high[2], by `count` little-endian pairs that lie `stride` bytes apart,
-       four chains at a time. A NaN leaves them as they are. */
+       four chains at a time, which wait for no earlier call. A NaN leaves them as they are. */
     static inline void pqext_widen_pairs(const uint8_t *p, size_t count, size_t stride, double *low, double *high) {
         size_t i = 0;
     #ifdef PQEXT_PAIR
-        __m128d low0 = _mm_loadu_pd(low), low1 = low0, low2 = low0, low3 = low0;
-        __m128d high0 = _mm_loadu_pd(high), high1 = high0, high2 = high0, high3 = high0;
+        __m128d low0 = _mm_set1_pd(PQEXT_INFINITE), low1 = low0, low2 = low0, low3 = low0;
+        __m128d high0 = _mm_set1_pd(-PQEXT_INFINITE), high1 = high0, high2 = high0, high3 = high0;
         for (; i + 4 <= count; i += 4, p += 4 * stride) {
             PQEXT_PREFETCH(p);
             __m128d a = PQEXT_PAIR(p), b = PQEXT_PAIR(p + stride);
@@ -115,9 +115,15 @@ cdef extern from *:
             low2 = _mm_min_pd(c, low2); high2 = _mm_max_pd(c, high2);
             low3 = _mm_min_pd(d, low3); high3 = _mm_max_pd(d, high3);
         }
-        _mm_storeu_pd(low, _mm_min_pd(_mm_min_pd(low0, low1), _mm_min_pd(low2, low3)));
-        _mm_storeu_pd(high, _mm_max_pd(_mm_max_pd(high0, high1), _mm_max_pd(high2, high3)));
-    #endif
+        for (; i < count; i++, p += stride) {
+            __m128d a = PQEXT_PAIR(p);
+            low0 = _mm_min_pd(a, low0); high0 = _mm_max_pd(a, high0);
+        }
+        low0 = _mm_min_pd(_mm_min_pd(low0, low1), _mm_min_pd(low2, low3));
+        high0 = _mm_max_pd(_mm_max_pd(high0, high1), _mm_max_pd(high2, high3));
+        _mm_storeu_pd(low, _mm_min_pd(low0, _mm_loadu_pd(low)));
+        _mm_storeu_pd(high, _mm_max_pd(high0, _mm_loadu_pd(high)));
+    #else
         for (; i < count; i++, p += stride) {
             double xy[2];
             int d;
@@ -127,6 +133,7 @@ cdef extern from *:
                 high[d] = xy[d] > high[d] ? xy[d] : high[d];
             }
         }
+    #endif
     }
 
     /* Bits in which the first five bytes of `count` values, `stride` bytes apart, differ from `expected`. */
