@@ -189,3 +189,34 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
         except shapely.errors.ShapelyError as error:
             raise GeometryError(f"shapely refuses the geometry: {error}", row=int(rows[index])) from error
     return geometries
+
+
+def without_empty_holes(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
+    """The same sets of points, for GEOS to compute with: it crashes on polygons that have a hole without points."""
+    import shapely
+
+    kinds = shapely.get_type_id(geometries)
+    suspects = np.flatnonzero((shapely.get_num_interior_rings(geometries) > 0) | (kinds == 6) | (kinds == 7))
+    parts, owners = shapely.get_parts(geometries[suspects], return_index=True)
+    while (deeper := shapely.get_type_id(parts) > 3).any():
+        inner, of = shapely.get_parts(parts[deeper], return_index=True)
+        parts, owners = np.concatenate([parts[~deeper], inner]), np.concatenate([owners[~deeper], owners[deeper][of]])
+    holed = shapely.get_num_interior_rings(parts) > 0
+    rings, of = shapely.get_rings(parts[holed], return_index=True)
+    bad = np.unique(suspects[owners[holed][of[shapely.is_empty(rings)]]])
+    if not len(bad):
+        return geometries
+    found = geometries.copy()
+    for number in bad.tolist():
+        found[number] = _without_empty_holes(geometries[number])
+    return found
+
+
+def _without_empty_holes(shape: Any) -> Any:
+    import shapely
+
+    if shape.geom_type == "Polygon":
+        return shapely.Polygon(shape.exterior, [hole for hole in shape.interiors if not hole.is_empty])
+    if shape.geom_type in ("MultiPolygon", "GeometryCollection"):
+        return type(shape)([_without_empty_holes(part) for part in shape.geoms])
+    return shape

@@ -6,11 +6,14 @@ import io
 import math
 import struct
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+import shapely
 
 import pqext
 from pqext import geo
@@ -123,3 +126,42 @@ def test_coordinates_that_are_no_numbers_give_no_box_rather_than_a_wrong_one(x: 
         assert (found.bbox.zmin if place == 2 else found.bbox.mmin) is None
     else:
         assert found.bbox is None
+
+
+SHELL = "(-5 -5, 20 -5, 20 20, -5 20, -5 -5)"
+
+
+@pytest.mark.parametrize("edges", ["planar", "spherical"])
+@pytest.mark.parametrize("text", [
+    f"POLYGON ({SHELL}, EMPTY)", f"MULTIPOLYGON (({SHELL}, EMPTY))",
+    f"GEOMETRYCOLLECTION (MULTIPOLYGON (({SHELL}, EMPTY)))",
+])  # fmt: skip
+def test_holes_without_points_stand_in_no_predicates_way(text: str, edges: Any) -> None:
+    rows, plain = geo.from_wkt(pa.array([text])), geo.from_wkt(pa.array([f"POLYGON ({SHELL})"]))
+    query = shapely.box(0, 0, 10, 10)
+    for name in ("intersects", "within", "contains", "touches", "overlaps", "covers", "covered_by", "equals"):
+        predicate = getattr(geo, name)
+        assert predicate(rows, query, edges) == predicate(plain, query, edges), name
+        if "COLLECTION" not in text:
+            holed = geo.to_shapely(rows)[0]
+            assert predicate(plain, holed, edges) == predicate(plain, geo.to_shapely(plain)[0], edges), name
+    assert geo.dwithin(rows, shapely.Point(5, 5), 1.0, edges).to_pylist() == [True]
+    assert geo.densify(rows)[0].bounds == geo.densify(plain)[0].bounds
+
+
+def test_doubles_at_their_end_warn_of_nothing() -> None:
+    rows = geo.from_wkt(pa.array(["LINESTRING (0 0, 1e308 1, -1e308 5)", "LINESTRING (1 1, 3 1e308, 9 9)"]))
+    spans = geo.from_points([np.inf, -np.inf], [0.0, 0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        geo.disjoint(rows, shapely.box(0, 0, 10, 10))
+        geo.dwithin(rows, shapely.LineString([(0, 0), (170, 50)]), 5.0)
+        geo.sort_indices(rows)
+        geo.sort_indices(spans)
+
+
+@pytest.mark.parametrize("x", [math.nan, math.inf, 181.0])
+def test_edges_to_nowhere_are_not_densified(x: float) -> None:
+    line = pa.array([None, struct.pack("<BII4d", 1, 2, 2, 0.0, 0.0, x, 1.0)])
+    with pytest.raises(GeometryError, match="row 1"):
+        geo.densify(line)

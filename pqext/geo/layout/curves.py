@@ -95,7 +95,8 @@ def order_of(
     boxes: NDArray[np.float64], bounds: BoundingBox | None, curve: Curve, planar: bool
 ) -> NDArray[np.int64]:
     """The numbers of the rows with such ``boxes`` along the curve; ``planar``: edges run straight in x and y."""
-    x, y = boxes[0] / 2 + boxes[1] / 2, boxes[2] / 2 + boxes[3] / 2
+    with np.errstate(invalid="ignore"):  # from one infinity to the other
+        x, y = boxes[0] / 2 + boxes[1] / 2, boxes[2] / 2 + boxes[3] / 2
     if not planar:  # edges take the shorter way around, so what spans more than half of it lies across the antimeridian
         across = boxes[1] - boxes[0] > 180
         x[across] += np.where(x[across] > 0, -180, 180)

@@ -13,7 +13,7 @@ from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.predicates.unrolled import TOLERANCE, shifted, unroll
 from pqext.geo.summary import resolve_type
-from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely
+from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely, without_empty_holes
 
 if TYPE_CHECKING:
     from pqext.geo.types import Edges
@@ -68,19 +68,24 @@ def densify(
         type = resolve_type(array, crs, edges or "spherical")
     if type.planar:
         raise ValueError("planar edges are straight lines already")
-    shapes = shapely.force_2d(to_shapely(array))
-    outside = (np.abs(shapely.bounds(shapes)) > (180, 90, 180, 90)).any(axis=1)
+    with np.errstate(all="ignore"):  # GEOS meets NaN on its way
+        shapes = without_empty_holes(shapely.force_2d(to_shapely(array)))
+    corners, rows = shapely.get_coordinates(shapes, return_index=True)
+    outside = ~(np.abs(corners) <= (180, 90)).all(axis=1)
     if outside.any():
-        row = int(np.flatnonzero(outside)[0])
+        row = int(rows[outside][0])
         raise GeometryError("coordinates are no longitudes and latitudes", rule="geography.range", row=row)
     found = np.full(len(shapes), None, dtype=object)
     present = np.flatnonzero(~shapely.is_missing(shapes))
     geod = None if type.edges == "spherical" else geod_of(type)
-    found[present] = unroll(shapes[present], geod, tolerance=tolerance)
-    if split:
-        west, south, east, north = shapely.bounds(found).T
-        for row in np.flatnonzero((west < -180) | (east > 180) | (south < -90) | (north > 90)).tolist():
-            found[row] = _folded(found[row])
+    try:
+        found[present] = unroll(shapes[present], geod, tolerance=tolerance)
+        if split:
+            west, south, east, north = shapely.bounds(found).T
+            for row in np.flatnonzero((west < -180) | (east > 180) | (south < -90) | (north > 90)).tolist():
+                found[row] = _folded(found[row])
+    except shapely.errors.ShapelyError as error:
+        raise GeometryError(f"shapely cannot unroll the geometries: {error}") from error
     return found
 
 

@@ -20,7 +20,7 @@ from pqext.geo.predicates import distance, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
 from pqext.geo.predicates.unrolled import BEYOND_POLE, WINDOW, shifted, united, unroll
 from pqext.geo.summary import bounds
-from pqext.geo.wkb import build, from_shapely
+from pqext.geo.wkb import build, from_shapely, without_empty_holes
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -83,7 +83,7 @@ def decide(
     numbers = np.flatnonzero(verdicts == Answer.MAYBE)
     if len(numbers):
         shapes = build(chunk.take(pa.array(numbers)).to_numpy(zero_copy_only=False), numbers + row)
-        answers[numbers] = exact(predicate, type, shapes)
+        answers[numbers] = exact(predicate, type, without_empty_holes(shapes))
     return answers, null
 
 

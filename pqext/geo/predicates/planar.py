@@ -17,7 +17,7 @@ from pqext.core.errors import GeometryError
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.predicates import test_box
 from pqext.geo.summary import row_values
-from pqext.geo.wkb import build, columns
+from pqext.geo.wkb import build, columns, without_empty_holes
 
 if TYPE_CHECKING:
     from pqext.geo.kernels.wkb import WkbColumn
@@ -88,7 +88,10 @@ def _exact(
     if points is not None and operation in _OF_POINTS and not isinstance(query, BoundingBox):
         shapely.prepare(query)
         return _asked(getattr(shapely, _OF_POINTS[operation]), query, *points)
-    geometries = build(chunk.to_numpy(zero_copy_only=False), rows) if points is None else shapely.points(*points)
+    if points is None:
+        geometries = without_empty_holes(build(chunk.to_numpy(zero_copy_only=False), rows))
+    else:
+        geometries = shapely.points(*points)
     if isinstance(query, BoundingBox):
         query = polygon(query, shapely.total_bounds(geometries))
     return related(operation, geometries, query, distance)

@@ -23,7 +23,7 @@ from pqext.geo.predicates import planar
 from pqext.geo.predicates.boxes import OPERATIONS, Answer, Boxes, BoxTest, Operation, Region
 from pqext.geo.summary import resolve_type
 from pqext.geo.types import Edges, GeospatialType
-from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input
+from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, without_empty_holes
 
 Query: TypeAlias = Any
 """A box, as :class:`BoundingBox` or ``(xmin, ymin, xmax, ymax)``, or a shapely geometry."""
@@ -74,6 +74,9 @@ class SpatialPredicate:
             object.__setattr__(self, "geometry", as_box(self.geometry))
         elif not hasattr(self.geometry, "geom_type"):
             raise TypeError(f"a query is a box or a shapely geometry, not {type(self.geometry).__name__}")
+        else:
+            (mended,) = without_empty_holes(np.array([self.geometry], dtype=object))
+            object.__setattr__(self, "geometry", mended)
         object.__setattr__(self, "distance", as_distance(self.operation, self.distance))
         box = self.geometry
         if not isinstance(box, BoundingBox):
@@ -148,7 +151,8 @@ class SpatialPredicate:
         parts = []
         row = 0
         for chunk, column in zip(binary_chunks(array), columns(array), strict=True):
-            answers, null = decide(self, type, chunk, column, row)
+            with np.errstate(all="ignore"):  # GEOS computes with doubles that overflow, and with NaN
+                answers, null = decide(self, type, chunk, column, row)
             parts.append(pa.array(answers, mask=null))
             row += len(chunk)
         return like_input(array, parts, pa.bool_())
