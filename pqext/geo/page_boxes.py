@@ -51,6 +51,7 @@ PAGE_BYTES = 8
 SEARCHED = 1 / 8
 """The share of a chunk's pages that are searched for gaps of their own, at most: it costs as much as their boxes do."""
 _NULLS, _EMPTY, _UNKNOWN = 1, 2, 3
+_OUTWARD = np.array([[-1], [1], [-1], [1]])  # xmin, xmax, ymin, ymax
 _BESIDE_POINTS = 0xFDFDFDFD  # the types that are not Point, in the kernel's mask
 
 _Doubles = NDArray[np.float64]
@@ -130,15 +131,9 @@ def encode(boxes: PageBoxes) -> bytes | None:
     west, east = (-180.0, 180.0) if boxes.wraps else (boxes.xmin[known].min(), boxes.xmax[known].max())
     south, north = boxes.ymin[known].min(), boxes.ymax[known].max()
     codes = np.zeros((4, len(boxes)), dtype=np.int64)
-    for line, (values, low, high, up) in enumerate(
-        (
-            (boxes.xmin, west, east, False),
-            (boxes.xmax, west, east, True),
-            (boxes.ymin, south, north, False),
-            (boxes.ymax, south, north, True),
-        )
-    ):
-        codes[line, known] = _places(values[known], float(low), float(high), up)
+    bounds = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])[:, known]
+    low, high = np.array([[west, west, south, south], [east, east, north, north]])[:, :, np.newaxis]
+    codes[:, known] = _places(bounds, low, high)
     # A wrapping box whose ends have met is the whole circle, and must not become a narrow one.
     wraps = boxes.xmin > boxes.xmax
     met = known & wraps & (codes[0] <= codes[1])
@@ -208,24 +203,28 @@ def may_match(boxes: PageBoxes, predicate: SpatialPredicate, type: GeospatialTyp
     return found
 
 
-def _places(values: _Doubles, low: float, high: float, up: bool) -> NDArray[np.int64]:
-    """Places at or beyond ``values``, to the side of ``up``; checked by what they stand for."""
+def _places(bounds: _Doubles, low: _Doubles, high: _Doubles) -> NDArray[np.int64]:
+    """Places of the lines xmin, xmax, ymin, ymax at or beyond their values, outward; checked by what they stand for."""
     # Halves, because the frame may be wider than the largest double.
     span = high / 2 - low / 2
-    share = np.clip((values / 2 - low / 2) / span, 0.0, 1.0) if span > 0 else np.zeros(len(values))
-    codes = (np.ceil if up else np.floor)(np.nan_to_num(share) * PLACES).astype(np.int64)
+    share = np.clip((bounds / 2 - low / 2) / np.where(span > 0, span, 1.0), 0.0, 1.0) * (span > 0)
+    share[::2], share[1::2] = np.floor(share[::2] * PLACES), np.ceil(share[1::2] * PLACES)
+    codes = share.astype(np.int64)
     for _ in range(2):
-        found = _values(codes, low, high)
-        short = found < values if up else found > values
+        short = _short(codes, bounds, low, high)
         if not short.any():
             return codes
-        codes = np.clip(codes + (short if up else -short.astype(np.int64)), 0, PLACES)
-    found = _values(codes, low, high)
-    codes[found < values if up else found > values] = PLACES if up else 0
-    return codes
+        codes = np.clip(codes + short * _OUTWARD, 0, PLACES)
+    return np.where(_short(codes, bounds, low, high), np.where(_OUTWARD > 0, PLACES, 0), codes)
 
 
-def _values(codes: NDArray[np.integer], low: float, high: float) -> _Doubles:
+def _short(codes: NDArray[np.int64], bounds: _Doubles, low: _Doubles, high: _Doubles) -> _Flags:
+    """Which places stand for values within the bounds?"""
+    flags: _Flags = _values(codes, low, high) * _OUTWARD < bounds * _OUTWARD
+    return flags
+
+
+def _values(codes: NDArray[np.integer], low: float | _Doubles, high: float | _Doubles) -> _Doubles:
     """What places in the frame stand for; the ends are exactly its bounds."""
     share = codes / PLACES
     values: _Doubles = low * (1.0 - share) + high * share
