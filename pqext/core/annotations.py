@@ -120,6 +120,9 @@ class DescribesFile(Protocol):
     def adopted(self, value: str) -> Mapping[str, LogicalType]:
         """The types of plain columns that the annotation's ``property`` of a file, ``value``, tells of."""
 
+    def of_other_rows(self, value: str) -> str:
+        """What of ``value`` holds for a file of these columns with other rows."""
+
 
 @runtime_checkable
 class ArrangesRows(Protocol):

@@ -30,6 +30,7 @@ from pqext.core.extension.container import add_entries
 from pqext.core.extension.second_copy import note_copies, write_copies
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.handlers import derived_columns, file_metadata, row_order
+from pqext.core.handlers.adopted_columns import of_other_rows
 from pqext.core.indexes.writing import IndexWriter
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
 from pqext.core.options import WriteOptions, from_keywords
@@ -312,7 +313,7 @@ class ParquetWriter:
             key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
             for key, value in (self.arrow_schema.metadata or {}).items()
         }
-        carried |= {**self._described(), **self.options.key_value_metadata}
+        carried = {**of_other_rows(carried), **self._described(), **self.options.key_value_metadata}
         pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
         footer = FileMetaData(
             version=2,
@@ -369,8 +370,10 @@ def write_table(table: Any, dest: Any, **options: Any) -> None:
     if not isinstance(table, pa.Table) and not (
         isinstance(getattr(table, "schema", None), pa.Schema) and isinstance(table, Iterable)
     ):
+        kind = type(table).__name__
+        hints = {"GeoDataFrame": "; pqext.geo.write_geopandas takes it", "DataFrame": "; pyarrow.table makes one of it"}
         raise TypeError(
-            f"write_table takes a pyarrow Table, a RecordBatch or a reader of these, not {type(table).__name__}"
+            f"write_table takes a pyarrow Table, a RecordBatch or a reader of these, not {kind}{hints.get(kind, '')}"
         )
     with ParquetWriter(dest, table.schema, **options) as writer:
         if isinstance(table, pa.Table):

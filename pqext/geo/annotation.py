@@ -132,6 +132,10 @@ class GeospatialHandler(OrdersRows):
         """The columns that GeoParquet metadata says are geometries."""
         return geoparquet.logical_types(value)
 
+    def of_other_rows(self, value: str) -> str:
+        """GeoParquet metadata without boxes and types."""
+        return geoparquet.without_statistics(value)
+
     def chunk_facts(
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions
     ) -> ChunkFacts:

@@ -138,6 +138,19 @@ def _crs(crs: Any) -> str | None:
         raise GeometryError("GeoParquet metadata has a CRS that nests too deep") from None
 
 
+def without_statistics(text: str) -> str:
+    """The metadata without what tells of rows: boxes are left out and types unknown. Damaged text stays as it is."""
+    try:
+        columns = described(text)
+    except GeometryError:
+        return text
+    kept = {
+        name: {key: [] if key == "geometry_types" else value for key, value in about.items() if key != "bbox"}
+        for name, about in columns.items()
+    }
+    return json.dumps({**json.loads(text), "columns": kept}, separators=(",", ":"))
+
+
 def primary_column(text: str) -> str | None:
     """The column that ``text`` calls the primary one; None where it names none or is damaged."""
     try:

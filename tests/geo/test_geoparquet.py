@@ -129,6 +129,29 @@ def test_metadata_of_an_older_file_gives_way_to_the_new() -> None:
     assert pqext.open(data).arrow_schema.metadata[b"other"] == b"kept"
 
 
+@pytest.mark.spec("geoparquet.other_rows")
+def test_boxes_and_types_do_not_outlive_their_rows(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(written(table(), geometry={"g": {"covering": True}}))
+    (tmp_path / "b").write_bytes(written(table([shapely.Point(50, 60)]), geometry={"g": {"covering": True}}))
+    again = pqext.read_table(tmp_path / "a", filter=pqext.col("id") < 1)
+    pqext.concatenate([tmp_path / "a", tmp_path / "b"], tmp_path / "joined")
+    pqext.concatenate([tmp_path / "a", tmp_path / "a"], tmp_path / "twice")
+    for data in (written(again, geoparquet=False), (tmp_path / "joined").read_bytes()):
+        about = described(data)["columns"]["g"]
+        assert about["geometry_types"] == []
+        assert "bbox" not in about
+        assert "covering" in about
+    assert described((tmp_path / "twice").read_bytes())["columns"]["g"]["bbox"] == [1.0, 2.0, 5.0, 6.0]
+    assert list(geopandas.read_parquet(tmp_path / "joined", bbox=(49, 59, 51, 61))["id"]) == [0]
+
+
+@pytest.mark.spec("geoparquet.other_rows", "geoparquet.encrypted")
+def test_metadata_of_a_plain_file_does_not_tell_of_an_encrypted_column() -> None:
+    plain = pqext.read_table(io.BytesIO(written(table([shapely.Point(12.345, 67.891)]))))
+    keys = pqext.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=True)
+    assert b"12.345" not in written(plain, geoparquet=False, encryption=keys)
+
+
 @pytest.mark.spec("geoparquet.encrypted")
 def test_of_an_encrypted_column_neither_box_nor_types_are_told() -> None:
     encryption = pqext.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from pqext.core.created_by import created_by
+from pqext.core.handlers.adopted_columns import of_other_rows
 from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, KeyValue, RowGroup
 
 Merge = Literal["merge", "first", "equal"]
@@ -42,8 +43,10 @@ class FooterMerge:
                 raise ValueError(f"the schema of {named} differs from the first one: {difference}")
             if self._policy == "equal" and pairs != self._pairs:
                 raise ValueError(f"the key-value metadata of {named} differs from the first one")
+            if not isinstance(self._policy, Mapping):
+                self._pairs = {key: _of_both(pair, pairs.get(key)) for key, pair in self._pairs.items()}
             if self._policy == "merge":
-                self._pairs = {**pairs, **self._pairs}
+                self._pairs = {**{key: _of_both(pair, None) for key, pair in pairs.items()}, **self._pairs}
         self._writers.append(metadata.created_by)
         self._version = max(self._version, metadata.version)
 
@@ -87,6 +90,13 @@ def forget_bounds(chunk: ColumnChunk) -> None:
     if statistics is not None:
         statistics.max_value = statistics.min_value = None
         statistics.is_max_value_exact = statistics.is_min_value_exact = None
+
+
+def _of_both(pair: KeyValue, other: KeyValue | None) -> KeyValue:
+    """``pair`` of some files beside ``other`` of one more, without what it says of their rows alone."""
+    if pair == other or pair.value is None:
+        return pair
+    return KeyValue(key=pair.key, value=of_other_rows({pair.key: pair.value})[pair.key])
 
 
 def _difference(first: FileMetaData, other: FileMetaData) -> str | None:

@@ -29,6 +29,16 @@ def adopt(schema: Schema, pairs: Iterable[KeyValue]) -> Schema:
     return with_types(schema, given) if given else schema
 
 
+def of_other_rows(pairs: Mapping[str, str]) -> dict[str, str]:
+    """Key-value metadata of a file as a file of the same columns with other rows, or of more, may carry it."""
+    found = dict(pairs)
+    for key, value in pairs.items():
+        annotation = for_property(key)
+        if annotation is not None:
+            found[key] = annotation.load().of_other_rows(value)  # type: ignore[attr-defined]
+    return found
+
+
 def with_types(schema: Schema, given: Mapping[str, LogicalType]) -> Schema:
     """``schema`` with other logical types for the columns of these names that are plain byte arrays."""
     columns: dict[int, SchemaNode] = {}
