@@ -324,3 +324,13 @@ def test_only_longitudes_and_latitudes_on_wgs84_are_written(tmp_path: Path) -> N
         with pytest.raises((ValueError, TypeError), match=wrong):
             geo.write_geojson(pa.table(columns), path, **options)
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("values", [
+    ['{"\\ud800": 1}'], ['{"a": "\\ud800"}'], ['{"a": "x"}', f'{{"a": {"9" * 5000}}}'],
+    ['{"a": "x"}', f'{{"a": {"[" * 1000}{"]" * 1000}}}'],
+])  # fmt: skip
+def test_properties_that_python_cannot_hold_are_refused(values: list[str]) -> None:
+    features = ",".join(f'{{"type": "Feature", "geometry": null, "properties": {value}}}' for value in values)
+    with pytest.raises(GeometryError, match="properties"):
+        geo.read_geojson(f'{{"type": "FeatureCollection", "features": [{features}]}}')

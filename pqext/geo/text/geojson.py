@@ -105,7 +105,10 @@ def _objects(lines: Any, rows: int, longest: int) -> pa.Table:
     try:
         table = pajson.read_json(BytesIO(lines), options) if rows else pa.table({})
     except pa.ArrowInvalid:  # a column of several kinds
-        table = _mixed([json.loads(line) for line in bytes(lines).splitlines()])
+        try:
+            table = _mixed([json.loads(line) for line in bytes(lines).splitlines()])
+        except (RecursionError, ValueError) as error:  # half a surrogate pair, or more digits than Python takes
+            raise GeometryError(f"the properties cannot be held: {error}", rule="geo.geojson.features") from None
     if not table.num_columns:
         return pa.Table.from_struct_array(pa.array([{}] * rows, pa.struct([])))
     return table
