@@ -209,3 +209,17 @@ def test_bounds_beyond_a_double_are_no_box() -> None:
         geo.intersects(points, (10**400, 0, 1, 1))
     with pytest.raises(ValueError, match="finite bounds"):
         pqext.col("g").intersects((10**400, 0, 1, 1))
+
+
+@pytest.mark.spec("geo.predicates.dwithin")
+def test_lines_without_length_are_near_what_they_are_near() -> None:
+    still = [
+        "LINESTRING (10 5, 10 5)",
+        "MULTILINESTRING ((10 5, 10 5), (50 50, 60 60))",
+        "POLYGON ((10 5, 10 5, 10 5, 10 5))",
+    ]
+    rows = geo.from_shapely(shapely.from_wkt([*still, "POINT (10 5)", "LINESTRING (10 5, 11 5)"]))
+    queries = ["LINESTRING (10 4.5, 10 4)", "LINESTRING (10 4.5, 10 4.5)", "POLYGON ((0 0, 20 0, 20 4.5, 0 4.5, 0 0))"]
+    for query in queries:
+        assert geo.dwithin(rows, shapely.from_wkt(query), 0.5).to_pylist() == [True] * 5
+        assert geo.dwithin(rows, shapely.from_wkt(query), 0.25).to_pylist() == [False] * 5

@@ -115,8 +115,24 @@ def related(
 
     shapely.prepare(query)
     if operation == "dwithin":
-        return _asked(shapely.dwithin, query, rows, distance)
+        return _near(query, rows, distance)
     return _asked(getattr(shapely, _TURNED[operation]), query, rows)
+
+
+def _near(query: Any, rows: NDArray[np.object_], distance: float | None) -> NDArray[np.bool_]:
+    """``dwithin``: GEOS overlooks lines and rings without length, in a prepared query and beside one."""
+    import shapely
+
+    answers = _asked(shapely.dwithin, query, rows, distance)
+    left = np.flatnonzero(~answers)
+    if len(left) and shapely.is_valid(query):
+        kinds = shapely.get_type_id(rows[left])
+        left = left[(kinds != 0) & (kinds != 4) & ~((kinds == 3) & (shapely.area(rows[left]) > 0))]
+        left = left[~shapely.is_valid(rows[left])]
+    if len(left):
+        unprepared = shapely.from_wkb(shapely.to_wkb(query))
+        answers[left] = _asked(shapely.dwithin, rows[left], unprepared, distance)
+    return answers
 
 
 def _asked(function: Any, *arguments: Any) -> NDArray[np.bool_]:
