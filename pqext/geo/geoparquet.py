@@ -161,6 +161,18 @@ def primary_column(text: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def box_of(text: str, column: str) -> BoundingBox | None:
+    """The box that the metadata gives to a column; None where it gives none or is damaged."""
+    try:
+        x, y, *others = map(float, described(text).get(column, {}).get("bbox", ()))
+    except (GeometryError, TypeError, ValueError, OverflowError):
+        return None
+    if len(others) not in (2, 4):
+        return None
+    half = len(others) // 2
+    return BoundingBox(x, others[half - 1], y, others[half])
+
+
 def covering_box(row_group: RowGroup, node: SchemaNode, geographic: bool) -> BoundingBox | None:
     """A box around the geometries with coordinates in a row group's chunk of ``node``, by its covering columns.
 

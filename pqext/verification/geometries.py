@@ -14,11 +14,13 @@ from pqext.core.errors import CorruptFileError, EncryptionError, GeometryError, 
 from pqext.core.extension.container import entry
 from pqext.core.indexes.page_index import ChunkPages
 from pqext.core.leaf_column import LeafColumn
+from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import GeospatialStatistics
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
+from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.geo import crs as crs_
-from pqext.geo import page_boxes
+from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox
 from pqext.geo.summary import bounding_box, only_points, row_values, within_range
 from pqext.geo.types import GeospatialType
@@ -30,6 +32,9 @@ EDGE_SLACK = 1e-6
 """Degrees by which our box around an edge may lie outside one that holds it: ours is rounded outward."""
 
 _CODES = frozenset(1000 * dims + base for dims in range(4) for base in range(1, 8))
+_Claim = tuple[str, str, BoundingBox]
+"""A rule, words for a box that is to hold all geometries, and that box."""
+
 _CONTAIN, _PAGE_CONTAIN = "geo.box.contains", "geo.page_boxes.contain"
 
 
@@ -60,6 +65,11 @@ def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialT
     return found
 
 
+def _metadata(file: ParquetFile) -> str | None:
+    """The file's GeoParquet metadata."""
+    return next((one.value for one in file.metadata.key_value_metadata or () if one.key == geoparquet.KEY), None)
+
+
 def _bare(error: GeometryError) -> str:
     """The error's words without row and rule, which a fault has by itself."""
     return error.message.removeprefix(f"row {error.row}: ").removesuffix(f" ({error.rule})")
@@ -85,11 +95,13 @@ class _ChunkCheck:
             chunk = self._group.chunk(self._leaf.node)
             if not (chunk.num_values or self._group.num_rows):
                 return
-            self._no_order(chunk)
+            if not self._is_adopted():
+                self._no_order(chunk)
             said = chunk.geospatial_statistics
             box = self._box(said)
             pages = self._pages(chunk)
-            self._values(chunk, pages, box, self._page_boxes(chunk, pages))
+            boxes = [] if box is None else [(_CONTAIN, "the bounding box of its column chunk", box)]
+            self._values(chunk, pages, boxes + self._geoparquet(), self._page_boxes(chunk, pages))
             if said is not None and said.geospatial_types:
                 self._type_codes(said.geospatial_types)
         except (UnsupportedError, EncryptionError, LimitError) as error:
@@ -106,6 +118,13 @@ class _ChunkCheck:
         if message not in self._said:
             self._said.add(message)
             self._fault(rule, message, row)
+
+    def _is_adopted(self) -> bool:
+        """Is it a plain column by the schema, whose bytes have an order, and a geometry by GeoParquet alone?"""
+        if not _metadata(self._file):
+            return False
+        schema = from_elements(self._file.metadata.schema, DEFAULT_LIMITS, self._file.path)
+        return schema.leaves[self._leaf.node.leaf_start].logical_type is None
 
     def _no_order(self, chunk: ColumnChunk) -> None:
         said = chunk.metadata.statistics
@@ -132,6 +151,25 @@ class _ChunkCheck:
         else:
             return box
         return None
+
+    def _geoparquet(self) -> list[_Claim]:
+        """What GeoParquet metadata says of the column in the file and, by its covering, in the row group."""
+        node, text = self._leaf.node, _metadata(self._file)
+        if not text or len(node.path) > 1:
+            return []
+        found = geoparquet.box_of(text, node.name)
+        covering = None
+        if self._type.planar:
+            covering = geoparquet.covering_box(self._group, node, self._type.geographic)
+        claims = [
+            ("geoparquet.bbox", "the box in the GeoParquet metadata", found),
+            ("geoparquet.covering", "the boxes of its covering column", covering),
+        ]
+        return [
+            (rule, words, box)
+            for rule, words, box in claims
+            if box is not None and box.usable and (self._type.geographic or not box.wraps)
+        ]
 
     def _pages(self, chunk: ColumnChunk) -> ChunkPages | None:
         """The pages by a page index that is sound; whether it is says the check of chunks."""
@@ -162,19 +200,17 @@ class _ChunkCheck:
             self._fault("geo.types.several", f"the list of types lacks {missing}, which are there")
 
     def _values(
-        self, chunk: ColumnChunk, pages: ChunkPages | None, box: BoundingBox | None, boxes: page_boxes.PageBoxes | None
+        self, chunk: ColumnChunk, pages: ChunkPages | None, claims: Sequence[_Claim], boxes: page_boxes.PageBoxes | None
     ) -> None:
         start = 0
         for number, column in enumerate(runs(self._file, self._group, self._leaf, chunk, pages)):
             rows = _rows_of(column, self._leaf.slot_level) + start
             start += column.rows
             values = self._sound(column.array, rows)
-            if box is not None:
+            for rule, words, box in claims:
                 outside = _outside(values, self._type, box)
                 if outside is not None:
-                    self._once(
-                        _CONTAIN, "a geometry leaves the bounding box of its column chunk", int(rows[outside])
-                    )
+                    self._once(rule, f"a geometry leaves {words}", int(rows[outside]))
             if boxes is not None:
                 self._page(boxes, number, values, rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -223,6 +224,20 @@ def test_boxes_of_pages_are_checked_like_those_of_chunks() -> None:
         assert payload is not None
         assert found(stored(payload)) == [expected]
     assert found(stored(b"\x01")) == [("geo.page_boxes.damaged", None)]
+
+
+@pytest.mark.spec("geoparquet.bbox", "geoparquet.covering")
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_boxes_of_geoparquet_hold_their_data(shift: float) -> None:
+    names = ("xmin", "ymin", "xmax", "ymax")
+    boxes = [dict(zip(names, (x + shift, 0.0, x + shift, 0.0), strict=True)) for x in (1.0, 2.0)]
+    about = {"encoding": "WKB", "bbox": [1 + shift, 0, -9, 2 + shift, 0, 9]}
+    about["covering"] = {"bbox": {name: ["b", name] for name in names}}
+    points = pa.array(shapely.to_wkb(shapely.points([1.0, 2.0], [0.0, 0.0])))
+    table = pa.table({"g": points, "b": pa.array(boxes)})
+    sink = io.BytesIO()
+    pq.write_table(table.replace_schema_metadata({"geo": json.dumps({"columns": {"g": about}})}), sink)
+    assert found(sink.getvalue()) == ([("geoparquet.bbox", 0), ("geoparquet.covering", 0)] if shift else [])
 
 
 @pytest.mark.skipif("PARQUET_TEST_DATA" not in os.environ, reason="PARQUET_TEST_DATA names no folder")
