@@ -38,7 +38,9 @@ def read_geopandas(
     if geometry is None:
         geometry = primary if primary in types else next(iter(types), None)
     if geometry not in types:
-        raise ValueError(f"there is no geometry column {geometry!r}; there is {', '.join(map(repr, types)) or 'none'}")
+        if not types:
+            raise ValueError("the file has no geometry column")
+        raise ValueError(f"there is no geometry column {geometry!r}; there is {', '.join(map(repr, types))}")
     if columns is None:
         columns = [name for name in whole.names if name not in coverings]
     elif geometry not in columns:

@@ -66,6 +66,7 @@ def _box(geometry: Any) -> Box:
     from pqext.geo.predicates.predicate import as_box
 
     if not isinstance(geometry, BoundingBox):
+        kind = type(geometry).__name__
         try:
             geometry = tuple(map(float, geometry))
         except (TypeError, ValueError):
@@ -73,7 +74,8 @@ def _box(geometry: Any) -> Box:
         except OverflowError:
             raise ValueError("a box needs finite bounds") from None
         if len(geometry) != 4:
-            raise TypeError("expected a box (xmin, ymin, xmax, ymax), WKB or a shapely geometry")
+            hint = "; shapely.from_wkt reads WKT" if kind == "str" else ""
+            raise TypeError(f"expected a box (xmin, ymin, xmax, ymax), WKB or a shapely geometry, not {kind}{hint}")
     box = as_box(geometry)
     return (float(box.xmin), float(box.ymin), float(box.xmax), float(box.ymax))
 

@@ -49,8 +49,9 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
     if geometry is None:
         geometry = next(iter(types), None)
     if geometry not in types:
-        known = ", ".join(map(repr, types)) or "none"
-        raise ValueError(f"the table has no geometry column {geometry!r}; it has {known}")
+        if not types:
+            raise ValueError("the table has no geometry column: geo.from_wkt, geo.from_points and others make them")
+        raise ValueError(f"the table has no geometry column {geometry!r}; it has {', '.join(map(repr, types))}")
     names = table.column_names
     if len(set(names)) < len(names):
         raise ValueError("a GeoDataFrame needs columns of different names")

@@ -19,6 +19,7 @@ from pqext.core.predicate import Bounds
 from pqext.core.reader import ColumnChunk, ParquetFile
 from pqext.core.reader import RowGroup as OpenRowGroup
 from pqext.core.schema import Schema, SchemaNode
+from pqext.core.suggest import did_you_mean
 from pqext.inspection.model import Column, Extension, Field, Report, RowGroup
 from pqext.inspection.values import enum_name, logical_type, show
 
@@ -80,7 +81,8 @@ def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[SchemaNode]:
     for column in columns:
         node = schema.find(column)
         if node is None:
-            raise ValueError(f"there is no column {column!r}")
+            known = {name for leaf in schema.leaves for name in (leaf.path[0], leaf.dotted)}
+            raise ValueError(f"there is no column {column!r}{did_you_mean(column, sorted(known))}")
         chosen.update((leaf.leaf_start, leaf) for leaf in node.leaves())
     return [chosen[index] for index in sorted(chosen)]
 

@@ -114,7 +114,8 @@ def render(boxes: BoxMap) -> str:
 
 
 def _said(drawn: int, count: int, label: str) -> str:
-    return f"{count:,} {label}" if drawn == count else f"{count:,} {label}, of which {drawn:,} are drawn"
+    named = f"{count:,} {label.removesuffix('s') if count == 1 else label}"
+    return named if drawn == count else f"{named}, of which {drawn:,} are drawn"
 
 
 def _shape(projection: Projection, part: DrawnBox) -> Markup:

@@ -32,6 +32,8 @@ def shred_variant(df: DataFrame, schema: Mapping[str, Any]) -> DataFrame:
 
     Raises ``ValueError`` or ``TypeError`` when a column is not there, not a VARIANT, or its schema is none.
     """
+    if not isinstance(schema, Mapping):
+        raise TypeError(f"a schema is for each column, {{'column': ...}}, not a {type(schema).__name__}")
     for name, spec in schema.items():
         _check_column(df, name)
         chosen = shredding(spec)

@@ -73,6 +73,8 @@ def test_geometries_come_as_boxes_wkb_or_objects() -> None:
         col("g").contains((1, 2, 3))
     with pytest.raises(TypeError, match="expected a box"):
         col("g").contains(5)
+    with pytest.raises(TypeError, match=r"not str; shapely\.from_wkt reads WKT"):
+        col("g").intersects("POINT (1 2)")
     for box in ((0, 2, 1, 1), (float("nan"), 0, 1, 1), (0, 0, float("inf"), 1), (200, 0, 100, 1)):
         with pytest.raises(ValueError, match="query box"):
             col("g").disjoint(box)

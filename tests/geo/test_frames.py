@@ -43,7 +43,7 @@ def test_a_table_becomes_a_frame_with_its_crs() -> None:
 
 @pytest.mark.parametrize("geometry", [None, "id", "gone"])
 def test_a_table_without_the_geometry_is_refused(geometry: str | None) -> None:
-    with pytest.raises(ValueError, match=r"the table has no geometry column .*; it has none"):
+    with pytest.raises(ValueError, match=r"the table has no geometry column: geo\.from_wkt"):
         geo.to_geopandas(pa.table({"id": [1]}), geometry)
     twice = pa.table([geo.from_shapely(SHAPES)] * 2, pa.schema([geo.geometry_field("g")] * 2))
     with pytest.raises(ValueError, match="columns of different names"):
@@ -108,7 +108,7 @@ class TestFiles:
         assert geo.read_geopandas(io.BytesIO(sink.getvalue()))["id"].tolist() == [1, 2, 3]
         sink = io.BytesIO()
         pqext.write_table(pa.table({"id": [1]}), sink)
-        with pytest.raises(ValueError, match="there is no geometry column None; there is none"):
+        with pytest.raises(ValueError, match="the file has no geometry column"):
             geo.read_geopandas(sink)
 
 

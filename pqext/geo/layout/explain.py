@@ -142,8 +142,10 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
     leaves = [leaf for leaf in file.schema.leaves if leaf.logical_name in ("GEOMETRY", "GEOGRAPHY")]
     if column is None:
         if len(leaves) != 1:
+            if not leaves:
+                raise ValueError("the file has no geometry column")
             named = ", ".join(leaf.dotted for leaf in leaves)
-            raise ValueError(f"name a column: the file has {f'these geometries: {named}' if leaves else 'no geometry'}")
+            raise ValueError(f"name a column: the file has these geometries: {named}")
         return leaves[0]
     node = file.schema.find(column)
     if node is None:
@@ -215,9 +217,7 @@ class _Frame:
             return cls(None)
         x = [-180.0, 180.0] if any(box.wraps for box in known) else []
         x += [value for box in known for value in (box.xmin, box.xmax)]
-        return cls(
-            BoundingBox(min(x), max(x), min(box.ymin for box in known), max(box.ymax for box in known))
-        )
+        return cls(BoundingBox(min(x), max(x), min(box.ymin for box in known), max(box.ymax for box in known)))
 
     @property
     def width(self) -> float:
