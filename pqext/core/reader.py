@@ -352,7 +352,7 @@ def _ranges(rows: Iterable[range] | None, group: RowGroup) -> RowRanges | None:
     for one in given:
         if not isinstance(one, range) or one.step != 1:
             raise TypeError(f"rows are ranges of step 1, not {one!r}")
-        if len(one) and not 0 <= one.start < one.stop <= group.num_rows:
+        if one.start < one.stop and not 0 <= one.start < one.stop <= group.num_rows:
             raise IndexError(f"rows {one.start} to {one.stop} of a row group of {group.num_rows}")
     ranges = merged(given)
     return None if ranges == [range(group.num_rows)] else ranges

@@ -152,8 +152,13 @@ def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
 def _numbers(values: Any) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
-    array = values if isinstance(values, pa.Array) else pa.array(values)
-    return array if pa.types.is_float64(array.type) else array.cast(pa.float64())
+    try:
+        array = values if isinstance(values, pa.Array) else pa.array(values)
+        return array if pa.types.is_float64(array.type) else array.cast(pa.float64())
+    except OverflowError:
+        raise ValueError("a coordinate is larger than a double") from None
+    except pa.ArrowNotImplementedError as error:
+        raise TypeError(f"coordinates are numbers: {error}") from None
 
 
 def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryArray:

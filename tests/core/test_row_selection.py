@@ -106,7 +106,7 @@ def test_a_scan_reads_the_pages_that_may_match() -> None:
 
 def test_row_groups_and_rows_that_are_not_there_are_refused() -> None:
     with pqext.open(FILES["version 1"][0]) as file:
-        for rows in ({3: [range(1)]}, {-1: None}, {0: [range(300, 301)]}, {0: [range(-1, 2)]}):
+        for rows in ({3: [range(1)]}, {-1: None}, {0: [range(300, 301)]}, {0: [range(-1, 2)]}, {0: [range(2**70)]}):
             with pytest.raises(IndexError, match="row"):
                 file.read(rows=rows)
         for wrong in ([range(3)], {0: [3]}, {0: [range(0, 9, 2)]}):

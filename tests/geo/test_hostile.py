@@ -158,6 +158,10 @@ def test_doubles_at_their_end_warn_of_nothing() -> None:
         geo.dwithin(rows, shapely.LineString([(0, 0), (170, 50)]), 5.0)
         geo.sort_indices(rows)
         geo.sort_indices(spans)
+        widest = geo.BoundingBox(-1.7e308, 1.7e308, -1.7e308, 1.7e308)
+        for edges in ("planar", "spherical"):
+            near = geo.SpatialPredicate("dwithin", shapely.Point(1, 2), 3.0)
+            assert near.may_match(widest, geo.GeospatialType(None, edges))
 
 
 @pytest.mark.parametrize("x", [math.nan, math.inf, 181.0])
@@ -165,3 +169,16 @@ def test_edges_to_nowhere_are_not_densified(x: float) -> None:
     line = pa.array([None, struct.pack("<BII4d", 1, 2, 2, 0.0, 0.0, x, 1.0)])
     with pytest.raises(GeometryError, match="row 1"):
         geo.densify(line)
+
+
+def test_arguments_of_other_types_are_refused() -> None:
+    points = geo.from_points([1.0], [2.0])
+    for wrong in (None, 7, [b"x"], pa.table({"a": [1]}), pa.array([1])):
+        with pytest.raises(TypeError):
+            geo.sort_indices(wrong)
+    with pytest.raises(TypeError, match="BoundingBox"):
+        geo.sort_indices(points, (0, 0, 1, 1))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="numbers"):
+        geo.from_points([[1]], [[2]])
+    with pytest.raises(ValueError, match="larger"):
+        geo.from_points([10**400], [1])

@@ -16,7 +16,7 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.curves import positions
 from pqext.geo.summary import row_values
 from pqext.geo.types import array_type, type_of
-from pqext.geo.wkb import GeometryArray, columns
+from pqext.geo.wkb import GeometryArray, columns, require_bytes
 
 Curve = Literal["hilbert", "zorder"]
 CURVES: tuple[Curve, ...] = get_args(Curve)
@@ -48,6 +48,8 @@ def check_curve(curve: Any) -> Curve:
 
 
 def _positions(x: Any, y: Any, bounds: BoundingBox, curve: Curve) -> NDArray[np.uint64]:
+    if not isinstance(bounds, BoundingBox):
+        raise TypeError(f"the bounds of a curve are a BoundingBox, not {type(bounds).__name__}")
     if not bounds.usable or bounds.wraps:
         raise ValueError("the bounds of a curve must be finite and must not wrap")
     xs, ys = (np.ascontiguousarray(values, dtype=np.float64) for values in (x, y))
@@ -62,6 +64,7 @@ def sort_indices(array: GeometryArray, bounds: BoundingBox | None = None, curve:
     The curve fills ``bounds``, by default the box around all centres. Empty geometries and nulls come last,
     in their old order. Raises GeometryError with row and byte on bad WKB.
     """
+    require_bytes(array)
     type = array_type(array.type)
     planar = type is None or type.planar
     return pa.array(order_of(row_boxes(array), bounds, check_curve(curve), planar), type=pa.uint64())

@@ -104,7 +104,8 @@ class SpatialPredicate:
         type: GeospatialType = PLANE,
     ) -> NDArray[np.uint8]:
         """The :class:`Answer` of each of several boxes, as numbers; ``xmin > xmax`` wraps around the antimeridian."""
-        return self.box_test(type).answers(Boxes(xmin, xmax, ymin, ymax))
+        with np.errstate(over="ignore"):  # boxes as wide as doubles go
+            return self.box_test(type).answers(Boxes(xmin, xmax, ymin, ymax))
 
     def may_match(self, box: BoundingBox, type: GeospatialType = PLANE) -> bool:
         """Can a geometry within ``box`` satisfy the predicate? ``False`` is a proof."""
