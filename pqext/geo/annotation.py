@@ -15,6 +15,7 @@ import pyarrow as pa
 from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Derived, Storage, WrittenColumn
 from pqext.core.errors import GeometryError
 from pqext.core.indexes.row_ranges import merged
+from pqext.core.suggest import did_you_mean
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pqext.geo.kernels.boxes import Summary
 
 _OPTION_KEYS = frozenset({"crs", "edges", "check_range", "page_boxes", "covering", "order"})
+_PROJJSON_KEYS = frozenset({"$schema", "type", "name"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,8 @@ class GeospatialHandler(OrdersRows):
         a CRS that is not known to be geographic, ValueError for an order that is none.
         """
         if not holds_bytes(field.type):
-            raise GeometryError(f"{path!r}: a geometry column holds WKB in a binary array, not {field.type}")
+            hint = "; geo.from_wkt makes it of WKT" if str(field.type) in ("string", "large_string") else ""
+            raise GeometryError(f"{path!r}: a geometry column holds WKB in a binary array, not {field.type}{hint}")
         marked = type_of(field) or GeospatialType()
         option = _option(options.geometry.get(path))
         if option.get("covering") and path != field.name:
@@ -203,9 +206,20 @@ def _plain_type(type: pa.DataType) -> pa.DataType:
 
 
 def _option(option: Any) -> Mapping[str, Any]:
-    """A column's entry in ``options.geometry`` as a mapping of our keys; PROJJSON is a mapping with others."""
-    if isinstance(option, Mapping) and option.keys() <= _OPTION_KEYS:
-        return option
+    """A column's entry in ``options.geometry`` as a mapping of our keys; PROJJSON is a mapping with others.
+
+    Raises ValueError for a mapping that is neither, TypeError for a switch that is no bool.
+    """
+    if isinstance(option, Mapping):
+        strange = sorted(map(str, option.keys() - _OPTION_KEYS))
+        if strange and not option.keys() & _PROJJSON_KEYS:
+            meant, known = did_you_mean(strange[0], _OPTION_KEYS), ", ".join(sorted(_OPTION_KEYS))
+            raise ValueError(f"{strange[0]!r} is no geometry option{meant or '.'} There are {known}")
+        if not strange:
+            for name in ("check_range", "page_boxes"):
+                if not isinstance(option.get(name, True), bool):
+                    raise TypeError(f"{name} must be a bool, not {option[name]!r}")
+            return option
     return {"crs": option}
 
 

@@ -52,9 +52,7 @@ def test_flags_and_threads_are_refused_unless_they_are_some(options: Any, option
         options(**{option: value})
 
 
-@pytest.mark.parametrize(
-    "option", [{"dictionary": {"count": "no"}}, {"row_group_rows": True}, {"page_bytes": True}]
-)
+@pytest.mark.parametrize("option", [{"dictionary": {"count": "no"}}, {"row_group_rows": True}, {"page_bytes": True}])
 def test_a_choice_that_is_no_bool_or_number_is_refused(option: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=f"{next(iter(option))} must be"):
         WriteOptions(**option)
@@ -81,6 +79,7 @@ TABLE = pa.table(
         "geom": pa.array([bytes.fromhex("0101000000") + bytes(16)]),
         "place": pa.array([{"x": 1, "at": bytes.fromhex("0101000000") + bytes(16)}]),
         "count": [1],
+        "text": ["POINT (1 2)"],
     }
 )
 
@@ -90,6 +89,9 @@ TABLE = pa.table(
     [
         ({"geometry": {"event": "OGC:CRS84"}}, "'event', which is a VARIANT column: the option is for GEOMETRY"),
         ({"geometry": {"count": "OGC:CRS84"}}, "'count': a geometry column holds WKB in a binary array, not int64"),
+        ({"geometry": {"text": "OGC:CRS84"}}, "'text': .* not string; geo.from_wkt makes it of WKT"),
+        ({"geometry": {"geom": {"edge": "spherical"}}}, "'edge' is no geometry option; did you mean 'edges'"),
+        ({"geometry": {"geom": {"page_boxes": "yes"}}}, "page_boxes must be a bool, not 'yes'"),
         ({"geometry": {"gem": "OGC:CRS84"}}, "'gem', which the schema does not have; did you mean 'geom'"),
         ({"geometry": {"place.att": "OGC:CRS84"}}, "'place.att', which .*; did you mean 'place.at'"),
         ({"geometry": {"event.value": "OGC:CRS84"}}, "'event.value', which the schema does not have"),
@@ -101,7 +103,7 @@ TABLE = pa.table(
         ({"compression": {"cuont": "zstd"}}, "'cuont'; did you mean 'count'. The columns are event.metadata, event.v"),
         ({"statistics": {"place": False}}, "'place', which is a group: name a column within it, place.x, place.at"),
         ({"sorting": ["Count"]}, "'Count'; did you mean 'count'"),
-        ({"dictionary": {"zzz": False}}, "'zzz'; the columns are event.metadata, .*, count"),
+        ({"dictionary": {"zzz": False}}, "'zzz'; the columns are event.metadata, .*, count, text"),
     ],
 )
 def test_an_option_for_a_column_that_cannot_take_it_is_refused_in_words_that_help(
