@@ -87,7 +87,12 @@ class StoredField:
         validity = array.is_valid() if array.null_count else None
         mask = None if validity is None else pa.compute.invert(validity)
         if pa.types.is_struct(array.type):
-            parts = [child.store(array.field(i), options) for i, child in enumerate(self.children)]
+            # What lies below null structs is of no meaning, and need not be what an annotation takes.
+            seen = array.flatten() if mask is not None else []
+            parts = [
+                child.store(seen[i] if seen and child.is_rebuilt and child.field.nullable else array.field(i), options)
+                for i, child in enumerate(self.children)
+            ]
             return pa.StructArray.from_arrays(parts, fields=list(self.plain.type), mask=mask)
         if pa.types.is_map(array.type):
             key, item = self.children

@@ -454,3 +454,16 @@ class TestDuckDB:
             area = f"POLYGON (({west} -9, {east} -9, {east} 9, {west} 9, {west} -9))"
             found = duckdb.sql(f"select g::varchar from '{target}' where g && '{area}'::geometry").fetchall()
             assert [shapely.from_wkt(text).coords[0] for (text,) in found] == expected
+
+
+@pytest.mark.spec("geo.wkb.iso")
+def test_what_lies_below_null_structs_need_not_be_a_geometry() -> None:
+    point = shapely.to_wkb(shapely.Point(1, 2))
+    values = [None, {"g": point}, {"g": None}]
+    table = pa.table({"s": pa.array(values), "l": pa.array([[None, {"g": point}], None, []])})
+    assert table["s"].chunk(0).field(0)[0].as_py() == b""
+    sink = io.BytesIO()
+    pqext.write_table(table, sink, geometry={"s.g": {}, "l.list.element.g": {}})
+    found = pqext.read_table(sink.getvalue())
+    assert found["s"].to_pylist() == values
+    assert found["l"].to_pylist() == table["l"].to_pylist()
