@@ -42,7 +42,7 @@ def read_geopandas(
             raise ValueError("the file has no geometry column")
         raise ValueError(f"there is no geometry column {geometry!r}; there is {', '.join(map(repr, types))}")
     if columns is None:
-        columns = [name for name in whole.names if name not in coverings]
+        columns = [name for name in whole.names if name not in coverings or name in types]
     elif geometry not in columns:
         columns = [*columns, geometry]
     parts = [as_expression(filter), None if bbox is None else col([geometry]).intersects(tuple(bbox))]

@@ -10,6 +10,7 @@ from typing import Any
 import geopandas
 import pandas
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import shapely
 from geopandas.testing import assert_geodataframe_equal
@@ -117,3 +118,12 @@ def test_without_geopandas_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPa
     for ask in (geo.to_geopandas, geo.from_geopandas, geo.read_geopandas):
         with pytest.raises(ImportError, match=r"pip install 'pqext\[geopandas\]'"):
             ask(pa.table({"a": [1]}))
+
+
+def test_a_covering_that_names_the_geometry_itself_does_not_take_it_away() -> None:
+    covering = '{"bbox": {"xmin": ["g"], "ymin": ["g"], "xmax": ["g"], "ymax": ["g"]}}'
+    about = f'{{"columns": {{"g": {{"encoding": "WKB", "covering": {covering}}}}}}}'
+    table = pa.table({"g": geo.from_points([1.0], [2.0])}).replace_schema_metadata({"geo": about})
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(table, sink)
+    assert list(geo.read_geopandas(sink).columns) == ["g"]
