@@ -96,12 +96,15 @@ class StoredField:
             return pa.StructArray.from_arrays(parts, fields=list(self.plain.type), mask=mask)
         if pa.types.is_map(array.type):
             key, item = self.children
-            keys, items = key.store(array.keys, options), item.store(array.items, options)
-            return pa.MapArray.from_arrays(_offsets(array), keys, items, self.plain.type, mask=mask)
+            offsets, first, count = _entries(array)
+            keys = key.store(array.keys.slice(first, count), options)
+            items = item.store(array.items.slice(first, count), options)
+            return pa.MapArray.from_arrays(offsets, keys, items, self.plain.type, mask=mask)
         array = _as_list(array)
         (element,) = self.children
-        values = element.store(array.values, options)
-        return pa.ListArray.from_arrays(_offsets(array), values, self.plain.type, mask=mask)
+        offsets, first, count = _entries(array)
+        values = element.store(array.values.slice(first, count), options)
+        return pa.ListArray.from_arrays(offsets, values, self.plain.type, mask=mask)
 
 
 TOO_MUCH = (
@@ -121,10 +124,11 @@ def _large(arrow: pa.DataType) -> pa.DataType:
     return pa.large_binary() if pa.types.is_binary(arrow) else arrow
 
 
-def _offsets(array: pa.Array) -> pa.Array:
-    """Offsets of a list or map; copied from a slice, for which Arrow takes no mask."""
-    offsets = array.offsets
-    return pa.array(offsets.to_numpy()) if offsets.offset else offsets
+def _entries(array: pa.Array) -> tuple[pa.Array, int, int]:
+    """Offsets of a list or map from 0, where its entries begin and how many there are: a slice has a part of them."""
+    offsets = array.offsets.to_numpy()
+    first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+    return pa.array(offsets - first), first, last - first
 
 
 def _listed(offsets: NDArray[np.int64], array: pa.Array, kind: pa.DataType) -> pa.ListArray:

@@ -467,3 +467,16 @@ def test_what_lies_below_null_structs_need_not_be_a_geometry() -> None:
     found = pqext.read_table(sink.getvalue())
     assert found["s"].to_pylist() == values
     assert found["l"].to_pylist() == table["l"].to_pylist()
+
+
+@pytest.mark.spec("geo.wkb.iso")
+def test_a_slice_of_lists_is_written_without_what_lies_beside_it() -> None:
+    point = shapely.to_wkb(shapely.Point(1, 2))
+    lists = pa.array([[b"none"], [point, None], [], [point]])[1:]
+    maps = pa.array([[("a", b"none")], [("b", point)], [], []], pa.map_(pa.string(), pa.binary()))[1:]
+    sink = io.BytesIO()
+    table = pa.table({"l": lists, "m": maps})
+    pqext.write_table(table, sink, geometry={"l.list.element": {}, "m.key_value.value": {}}, row_group_rows=2)
+    found = pqext.read_table(sink.getvalue())
+    assert found["l"].to_pylist() == lists.to_pylist()
+    assert found["m"].to_pylist() == maps.to_pylist()
