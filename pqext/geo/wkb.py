@@ -197,7 +197,7 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
 
 
 def without_empty_holes(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
-    """The same sets of points, for GEOS to compute with: it crashes on polygons that have a hole without points."""
+    """The same sets of points, for GEOS to compute with: it crashes on holes without points and empty polygons."""
     import shapely
 
     kinds = shapely.get_type_id(geometries)
@@ -208,7 +208,8 @@ def without_empty_holes(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
         parts, owners = np.concatenate([parts[~deeper], inner]), np.concatenate([owners[~deeper], owners[deeper][of]])
     holed = shapely.get_num_interior_rings(parts) > 0
     rings, of = shapely.get_rings(parts[holed], return_index=True)
-    bad = np.unique(suspects[owners[holed][of[shapely.is_empty(rings)]]])
+    hollow = np.concatenate([owners[holed][of[shapely.is_empty(rings)]], owners[shapely.is_empty(parts)]])
+    bad = np.unique(suspects[hollow])
     if not len(bad):
         return geometries
     found = geometries.copy()
@@ -223,5 +224,5 @@ def _without_empty_holes(shape: Any) -> Any:
     if shape.geom_type == "Polygon":
         return shapely.Polygon(shape.exterior, [hole for hole in shape.interiors if not hole.is_empty])
     if shape.geom_type in ("MultiPolygon", "GeometryCollection"):
-        return type(shape)([_without_empty_holes(part) for part in shape.geoms])
+        return type(shape)([_without_empty_holes(part) for part in shape.geoms if not part.is_empty])
     return shape

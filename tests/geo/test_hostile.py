@@ -182,3 +182,10 @@ def test_arguments_of_other_types_are_refused() -> None:
         geo.from_points([[1]], [[2]])
     with pytest.raises(ValueError, match="larger"):
         geo.from_points([10**400], [1])
+
+
+def test_empty_parts_of_a_collection_do_not_crash_geos() -> None:
+    crossed = "POLYGON ((0 89.5, 180 -89.5, 0 0, 0 89.5), (179 -89.5, 45 89.5, 0 1, 0 0, -90 89.5, 179 90, 179 -89.5))"
+    line, area = "LINESTRING (-90 0, 179 -90, 45 89.5)", "POLYGON ((0 -1, 0 89.5, 90 -90, 180 0, 0 -1))"
+    text = f"GEOMETRYCOLLECTION ({crossed}, POLYGON EMPTY, {line}, {area})"
+    geo.covers(geo.from_wkt(pa.array([text])), shapely.box(0, 0, 10, 10))
