@@ -117,8 +117,8 @@ class DescribesFile(Protocol):
     def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
         """Further pairs for a file with these columns of its type; asked before the first row too, without chunks."""
 
-    def adopted(self, value: str) -> Mapping[str, LogicalType]:
-        """The types of plain columns that the annotation's ``property`` of a file, ``value``, tells of."""
+    def adopted(self, value: str, wanted: Callable[[str], bool]) -> Mapping[str, LogicalType]:
+        """The types of those plain columns that a file's ``property``, ``value``, tells of and that are ``wanted``."""
 
     def of_other_rows(self, value: str) -> str:
         """What of ``value`` holds for a file of these columns with other rows."""

@@ -5,7 +5,7 @@ Spec: "GEOMETRY", "GEOGRAPHY" (000 §5.2), "Statistics" (000 §5.1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -131,9 +131,9 @@ class GeospatialHandler(OrdersRows):
         told = [(one, one.storage.type) for one in columns if isinstance(one.storage, GeometryStorage)]
         return {geoparquet.KEY: geoparquet.metadata(told, options.geoparquet, options.key_value_metadata)}
 
-    def adopted(self, value: str) -> Mapping[str, LogicalType]:
+    def adopted(self, value: str, wanted: Callable[[str], bool]) -> Mapping[str, LogicalType]:
         """The columns that GeoParquet metadata says are geometries."""
-        return geoparquet.logical_types(value)
+        return geoparquet.logical_types(value, wanted)
 
     def of_other_rows(self, value: str) -> str:
         """GeoParquet metadata without boxes and types."""

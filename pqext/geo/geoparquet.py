@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -112,11 +112,11 @@ def described(text: str) -> dict[str, Mapping[str, Any]]:
     return columns
 
 
-def logical_types(text: str) -> dict[str, LogicalType]:
-    """The types of the columns that ``text`` says hold WKB; other encodings are left out. Errors as above."""
+def logical_types(text: str, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, LogicalType]:
+    """The types of ``wanted`` columns that ``text`` says hold WKB; other encodings are left out. Errors as above."""
     found = {}
     for name, about in described(text).items():
-        if about.get("encoding") != "WKB":
+        if about.get("encoding") != "WKB" or not wanted(name):
             continue
         crs = _crs(about["crs"]) if "crs" in about else None
         edges = about.get("edges", "planar")

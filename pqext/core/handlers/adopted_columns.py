@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pqext.core.annotations import for_property
+from pqext.core.annotations import DescribesFile, for_property
 from pqext.core.errors import AnnotationWarning, ParquetError
 from pqext.core.metadata import FieldRepetitionType, KeyValue, LogicalType, Type
 from pqext.core.schema import Schema, SchemaNode
@@ -22,8 +22,11 @@ def adopt(schema: Schema, pairs: Iterable[KeyValue]) -> Schema:
     for pair in pairs:
         annotation = for_property(pair.key)
         if annotation is not None and pair.value:
+            handler = annotation.load()
+            if not isinstance(handler, DescribesFile):
+                continue
             try:
-                given |= annotation.load().adopted(pair.value)  # type: ignore[attr-defined]
+                given |= handler.adopted(pair.value, lambda name: _adoptable(schema, name))
             except ParquetError as error:
                 warnings.warn(f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning, stacklevel=4)
     return with_types(schema, given) if given else schema
@@ -35,7 +38,9 @@ def of_other_rows(pairs: Mapping[str, str]) -> dict[str, str]:
     for key, value in pairs.items():
         annotation = for_property(key)
         if annotation is not None:
-            found[key] = annotation.load().of_other_rows(value)  # type: ignore[attr-defined]
+            handler = annotation.load()
+            if isinstance(handler, DescribesFile):
+                found[key] = handler.of_other_rows(value)
     return found
 
 
@@ -46,7 +51,7 @@ def with_types(schema: Schema, given: Mapping[str, LogicalType]) -> Schema:
     names = schema.root.child_names
     for name, logical in given.items():
         node = schema.root.child(name)
-        if node is None or not schema.root.is_unique(name) or not _is_plain(node):
+        if node is None or not _adoptable(schema, name):
             continue
         found = replace(node, logical_type=logical)
         columns[names.index(name)] = leaves[node.leaf_start] = found
@@ -56,9 +61,13 @@ def with_types(schema: Schema, given: Mapping[str, LogicalType]) -> Schema:
     return Schema(root, _Replaced(schema.leaves, leaves, ()))
 
 
-def _is_plain(node: SchemaNode) -> bool:
+def _adoptable(schema: Schema, name: str) -> bool:
+    """Is there one column of this name, of plain byte arrays?"""
+    node = schema.root.child(name)
     return (
-        node.physical_type == Type.BYTE_ARRAY
+        node is not None
+        and schema.root.is_unique(name)
+        and node.physical_type == Type.BYTE_ARRAY
         and node.logical_type is None
         and node.repetition != FieldRepetitionType.REPEATED
     )
