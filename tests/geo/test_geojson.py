@@ -334,3 +334,13 @@ def test_properties_that_python_cannot_hold_are_refused(values: list[str]) -> No
     features = ",".join(f'{{"type": "Feature", "geometry": null, "properties": {value}}}' for value in values)
     with pytest.raises(GeometryError, match="properties"):
         geo.read_geojson(f'{{"type": "FeatureCollection", "features": [{features}]}}')
+
+
+def test_errors_in_a_file_name_it(tmp_path: Path) -> None:
+    path = tmp_path / "places.geojson"
+    path.write_text('{"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": {"type": "Pint"}}]}')
+    with pytest.raises(GeometryError, match=r"places\.geojson"):
+        geo.read_geojson(path)
+    with pytest.raises(GeometryError) as caught:
+        geo.read_geojson(path.read_text())
+    assert caught.value.path is None

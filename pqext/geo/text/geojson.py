@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -76,7 +77,14 @@ def read_geojson(source: str | PathLike[str] | bytes, geometry: str = "geometry"
     column of JSON text. Where features have an ``id``, it becomes a column of that name unless a property has it.
     The text is held in memory. Raises GeometryError with the feature's number as row and the byte in the text.
     """
-    text = _text(source)
+    try:
+        return _table(_text(source), geometry)
+    except GeometryError as error:
+        error.locate(path=None if _is_text(source) else os.fsdecode(source))
+        raise
+
+
+def _table(text: bytes, geometry: str) -> pa.Table:
     data, offsets, flags, properties, ids, longest = read_features(text)
     rows = len(flags)
     shape = pa.nulls(rows, pa.binary())
@@ -89,11 +97,15 @@ def read_geojson(source: str | PathLike[str] | bytes, geometry: str = "geometry"
     return table.add_column(0, geometry_field(geometry).with_type(wkb.type), wkb)
 
 
+def _is_text(source: Any) -> bool:
+    if isinstance(source, str):
+        return source.lstrip("\ufeff \t\r\n\x1e").startswith("{")
+    return isinstance(source, (bytes, bytearray, memoryview))
+
+
 def _text(source: Any) -> bytes:
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        return bytes(source)
-    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n\x1e").startswith("{"):
-        return source.encode()
+    if _is_text(source):
+        return source.encode() if isinstance(source, str) else bytes(source)
     if isinstance(source, (str, PathLike)):
         return Path(source).read_bytes()
     raise TypeError(f"GeoJSON is read from a path or text, not {type(source).__name__}")
