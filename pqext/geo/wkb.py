@@ -172,7 +172,9 @@ def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryAr
 def to_shapely(array: GeometryArray) -> NDArray[np.object_]:
     """The geometries as shapely objects, None for null.
 
-    Raises GeometryError with row and byte on bad WKB, with the row on what shapely refuses to build.
+    They are what the bytes say: a hole without points, which is well-formed, is kept, though some predicates of GEOS
+    crash on it; pqext's own leave such holes out. Raises GeometryError with row and byte on bad WKB, with the row on
+    what shapely refuses to build.
     """
     summaries(array)
     chunks = binary_chunks(array)
