@@ -19,12 +19,12 @@ from pqext.core.predicate import COMPARE, Operator
 from pqext.dataset.literals import Literal, canonical, key
 from pqext.dataset.spatial import (
     Geometry,
-    Operation,
     SpatialQuestions,
     canonical_distance,
     canonical_geometry,
     geometry_text,
 )
+from pqext.geo.predicates.boxes import Operation
 from pqext.variant.access.path import as_path, format_path
 
 MAX_DEPTH = 100

@@ -42,8 +42,8 @@ from pqext.dataset.literals import (
     timestamp_literal,
     timestamp_nanoseconds,
 )
-from pqext.dataset.spatial import Operation
 from pqext.dataset.visitors import Visitor, fold
+from pqext.geo.predicates.boxes import Operation
 
 _OPERATIONS = frozenset(get_args(Operation))
 

@@ -7,28 +7,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
+
+from pqext.geo.predicates.boxes import OPERATIONS, Operation
 
 if TYPE_CHECKING:
     from pqext.dataset.expressions import Spatial
     from pqext.geo.predicates.predicate import SpatialPredicate
-
-Operation = Literal[
-    "intersects",
-    "disjoint",
-    "within",
-    "contains",
-    "touches",
-    "crosses",
-    "overlaps",
-    "covers",
-    "covered_by",
-    "equals",
-    "dwithin",
-]
-OPERATIONS: tuple[Operation, ...] = get_args(Operation)
 
 Box: TypeAlias = tuple[float, float, float, float]
 Geometry: TypeAlias = Box | bytes

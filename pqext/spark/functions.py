@@ -26,7 +26,7 @@ from pqext.variant.shredding.schema import schema_of_storage, storage_struct
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pqext.dataset.spatial import Operation
+    from pqext.geo.predicates.boxes import Operation
     from pqext.geo.types import Edges
 
 ColumnOrName: TypeAlias = "Column | str"

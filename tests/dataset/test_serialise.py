@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pqext.dataset.expressions import Comparison, Expression, Not, col
 from pqext.dataset.serialise import from_json, to_json
-from pqext.dataset.spatial import OPERATIONS
+from pqext.geo.predicates.boxes import OPERATIONS
 
 
 @given(tables_and_expressions(max_rows=0))
