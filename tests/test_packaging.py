@@ -28,18 +28,8 @@ def commands(document: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
-def test_a_kernel_is_declared_and_typed(kernel: Path) -> None:
-    declared = {module["name"]: module for module in PROJECT["tool"]["setuptools"]["ext-modules"]}
-    name = ".".join(kernel.with_suffix("").parts)
-    assert name in declared, f"{kernel} has no [[tool.setuptools.ext-modules]] entry"
-    assert declared[name]["sources"] == [kernel.as_posix()]
-    assert declared[name]["extra-compile-args"] == ["-O3", "-g0"]
+def test_a_kernel_is_typed(kernel: Path) -> None:
     assert (ROOT / kernel.with_suffix(".pyi")).is_file(), f"{kernel} has no .pyi beside it"
-
-
-def test_every_declared_kernel_exists() -> None:
-    sources = [source for module in PROJECT["tool"]["setuptools"]["ext-modules"] for source in module["sources"]]
-    assert sorted(sources) == [kernel.as_posix() for kernel in KERNELS]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
