@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.buffers import allocate
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.kernels import levels
 from pqext.core.leaf_column import LeafColumn
@@ -65,7 +66,7 @@ def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOpti
     assert first.definition is not None
     assert first.repetition is not None
     entries = len(first.definition)
-    offsets, present = np.empty(entries + 1, np.int32), np.empty(entries, np.uint8)
+    offsets, present = allocate((entries + 1) * 4).view(np.int32), allocate(entries)
     slots, elements = levels.list_offsets(
         first.repetition, first.definition, shape.element_repetition,
         shape.slot_level, shape.value_level, shape.element_level, offsets, present,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.buffers import Bytes
+from pqext.core.buffers import Bytes, allocate
 from pqext.core.encodings import Counts, Dictionary, rle
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.kernels import levels as level_kernel
@@ -93,8 +93,8 @@ class LeafColumnBuilder:
         self._at = 0
         self._slots = SlotBuilder(shape.node.leaf_type, entries, limits)
         levels = shape.node.max_repetition_level > 0 or shape.node.max_definition_level > shape.nullable
-        self._repetition = np.empty(entries, np.int16) if shape.node.max_repetition_level else None
-        self._definition = np.empty(entries, np.int16) if levels and shape.node.max_definition_level else None
+        self._repetition = allocate(entries * 2).view(np.int16) if shape.node.max_repetition_level else None
+        self._definition = allocate(entries * 2).view(np.int16) if levels and shape.node.max_definition_level else None
 
     def append(self, pages: Sequence[DataPage], dictionary: Dictionary | None, *, first: bool = False) -> None:
         """Decode consecutive pages; the ``first`` of a column chunk must begin with a row.
@@ -121,7 +121,7 @@ class LeafColumnBuilder:
         if not highest:
             return entries, entries, np.empty(0, np.uint8)
         held = PageRun([page.definition for page in pages], entries)
-        flags = np.empty(held.total, np.uint8)
+        flags = allocate(held.total)
         if self._definition is None:
             return entries, rle.decode_flags(held, flags), flags
         definition = self._definition[start : self._at]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.buffers import Bytes
+from pqext.core.buffers import Bytes, allocate
 from pqext.core.encodings import Counts, Dictionary
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import rle, rle_encode
@@ -25,7 +25,7 @@ def byte_arrays(
 ) -> None:
     """Byte arrays, looked up."""
     found = _present(dictionary)
-    indices = np.empty(run.total, np.int32)
+    indices = allocate(run.total * 4).view(np.int32)
     rle.decode_run(run, -1, found.count, indices)
     builder.append_lookup(found.data, found.offsets, indices, present, int(slots.sum()))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.buffers import EMPTY, Bytes, view
+from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.encodings import Counts, Dictionary, parts
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
@@ -36,7 +36,7 @@ def read_dictionary(page: Bytes, count: int, physical: Type, width: int | None) 
     if width is not None:
         if len(page) < ((count + 7) // 8 if physical == Type.BOOLEAN else count * width):
             raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} values")
-        values = np.empty(count * width, np.uint8)
+        values = allocate(count * width)
         fixed(PageRun([page], [count]), physical, width, None, values)
         return Dictionary(count, values)
     if count * 4 > len(page):

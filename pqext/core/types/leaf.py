@@ -52,7 +52,7 @@ def from_byte_arrays(leaf: LeafType, slots: int, validity: pa.Buffer | None, off
     """An Arrow array of ``slots`` slots from byte arrays; strings are checked to be UTF-8."""
     arrow = leaf.arrow_type()
     if pa.types.is_decimal(arrow):
-        out = np.empty(slots * arrow.byte_width, np.uint8)
+        out = allocate(slots * arrow.byte_width)
         widen(np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int32), 0, slots, arrow.precision, out)
         return pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(out)])
     if pa.types.is_null(arrow):
@@ -99,13 +99,13 @@ def _check_range(values: NDArray[Any], low: int, high: int, message: str) -> Non
 def _decimals(leaf: LeafType, arrow: pa.DataType, slots: int, values: NDArray[np.uint8]) -> NDArray[np.uint8]:
     if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
         assert leaf.length is not None
-        out = np.empty(slots * arrow.byte_width, np.uint8)
+        out = allocate(slots * arrow.byte_width)
         widen(values, None, leaf.length, slots, arrow.precision, out)
         return out
     stored = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
     most = 10**arrow.precision - 1
     _check_range(stored, -most, most, f"a decimal has more than the {arrow.precision} digits of its type")
-    words = np.empty((slots, 2), np.int64)
+    words = allocate(slots * 16).view(np.int64).reshape(slots, 2)
     words[:, 0] = stored
     np.right_shift(words[:, 0], 63, out=words[:, 1])
     return words.reshape(-1).view(np.uint8)
