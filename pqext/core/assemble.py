@@ -44,7 +44,8 @@ def _group(shape: GroupShape, columns: Mapping[int, LeafColumn], options: ReadOp
     children = [assemble(child, columns, options) for child in shape.children]
     slots = len(children[0])
     validity = None
-    if shape.nullable:
+    # A required group below a null one has slots without values, which an annotation must not take for damage.
+    if shape.nullable or (shape.annotation is not None and shape.value_level > shape.slot_level):
         first = columns[shape.first_leaf()]
         assert first.definition is not None
         present = np.empty(len(first.definition), np.uint8)

@@ -90,21 +90,19 @@ class StoredField:
             # What lies below null structs is of no meaning, and need not be what an annotation takes.
             seen = array.flatten() if mask is not None else []
             parts = [
-                child.store(seen[i] if seen and child.is_rebuilt and child.field.nullable else array.field(i), options)
+                child.store(seen[i] if seen and child.is_rebuilt else array.field(i), options)
                 for i, child in enumerate(self.children)
             ]
             return pa.StructArray.from_arrays(parts, fields=list(self.plain.type), mask=mask)
         if pa.types.is_map(array.type):
             key, item = self.children
-            offsets, first, count = _entries(array)
-            keys = key.store(array.keys.slice(first, count), options)
-            items = item.store(array.items.slice(first, count), options)
+            offsets, (keys, items) = _entries(array, array.keys, array.items)
+            keys, items = key.store(keys, options), item.store(items, options)
             return pa.MapArray.from_arrays(offsets, keys, items, self.plain.type, mask=mask)
         array = _as_list(array)
         (element,) = self.children
-        offsets, first, count = _entries(array)
-        values = element.store(array.values.slice(first, count), options)
-        return pa.ListArray.from_arrays(offsets, values, self.plain.type, mask=mask)
+        offsets, (values,) = _entries(array, array.values)
+        return pa.ListArray.from_arrays(offsets, element.store(values, options), self.plain.type, mask=mask)
 
 
 TOO_MUCH = (
@@ -124,11 +122,28 @@ def _large(arrow: pa.DataType) -> pa.DataType:
     return pa.large_binary() if pa.types.is_binary(arrow) else arrow
 
 
-def _entries(array: pa.Array) -> tuple[pa.Array, int, int]:
-    """Offsets of a list or map from 0, where its entries begin and how many there are: a slice has a part of them."""
+def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
+    """The offsets of a list or map from 0, and its ``values`` without those beside a slice and below null lists."""
     offsets = array.offsets.to_numpy()
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
-    return pa.array(offsets - first), first, last - first
+    values = tuple(one.slice(first, last - first) for one in values)
+    lengths = np.diff(offsets)
+    if array.null_count:
+        present = array.is_valid().to_numpy(zero_copy_only=False)
+        if lengths[~present].any():
+            kept = np.repeat(present, lengths)
+            offsets = np.concatenate([[0], np.cumsum(lengths * present)]).astype(np.int32)
+            return pa.array(offsets), [_kept(one, kept) for one in values]
+    return pa.array(offsets - first), list(values)
+
+
+def _kept(values: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
+    try:
+        return values.filter(pa.array(flags))
+    except pa.ArrowNotImplementedError:  # of views
+        edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
+        parts = [values[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True)]
+        return pa.concat_arrays(parts) if parts else values[:0]
 
 
 def _listed(offsets: NDArray[np.int64], array: pa.Array, kind: pa.DataType) -> pa.ListArray:
@@ -278,8 +293,9 @@ def _plain(
     if types.is_struct(arrow):
         if not arrow.num_fields:
             raise TypeError(f"column {path!r} is a struct without fields, which Parquet cannot hold")
+        seen = sample.flatten() if sample is not None else None
         fields = tuple(
-            below(child, sample.field(i) if sample is not None else None) for i, child in enumerate(arrow)
+            below(child, seen[i] if seen is not None else None) for i, child in enumerate(arrow)
         )
         if annotated is None and _marked(metadata, path) == "FILE":
             check_file(path, arrow)

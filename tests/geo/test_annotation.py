@@ -454,29 +454,3 @@ class TestDuckDB:
             area = f"POLYGON (({west} -9, {east} -9, {east} 9, {west} 9, {west} -9))"
             found = duckdb.sql(f"select g::varchar from '{target}' where g && '{area}'::geometry").fetchall()
             assert [shapely.from_wkt(text).coords[0] for (text,) in found] == expected
-
-
-@pytest.mark.spec("geo.wkb.iso")
-def test_what_lies_below_null_structs_need_not_be_a_geometry() -> None:
-    point = shapely.to_wkb(shapely.Point(1, 2))
-    values = [None, {"g": point}, {"g": None}]
-    table = pa.table({"s": pa.array(values), "l": pa.array([[None, {"g": point}], None, []])})
-    assert table["s"].chunk(0).field(0)[0].as_py() == b""
-    sink = io.BytesIO()
-    pqext.write_table(table, sink, geometry={"s.g": {}, "l.list.element.g": {}})
-    found = pqext.read_table(sink.getvalue())
-    assert found["s"].to_pylist() == values
-    assert found["l"].to_pylist() == table["l"].to_pylist()
-
-
-@pytest.mark.spec("geo.wkb.iso")
-def test_a_slice_of_lists_is_written_without_what_lies_beside_it() -> None:
-    point = shapely.to_wkb(shapely.Point(1, 2))
-    lists = pa.array([[b"none"], [point, None], [], [point]])[1:]
-    maps = pa.array([[("a", b"none")], [("b", point)], [], []], pa.map_(pa.string(), pa.binary()))[1:]
-    sink = io.BytesIO()
-    table = pa.table({"l": lists, "m": maps})
-    pqext.write_table(table, sink, geometry={"l.list.element": {}, "m.key_value.value": {}}, row_group_rows=2)
-    found = pqext.read_table(sink.getvalue())
-    assert found["l"].to_pylist() == lists.to_pylist()
-    assert found["m"].to_pylist() == maps.to_pylist()

@@ -122,3 +122,17 @@ def test_pyarrow_and_duckdb_read_what_lies_below_other_types(path: str, choice: 
     }
     rows = [row[0] for row in duckdb.sql(queries[path]).fetchall()]
     assert [text and orjson.loads(text) for text in rows] == [*DOCUMENTS, None]
+
+
+@pytest.mark.parametrize("choice", [None, "int", "infer"])
+def test_variants_that_are_required_below_null_structs(choice: str | None) -> None:
+    whole = variant.parse_json(pa.array(["1", "2", "3"]))
+    values = pa.array([whole.field(1)[0].as_py(), b"\xff\xff", whole.field(1)[2].as_py()], pa.binary())
+    variants = pa.StructArray.from_arrays([whole.field(0), values], fields=list(whole.type))
+    field = variant.variant_field("v").with_nullable(False)
+    structs = pa.StructArray.from_arrays([variants], fields=[field], mask=pa.array([False, True, False]))
+    sink = io.BytesIO()
+    pqext.write_table(pa.table({"s": structs}), sink, shredding={} if choice is None else {"s.v": choice})
+    found = pqext.read_table(sink.getvalue())["s"].combine_chunks()
+    assert found.is_valid().to_pylist() == [True, False, True]
+    assert variant.to_json(found.drop_null().field(0)).to_pylist() == ["1", "3"]
