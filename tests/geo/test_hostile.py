@@ -189,3 +189,19 @@ def test_empty_parts_of_a_collection_do_not_crash_geos() -> None:
     line, area = "LINESTRING (-90 0, 179 -90, 45 89.5)", "POLYGON ((0 -1, 0 89.5, 90 -90, 180 0, 0 -1))"
     text = f"GEOMETRYCOLLECTION ({crossed}, POLYGON EMPTY, {line}, {area})"
     geo.covers(geo.from_wkt(pa.array([text])), shapely.box(0, 0, 10, 10))
+
+
+HOLED = "POLYGON ((-179 1, 0 45, -179 0, -179 1), (-1 0, 1 45, 1 89, 180 -1, -1 0))"
+
+
+@pytest.mark.parametrize("asked", ["rows", "query"])
+def test_polygons_lost_in_their_holes_meet_nothing_on_the_globe(asked: str) -> None:
+    lost, square = geo.from_wkt(pa.array([HOLED])), shapely.box(0, 0, 10, 10)
+    rows = geo.from_wkt(pa.array([HOLED, "POLYGON ((0 -1, 9 -1, 9 5, 0 -1))", None, "POINT EMPTY"]))
+    query = square if asked == "rows" else geo.to_shapely(lost)[0]
+    met = [False, asked == "rows", None, False]
+    assert geo.intersects(rows, query, "spherical").to_pylist() == met
+    assert geo.dwithin(rows, query, 1000.0, "karney").to_pylist() == met
+    assert geo.disjoint(rows, query, "spherical").to_pylist() == [None if row is None else not row for row in met]
+    for name in ("within", "contains", "touches", "crosses", "covers", "covered_by", "equals"):
+        assert not any(getattr(geo, name)(rows, query, "spherical").to_pylist()), name

@@ -93,25 +93,32 @@ def exact(predicate: SpatialPredicate, type: GeospatialType, rows: _Shapes) -> _
 
     if predicate.box is None:
         return planar.related("equals", rows, predicate.geometry)
+    answers = np.zeros(len(rows), dtype=np.bool_)
     corners, whose = shapely.get_coordinates(rows, return_index=True)
-    known = ~np.isin(np.arange(len(rows)), whose[np.isnan(corners).any(axis=1)])
-    if not known.all():  # an edge from or to nowhere meets nothing
-        answers = np.zeros(len(rows), dtype=np.bool_)
-        answers[known] = exact(predicate, type, rows[known]) if known.any() else False
-        return answers
+    left = np.setdiff1d(np.arange(len(rows)), whose[np.isnan(corners).any(axis=1)])  # edges to nowhere meet nothing
     geod = None if type.edges == "spherical" else geod_of(type)
     try:
         query = _query(predicate.geometry, geod)
-        west, _, east, _ = shapely.bounds(query).tolist()
-        placed = unroll(rows, geod, (west + east) / 2)
-        if predicate.operation == "dwithin":
-            answers = _intersects(placed, query)
-            left = np.flatnonzero(~answers)
-            answers[left] = distance.near(placed[left], query, predicate.distance or 0.0, geod_of(type))
+        if query.is_empty or not len(left):
             return answers
-        return _related(predicate.operation, placed, query)
+        west, _, east, _ = shapely.bounds(query).tolist()
+        placed = unroll(rows[left], geod, (west + east) / 2)
+        there = ~shapely.is_empty(placed)  # of a polygon whose holes are larger than it, nothing is left
+        if there.any():
+            answers[left[there]] = _placed(predicate, type, placed[there], query)
+        return answers
     except shapely.errors.ShapelyError as error:
         raise GeometryError(f"shapely cannot decide the predicate: {error}") from error
+
+
+def _placed(predicate: SpatialPredicate, type: GeospatialType, rows: _Shapes, query: Any) -> _Flags:
+    """The answer for each shape, unrolled as the query is."""
+    if predicate.operation != "dwithin":
+        return _related(predicate.operation, rows, query)
+    answers = _intersects(rows, query)
+    left = np.flatnonzero(~answers)
+    answers[left] = distance.near(rows[left], query, predicate.distance or 0.0, geod_of(type))
+    return answers
 
 
 def geod_of(type: GeospatialType) -> Geod:
