@@ -18,7 +18,7 @@ from pqext.geo.kernels.wkb cimport (
 cdef enum:
     CELLS = 4096
     LOOK_FIRST = 1024  # intervals
-    LOOK_EVERY = 32768
+    LOOK_EVERY = 4096
 
 
 cdef struct Circle:
