@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.kernels import distinct
+from pqext.core.lean import lean
 
 MAX_BYTES = 1 << 20
 """Bytes of a dictionary page at most; values behind the one that would exceed it are encoded otherwise."""
@@ -22,6 +23,7 @@ _WORTHWHILE = 0.7
 """What entries and indices may take of the values' bytes where they are only expected to."""
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class IndexedValues:
     """``indices`` of the first values of a chunk, all of them or as many as the dictionary took, into ``entries``."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pqext.core.annotations import Annotation, for_logical
 from pqext.core.errors import AnnotationWarning, ParquetError
+from pqext.core.lean import lean
 from pqext.core.metadata import FieldRepetitionType
 from pqext.core.options import ReadOptions
 from pqext.core.schema import SchemaNode
@@ -87,6 +88,7 @@ class Shape:
         raise NotImplementedError
 
 
+@lean
 @dataclass(frozen=True)
 class LeafShape(Shape):
     """Values of one column."""
@@ -114,6 +116,7 @@ class LeafShape(Shape):
         return self if wanted(self.node) else None
 
 
+@lean
 @dataclass(frozen=True)
 class GroupShape(Shape):
     """A struct."""
@@ -143,6 +146,7 @@ class GroupShape(Shape):
         return replace(self, children=children) if children else None
 
 
+@lean
 @dataclass(frozen=True)
 class ListShape(Shape):
     """A list or map: a repeated group, with the group around it where there is one.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.kernels import page_statistics
+from pqext.core.lean import lean
 from pqext.core.metadata import ColumnOrder, Statistics, Type
 from pqext.core.orders import BoundOrder, is_float, of_column
 from pqext.core.predicate import COMPARE, Bounds
@@ -31,6 +32,7 @@ _Bound = bytes | None
 _TEXT = frozenset({"STRING", "ENUM", "JSON"})
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class PageExtremes:
     """PLAIN bytes of each page's least and greatest value, ``None`` for a page that has none, and its NaN.

@@ -21,7 +21,7 @@ from thrift.protocol.TCompactProtocol import TTYPES, TCompactProtocol, TCompactP
 from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from pqext.core.kernels.struct_plan import Plan, is_plain
+from pqext.core.kernels.struct_plan import Plan, is_plain, only_member
 from pqext.core.kernels.thrift import StructIndex, decode
 
 __all__ = ["EXTENSION_IDS", "Field", "LazyStructs", "Struct", "Union", "UnknownField", "decode", "encode", "field"]
@@ -252,8 +252,7 @@ class Union(Struct):
     @property
     def member(self) -> str | None:
         """The name of the member that is set."""
-        names = [declared.name for declared in self.fields if getattr(self, declared.name) is not None]
-        return names[0] if len(names) == 1 else None
+        return only_member(self)
 
 
 _accelerated = getattr(TCompactProtocolAccelerated(TMemoryBuffer()), "_fast_encode", None)

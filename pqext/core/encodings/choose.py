@@ -18,6 +18,7 @@ import pyarrow as pa
 from pqext.core.compression import compress
 from pqext.core.distinct import IndexedValues
 from pqext.core.encodings import dictionary, encoder
+from pqext.core.lean import lean
 from pqext.core.metadata import CompressionCodec, Encoding, Type
 from pqext.core.schema import SchemaNode
 
@@ -71,6 +72,7 @@ _LONG_VALUE = 64 << 10
 """Of values longer than this on average every encoding makes the same size."""
 
 
+@lean
 @dataclass(frozen=True, slots=True)
 class Choice:
     """An encoding, and whether the dictionary comes before it where there is one."""

@@ -14,3 +14,6 @@ def is_plain(struct: Any) -> bool:
 
     Raises ``ValueError`` or ``TypeError`` where a field is missing, out of range or of the wrong type.
     """
+
+def only_member(struct: Any) -> str | None:
+    """The name of the field of ``struct`` that is set; ``None`` when none or more than one is."""

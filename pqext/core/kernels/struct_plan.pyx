@@ -165,3 +165,14 @@ cdef bint plain(Plan plan, object struct) except -1:
 
 def is_plain(object struct):
     return plain(<Plan?> type(struct).plan, struct)
+
+
+def only_member(object struct):
+    cdef Plan plan = <Plan?> type(struct).plan
+    cdef int i, found = -1
+    for i in range(plan.field_count):
+        if slot_get(plan.slots[i], struct) is not None:
+            if found >= 0:
+                return None
+            found = i
+    return None if found < 0 else plan.names[found]
