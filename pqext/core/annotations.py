@@ -123,6 +123,12 @@ class DescribesFile(Protocol):
     def of_other_rows(self, value: str) -> str:
         """What of ``value`` holds for a file of these columns with other rows."""
 
+    def of_all_rows(self, values: Sequence[str | None]) -> str:
+        """What holds for the rows of several files of the same columns together, of which one at least says something.
+
+        None stands for a file that says nothing. Raises ``ValueError`` when what they say cannot be true of one file.
+        """
+
 
 @runtime_checkable
 class ArrangesRows(Protocol):

@@ -139,6 +139,10 @@ class GeospatialHandler(OrdersRows):
         """GeoParquet metadata without boxes and types."""
         return geoparquet.without_statistics(value)
 
+    def of_all_rows(self, values: Sequence[str | None]) -> str:
+        """GeoParquet metadata with the boxes and types of all files, where all tell of them."""
+        return geoparquet.merged(values)
+
     def chunk_facts(
         self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions
     ) -> ChunkFacts:

@@ -17,10 +17,11 @@ import numpy as np
 
 from pqext.core.errors import GeometryError
 from pqext.core.metadata import Type
+from pqext.core.types.geometries import NAMES
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.covering import BOUNDS
-from pqext.geo.summary import merge
+from pqext.geo.summary import merge, union
 from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
 KEY = "geo"
 VERSION = "1.1.0"
 LONGEST = 16 << 20
-_TYPES = (
-    "Point", "LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection",
-)  # fmt: skip
-_NAMES = {1000 * z + base: name + " Z" * z for z in (0, 1) for base, name in enumerate(_TYPES, 1)}
+_NAMES = {code: name for code, name in NAMES.items() if code < 2000}
+"""Of types without M, for which GeoParquet has no names."""
 _UNKNOWN_CRS = "srid:0"
+_MEANING = {"encoding": None, "crs": "OGC:CRS84", "edges": "planar"}
+"""What a column is, whichever rows it holds, with what is meant where it is left out."""
 
 
 def metadata(
@@ -74,12 +75,16 @@ def _column(column: WrittenColumn, type: GeospatialType, properties: Mapping[str
     if not type.planar:
         found["edges"] = type.edges
     if box is not None:
-        low, high = [box.xmin, box.ymin, box.zmin], [box.xmax, box.ymax, box.zmax]
-        depth = 2 if box.zmin is None else 3
-        found["bbox"] = low[:depth] + high[:depth]
+        found["bbox"] = _numbers(box)
     if column.derived is not None:
         found["covering"] = {"bbox": {bound: [column.derived, bound] for bound in BOUNDS}}
     return found
+
+
+def _numbers(box: BoundingBox) -> list[Any]:
+    low, high = [box.xmin, box.ymin, box.zmin], [box.xmax, box.ymax, box.zmax]
+    depth = 2 if box.zmin is None else 3
+    return low[:depth] + high[:depth]
 
 
 def _statistics(chunks: Sequence[ColumnMetaData], type: GeospatialType) -> tuple[BoundingBox | None, list[int]]:
@@ -151,6 +156,71 @@ def without_statistics(text: str) -> str:
     return json.dumps({**json.loads(text), "columns": kept}, separators=(",", ":"))
 
 
+def merged(values: Sequence[str | None]) -> str:
+    """What the metadata of several files with one schema say of all their rows; None is a file without.
+
+    What only some of them say is left out, of the columns that the first describes, but for what a column is. Boxes
+    are united; where one has no Z the union has none. Raises ValueError where CRS, encodings or edges differ.
+    """
+    told = list(dict.fromkeys(values))
+    readable = [_columns(text) for text in told]
+    first = next((text for text, columns in zip(told, readable, strict=True) if text and columns), None)
+    if first is None or len(told) == 1:
+        return next(text for text in told if text)
+    try:
+        kept = {name: _of_all(name, [columns.get(name, {}) for columns in readable]) for name in described(first)}
+        return json.dumps({**json.loads(first), "columns": kept}, separators=(",", ":"))
+    except RecursionError:
+        raise GeometryError("GeoParquet metadata nests too deep") from None
+
+
+@lru_cache(maxsize=2)
+def _columns(text: str | None) -> Mapping[str, Mapping[str, Any]]:
+    try:
+        return described(text) if text else {}
+    except GeometryError:
+        return {}
+
+
+def _of_all(name: str, told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What holds of a column in all files; an empty mapping is of a file that does not tell of it."""
+    described = [about for about in told if about]
+    whole = dict(described[0])
+    for about in described[1:]:
+        differing = [key for key, default in _MEANING.items() if about.get(key, default) != whole.get(key, default)]
+        if differing and not (differing == ["crs"] and _same_crs(about, whole)):
+            raise ValueError(f"the files' GeoParquet metadata give column {name!r} another {differing[0]} each")
+    kept = {key: value for key, value in whole.items() if key in _MEANING or all(a.get(key) == value for a in told)}
+    kept["geometry_types"] = _all_types([about.get("geometry_types") for about in told])
+    kept.pop("bbox", None)
+    boxes = [box for about in told if (box := _box(about)) is not None]
+    try:
+        geographic = GeospatialType(_crs(whole["crs"]) if "crs" in whole else None).geographic
+    except GeometryError:
+        geographic = False
+    if len(boxes) < len(told):
+        return kept
+    if any(box.zmin is None for box in boxes):
+        boxes = [replace(box, zmin=None, zmax=None) for box in boxes]
+    box = union(boxes, geographic)
+    return kept if box is None else {**kept, "bbox": _numbers(box)}
+
+
+def _same_crs(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    try:
+        first, second = (_crs(about["crs"]) if "crs" in about else None for about in (one, other))
+        return crs_.equal(first, second)
+    except GeometryError:
+        return False
+
+
+def _all_types(told: Sequence[Any]) -> list[str]:
+    """The types of all files; empty, unknown, where one of them does not tell."""
+    if not all(isinstance(names, list) and names and all(isinstance(name, str) for name in names) for names in told):
+        return []
+    return sorted({name for names in told for name in names}, key=lambda name: (name[-2:] == " Z", name))
+
+
 def primary_column(text: str) -> str | None:
     """The column that ``text`` calls the primary one; None where it names none or is damaged."""
     try:
@@ -163,14 +233,20 @@ def primary_column(text: str) -> str | None:
 
 def box_of(text: str, column: str) -> BoundingBox | None:
     """The box that the metadata gives to a column; None where it gives none or is damaged."""
+    return _box(_columns(text).get(column, {}))
+
+
+def _box(about: Mapping[str, Any]) -> BoundingBox | None:
+    """The box of a column's description, with Z where that has it."""
     try:
-        x, y, *others = map(float, described(text).get(column, {}).get("bbox", ()))
-    except (GeometryError, TypeError, ValueError, OverflowError):
+        numbers = [float(number) for number in about.get("bbox", ())]
+    except (TypeError, ValueError, OverflowError):
         return None
-    if len(others) not in (2, 4):
+    if len(numbers) not in (4, 6, 8):
         return None
-    half = len(others) // 2
-    return BoundingBox(x, others[half - 1], y, others[half])
+    low, high = numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :]
+    z = (low[2], high[2]) if len(low) > 2 and math.isfinite(low[2]) and math.isfinite(high[2]) else (None, None)
+    return BoundingBox(low[0], high[0], low[1], high[1], *z)
 
 
 def covering_box(row_group: RowGroup, node: SchemaNode, geographic: bool) -> BoundingBox | None:

@@ -14,6 +14,7 @@ import geopandas
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyproj
 import pytest
 import shapely
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import geo
 from pqext.core.errors import AnnotationWarning, GeometryError
+from pqext.core.metadata import FileMetaData, KeyValue
 from pqext.geo import GeospatialType, SpatialPredicate, geoparquet, types
 from pqext.geo.annotation import HANDLER
 from reference.geometries import LATITUDE, LONGITUDE, shapes
@@ -134,15 +136,99 @@ def test_boxes_and_types_do_not_outlive_their_rows(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(written(table(), geometry={"g": {"covering": True}}))
     (tmp_path / "b").write_bytes(written(table([shapely.Point(50, 60)]), geometry={"g": {"covering": True}}))
     again = pqext.read_table(tmp_path / "a", filter=pqext.col("id") < 1)
+    about = described(written(again, geoparquet=False))["columns"]["g"]
+    assert about["geometry_types"] == []
+    assert "bbox" not in about
+    assert "covering" in about
     pqext.concatenate([tmp_path / "a", tmp_path / "b"], tmp_path / "joined")
-    pqext.concatenate([tmp_path / "a", tmp_path / "a"], tmp_path / "twice")
-    for data in (written(again, geoparquet=False), (tmp_path / "joined").read_bytes()):
-        about = described(data)["columns"]["g"]
-        assert about["geometry_types"] == []
-        assert "bbox" not in about
-        assert "covering" in about
-    assert described((tmp_path / "twice").read_bytes())["columns"]["g"]["bbox"] == [1.0, 2.0, 5.0, 6.0]
     assert list(geopandas.read_parquet(tmp_path / "joined", bbox=(49, 59, 51, 61))["id"]) == [0]
+
+
+def joined(tmp_path: Path, *files: bytes, **options: Any) -> Any:
+    for number, data in enumerate(files):
+        (tmp_path / f"{number}.parquet").write_bytes(data)
+    paths = [tmp_path / f"{number}.parquet" for number in range(len(files))]
+    pqext.concatenate(paths, tmp_path / "joined", **options)
+    pqext.write_summary(paths, tmp_path, **options)
+    found = described((tmp_path / "joined").read_bytes())
+    assert described((tmp_path / "_metadata").read_bytes()) == found
+    return found["columns"]["g"]
+
+
+def retold(data: bytes, **about: Any) -> bytes:
+    """The file with something else in its metadata about column g; None leaves a member out."""
+    found = described(data)
+    told = {**found["columns"]["g"], **about}
+    found["columns"]["g"] = {name: value for name, value in told.items() if value is not None}
+
+    def change(metadata: FileMetaData) -> None:
+        metadata.key_value_metadata = [KeyValue(key="geo", value=json.dumps(found))]
+
+    pqext.rewrite_footer(data, change, sink := io.BytesIO())
+    return sink.getvalue()
+
+
+@pytest.mark.spec("geoparquet.other_rows")
+class TestFilesMadeOfSeveral:
+    @pytest.mark.parametrize("policy", ["merge", "first"])
+    def test_boxes_and_types_are_united(self, tmp_path: Path, policy: Any) -> None:
+        one = written(table(), geometry={"g": {"covering": True}})
+        other = written(table([shapely.LineString([(50, 60), (51, 3)])]), geometry={"g": {"covering": True}})
+        about = joined(tmp_path, one, other, one, key_value_metadata=policy)
+        assert about["bbox"] == [1, 2, 51, 60]
+        assert about["geometry_types"] == ["LineString", "Point", "Polygon"]
+        assert "covering" in about
+        frame = geopandas.read_parquet(tmp_path / "joined")
+        assert frame.total_bounds.tolist() == about["bbox"]
+
+    def test_boxes_wrap_across_the_antimeridian_in_a_geographic_crs(self, tmp_path: Path) -> None:
+        files = [written(table([shapely.Point(x, 0)])) for x in (179, -170, 175)]
+        wrapping = written(table([shapely.Point(178, 1), shapely.Point(-175, 1)]))
+        assert described(wrapping)["columns"]["g"]["bbox"] == [178, 1, -175, 1]
+        assert joined(tmp_path, *files, wrapping)["bbox"] == [175, 0, -170, 1]
+        mercator = geo.geometry_field("g", "EPSG:3857")
+        files = [written(table([shapely.Point(x, 0)], mercator)) for x in (179, -170)]
+        assert joined(tmp_path, *files)["bbox"] == [-170, 0, 179, 0]
+        assert "bbox" not in joined(tmp_path, *files, retold(files[0], bbox=[179, 0, -170, 0]))
+
+    def test_z_is_told_where_all_files_tell_of_it(self, tmp_path: Path) -> None:
+        low, high = (written(table([shapely.Point(1, 2, z)])) for z in (3, 8))
+        assert joined(tmp_path, low, high)["bbox"] == [1, 2, 3, 1, 2, 8]
+        about = joined(tmp_path, low, written(table()))
+        assert about["bbox"] == [1, 2, 5, 6]
+        assert about["geometry_types"] == ["Point", "Polygon", "Point Z"]
+
+    @pytest.mark.parametrize("bbox", [None, [1, 2, 3], [1, 2, math.nan, 4], [1, 5, 2, 4], "box", [None] * 4])
+    def test_what_one_file_does_not_know_is_left_out(self, tmp_path: Path, bbox: Any) -> None:
+        whole = written(table(), geometry={"g": {"covering": True}})
+        doubtful = retold(whole, bbox=bbox, geometry_types=[], covering=None)
+        for files in ([whole, doubtful], [doubtful, whole]):
+            about = joined(tmp_path, *files)
+            assert "bbox" not in about
+            assert "covering" not in about
+            assert about["geometry_types"] == []
+
+    def test_a_file_without_the_metadata_tells_nothing(self, tmp_path: Path) -> None:
+        whole, silent = written(table()), written(table(), geoparquet=False)
+        for files in ([whole, silent], [silent, whole]):
+            assert joined(tmp_path, *files) == {"encoding": "WKB", "geometry_types": []}
+
+    def test_files_without_rows_take_nothing_away(self, tmp_path: Path) -> None:
+        whole, empty = written(table()), written(table([]))
+        for files in ([whole, empty], [empty, whole]):
+            assert joined(tmp_path, *files)["bbox"] == [1, 2, 5, 6]
+
+    def test_metadata_that_contradict_each_other_are_refused(self, tmp_path: Path) -> None:
+        for number, crs in enumerate((4326, 3857)):
+            by_geopandas(tmp_path / str(number), crs=crs)
+        with pytest.raises(ValueError, match="column 'geometry' another crs each"):
+            pqext.concatenate([tmp_path / "0", tmp_path / "1"], tmp_path / "joined")
+        assert not (tmp_path / "joined").exists()
+
+    def test_one_crs_in_two_spellings_is_one(self, tmp_path: Path) -> None:
+        projjson = json.loads(pyproj.CRS("OGC:CRS84").to_json())
+        about = joined(tmp_path, written(table()), retold(written(table()), crs=projjson, bbox=[0, 0, 9, 9]))
+        assert about["bbox"] == [0, 0, 9, 9]
 
 
 @pytest.mark.spec("geoparquet.other_rows", "geoparquet.encrypted")

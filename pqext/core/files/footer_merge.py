@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from pqext.core.created_by import created_by
-from pqext.core.handlers.adopted_columns import of_other_rows
+from pqext.core.handlers.adopted_columns import describer
 from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, KeyValue, RowGroup
 
 Merge = Literal["merge", "first", "equal"]
@@ -15,7 +15,10 @@ file's; or the same in all files."""
 
 
 class FooterMerge:
-    """Gathers the footers of files one after another; ``pairs`` says what becomes of key-value metadata."""
+    """Gathers the footers of files one after another; ``pairs`` says what becomes of key-value metadata.
+
+    What tells of columns' rows, such as GeoParquet's boxes, tells of those of all files in the end, or is left out.
+    """
 
     def __init__(self, pairs: Merge | Mapping[str, str]) -> None:
         if not isinstance(pairs, Mapping) and pairs not in get_args(Merge):
@@ -23,6 +26,7 @@ class FooterMerge:
         self._policy = pairs
         self._first: FileMetaData | None = None
         self._pairs: dict[str, KeyValue] = {}
+        self._described: list[dict[str, str | None]] = []
         self._writers: list[str | None] = []
         self._version = 1
 
@@ -43,10 +47,10 @@ class FooterMerge:
                 raise ValueError(f"the schema of {named} differs from the first one: {difference}")
             if self._policy == "equal" and pairs != self._pairs:
                 raise ValueError(f"the key-value metadata of {named} differs from the first one")
-            if not isinstance(self._policy, Mapping):
-                self._pairs = {key: _of_both(pair, pairs.get(key)) for key, pair in self._pairs.items()}
             if self._policy == "merge":
-                self._pairs = {**{key: _of_both(pair, None) for key, pair in pairs.items()}, **self._pairs}
+                self._pairs = {**pairs, **self._pairs}
+        if _has_values(metadata) and not isinstance(self._policy, Mapping):
+            self._described.append({key: pair.value for key, pair in pairs.items() if describer(key) is not None})
         self._writers.append(metadata.created_by)
         self._version = max(self._version, metadata.version)
 
@@ -62,7 +66,8 @@ class FooterMerge:
     def finish(self, row_groups: list[RowGroup]) -> FileMetaData:
         """The merged footer with these row groups.
 
-        It names the files' writer when all have the same, pqext otherwise.
+        It names the files' writer when all have the same, pqext otherwise. Raises ``ValueError`` when the files'
+        key-value metadata contradict each other about their columns.
         """
         first = self._footer
         return FileMetaData(
@@ -70,11 +75,19 @@ class FooterMerge:
             schema=first.schema,
             num_rows=sum(group.num_rows for group in row_groups),
             row_groups=row_groups,
-            key_value_metadata=list(self._pairs.values()) or None,
+            key_value_metadata=[self._of_all(pair) for pair in self._pairs.values()] or None,
             created_by=self._writers[0] if len(set(self._writers)) == 1 else created_by(),
             column_orders=first.column_orders,
             unknown=first.unknown,
         )
+
+    def _of_all(self, pair: KeyValue) -> KeyValue:
+        """``pair`` of some files, as far as it holds for the rows of all."""
+        values = [found.get(pair.key) for found in self._described]
+        handler = describer(pair.key) if any(values) else None
+        if handler is None:
+            return pair
+        return KeyValue(key=pair.key, value=handler.of_all_rows(values))
 
     @property
     def _footer(self) -> FileMetaData:
@@ -92,11 +105,9 @@ def forget_bounds(chunk: ColumnChunk) -> None:
         statistics.is_max_value_exact = statistics.is_min_value_exact = None
 
 
-def _of_both(pair: KeyValue, other: KeyValue | None) -> KeyValue:
-    """``pair`` of some files beside ``other`` of one more, without what it says of their rows alone."""
-    if pair == other or pair.value is None:
-        return pair
-    return KeyValue(key=pair.key, value=of_other_rows({pair.key: pair.value})[pair.key])
+def _has_values(metadata: FileMetaData) -> bool:
+    chunks = [chunk.meta_data for group in metadata.row_groups for chunk in group.columns]
+    return any(about is None or about.num_values for about in chunks)
 
 
 def _difference(first: FileMetaData, other: FileMetaData) -> str | None:

@@ -20,11 +20,8 @@ def adopt(schema: Schema, pairs: Iterable[KeyValue]) -> Schema:
     """
     given: dict[str, LogicalType] = {}
     for pair in pairs:
-        annotation = for_property(pair.key)
-        if annotation is not None and pair.value:
-            handler = annotation.load()
-            if not isinstance(handler, DescribesFile):
-                continue
+        handler = describer(pair.key) if pair.value else None
+        if handler is not None and pair.value:
             try:
                 given |= handler.adopted(pair.value, lambda name: _adoptable(schema, name))
             except ParquetError as error:
@@ -33,15 +30,16 @@ def adopt(schema: Schema, pairs: Iterable[KeyValue]) -> Schema:
 
 
 def of_other_rows(pairs: Mapping[str, str]) -> dict[str, str]:
-    """Key-value metadata of a file as a file of the same columns with other rows, or of more, may carry it."""
-    found = dict(pairs)
-    for key, value in pairs.items():
-        annotation = for_property(key)
-        if annotation is not None:
-            handler = annotation.load()
-            if isinstance(handler, DescribesFile):
-                found[key] = handler.of_other_rows(value)
-    return found
+    """Key-value metadata of a file as a file of the same columns with other rows may carry it."""
+    handlers = {key: handler for key in pairs if (handler := describer(key)) is not None}
+    return {key: handlers[key].of_other_rows(value) if key in handlers else value for key, value in pairs.items()}
+
+
+def describer(key: str) -> DescribesFile | None:
+    """The handler whose columns the key-value metadata ``key`` tells of, if any."""
+    annotation = for_property(key)
+    handler = None if annotation is None else annotation.load()
+    return handler if isinstance(handler, DescribesFile) else None
 
 
 def with_types(schema: Schema, given: Mapping[str, LogicalType]) -> Schema:
