@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyproj
 import pytest
 import shapely
 from hypothesis import assume, given
@@ -201,6 +202,42 @@ def test_edges_on_the_globe_are_followed() -> None:
     assert geo.intersects_box(line, (40, 65, 50, 70), "spherical").to_pylist() == [True]
     assert geo.intersects_box(line, (40, 59, 50, 61), "spherical").to_pylist() == [False]
     assert geo.intersects(points, shapely.box(0, 0, 2, 2), "spherical").to_pylist() == [True]
+
+
+def test_the_ellipsoid_of_the_edges_follows_from_the_crs() -> None:
+    flat = pyproj.CRS.from_dict({"proj": "longlat", "a": 6_000_000, "rf": 20})
+    start, stop = (0.0, 40.0), (80.0, 55.0)
+    middle = {}
+    for crs in (None, flat):
+        geod = pyproj.Geod(ellps="WGS84") if crs is None else flat.get_geod()
+        assert geod is not None
+        ((x, y),) = geod.npts(*start, *stop, 1)
+        middle[crs] = shapely.Point(x, y).buffer(0.002).envelope
+    line = geo.from_shapely([shapely.LineString([start, stop])])
+    for name in ("intersects", "crosses", "disjoint"):
+        ask = getattr(geo, name)
+        for crs in (None, flat):
+            here = name != "disjoint"
+            other = middle[None if crs is flat else flat]
+            assert ask(line, middle[crs], "karney", crs).to_pylist() == [here]
+            assert ask(line, other, edges="karney", crs=crs).to_pylist() == [not here]
+    box = middle[flat].bounds
+    assert geo.intersects_box(line, box, "karney", flat).to_pylist() == [True]
+    assert geo.intersects_box(line, box, "karney").to_pylist() == [False]
+
+
+@pytest.mark.parametrize("name", sorted(EXACT))
+def test_a_predicate_takes_crs_and_edges_from_the_array_or_the_caller(name: str) -> None:
+    ask, query = getattr(geo, name), shapely.box(0, 0, 2, 2)
+    schema = pa.schema([geo.geometry_field("g", "EPSG:3857")])
+    points = geo.from_points([1.0, 2.0, 5.0, 500.0], [1.0, 2.0, 5.0, 5.0])
+    marked = geo.as_extension(pa.table([points], schema=schema))["g"]
+    expected = EXACT[name](geo.to_shapely(points), query).tolist()
+    assert ask(marked, query).to_pylist() == ask(points, query, crs="EPSG:3857").to_pylist() == expected
+    with pytest.raises(GeometryError, match="geographic CRS, not EPSG:3857"):
+        ask(marked, query, "spherical")
+    with pytest.raises(GeometryError, match="longitude"):
+        ask(marked, query, "spherical", "OGC:CRS84")
 
 
 def test_bounds_beyond_a_double_are_no_box() -> None:

@@ -185,54 +185,65 @@ def as_distance(operation: str, distance: Any) -> float | None:
     return found
 
 
-def intersects(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Has each row a point in common with ``query``? See :class:`SpatialPredicate` for arguments and errors."""
-    return SpatialPredicate("intersects", query).evaluate(array, edges)
+def intersects(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
+    """Has each row a point in common with ``query``? A boolean for each row, null for null.
+
+    ``query`` is a box ``(xmin, ymin, xmax, ymax)`` or :class:`BoundingBox`, which wraps around the antimeridian with
+    xmin > xmax, or a shapely geometry in the CRS of the array. ``edges`` and ``crs`` default to what an extension
+    array says, else to planar edges and OGC:CRS84; with other edges rows and query are figures on the globe, of the
+    ellipsoid of ``crs`` where the edges follow it. Raises GeometryError with row and byte on bad WKB, ValueError or
+    TypeError for a query that is none.
+
+    >>> from pqext.geo import from_points
+    >>> intersects(from_points([178, -175, 0], [-17, -16, 0]), (170, -20, -170, -10)).to_pylist()
+    [True, True, False]
+    """
+    return SpatialPredicate("intersects", query).evaluate(array, edges, crs)
 
 
-def disjoint(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Has each row no point in common with ``query``? See :class:`SpatialPredicate`."""
-    return SpatialPredicate("disjoint", query).evaluate(array, edges)
+def disjoint(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
+    """Has each row no point in common with ``query``? See :func:`intersects`."""
+    return SpatialPredicate("disjoint", query).evaluate(array, edges, crs)
 
 
-def within(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Does each row lie in ``query``, not only on its boundary? See :class:`SpatialPredicate`."""
-    return SpatialPredicate("within", query).evaluate(array, edges)
+def within(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
+    """Does each row lie in ``query``, not only on its boundary? See :func:`intersects`."""
+    return SpatialPredicate("within", query).evaluate(array, edges, crs)
 
 
-def contains(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Does ``query`` lie in each row, not only on its boundary? See :class:`SpatialPredicate`."""
-    return SpatialPredicate("contains", query).evaluate(array, edges)
+def contains(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
+    """Does ``query`` lie in each row, not only on its boundary? See :func:`intersects`."""
+    return SpatialPredicate("contains", query).evaluate(array, edges, crs)
 
 
-def touches(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Has each row points in common with ``query``, but none inside both? See :class:`SpatialPredicate`."""
-    return SpatialPredicate("touches", query).evaluate(array, edges)
+def touches(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
+    """Has each row points in common with ``query``, but none inside both? See :func:`intersects`."""
+    return SpatialPredicate("touches", query).evaluate(array, edges, crs)
 
 
-def crosses(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Does each row run through ``query``: some of its inside within, some without? See :class:`SpatialPredicate`."""
-    return SpatialPredicate("crosses", query).evaluate(array, edges)
+def crosses(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
+    """Does each row run through ``query``: some of its inside within, some without? See :func:`intersects`."""
+    return SpatialPredicate("crosses", query).evaluate(array, edges, crs)
 
 
-def overlaps(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Do each row and ``query``, both of one dimension, share some but not all? See :class:`SpatialPredicate`."""
-    return SpatialPredicate("overlaps", query).evaluate(array, edges)
+def overlaps(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
+    """Do each row and ``query``, both of one dimension, share some but not all? See :func:`intersects`."""
+    return SpatialPredicate("overlaps", query).evaluate(array, edges, crs)
 
 
-def covers(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Does ``query`` lie in each row, or on its boundary? See :class:`SpatialPredicate`."""
-    return SpatialPredicate("covers", query).evaluate(array, edges)
+def covers(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
+    """Does ``query`` lie in each row, or on its boundary? See :func:`intersects`."""
+    return SpatialPredicate("covers", query).evaluate(array, edges, crs)
 
 
-def covered_by(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Does each row lie in ``query``, or on its boundary? See :class:`SpatialPredicate`."""
-    return SpatialPredicate("covered_by", query).evaluate(array, edges)
+def covered_by(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
+    """Does each row lie in ``query``, or on its boundary? See :func:`intersects`."""
+    return SpatialPredicate("covered_by", query).evaluate(array, edges, crs)
 
 
-def equals(array: GeometryArray, query: Query, edges: Edges | None = None) -> GeometryArray:
-    """Are each row and ``query`` the same set of points? See :class:`SpatialPredicate`."""
-    return SpatialPredicate("equals", query).evaluate(array, edges)
+def equals(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
+    """Are each row and ``query`` the same set of points? See :func:`intersects`."""
+    return SpatialPredicate("equals", query).evaluate(array, edges, crs)
 
 
 def dwithin(
@@ -241,14 +252,16 @@ def dwithin(
     """Is each row at most ``distance`` from ``query``?
 
     In units of the coordinates for GEOMETRY, degrees where its CRS is geographic; for GEOGRAPHY (``edges``) in metres
-    on the ellipsoid of ``crs``. See :class:`SpatialPredicate`.
+    on the ellipsoid of ``crs``. See :func:`intersects`.
     """
     return SpatialPredicate("dwithin", query, distance).evaluate(array, edges, crs)
 
 
-def intersects_box(array: GeometryArray, box: Query, edges: Edges | None = None) -> GeometryArray:
+def intersects_box(
+    array: GeometryArray, box: Query, edges: Edges | None = None, crs: Any = None
+) -> GeometryArray:
     """Has each row a point in common with the box, ``(xmin, ymin, xmax, ymax)`` or :class:`BoundingBox`?
 
-    With xmin > xmax the box wraps around the antimeridian.
+    With xmin > xmax the box wraps around the antimeridian. Otherwise as :func:`intersects`.
     """
-    return SpatialPredicate("intersects", as_box(box)).evaluate(array, edges)
+    return SpatialPredicate("intersects", as_box(box)).evaluate(array, edges, crs)
