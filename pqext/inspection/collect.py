@@ -20,6 +20,7 @@ from pqext.core.reader import ColumnChunk, ParquetFile
 from pqext.core.reader import RowGroup as OpenRowGroup
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.suggest import did_you_mean
+from pqext.core.types.geometries import named
 from pqext.inspection.model import Column, Extension, Field, Report, RowGroup
 from pqext.inspection.values import enum_name, logical_type, show
 
@@ -152,6 +153,7 @@ def _column(group: OpenRowGroup, leaf: SchemaNode) -> Column:
     here = stored.file_path is None
     bounds = chunk.bounds() if here else Bounds()
     statistics, spatial = about.statistics, about.geospatial_statistics
+    types = _types(spatial)
     return Column(
         path=leaf.path,
         column=leaf.leaf_start,
@@ -168,7 +170,8 @@ def _column(group: OpenRowGroup, leaf: SchemaNode) -> Column:
         nan_count=statistics.nan_count if statistics is not None else None,
         distinct_count=statistics.distinct_count if statistics is not None else None,
         bounding_box=_box(spatial.bbox) if spatial is not None else None,
-        geospatial_types=_types(spatial),
+        geospatial_types=types,
+        geometry_types=None if types is None else named(types),
         dictionary=about.dictionary_page_offset is not None,
         column_index=stored.column_index_offset is not None,
         offset_index=stored.offset_index_offset is not None,

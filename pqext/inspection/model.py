@@ -29,7 +29,8 @@ class Column:
 
     ``minimum`` and ``maximum`` are written in the column's logical type and only where the statistics can
     be relied upon. ``encrypted`` chunks whose metadata is hidden have nothing else; ``file_path`` names the
-    other file that a chunk lies in. ``extensions`` names what the extension of its metadata is known to hold, like
+    other file that a chunk lies in. ``geospatial_types`` are WKB's codes as the file has them, ``geometry_types`` their
+    names. ``extensions`` names what the extension of its metadata is known to hold, like
     page boxes, and how many bytes each takes.
     """
 
@@ -48,6 +49,7 @@ class Column:
     distinct_count: int | None = None
     bounding_box: dict[str, float] | None = None
     geospatial_types: tuple[int, ...] | None = None
+    geometry_types: tuple[str, ...] | None = None
     dictionary: bool = False
     column_index: bool = False
     offset_index: bool = False

@@ -15,7 +15,7 @@ from pqext.text import shorten, size, visible
 MAX_FIELDS = 400
 MAX_CHUNKS = 200
 MAX_ROW_GROUPS = 200
-MAX_CODES = 8
+MAX_TYPES = 8
 _MAX_VALUE = 200
 
 
@@ -134,9 +134,10 @@ def _about(column: Column) -> Iterator[str]:
         wraps = " (wraps around)" if box.get("xmin", 0) > box.get("xmax", 0) else ""
         axes = [f"{axis} {box[axis + 'min']:g} to {box[axis + 'max']:g}" for axis in "xyzm" if f"{axis}min" in box]
         yield ", ".join(axes) + wraps
-    if column.geospatial_types:
-        codes = [str(code) for code in column.geospatial_types[:MAX_CODES]]
-        yield "geometry types " + ", ".join(codes) + (", …" if len(column.geospatial_types) > MAX_CODES else "")
+    if column.geospatial_types and column.geometry_types:
+        pairs = zip(column.geometry_types[:MAX_TYPES], column.geospatial_types, strict=False)
+        shown = ", ".join(f"{name} ({code})" for name, code in pairs)
+        yield f"geometry types {shown}" + (", …" if len(column.geospatial_types) > MAX_TYPES else "")
 
 
 def _extras(column: Column) -> list[str]:

@@ -13,10 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import pqext
+from pqext import geo
 from pqext.core.errors import ParquetError
 from pqext.core.extension.structure import append_extension
 from pqext.core.metadata import SchemaElement, Type
 from pqext.core.schema_tree import from_elements
+from pqext.core.types.geometries import named
 from pqext.inspection import Column, inspect
 from pqext.inspection.values import logical_type, show
 
@@ -176,6 +179,19 @@ def test_boxes_and_types_of_geometries_are_those_that_pyarrow_sees(parquet_testi
         box = ours.bounding_box or {}
         assert (box.get("xmin"), box.get("ymax"), box.get("mmax")) == (theirs.xmin, theirs.ymax, theirs.mmax)
         assert list(ours.geospatial_types or ()) == (theirs.geospatial_types or [])
+
+
+def test_types_of_geometries_have_names() -> None:
+    shapes = ["POINT (1 2)", "POLYGON Z EMPTY", "MULTIPOINT M ((1 2 3))", "GEOMETRYCOLLECTION ZM EMPTY"]
+    table = pa.table({"g": geo.from_wkt(pa.array(shapes))})
+    pqext.write_table(table, sink := BytesIO(), geometry={"g": None})
+    report = inspect(sink.getvalue())
+    (column,) = report.row_groups[0].columns
+    assert column.geospatial_types == (1, 1003, 2004, 3007)
+    assert column.geometry_types == ("Point", "Polygon Z", "MultiPoint M", "GeometryCollection ZM")
+    shown = "geometry types Point (1), Polygon Z (1003), MultiPoint M (2004), GeometryCollection ZM (3007)"
+    assert shown in str(report)
+    assert named([16, 3001, 4001]) == ("unknown", "Point ZM", "unknown")
 
 
 def test_a_bound_of_an_absurd_scale_is_not_written_out() -> None:
