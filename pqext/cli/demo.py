@@ -65,7 +65,7 @@ def command(
         ),
     ] = None,
     output: Annotated[
-        Path, typer.Option(help="Folder for the files; those of an earlier run are replaced.")
+        Path, typer.Option("--output", "-o", help="Folder for the files; those of an earlier run are replaced.")
     ] = Path("pqext-demo"),
     report: Annotated[
         Path | None, typer.Option(help="The report, by default report.html in the output folder.", show_default=False)

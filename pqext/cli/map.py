@@ -22,9 +22,9 @@ def command(
         typer.Option("--column", metavar="geom", help="The geometry column, where there are several.",
                      show_default=False),
     ] = None,
-    out: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Where the map goes, .html or .png; FILE.map.html by default.",
+        typer.Option("--output", "-o", help="Where the map goes, .html or .png; FILE.map.html by default.",
                      show_default=False),
     ] = None,
     query: Annotated[
@@ -34,14 +34,14 @@ def command(
     """Draw the boxes of a file's row groups and pages, with how far they overlap and what queries read by them."""
     with refusals():
         path = one_file(file)
-    out = out or Path(f"{path.name}.map.html")
-    if out.suffix.lower() not in (".html", ".htm", ".png"):
-        raise typer.BadParameter(f"a map is written as .html or .png, not as {visible(out.name)}")
+    output = output or Path(f"{path.name}.map.html")
+    if output.suffix.lower() not in (".html", ".htm", ".png"):
+        raise typer.BadParameter(f"a map is written as .html or .png, not as {visible(output.name)}")
     try:
         boxes = _map(path, column, query)
     except KeyError as error:
         raise typer.BadParameter(visible(str(error.args[0]))) from None
-    if out.suffix.lower() == ".png":
+    if output.suffix.lower() == ".png":
         from pqext.report import picture
 
         content = picture.render(boxes)
@@ -49,9 +49,9 @@ def command(
         from pqext.report.boxes import render
 
         content = render(boxes).encode()
-    out.write_bytes(content)
+    output.write_bytes(content)
     typer.echo(
-        f"{visible(str(out))}: {counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}, "
+        f"{visible(str(output))}: {counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}, "
         f"{size(len(content))}"
     )
 
@@ -85,7 +85,10 @@ def _map(path: Path, column: str | None, query: float) -> BoxMap:
 
 def _facts(layout: Layout) -> tuple[tuple[str, str], ...]:
     extent = layout.extent
-    shown = "none" if extent is None else f"{extent.xmin:g} to {extent.xmax:g}, {extent.ymin:g} to {extent.ymax:g}"
+    shown = "none"
+    if extent is not None:
+        wraps = " (wraps around)" if extent.wraps else ""
+        shown = f"{extent.xmin:g} to {extent.xmax:g}{wraps}, {extent.ymin:g} to {extent.ymax:g}"
     return (
         ("rows", f"{layout.rows:,}"),
         ("row groups", f"{layout.row_groups.count:,}"),

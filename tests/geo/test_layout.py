@@ -99,13 +99,52 @@ def test_large_pages_in_good_order_are_made_smaller() -> None:
     assert any("page_rows=2,048" in text for text in layout.suggestions)
 
 
-def test_boxes_that_wrap_cover_both_ends_of_the_world() -> None:
-    x = np.concatenate([GENERATOR.uniform(170, 180, 500), GENERATOR.uniform(-180, -170, 500)])
-    layout = geo.explain_layout(written(x, GENERATOR.uniform(0, 1, 1000)), query=(10.0, 0.1))
+def test_an_extent_across_the_antimeridian_is_as_wide_as_the_data() -> None:
+    x = np.concatenate([GENERATOR.uniform(170, 180, 500), GENERATOR.uniform(-180, -150, 1500)])
+    layout = geo.explain_layout(written(x, GENERATOR.uniform(0, 1, 2000)), query=0.25)
+    assert layout.extent is not None
+    assert (layout.extent.xmin, layout.extent.xmax) == (x[:500].min(), x[500:].max())
+    assert layout.query_width == pytest.approx(20, rel=0.01)
+    assert layout.row_groups.covered == pytest.approx(1, rel=1e-6)
+    assert "(wraps around), y" in str(layout)
+    options = {"geometry": {"geom": {"crs": "EPSG:3857", "check_range": False}}}
+    planar = geo.explain_layout(written(x, GENERATOR.uniform(0, 1, 2000), **options))
+    assert planar.extent is not None
+    assert (planar.extent.xmin, planar.extent.xmax) == (x.min(), x.max())
+
+
+@pytest.mark.parametrize("order", [None, "hilbert"])
+def test_expectations_across_the_antimeridian_are_what_scans_read(order: Any, tmp_path: Path) -> None:
+    path = tmp_path / "points.parquet"
+    east = GENERATOR.uniform(165, 225, 6_000)
+    x = np.where(east > 180, east - 360, east)
+    sink = written(
+        x, GENERATOR.uniform(0, 60, 6_000), geometry={"geom": {"order": order}}, row_group_rows=2_000, page_rows=100
+    )
+    path.write_bytes(sink.getvalue())
+    layout = geo.explain_layout(path, query=(6.0, 6.0))
+    generator, queries = np.random.default_rng(12), 120
+    groups = rows = 0
+    for _ in range(queries):
+        west, y = generator.uniform(165, 219), generator.uniform(0, 54)
+        box = [one - 360 if one > 180 else one for one in (west, west + 6)]
+        where = pqext.col("geom").intersects((box[0], y, box[1], y + 6))
+        (task,) = pqext.scan(path, filter=where).plan(pages=True)
+        plans = [plan for plan in task.row_groups if plan.refusal is None]
+        groups += len(plans)
+        rows += sum(plan.num_rows if plan.rows is None else sum(map(len, plan.rows)) for plan in plans)
+    assert layout.row_groups.read == pytest.approx(groups / queries, rel=0.2, abs=0.1)
+    assert layout.pages.rows_read == pytest.approx(rows / queries, rel=0.25, abs=30)
+
+
+def test_boxes_that_wrap_lie_at_both_ends_of_an_extent_all_around() -> None:
+    ends = [GENERATOR.uniform(170, 180, 2500), GENERATOR.uniform(-180, -170, 2500)]
+    x = np.concatenate([*ends, np.linspace(-180, 180, 5000)])
+    layout = geo.explain_layout(written(x, GENERATOR.uniform(0, 1, 10_000), row_group_rows=5000), query=(10.0, 0.1))
     assert layout.extent is not None
     assert (layout.extent.xmin, layout.extent.xmax) == (-180, 180)
-    assert layout.row_groups.covered == pytest.approx(20 / 360, rel=0.05)
-    assert layout.row_groups.read == pytest.approx(20 / 350, rel=0.05)
+    assert layout.row_groups.depth == pytest.approx(380 / 360, rel=0.05)
+    assert layout.row_groups.read == pytest.approx(1 + 20 / 350, rel=0.05)
 
 
 def test_other_peoples_files_and_columns_without_places_have_a_layout() -> None:

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pqext.core.errors import GeometryError
 from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk
 from pqext.core.schema import SchemaNode
 from pqext.geo import page_boxes
 from pqext.geo.box import BoundingBox
 from pqext.geo.layout.order import PAGE_ROWS
+from pqext.geo.summary import union
+from pqext.geo.types import GeospatialType
 
 _Doubles = NDArray[np.float64]
 _WORTH_SORTING = 2.0
@@ -58,7 +61,8 @@ class BoxLayout:
 class Layout:
     """What :func:`explain_layout` finds; ``str`` tells it to people.
 
-    ``extent`` is the box around all boxes, None where there are none. Without boxes of its own a page has that of its
+    ``extent`` is the box around all boxes, which wraps around the antimeridian where that is narrower; None where there
+    are none. Without boxes of its own a page has that of its
     row group. ``suggestions`` says what would make queries read less, if anything.
     """
 
@@ -79,8 +83,9 @@ class Layout:
         lines = [f"{visible(self.path)}, column {visible(self.column)}: {self.rows:,} rows, {size(self.bytes)}"]
         if self.extent is not None:
             box = self.extent
+            wraps = " (wraps around)" if box.wraps else ""
             lines += [
-                f"  extent x {box.xmin:g} to {box.xmax:g}, y {box.ymin:g} to {box.ymax:g}",
+                f"  extent x {box.xmin:g} to {box.xmax:g}{wraps}, y {box.ymin:g} to {box.ymax:g}",
                 f"  a query of {self.query_width:.4g} by {self.query_height:.4g} is expected to read",
             ]
             for name, part in (("row groups", self.row_groups), ("pages", self.pages)):
@@ -102,14 +107,14 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
     ``source`` is what :func:`pqext.open` takes, or an open file; ``column`` a dotted path, by default the only
     geometry column. ``query`` is the share of the extent's area that queries cover, in the extent's proportions, or
     their width and height in the column's units. Expectations are exact for queries placed evenly within the extent;
-    none is thought to cross the antimeridian. Raises KeyError for a column that is not there, ValueError for one that
-    is no geometry, and when ``column`` is needed.
+    they cross the antimeridian where the extent does. Raises KeyError for a column that is not there, ValueError for
+    one that is no geometry, and when ``column`` is needed.
     """
     share = _checked(query)
     with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
         node = geometry_leaf(file, column)
         groups, pages = parts_of(file, node)
-        frame = _Frame.around(part.box for part in groups)
+        frame = _Frame.around((part.box for part in groups), _geographic(file, node))
         width, height = frame.query(share)
         found = [_describe(parts, frame, width, height) for parts in (groups, pages)]
         advice = _suggestions(found[0], found[1], sum(part.rows for part in groups), width, height)
@@ -160,18 +165,28 @@ def parts_of(file: ParquetFile, node: SchemaNode) -> tuple[list[Part], list[Part
     """The row groups of a file, and the pages of its geometry column ``node``."""
     groups: list[Part] = []
     pages: list[Part] = []
+    geographic = _geographic(file, node)
     for group in file.row_groups:
         chunk = group.chunk(node)
-        whole = _whole(chunk, group.index, group.num_rows)
+        whole = _whole(chunk, group.index, group.num_rows, geographic)
         groups.append(whole)
         pages += _pages(chunk, whole)
     return groups, pages
 
 
-def _whole(chunk: ColumnChunk, index: int, rows: int) -> Part:
+def _geographic(file: ParquetFile, node: SchemaNode) -> bool:
+    """Are the column's coordinates known to be longitudes and latitudes, so that boxes may wrap?"""
+    assert node.logical_type is not None  # of a geometry column
+    try:
+        return GeospatialType.from_logical_type(node.logical_type, file.options.properties).geographic
+    except GeometryError:  # edges of an algorithm that is not known
+        return False
+
+
+def _whole(chunk: ColumnChunk, index: int, rows: int, geographic: bool) -> Part:
     found = chunk.geospatial_statistics
     box = None if found is None or found.bbox is None else BoundingBox.from_metadata(found.bbox)
-    box = box if box is not None and box.usable else None
+    box = box if box is not None and box.usable and (geographic or not box.wraps) else None
     return Part(index, rows, chunk.byte_range[1], box, box is None and chunk.bounds().all_null)
 
 
@@ -206,22 +221,17 @@ def _clipped(page: BoundingBox, whole: BoundingBox | None) -> BoundingBox:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The extent, to which boxes and queries are brought: it becomes the unit square."""
+    """The extent, to which boxes and queries are brought: it becomes the unit square, eastward from its xmin."""
 
     extent: BoundingBox | None
 
     @classmethod
-    def around(cls, boxes: Iterable[BoundingBox | None]) -> _Frame:
-        known = [box for box in boxes if box is not None]
-        if not known:
-            return cls(None)
-        x = [-180.0, 180.0] if any(box.wraps for box in known) else []
-        x += [value for box in known for value in (box.xmin, box.xmax)]
-        return cls(BoundingBox(min(x), max(x), min(box.ymin for box in known), max(box.ymax for box in known)))
+    def around(cls, boxes: Iterable[BoundingBox | None], geographic: bool) -> _Frame:
+        return cls(union([box for box in boxes if box is not None], geographic))
 
     @property
     def width(self) -> float:
-        return 0.0 if self.extent is None else self.extent.xmax - self.extent.xmin
+        return 0.0 if self.extent is None else self.extent.width
 
     @property
     def height(self) -> float:
@@ -240,7 +250,13 @@ class _Frame:
         lines = np.array([[box.xmin, box.xmax, box.ymin, box.ymax] for box in boxes]).reshape(-1, 4).T.copy()
         if self.extent is None:
             return lines
-        for first, low, high in ((0, self.extent.xmin, self.extent.xmax), (2, self.extent.ymin, self.extent.ymax)):
+        if self.extent.wraps:  # then no box wraps within it
+            middle = self.extent.xmin + self.width / 2
+            widths = np.array([box.width for box in boxes])
+            lines[0] = middle + np.mod(lines[0] - middle + 180, 360) - 180
+            lines[1] = lines[0] + widths
+        west = self.extent.xmin
+        for first, low, high in ((0, west, west + self.width), (2, self.extent.ymin, self.extent.ymax)):
             # Halves, because the extent may be wider than the largest double.
             span = high / 2 - low / 2
             lines[first : first + 2] = (lines[first : first + 2] / 2 - low / 2) / span if span > 0 else [[0.0], [1.0]]
