@@ -22,6 +22,7 @@ from pqext.core.shape import LeafShape, Shape
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox
+from pqext.geo.geography import Globe, globe_of
 from pqext.geo.summary import bounding_box, only_points, row_values, within_range
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import columns, summaries
@@ -30,6 +31,9 @@ from pqext.verification.model import Fault, Findings
 
 EDGE_SLACK = 1e-6
 """Degrees by which our box around an edge may lie outside one that holds it: ours is rounded outward."""
+
+_FARTHEST = 20 * 150.0
+"""Degrees that an edge may run beside its geodesic, for each radian by which its algorithm turns it."""
 
 _CODES = frozenset(1000 * dims + base for dims in range(4) for base in range(1, 8))
 _Claim = tuple[str, str, BoundingBox]
@@ -300,14 +304,20 @@ def _first_extended(values: pa.Array) -> int:
 
 
 def _outside(values: pa.Array, type: GeospatialType, box: BoundingBox) -> int | None:
-    """The first value that the box does not hold, None when it holds all; whole edges where they are not planar."""
+    """The first value that the box does not hold, None when it holds all; whole edges where they are not planar.
+
+    Edges on an ellipsoid reach as far as those on a sphere at least (``geo.edges.rise``), unless it is longer than
+    wide. Our own boxes hold the most that they may reach, which no other writer's need to.
+    """
     whole = bounding_box(summaries(values)) if type.planar and not box.wraps else None
     if whole is not None and box.contains(whole) and _holds_others(box, whole):
         return None
     (column,) = columns(values)
     try:
-        lines = row_values(column, type)[0]
-        slack = 0.0 if type.planar else EDGE_SLACK
+        globe = Globe() if type.planar else globe_of(type)
+        least = GeospatialType(edges="spherical") if globe.e2 > 0 else type
+        lines = row_values(column, least)[0] if globe.e2 >= 0 else row_values(column)[0]
+        slack = 0.0 if type.planar or globe.e2 < 0 else EDGE_SLACK + _FARTHEST * globe.turn
     except (GeometryError, UnsupportedError):  # no ellipsoid: the corners alone
         lines, slack = row_values(column)[0], 0.0
     xmin, xmax, ymin, ymax = lines[:4]

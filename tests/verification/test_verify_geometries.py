@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyproj
 import pytest
 import shapely
 
@@ -86,6 +87,24 @@ def test_files_that_are_right_have_no_faults() -> None:
     sink = io.BytesIO()
     pqext.write_table(pa.table({"l": nested, "s": pa.array([{"g": b"x"}] * 4)}), sink)
     assert verify(sink.getvalue()).ok
+
+
+@pytest.mark.spec("geo.box.geography", "geo.pruning.trust")
+@pytest.mark.parametrize("edges", ["spherical", "karney"])
+def test_boxes_of_geography_around_vertices_alone_are_found(edges: Any) -> None:
+    lines = geo.from_shapely([shapely.LineString([(0, 60), (10, 60)]), shapely.LineString([(0, 60), (90, 60)])])
+    theirs = altered(written(lines, edges=edges), boxed(0, 90, 60, 60, types=[2]))
+    assert found(theirs) == [("geo.box.contains", 0)]
+    geod = pyproj.Geod(ellps="sphere" if edges == "spherical" else "WGS84")
+    top = max(latitude for _, latitude in geod.npts(0, 60, 90, 60, 999))
+    wide = altered(written(lines, edges=edges), boxed(0, 90, 60, top, types=[2]))
+    low = altered(written(lines, edges=edges), boxed(0, 90, 60, top - 0.01, types=[2]))
+    assert found(low) == [("geo.box.contains", 1)]
+    assert found(wide) == []
+    summit = pqext.col("g").intersects((44, 67.7, 46, 68))
+    assert len(pqext.read_table(theirs, filter=summit)) == 0
+    assert len(pqext.read_table(theirs, filter=summit, trust_statistics=False)) == 1
+    assert len(pqext.read_table(wide, filter=summit)) == 1
 
 
 @pytest.mark.spec("geo.box.contains", "geo.box.wraparound")
