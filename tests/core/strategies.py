@@ -217,8 +217,11 @@ def encryptions(draw: st.DrawFn, paths: list[str]) -> pqext.FileEncryption:
 
 
 @st.composite
-def options(draw: st.DrawFn, schema: pa.Schema, *, encrypted: bool = True, alp: bool = True) -> dict[str, Any]:
+def options(
+    draw: st.DrawFn, schema: pa.Schema, *, encrypted: bool = True, alp: bool = True, brotli: bool = True
+) -> dict[str, Any]:
     """Any options for writing a table of ``schema``."""
+    codecs = [codec for codec in sorted(LEVELS) if brotli or codec != "brotli"]
     found = leaves(schema)
     paths = [leaf.dotted for leaf in found]
     distinct = len(set(paths)) == len(paths)
@@ -229,10 +232,10 @@ def options(draw: st.DrawFn, schema: pa.Schema, *, encrypted: bool = True, alp: 
             return draw(values)
         return draw(st.dictionaries(st.sampled_from(paths), values, max_size=3))
 
-    codec = draw(st.sampled_from(sorted(LEVELS)))
+    codec = draw(st.sampled_from(codecs))
     highest = LEVELS[codec]
     picked: dict[str, Any] = {
-        "compression": codec if draw(st.booleans()) else chosen(st.sampled_from(sorted(LEVELS))),
+        "compression": codec if draw(st.booleans()) else chosen(st.sampled_from(codecs)),
         "dictionary": chosen(st.booleans()),
         "page_version": draw(st.sampled_from([1, 2])),
         "row_group_rows": draw(st.sampled_from([1, 7, 1000])),

@@ -13,13 +13,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from core import strategies
+from core import statistics_checks, strategies
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import pqext
 from pqext.core.metadata import Encoding
-from reference import page_headers, values
+from reference import chunk_statistics, page_headers, values
 
 SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -143,6 +143,70 @@ def test_pyarrow_and_duckdb_find_the_statistics_that_pyarrow_would_write(data: s
         pq.write_table(table, theirs, row_group_size=rows, store_schema=False, store_decimal_as_integer=True)
         assert pyarrow_statistics(ours) == pyarrow_statistics(theirs)
         assert duckdb_statistics(ours) == duckdb_statistics(theirs)
+
+
+@pytest.mark.spec("statistics.bounds", "statistics.null-count", "statistics.nan-count", "statistics.truncation")
+@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=25)
+@given(st.data())
+def test_pyarrow_and_duckdb_find_the_statistics_of_the_values(data: st.DataObject) -> None:
+    table = data.draw(strategies.tables(strategies.CORE, depth=2, plain=True))
+    options = data.draw(strategies.options(table.schema, encrypted=False, alp=False)) | {"float_order": "type"}
+    chosen = pqext.WriteOptions(**options)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.parquet"
+        path.write_bytes(written(table, options))
+        footer = pq.read_metadata(path)
+        columns = "path_in_schema, num_values, stats_null_count, stats_nan_count, min_is_exact, max_is_exact"
+        theirs = iter(duckdb.sql(f"SELECT {columns} FROM parquet_metadata('{path}')").fetchall())
+    leaves = chunk_statistics.leaves(table)
+    start = 0
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        rows = range(start, start + group.num_rows)
+        start = rows.stop
+        for at, leaf in enumerate(leaves):
+            note(f"{leaf.path} of {rows}")
+            expected, column = leaf.statistics(rows), group.column(at)
+            name, entries, nulls, nans, *exact = next(theirs)
+            assert column.num_values == entries == expected.entries
+            assert name.replace(", ", ".") == column.path_in_schema == leaf.path
+            if not chosen.statistics_of(leaf.path):
+                assert (column.statistics, nulls, nans) == (None, None, None)
+                continue
+            assert column.statistics.null_count == nulls == expected.nulls
+            assert nans == (expected.nans if pa.types.is_floating(leaf.type) else None)
+            bounds = statistics_checks.raw_bounds(column.statistics)
+            statistics_checks.check_bounds(leaf, bounds, expected, chosen.bound_bytes)
+            ends = zip(bounds, (expected.minimum, expected.maximum), strict=True)
+            assert exact == [None if bound is None else bound == value for bound, value in ends]
+    assert start == len(table)
+
+
+OPERATORS = ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"]
+
+
+@pytest.mark.spec("statistics.bounds", "page-index.read-by-others")
+@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=25)
+@given(st.data())
+def test_polars_which_shows_no_statistics_loses_no_row_by_them(data: st.DataObject) -> None:
+    table = data.draw(strategies.tables(strategies.CORE, depth=0, plain=True).filter(len))
+    options = data.draw(strategies.options(table.schema, encrypted=False, alp=False))
+    frame = pl.DataFrame(pl.from_arrow(table))
+    name = data.draw(st.sampled_from(frame.columns))
+    value = frame[name][data.draw(st.integers(0, len(table) - 1))]
+    column = pl.col(name)
+    question = column.is_null() if value is None else getattr(column, data.draw(st.sampled_from(OPERATORS)))(
+        pl.lit(value, dtype=frame.schema[name])
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.parquet"
+        path.write_bytes(written(table, options))
+        try:
+            found = pl.scan_parquet(path, use_statistics=True).filter(question).collect()
+        except BaseException as error:
+            if not any(words in str(error) for words in UNABLE["polars"]):
+                raise
+            return
+    assert values.columns(found.to_arrow()) == values.columns(frame.filter(question).to_arrow())
 
 
 def pyarrow_statistics(path: Path) -> list[Any]:
