@@ -30,6 +30,10 @@ FIXED_BOUND_BYTES = 1024
 Starts = NDArray[np.int64]
 _Bound = bytes | None
 _TEXT = frozenset({"STRING", "ENUM", "JSON"})
+_NUMBERS: dict[tuple[str, int], np.dtype[Any]] = {
+    ("signed", 4): np.dtype("<i4"), ("unsigned", 4): np.dtype("<u4"),
+    ("signed", 8): np.dtype("<i8"), ("unsigned", 8): np.dtype("<u8"),
+}
 
 
 @lean
@@ -61,8 +65,8 @@ def of_pages(order: BoundOrder, physical: pa.Array, starts: Starts) -> PageExtre
     if leaf.physical == Type.BOOLEAN:
         values: NDArray[Any] = _booleans(physical)
     else:
-        kind = {("signed", 4): "<i4", ("unsigned", 4): "<u4", ("signed", 8): "<i8", ("unsigned", 8): "<u8"}
-        values = _fixed(physical, leaf.width or 0).view(kind[leaf.order, leaf.width or 0])
+        width = leaf.width or 0
+        values = _fixed(physical, width).view(_NUMBERS[leaf.order, width])
     low, high, _ = _extremes(values, starts)
     present = starts[1:] > starts[:-1]
     return PageExtremes(_plain(low, present), _plain(high, present), None)
@@ -201,11 +205,13 @@ def of_chunk(
 
 def _extreme(order: BoundOrder, bounds: Sequence[_Bound], choose: Callable[..., tuple[Any, bytes]]) -> _Bound:
     known = [bound for bound in bounds if bound is not None]
+    if len(known) < 2:
+        return known[0] if known else None
     if order.kind == "total":
         # NaN bounds stand for pages of nothing else; they count only when all pages are so.
         numbers = [bound for bound, value in zip(known, order.values(known), strict=True) if value == value]
         known = numbers or known
-    return choose(zip(order.keys(known), known, strict=True))[1] if known else None
+    return choose(zip(order.keys(known), known, strict=True))[1]
 
 
 def cut(leaf: LeafType, bound: bytes, size: int) -> tuple[bytes, bool]:

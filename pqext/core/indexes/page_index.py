@@ -59,6 +59,8 @@ def _boundary_order(
     order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], values: Sequence[int]
 ) -> BoundaryOrder:
     """How the bounds of the pages that are not null follow one another."""
+    if len(values) < 2:
+        return BoundaryOrder.ASCENDING
     keys = [
         order.keys([bound for bound, count in zip(side, values, strict=True) if count]) for side in (minima, maxima)
     ]

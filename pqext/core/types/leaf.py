@@ -117,6 +117,11 @@ def to_physical(array: pa.Array, leaf: LeafType) -> pa.Array:
     Raises ``ValueError`` for a value that the stored form does not hold.
     """
     arrow = array.type
+    if arrow == _STORED.get(leaf.physical):
+        return array
+    if pa.types.is_string(arrow):
+        _check_text(array)
+        return array.view(pa.binary())
     if pa.types.is_decimal(arrow):
         return _physical_decimals(array, leaf)
     if leaf.member == "FLOAT16":
@@ -135,8 +140,6 @@ def to_physical(array: pa.Array, leaf: LeafType) -> pa.Array:
             _check_day(array)
         return pc.cast(array, shown).view(_STORED[leaf.physical])
     if leaf.physical == Type.BYTE_ARRAY:
-        if pa.types.is_string(arrow):
-            _check_text(array)
         return pc.cast(array, pa.binary())
     if leaf.physical == Type.FIXED_LEN_BYTE_ARRAY:
         return array
@@ -149,6 +152,7 @@ _STORED = {
     Type.INT64: pa.int64(),
     Type.FLOAT: pa.float32(),
     Type.DOUBLE: pa.float64(),
+    Type.BYTE_ARRAY: pa.binary(),
 }
 
 
