@@ -120,8 +120,8 @@ class DescribesFile(Protocol):
     def adopted(self, value: str, wanted: Callable[[str], bool]) -> Mapping[str, LogicalType]:
         """The types of those plain columns that a file's ``property``, ``value``, tells of and that are ``wanted``."""
 
-    def of_other_rows(self, value: str) -> str:
-        """What of ``value`` holds for a file of these columns with other rows."""
+    def of_other_rows(self, value: str, holds: Callable[[tuple[str, ...]], bool]) -> str | None:
+        """What of ``value`` holds for a file of these columns with other rows; ``holds``: is a path among them?"""
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
         """What holds for the rows of several files of the same columns together, of which one at least says something.

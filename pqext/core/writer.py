@@ -313,7 +313,7 @@ class ParquetWriter:
             key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
             for key, value in (self.arrow_schema.metadata or {}).items()
         }
-        carried = {**of_other_rows(carried), **self._described(), **self.options.key_value_metadata}
+        carried = {**of_other_rows(carried, self._schema), **self._described(), **self.options.key_value_metadata}
         pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
         footer = FileMetaData(
             version=2,

@@ -5,8 +5,8 @@ Spec: "GEOMETRY", "GEOGRAPHY" (000 §5.2), "Statistics" (000 §5.1).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +15,15 @@ import pyarrow as pa
 from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Derived, Storage, WrittenColumn
 from pqext.core.errors import GeometryError
 from pqext.core.indexes.row_ranges import merged
-from pqext.core.suggest import did_you_mean
+from pqext.core.suggest import around, did_you_mean
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox
 from pqext.geo.covering import Covering
-from pqext.geo.layout.curves import Curve, check_curve
+from pqext.geo.layout.curves import check_curve
 from pqext.geo.layout.order import OrdersRows
 from pqext.geo.predicates.predicate import SpatialPredicate
+from pqext.geo.storage import GeometryStorage
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe, row_values, within_range
 from pqext.geo.types import GeospatialType, mark, type_of, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso
@@ -39,18 +40,6 @@ if TYPE_CHECKING:
 
 _OPTION_KEYS = frozenset({"crs", "edges", "check_range", "page_boxes", "covering", "order"})
 _PROJJSON_KEYS = frozenset({"$schema", "type", "name"})
-
-
-@dataclass(frozen=True, slots=True)
-class GeometryStorage(Storage):
-    """How a geometry column is stored; ``check_range``: refuse coordinates that are no longitude and latitude.
-
-    ``order``: the curve along which the column orders the file's rows.
-    """
-
-    type: GeospatialType
-    check_range: bool
-    order: Curve | None = None
 
 
 class GeospatialHandler(OrdersRows):
@@ -84,15 +73,17 @@ class GeospatialHandler(OrdersRows):
         if not holds_bytes(field.type):
             hint = "; geo.from_wkt makes it of WKT" if str(field.type) in ("string", "large_string") else ""
             raise GeometryError(f"{path!r}: a geometry column holds WKB in a binary array, not {field.type}{hint}")
-        marked = type_of(field) or GeospatialType()
         option = _option(options.geometry.get(path))
         if option.get("covering") and path != field.name:
             raise ValueError(f"covering is for top-level columns, which {path!r} is not")
-        crs = crs_.normalize(option["crs"]) if option.get("crs") is not None else marked.crs
-        type = GeospatialType(crs, option.get("edges", marked.edges))
-        geographic = crs_.is_geographic(crs, options.key_value_metadata)
+        type = _type_to_write(field, option)
+        geographic = crs_.is_geographic(type.crs, options.key_value_metadata)
         if not type.planar and not geographic:
-            raise GeometryError(f"GEOGRAPHY needs a geographic CRS, not {crs}", rule="geography.crs")
+            raise GeometryError(f"GEOGRAPHY needs a geographic CRS, not {type.crs}", rule="geography.crs")
+        reason = crs_.mistake(type.crs) if geographic is None else None
+        if reason is not None:
+            unknown = around(type.crs or "")
+            warnings.warn(f"column {path!r} has a CRS that nobody knows, {unknown!r}: {reason}", stacklevel=4)
         return GeometryStorage(
             logical_type=type.logical_type(),
             field=unmark(field).with_type(_plain_type(field.type)),
@@ -107,11 +98,10 @@ class GeospatialHandler(OrdersRows):
         Raises GeometryError with row and byte on bad WKB, with the row on an SRID that is not the column's
         and on coordinates that are no longitude and latitude where the CRS is geographic.
         """
-        if not isinstance(storage, GeometryStorage):
-            raise TypeError("a geometry column is stored by what its handler's storage() returned")
+        stored = GeometryStorage.of(storage)
         parts = summaries(array, strict=True)
-        _check_srid(parts, storage.type, options.key_value_metadata)
-        if storage.check_range:
+        _check_srid(parts, stored.type, options.key_value_metadata)
+        if stored.check_range:
             _check_range(parts, array)
         plain = to_iso(array) if any(part.extended for part in parts) else binary_chunks(array)[0]
         return plain.cast(storage.field.type)
@@ -121,7 +111,7 @@ class GeospatialHandler(OrdersRows):
         covering = Covering.of_option(_option(options.geometry.get(field.name)).get("covering"), field.name)
         if covering is None:
             return None
-        type = self.storage(field, field.name, None, options).type
+        type = _type_to_write(field, _option(options.geometry.get(field.name)))
         return Derived(covering.field(field), lambda values: covering.values(values, type))
 
     def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
@@ -135,9 +125,9 @@ class GeospatialHandler(OrdersRows):
         """The columns that GeoParquet metadata says are geometries."""
         return geoparquet.logical_types(value, wanted)
 
-    def of_other_rows(self, value: str) -> str:
-        """GeoParquet metadata without boxes and types."""
-        return geoparquet.without_statistics(value)
+    def of_other_rows(self, value: str, holds: Callable[[tuple[str, ...]], bool]) -> str | None:
+        """GeoParquet metadata of the columns that are there, without boxes and types."""
+        return geoparquet.of_columns(value, holds)
 
     def of_all_rows(self, values: Sequence[str | None]) -> str:
         """GeoParquet metadata with the boxes and types of all files, where all tell of them."""
@@ -203,6 +193,13 @@ def _type_of_node(node: SchemaNode, properties: Mapping[str, str] | None = None)
     if node.logical_type is None:
         raise ValueError(f"{node.dotted} is not a geometry")
     return GeospatialType.from_logical_type(node.logical_type, properties)
+
+
+def _type_to_write(field: pa.Field, option: Mapping[str, Any]) -> GeospatialType:
+    """What a field is written as: by the option where that says so, else by the field's marks."""
+    marked = type_of(field) or GeospatialType()
+    crs = crs_.normalize(option["crs"]) if option.get("crs") is not None else marked.crs
+    return GeospatialType(crs, option.get("edges", marked.edges))
 
 
 def _plain_type(type: pa.DataType) -> pa.DataType:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pqext.core.errors import GeometryError
+from pqext.core.suggest import around, did_you_mean
 
 if TYPE_CHECKING:
     import pyproj
@@ -30,6 +31,7 @@ LATITUDES = (-90.0, 90.0)
 
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
 _WKT = re.compile(r"\s*[A-Z_]+\s*\[")
+_CODE = re.compile(r"(EPSG|ESRI|OGC|SRID|WGS)\W*\w+", re.IGNORECASE)
 _SRID = re.compile(r"srid:(\d{1,9})", re.IGNORECASE)
 _WELL_KNOWN = frozenset({"EPSG:4326", "srid:4326"})  # known without loading pyproj
 _LONGEST = 1 << 20
@@ -99,19 +101,22 @@ def to_geoarrow(crs: str | None) -> dict[str, Any]:
 
 def _identify(projjson: dict[str, Any]) -> str | None:
     identifier = projjson.get("id")
-    text = json.dumps(projjson, separators=(",", ":"), ensure_ascii=False)
+    try:
+        text = json.dumps(projjson, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise GeometryError(f"the CRS is no PROJJSON: {error}", rule="geo.crs.projjson") from None
     if isinstance(identifier, dict) and isinstance(identifier.get("authority"), str):
         short = f"{identifier['authority']}:{identifier.get('code')}"
         if equal(text, short):
             return normalize(short)
-    return text
+    return stored(text)
 
 
 def _projjson(text: str) -> dict[str, Any]:
     if len(text) > _LONGEST:
         raise GeometryError(f"the CRS is longer than {_LONGEST} characters", rule="geo.crs.custom")
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise GeometryError(f"the CRS is not valid JSON: {error}", rule="geo.crs.projjson") from None
     level, depth = [found], 0
@@ -121,6 +126,10 @@ def _projjson(text: str) -> dict[str, Any]:
     if not isinstance(found, dict) or depth > _DEEPEST:
         raise GeometryError("the CRS is not PROJJSON", rule="geo.crs.projjson")
     return found
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def _children(node: dict[str, Any] | list[Any]) -> list[Any]:
@@ -188,3 +197,24 @@ def is_geographic(crs: str | None, properties: Mapping[str, str] | None = None) 
         return bool(parse(crs, properties).is_geographic)
     except GeometryError:
         return None
+
+
+def mistake(crs: str | None) -> str | None:
+    """Why a string that names no known system does not look like that of a system of one's own; else None."""
+    if crs is None or _SRID.fullmatch(crs):
+        return None
+    if is_projjson(crs) or _WKT.match(crs):
+        return "it is a definition that cannot be read"
+    if "proj=" in crs:
+        return "PROJ strings are no form of CRS in Parquet"
+    authority, colon, code = crs.partition(":")
+    if not colon:
+        return "it lacks the colon of authority:code" if _CODE.fullmatch(crs) else None
+    if authority.lower() == "projjson":
+        return None
+    from pyproj.database import get_authorities
+
+    known = [*get_authorities(), "SRID", "projjson"]
+    if authority.upper() in known:
+        return f"{authority} knows no code {around(code, limit=80)!r}"
+    return did_you_mean(authority, known).removeprefix("; ") or None

@@ -143,17 +143,25 @@ def _crs(crs: Any) -> str | None:
         raise GeometryError("GeoParquet metadata has a CRS that nests too deep") from None
 
 
-def without_statistics(text: str) -> str:
-    """The metadata without what tells of rows: boxes are left out and types unknown. Damaged text stays as it is."""
+def of_columns(text: str, holds: Callable[[tuple[str, ...]], bool]) -> str | None:
+    """The metadata of the columns whose paths ``holds`` knows, without boxes and with types unknown, which are of rows.
+
+    None where it is of none of them. Damaged text stays as it is.
+    """
     try:
         columns = described(text)
     except GeometryError:
         return text
-    kept = {
-        name: {key: [] if key == "geometry_types" else value for key, value in about.items() if key != "bbox"}
-        for name, about in columns.items()
-    }
-    return json.dumps({**json.loads(text), "columns": kept}, separators=(",", ":"))
+    kept: dict[str, dict[str, Any]] = {}
+    for name, about in columns.items():
+        if holds((name,)):
+            kept[name] = {key: [] if key == "geometry_types" else about[key] for key in about if key != "bbox"}
+            if not all(holds(tuple(path)) for path in _bounds(about).values() if _is_path(path)):
+                del kept[name]["covering"]
+    found = {**json.loads(text), "columns": kept}
+    if found.get("primary_column") not in [*kept]:
+        found["primary_column"] = next(iter(kept), None)
+    return json.dumps(found, separators=(",", ":")) if kept else None
 
 
 def merged(values: Sequence[str | None]) -> str:
@@ -291,11 +299,20 @@ def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
         columns = described(text)
     except GeometryError:
         return {}
-    found = {}
-    for name, about in columns.items():
-        covering = about.get("covering")
-        box = covering.get("bbox") if isinstance(covering, dict) else None
-        paths = [box.get(bound) for bound in BOUNDS] if isinstance(box, dict) else []
-        if paths and all(isinstance(path, list) and all(isinstance(part, str) for part in path) for path in paths):
-            found[name] = [tuple(path) for path in paths if path is not None]
-    return found
+    return {name: paths for name, about in columns.items() if (paths := _covering(about))}
+
+
+def _covering(about: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The paths of xmin, ymin, xmax and ymax in a column's description; none where it has no covering."""
+    paths = [_bounds(about).get(bound) for bound in BOUNDS]
+    return [tuple(path) for path in paths if path is not None] if all(map(_is_path, paths)) else []
+
+
+def _bounds(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    covering = about.get("covering")
+    box = covering.get("bbox") if isinstance(covering, dict) else None
+    return box if isinstance(box, dict) else {}
+
+
+def _is_path(path: Any) -> bool:
+    return isinstance(path, list) and all(isinstance(part, str) for part in path)

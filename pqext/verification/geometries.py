@@ -44,14 +44,18 @@ _CONTAIN, _PAGE_CONTAIN = "geo.box.contains", "geo.page_boxes.contain"
 
 def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
     """Check every GEOMETRY and GEOGRAPHY column below ``tops``."""
+    text = _metadata(file)
+    plain = from_elements(file.metadata.schema, DEFAULT_LIMITS, file.path) if text else None
     for top in tops:
         for leaf in top.leaves():
             if leaf.node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
                 type = _type(file, leaf, findings)
                 if type is not None:
                     first_row = 0
+                    adopted = plain is not None and plain.leaves[leaf.node.leaf_start].logical_type is None
+                    whole = geoparquet.box_of(text, leaf.node.name) if text and len(leaf.node.path) == 1 else None
                     for group in file.row_groups:
-                        _ChunkCheck(file, group, leaf, type, first_row, findings).run()
+                        _ChunkCheck(file, group, leaf, type, first_row, findings, adopted, whole).run()
                         first_row += group.num_rows
 
 
@@ -82,14 +86,20 @@ def _bare(error: GeometryError) -> str:
 class _ChunkCheck:
     def __init__(
         self, file: ParquetFile, group: RowGroup, leaf: LeafShape, type: GeospatialType, first_row: int,
-        findings: Findings,
+        findings: Findings, adopted: bool, whole: BoundingBox | None,
     ) -> None:  # fmt: skip
+        """``adopted``: a plain column by the schema, whose bytes have an order, and a geometry by GeoParquet alone.
+
+        ``whole`` is the box that GeoParquet's metadata gives to the column.
+        """
         self._file = file
         self._group = group
         self._leaf = leaf
         self._type = type
         self._first_row = first_row
         self._findings = findings
+        self._adopted = adopted
+        self._whole = whole
         self._said: set[str] = set()
         self._codes: set[int] = set()
 
@@ -99,7 +109,7 @@ class _ChunkCheck:
             chunk = self._group.chunk(self._leaf.node)
             if not (chunk.num_values or self._group.num_rows):
                 return
-            if not self._is_adopted():
+            if not self._adopted:
                 self._no_order(chunk)
             said = chunk.geospatial_statistics
             box = self._box(said)
@@ -122,13 +132,6 @@ class _ChunkCheck:
         if message not in self._said:
             self._said.add(message)
             self._fault(rule, message, row)
-
-    def _is_adopted(self) -> bool:
-        """Is it a plain column by the schema, whose bytes have an order, and a geometry by GeoParquet alone?"""
-        if not _metadata(self._file):
-            return False
-        schema = from_elements(self._file.metadata.schema, DEFAULT_LIMITS, self._file.path)
-        return schema.leaves[self._leaf.node.leaf_start].logical_type is None
 
     def _no_order(self, chunk: ColumnChunk) -> None:
         said = chunk.metadata.statistics
@@ -158,15 +161,11 @@ class _ChunkCheck:
 
     def _geoparquet(self) -> list[_Claim]:
         """What GeoParquet metadata says of the column in the file and, by its covering, in the row group."""
-        node, text = self._leaf.node, _metadata(self._file)
-        if not text or len(node.path) > 1:
-            return []
-        found = geoparquet.box_of(text, node.name)
         covering = None
         if self._type.planar:
-            covering = geoparquet.covering_box(self._group, node, self._type.geographic)
+            covering = geoparquet.covering_box(self._group, self._leaf.node, self._type.geographic)
         claims = [
-            ("geoparquet.bbox", "the box in the GeoParquet metadata", found),
+            ("geoparquet.bbox", "the box in the GeoParquet metadata", self._whole),
             ("geoparquet.covering", "the boxes of its covering column", covering),
         ]
         return [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import subprocess
 import sys
 from typing import Any
 
+import pyarrow as pa
 import pyproj
 import pytest
 
@@ -14,7 +17,7 @@ import pqext
 from pqext.core.errors import GeometryError
 from pqext.core.footer import serialise_footer
 from pqext.core.metadata import FileMetaData, GeometryType, LogicalType, SchemaElement, Type
-from pqext.geo import crs
+from pqext.geo import crs, from_points, geometry_field
 
 ALBERS = pyproj.CRS("EPSG:5070").to_json_dict()
 LONLAT = pyproj.CRS("OGC:CRS84").to_json_dict()
@@ -162,3 +165,28 @@ def test_a_crs_that_is_not_utf8_is_refused_and_leaves_a_files_column_unmarked() 
     data = b"PAR1" + serialise_footer(FileMetaData(version=2, schema=elements, num_rows=0, row_groups=[]))
     with pqext.open(data) as file:
         assert file.arrow_schema.field("g").metadata is None
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("ESPG:4326", "did you mean 'EPSG'"), ("EPSG:99999999", "knows no code '99999999'"), ("EPSG4326", "colon"),
+    ("WGS 84", "colon"), ("+proj=longlat", "PROJ strings"), ('GEOGCS["x"]', "cannot be read"),
+    ('{"type": "GeographicCRS"}', "cannot be read"), ("srid:wgs", "knows no code 'wgs'"),
+])  # fmt: skip
+def test_a_crs_that_looks_like_a_mistake_is_written_with_a_warning(name: str, said: str) -> None:
+    with pytest.warns(UserWarning, match=said) as warned:
+        pqext.write_table(pa.table([from_points([1.0], [2.0])], ["g"]), io.BytesIO(), geometry={"g": name})
+    assert len(warned) == 1
+
+
+@pytest.mark.parametrize("name", ["nobody:knows", "no such crs", "srid:7", "srid:0", "projjson:later", "EPSG:3857"])
+def test_a_crs_of_ones_own_is_written_without_one(name: str) -> None:
+    pqext.write_table(pa.table([from_points([1.0], [2.0])], ["g"]), io.BytesIO(), geometry={"g": name})
+
+
+@pytest.mark.parametrize("name", [
+    {"type": "GeographicCRS", "epoch": math.nan}, {"name": math.inf}, {"name": {1, 2}}, {"name": "\ud800"},
+    '{"type": "GeographicCRS", "epoch": NaN}',
+])  # fmt: skip
+def test_what_json_cannot_hold_is_no_crs(name: Any) -> None:
+    with pytest.raises(GeometryError):
+        geometry_field("g", name)

@@ -29,10 +29,18 @@ def adopt(schema: Schema, pairs: Iterable[KeyValue]) -> Schema:
     return with_types(schema, given) if given else schema
 
 
-def of_other_rows(pairs: Mapping[str, str]) -> dict[str, str]:
-    """Key-value metadata of a file as a file of the same columns with other rows may carry it."""
-    handlers = {key: handler for key in pairs if (handler := describer(key)) is not None}
-    return {key: handlers[key].of_other_rows(value) if key in handlers else value for key, value in pairs.items()}
+def of_other_rows(pairs: Mapping[str, str], schema: Schema) -> dict[str, str]:
+    """Key-value metadata that came with columns as a file of ``schema`` with other rows may carry it."""
+    found = dict(pairs)
+    for key, value in pairs.items():
+        handler = describer(key)
+        if handler is not None:
+            kept = handler.of_other_rows(value, lambda path: schema.find(path) is not None)
+            if kept is None:
+                del found[key]
+            else:
+                found[key] = kept
+    return found
 
 
 def describer(key: str) -> DescribesFile | None:
