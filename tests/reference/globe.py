@@ -27,7 +27,7 @@ def unit(x: Any, y: Any) -> Any:
     return np.stack([np.cos(y) * np.cos(x), np.cos(y) * np.sin(x), np.sin(y)], axis=-1)
 
 
-def edge(one: Any, other: Any, edges: str, points: int) -> Any:
+def edge(one: Any, other: Any, edges: str, points: int, geod: Geod = WGS84) -> Any:
     """Directions of points along an edge, both ends among them."""
     share = np.linspace(0, 1, points)[:, None]
     if edges == "parallel":
@@ -39,15 +39,15 @@ def edge(one: Any, other: Any, edges: str, points: int) -> Any:
         return np.stack([a, b])
     if edges == "spherical":
         return (np.sin((1 - share) * angle) * a + np.sin(share * angle) * b) / math.sin(angle)
-    inner = WGS84.npts(*one, *other, points - 2)
+    inner = geod.npts(*one, *other, points - 2)
     return np.vstack([a, unit(*np.array(inner).T), b])
 
 
-def path(corners: Any, edges: str, points: int = 1000) -> Any:
+def path(corners: Any, edges: str, points: int = 1000, geod: Geod = WGS84) -> Any:
     """Directions along a line or ring."""
     if len(corners) == 1:
         return unit(*np.asarray(corners).T)
-    pieces = [edge(one, other, edges, points) for one, other in pairwise(corners)]
+    pieces = [edge(one, other, edges, points, geod) for one, other in pairwise(corners)]
     return np.vstack(pieces)
 
 
