@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from pqext.geo.layout.curves import order_of, row_boxes
 from pqext.geo.layout.cutting import cuts
+from pqext.geo.storage import GeometryStorage
 
 if TYPE_CHECKING:
     from pqext.core.annotations import Storage
-    from pqext.geo.annotation import GeometryStorage
 
 PAGE_ROWS = 2048
 """Rows of a page at most where rows are ordered: a small query reads whole pages of every column it needs."""
@@ -24,7 +24,7 @@ class OrdersRows:
 
     def orders_rows(self, storage: Storage) -> bool:
         """Does the column's option name a curve?"""
-        return _of(storage).order is not None
+        return GeometryStorage.of(storage).order is not None
 
     def row_groups(
         self, storage: Storage, values: pa.ChunkedArray, at_most: int
@@ -43,14 +43,6 @@ class OrdersRows:
         return order, cuts(boxes, min(at_most, PAGE_ROWS), order)
 
 
-def _of(storage: Storage) -> GeometryStorage:
-    from pqext.geo.annotation import GeometryStorage
-
-    if not isinstance(storage, GeometryStorage):
-        raise TypeError("a geometry column is stored by what its handler's storage() returned")
-    return storage
-
-
 def _order(storage: Storage, boxes: NDArray[np.float64]) -> NDArray[np.int64]:
-    chosen = _of(storage)
+    chosen = GeometryStorage.of(storage)
     return order_of(boxes, None, chosen.order or "hilbert", chosen.type.planar)

@@ -7,6 +7,7 @@ the globe unrolled (:mod:`pqext.geo.predicates.unrolled`), where answers may be 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,11 +68,9 @@ def decide(
     predicate: SpatialPredicate, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
 ) -> tuple[_Flags, _Flags]:
     """The answer for each row of ``chunk``, the same as ``column``, and which rows are null."""
-    from pqext.geo.predicates.predicate import SpatialPredicate
-
     null = chunk.is_null().to_numpy(zero_copy_only=False)
     if predicate.operation == "disjoint":
-        twin = SpatialPredicate("intersects", predicate.geometry)
+        twin = replace(predicate, operation="intersects")
         return ~decide(twin, type, chunk, column, row)[0], null
     boxes = bounds(chunk, type.edges, type.crs)
     sides = [boxes.field(name).to_numpy(zero_copy_only=False) for name in ("xmin", "xmax", "ymin", "ymax")]

@@ -1,0 +1,31 @@
+"""How a geometry column of a file is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pqext.core.annotations import Storage
+from pqext.geo.types import GeospatialType
+
+if TYPE_CHECKING:
+    from pqext.geo.layout.curves import Curve
+
+
+@dataclass(frozen=True, slots=True)
+class GeometryStorage(Storage):
+    """How a geometry column is stored; ``check_range``: refuse coordinates that are no longitude and latitude.
+
+    ``order``: the curve along which the column orders the file's rows.
+    """
+
+    type: GeospatialType
+    check_range: bool
+    order: Curve | None = None
+
+    @classmethod
+    def of(cls, storage: Storage) -> GeometryStorage:
+        """``storage`` as one of these. Raises TypeError for one that another handler chose."""
+        if not isinstance(storage, cls):
+            raise TypeError("a geometry column is stored by what its handler's storage() returned")
+        return storage
