@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import threading
 from pathlib import Path
@@ -333,3 +334,17 @@ def test_a_raw_file_that_takes_little_at_a_time_gets_all_of_it() -> None:
     pipe = Pipe()
     pqext.write_table(TABLE, pipe)
     assert pqext.read_table(bytes(pipe.held)).equals(TABLE)
+
+
+def test_the_writer_names_itself_in_the_form_that_parquet_java_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib import metadata
+
+    from pqext.core import created_by
+
+    def unknown(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    for version in (lambda name: "1.2.3", unknown):
+        monkeypatch.setattr(created_by, "version", version)
+        name = created_by.created_by.__wrapped__()
+        assert re.fullmatch(r"pqext version [\w.+]+", name)
