@@ -213,6 +213,8 @@ class WriteOptions:
             raise ValueError(f'profile must be None or "spark", not {self.profile!r}')
         if self.profile == "spark" and "brotli" in ([chosen] if isinstance(chosen, str) else chosen.values()):
             raise ValueError('compression "brotli" needs a codec that Spark does not bring; profile="spark" forbids it')
+        if self.profile == "spark" and self.encryption is not None and self.page_version == 2:
+            raise ValueError('Spark does not read encrypted pages of version 2; profile="spark" needs page_version=1')
         if self.compression_level is not None and isinstance(chosen, str):
             level = self.compression_level
             for one in level.values() if isinstance(level, Mapping) else [level]:

@@ -99,6 +99,14 @@ def test_codecs_that_spark_does_not_bring_are_refused() -> None:
         pqext.write_table(pa.table({"c": [1]}), io.BytesIO(), profile="hive")
 
 
+def test_encrypted_pages_are_of_the_version_that_spark_reads() -> None:
+    encryption = pqext.FileEncryption(b"0123456789012345")
+    with pytest.raises(ValueError, match="page_version=1"):
+        written(pa.table({"c": [1]}), encryption=encryption, page_version=2)
+    assert written(pa.table({"c": [1]}), encryption=encryption)[:4] == b"PARE"
+    assert written(pa.table({"c": [1]}), page_version=2)[:4] == b"PAR1"
+
+
 @pytest.mark.parametrize(
     ("crs", "taken"), [("EPSG:3857", True), ("OGC:CRS84", True), ('{"type": "GeographicCRS"}', False)]
 )
