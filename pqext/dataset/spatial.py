@@ -36,7 +36,7 @@ def canonical_geometry(operation: str, geometry: Any) -> Geometry:
         iso = to_iso(pa.array([bytes(geometry)], pa.binary()))
         to_shapely(iso)
         return bytes(iso[0].as_py())
-    if hasattr(geometry, "geom_type"):
+    if isinstance(getattr(geometry, "geom_type", None), str):  # that of a GeoSeries is another series
         return bytes(from_shapely([geometry])[0].as_py())
     return _box(geometry)
 
@@ -49,10 +49,9 @@ def canonical_distance(operation: str, distance: Any) -> float | None:
 
 
 def _box(geometry: Any) -> Box:
-    from pqext.geo.box import BoundingBox
     from pqext.geo.predicates.predicate import as_box
 
-    if not isinstance(geometry, BoundingBox):
+    if not hasattr(geometry, "xmin"):
         kind = type(geometry).__name__
         try:
             geometry = tuple(map(float, geometry))

@@ -38,7 +38,8 @@ def geometry_columns(schema: pa.Schema) -> dict[str, GeospatialType]:
 def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
     """A GeoDataFrame of ``table``, whose marked geometry columns become geometries with their CRS.
 
-    ``geometry`` names the active one, by default the first. A CRS that nobody knows is left unset; edges that are
+    ``geometry`` names the active one, by default the first marked; an unmarked column of WKB is taken so, its CRS
+    unset. A CRS that nobody knows is left unset, too; edges that are
     not planar are kept as their ends, since geopandas draws straight lines. All else is as in ``Table.to_pandas``.
     Raises ValueError when there is no such column or two have one name, GeometryError with the row on bad WKB.
     """
@@ -48,6 +49,8 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
     types = geometry_columns(table.schema)
     if geometry is None:
         geometry = next(iter(types), None)
+    elif geometry not in types and geometry in table.column_names and holds_bytes(table.schema.field(geometry).type):
+        types[geometry] = GeospatialType(UNKNOWN_CRS)
     if geometry not in types:
         if not types:
             raise ValueError("the table has no geometry column: geo.from_wkt, geo.from_points and others make them")

@@ -27,6 +27,10 @@ def transform(
     are not subdivided: a straight line between two corners is another line in another system. Returns ``binary``, or
     ``large_binary`` for 2 GiB and more. Raises GeometryError with row and byte on bad WKB, with the row where PROJ has
     no result, and on a CRS that is not known.
+
+    >>> from pqext.geo import from_points, to_wkt
+    >>> to_wkt(transform(from_points([180], [0]), "EPSG:4326", "EPSG:3857"), precision=2).to_pylist()
+    ['POINT (20037508.34 0)']
     """
     import pyproj
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
 from pqext.core.errors import GeometryError
+from pqext.core.suggest import did_you_mean
 from pqext.geo import crs as crs_
 from pqext.geo.wkb import holds_bytes, storage_type
 
@@ -37,7 +38,9 @@ class GeospatialType:
 
     def __post_init__(self) -> None:
         if self.edges not in EDGES:
-            raise GeometryError(f"edges are one of {', '.join(EDGES)}, not {self.edges!r}", rule="geo.edges.algorithm")
+            meant = did_you_mean(self.edges, EDGES) if isinstance(self.edges, str) else ""
+            message = f"edges are one of {', '.join(EDGES)}, not {self.edges!r}{meant}"
+            raise GeometryError(message, rule="geo.edges.algorithm")
 
     @property
     def planar(self) -> bool:
@@ -106,6 +109,9 @@ def geometry_field(name: str, crs: Any = None, edges: Edges = "planar", nullable
     """A binary field marked ``geoarrow.wkb``, which pqext writes as GEOMETRY or, by ``edges``, GEOGRAPHY.
 
     ``crs`` is a string as files hold it, an EPSG code, PROJJSON or a ``pyproj.CRS``; None is OGC:CRS84.
+
+    >>> geometry_field("at", 4326, "spherical").metadata[b"ARROW:extension:metadata"]
+    b'{"crs":"EPSG:4326","crs_type":"authority_code","edges":"spherical"}'
     """
     return mark(pa.field(name, pa.binary(), nullable=nullable), GeospatialType(crs_.normalize(crs), edges))
 

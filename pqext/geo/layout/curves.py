@@ -49,7 +49,8 @@ def check_curve(curve: Any) -> Curve:
 
 def _positions(x: Any, y: Any, bounds: BoundingBox, curve: Curve) -> NDArray[np.uint64]:
     if not isinstance(bounds, BoundingBox):
-        raise TypeError(f"the bounds of a curve are a BoundingBox, not {type(bounds).__name__}")
+        kind = type(bounds).__name__
+        raise TypeError(f"the bounds of a curve are BoundingBox(xmin, xmax, ymin, ymax), not of type {kind}")
     if not bounds.usable or bounds.wraps:
         raise ValueError("the bounds of a curve must be finite and must not wrap")
     xs, ys = (np.ascontiguousarray(values, dtype=np.float64) for values in (x, y))
@@ -63,6 +64,10 @@ def sort_indices(array: GeometryArray, bounds: BoundingBox | None = None, curve:
 
     The curve fills ``bounds``, by default the box around all centres. Empty geometries and nulls come last,
     in their old order. Raises GeometryError with row and byte on bad WKB.
+
+    >>> from pqext.geo import from_points
+    >>> sort_indices(from_points([0, 9, 0, 9], [0, 0, 9, 9])).to_pylist()
+    [0, 2, 3, 1]
     """
     require_bytes(array)
     type = array_type(array.type)

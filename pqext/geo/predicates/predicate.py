@@ -26,23 +26,30 @@ from pqext.geo.types import Edges, GeospatialType
 from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, without_empty_holes
 
 Query: TypeAlias = Any
-"""A box, as :class:`BoundingBox` or ``(xmin, ymin, xmax, ymax)``, or a shapely geometry."""
+"""A box, as :class:`BoundingBox` or ``(xmin, ymin, xmax, ymax)`` of any sequence, or a shapely geometry."""
 PLANE = GeospatialType()
 
 
 def as_box(box: Query) -> BoundingBox:
     """``box`` as a :class:`BoundingBox`; a sequence is ``(xmin, ymin, xmax, ymax)``, as everywhere in this field.
 
-    Raises ValueError unless the bounds are finite and y is in order; xmin > xmax wraps around the
-    antimeridian, and is allowed between longitudes only.
+    That of a file's statistics is one too.
+
+    Raises ValueError unless the bounds are four finite numbers and y is in order; xmin > xmax wraps around the
+    antimeridian, and is allowed between longitudes only. TypeError for what holds no numbers.
     """
     if isinstance(box, BoundingBox):
         found = box
+    elif hasattr(box, "xmin"):  # as a file's metadata have it
+        found = BoundingBox(box.xmin, box.xmax, box.ymin, box.ymax)
     else:
         try:
             xmin, ymin, xmax, ymax = (float(value) for value in box)
         except OverflowError:
             raise ValueError(f"a query box needs finite bounds, not {box}") from None
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind("a query box is four numbers, (xmin, ymin, xmax, ymax)") from None
         found = BoundingBox(xmin, xmax, ymin, ymax)
     if not found.usable:
         raise ValueError(
@@ -70,10 +77,11 @@ class SpatialPredicate:
     def __post_init__(self) -> None:
         if self.operation not in OPERATIONS:
             raise ValueError(f"unknown spatial operation {self.operation!r}")
-        if isinstance(self.geometry, (BoundingBox, tuple, list)):
+        if isinstance(self.geometry, (tuple, list, np.ndarray)) or hasattr(self.geometry, "xmin"):
             object.__setattr__(self, "geometry", as_box(self.geometry))
-        elif not hasattr(self.geometry, "geom_type"):
-            raise TypeError(f"a query is a box or a shapely geometry, not {type(self.geometry).__name__}")
+        elif not isinstance(getattr(self.geometry, "geom_type", None), str):  # that of a GeoSeries is another series
+            hint = "; shapely.from_wkt reads WKT" if isinstance(self.geometry, str) else ""
+            raise TypeError(f"a query is a box or a shapely geometry, one, not {type(self.geometry).__name__}{hint}")
         else:
             (mended,) = without_empty_holes(np.array([self.geometry], dtype=object))
             object.__setattr__(self, "geometry", mended)
@@ -253,6 +261,13 @@ def dwithin(
 
     In units of the coordinates for GEOMETRY, degrees where its CRS is geographic; for GEOGRAPHY (``edges``) in metres
     on the ellipsoid of ``crs``. See :func:`intersects`.
+
+    >>> from pqext.geo import from_points
+    >>> import shapely
+    >>> dwithin(from_points([0, 3], [0, 4]), shapely.Point(0, 0), 1).to_pylist()
+    [True, False]
+    >>> dwithin(from_points([0, 3], [0, 4]), shapely.Point(0, 0), 600_000, "spherical").to_pylist()
+    [True, True]
     """
     return SpatialPredicate("dwithin", query, distance).evaluate(array, edges, crs)
 

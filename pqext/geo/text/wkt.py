@@ -15,6 +15,10 @@ def from_wkt(array: pa.Array | pa.ChunkedArray) -> GeometryArray:
     Letters may be of either case. The tags ``Z``, ``M`` and ``ZM`` may be left out: three ordinates are then x, y, z,
     four x, y, z, m. ``NaN`` and ``Infinity`` are numbers. The result is ``large_binary`` for 2 GiB and more. Raises
     GeometryError with row and byte on any other text, TypeError for arrays that hold none.
+
+    >>> import pyarrow as pa
+    >>> from_wkt(pa.array(["POINT (1 2)", None])).is_valid().to_pylist()
+    [True, False]
     """
     chunks = text_chunks(array)
     made = (
@@ -30,5 +34,9 @@ def to_wkt(array: GeometryArray, precision: int | None = None) -> GeometryArray:
     as many decimals. EWKB is read and its SRID left out. The result is ``large_string`` for 2 GiB and more. Raises
     GeometryError with row and byte on bad WKB, and on a multi geometry whose parts differ in dimensions, for which
     the text has no form.
+
+    >>> from pqext.geo import from_points
+    >>> to_wkt(from_points([1.23456], [2]), precision=2).to_pylist()
+    ['POINT (1.23 2)']
     """
     return write(array, json=False, precision=precision)

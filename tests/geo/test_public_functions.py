@@ -1,0 +1,96 @@
+"""What is public in `pqext.geo`: documented with examples that run, and errors that say what to do instead."""
+
+from __future__ import annotations
+
+import doctest
+from importlib import import_module
+from typing import Any
+
+import geopandas
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+
+import pqext
+from pqext import geo
+from pqext.core.errors import GeometryError
+
+POINTS = geo.from_points([1.0, 2.0], [3.0, 4.0])
+SHAPES = [shapely.Point(1, 3), shapely.Point(2, 4)]
+HOMES = sorted({getattr(geo, name).__module__ for name in geo.__all__ if hasattr(getattr(geo, name), "__module__")})
+
+
+@pytest.mark.parametrize("name", geo.__all__)
+def test_what_is_public_says_what_it_is(name: str) -> None:
+    assert getattr(geo, name).__doc__
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_examples_are_true(home: str) -> None:
+    assert home.startswith("pqext.")
+    assert doctest.testmod(import_module(home)).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        (SHAPES, "list; geo.from_shapely makes one"),
+        (np.array(SHAPES), "ndarray; geo.from_shapely makes one"),
+        (geopandas.GeoSeries(SHAPES), "GeoSeries; geo.from_shapely makes one"),
+        (pa.array(["POINT (1 2)"]), "string; geo.from_wkt makes one"),
+        (pa.table({"g": POINTS}), "Table: take one of its columns"),
+        (pa.array([1.0]), "double$"),
+    ],
+)
+def test_what_is_no_array_of_wkb_is_refused_with_the_way_to_one(wrong: Any, hint: str) -> None:
+    asked = (geo.bounds, geo.statistics, geo.to_wkt, geo.validate, lambda array: geo.intersects(array, (0, 0, 1, 1)))
+    for ask in asked:
+        with pytest.raises(TypeError, match=f"an Arrow array of WKB values, not {hint}"):
+            ask(wrong)
+
+
+def test_shapely_geometries_come_in_any_sequence_but_not_alone() -> None:
+    for several in (SHAPES, tuple(SHAPES), np.array(SHAPES), geopandas.GeoSeries(SHAPES)):
+        assert geo.from_shapely(several).equals(POINTS)
+    with pytest.raises(TypeError, match="not Point: put a single one into a list"):
+        geo.from_shapely(SHAPES[0])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"geo\.from_wkt takes WKT"):
+        geo.from_shapely(["POINT (1 2)"])
+
+
+@pytest.mark.parametrize(
+    ("x", "kind"), [(1.0, TypeError), (["a"], ValueError), (np.zeros((2, 2)), ValueError), ([10**400], ValueError)]
+)
+def test_coordinates_are_sequences_of_numbers(x: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind, match=r"coordinates? (are sequences of numbers|is larger than a double)") as caught:
+        geo.from_points(x, [1.0])
+    assert not isinstance(caught.value, pa.ArrowException)
+
+
+def test_the_box_of_statistics_is_one_to_ask_for() -> None:
+    box = geo.statistics(geo.from_points([179.0, -179.0], [0.0, 1.0])).bbox
+    assert geo.intersects(geo.from_points([180.0, 0.0], [0.5, 0.5]), box).to_pylist() == [True, False]
+    assert pqext.col("g").intersects(box) == pqext.col("g").intersects((179, 0, -179, 1))
+
+
+def test_a_filter_asks_for_one_geometry() -> None:
+    with pytest.raises(TypeError, match="a shapely geometry, not GeoSeries"):
+        pqext.col("g").intersects(geopandas.GeoSeries(SHAPES))
+
+
+def test_a_column_of_wkb_is_a_geometry_for_geopandas_when_it_is_named() -> None:
+    frame = geo.to_geopandas(pa.table({"n": [1, 2], "g": POINTS}), "g")
+    assert frame.geometry.tolist() == SHAPES
+    assert frame.crs is None
+    with pytest.raises(ValueError, match="no geometry column"):
+        geo.to_geopandas(pa.table({"n": [1, 2], "g": POINTS}), "n")
+
+
+def test_names_that_are_nearly_right_are_recognised() -> None:
+    with pytest.raises(GeometryError, match="did you mean 'spherical'"):
+        geo.bounds(POINTS, "spherial")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"pa\.array makes one of a list"):
+        geo.from_wkt(["POINT (1 2)"])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"BoundingBox\(xmin, xmax, ymin, ymax\), not of type tuple"):
+        geo.hilbert_index([1.0], [2.0], (0, 0, 3, 3))  # type: ignore[arg-type]
