@@ -164,35 +164,45 @@ cdef inline uint64_t shortest_digits(
     return s + (middle > half or (middle == half and s & 1 != 0))
 
 
+cdef inline int significant_digits(uint8_t *text, uint64_t digits, int *power) noexcept nogil:
+    """The digits of digits * 10 ** power, not 0, without zeros behind them, which go to `power`; returns how many."""
+    while digits % 10 == 0:
+        digits = digits // 10
+        power[0] += 1
+    return <int> (write_digits(text, digits) - text)
+
+
+cdef inline uint8_t *write_pointed(uint8_t *p, const uint8_t *text, int count, int point) noexcept nogil:
+    """`count` digits with a point behind the first `point`, which may be none or fewer, and a digit on either side."""
+    cdef int i
+    if point <= 0:
+        p[0] = c'0'
+        p[1] = c'.'
+        p += 2
+        for i in range(-point):
+            p[i] = c'0'
+        memcpy(p - point, text, count)
+        return p - point + count
+    if point >= count:
+        memcpy(p, text, count)
+        for i in range(count, point):
+            p[i] = c'0'
+        p[point] = c'.'
+        p[point + 1] = c'0'
+        return p + point + 2
+    memcpy(p, text, point)
+    p[point] = c'.'
+    memcpy(p + point + 1, &text[point], count - point)
+    return p + count + 1
+
+
 cdef inline uint8_t *write_shortest(uint8_t *p, uint64_t digits, int power) noexcept nogil:
     """digits * 10 ** power as Python writes floats: with a point, or with an exponent when far from 1."""
     cdef uint8_t[20] text
-    cdef int count, point, i
-    while digits % 10 == 0:
-        digits = digits // 10
-        power += 1
-    count = <int> (write_digits(&text[0], digits) - &text[0])
-    point = count + power       # digits before the decimal point
+    cdef int count = significant_digits(&text[0], digits, &power)
+    cdef int point = count + power       # digits before the decimal point
     if -4 < point <= 16:
-        if point <= 0:
-            p[0] = c'0'
-            p[1] = c'.'
-            p += 2
-            for i in range(-point):
-                p[i] = c'0'
-            memcpy(p - point, &text[0], count)
-            return p - point + count
-        if point >= count:
-            memcpy(p, &text[0], count)
-            for i in range(count, point):
-                p[i] = c'0'
-            p[point] = c'.'
-            p[point + 1] = c'0'
-            return p + point + 2
-        memcpy(p, &text[0], point)
-        p[point] = c'.'
-        memcpy(p + point + 1, &text[point], count - point)
-        return p + count + 1
+        return write_pointed(p, &text[0], count, point)
     p[0] = text[0]
     p += 1
     if count > 1:

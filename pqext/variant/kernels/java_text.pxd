@@ -4,35 +4,17 @@
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from pqext.core.kernels.number_write cimport shortest_digits, write_digits
+from pqext.core.kernels.number_write cimport (
+    shortest_digits, significant_digits, write_digits, write_pointed,
+)
 
 
 cdef inline uint8_t *_write_java(uint8_t *p, uint64_t digits, int power) noexcept nogil:
     cdef uint8_t[20] text
-    cdef int count, point, i
-    while digits % 10 == 0:
-        digits = digits // 10
-        power += 1
-    count = <int> (write_digits(&text[0], digits) - &text[0])
-    point = count + power       # digits before the decimal point
-    if -3 < point <= 0:
-        p[0] = c'0'
-        p[1] = c'.'
-        p += 2
-        for i in range(-point):
-            p[i] = c'0'
-        memcpy(p - point, &text[0], count)
-        return p - point + count
-    if 0 < point <= 7:
-        for i in range(point):
-            p[i] = text[i] if i < count else c'0'
-        p[point] = c'.'
-        p += point + 1
-        if point >= count:
-            p[0] = c'0'
-            return p + 1
-        memcpy(p, &text[point], count - point)
-        return p + count - point
+    cdef int count = significant_digits(&text[0], digits, &power)
+    cdef int point = count + power       # digits before the decimal point
+    if -3 < point <= 7:
+        return write_pointed(p, &text[0], count, point)
     p[0] = text[0]
     p[1] = c'.'
     p += 2
