@@ -205,3 +205,19 @@ def test_polygons_lost_in_their_holes_meet_nothing_on_the_globe(asked: str) -> N
     assert geo.disjoint(rows, query, "spherical").to_pylist() == [None if row is None else not row for row in met]
     for name in ("within", "contains", "touches", "crosses", "covers", "covered_by", "equals"):
         assert not any(getattr(geo, name)(rows, query, "spherical").to_pylist()), name
+
+
+@pytest.mark.parametrize("text", [
+    "MULTIPOINT (0 0, EMPTY)", "MULTILINESTRING ((0 0, 5 5), EMPTY)",
+    "GEOMETRYCOLLECTION (GEOMETRYCOLLECTION (MULTIPOINT (0 0, EMPTY)))",
+    "GEOMETRYCOLLECTION (GEOMETRYCOLLECTION EMPTY, MULTIPOINT EMPTY, POINT (0 0))",
+])  # fmt: skip
+def test_parts_without_points_stand_in_no_predicates_way(text: str) -> None:
+    box = shapely.box(0, 0, 10, 10)
+    rows = geo.from_wkt(pa.array([text, "POINT (1 1)"]))
+    for query in ((0, 0, 10, 10), box):
+        assert geo.intersects(rows, query).to_pylist() == geo.covered_by(rows, query).to_pylist() == [True, True]
+        assert geo.contains(rows, query).to_pylist() == [False, False]
+        assert geo.within(rows, query).to_pylist() == ["LINE" in text, True]
+    points = geo.from_points([0.0, 3.0], [0.0, 9.0])
+    assert geo.intersects(points, geo.to_shapely(rows)[0]).to_pylist() == [True, False]
