@@ -17,8 +17,11 @@ def check_table(table: pa.Table) -> None:
     Values are left to those who store them: whether strings are UTF-8, decimals within their digits and times
     within the day.
     """
+    layouts: dict[pa.DataType, pa.DataType] = {}
     for field, column in zip(table.schema, table.columns, strict=True):
-        layout = mapped(field.type, _bare)
+        layout = layouts.get(field.type)
+        if layout is None:
+            layout = layouts[field.type] = mapped(field.type, _bare)
         try:
             for chunk in column.chunks:
                 _check(chunk, layout)

@@ -25,6 +25,20 @@ def view(data: Any) -> Bytes:
     return np.frombuffer(data, np.uint8)
 
 
+def size_of(values: pa.Array, count: int) -> int:
+    """Bytes of the first values of a binary or fixed-width array and their offsets: ``nbytes`` in less time.
+
+    Without those of a validity bitmap, which an array without nulls may have all the same.
+    """
+    kind, start = values.type, values.offset
+    if not pa.types.is_binary(kind):
+        return int(count * kind.bit_width + 7) // 8
+    if not count:
+        return 0
+    offsets = np.frombuffer(values.buffers()[1], np.int32)
+    return count * 4 + int(offsets[start + count]) - int(offsets[start])
+
+
 def allocate(size: int) -> Bytes:
     """``size`` writable bytes, many of them of Arrow's memory pool, which keeps what was freed for the next batch."""
     return np.empty(size, np.uint8) if size < _POOLED else np.frombuffer(pa.allocate_buffer(size), np.uint8)

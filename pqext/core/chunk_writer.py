@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core import distinct
-from pqext.core.buffers import Bytes
+from pqext.core.buffers import Bytes, size_of
 from pqext.core.compression import WRITABLE
 from pqext.core.disassemble import DenseColumn
 from pqext.core.distinct import IndexedValues
@@ -107,12 +107,12 @@ def encode_chunk(
     ``page_starts``: rows at which pages begin, 0 first; too large ones are cut further.
     """
     node = column.shape.node
-    leaf_type = node.leaf_type
-    codec = WRITABLE[options.compression_of(node.dotted)]
+    path, leaf_type = node.dotted, node.leaf_type
+    codec = WRITABLE[options.compression_of(path)]
     physical = leaf.to_physical(column.values, leaf_type)
-    indexed = distinct.index(physical) if options.dictionary_of(node.dotted) else None
+    indexed = distinct.index(physical) if options.dictionary_of(path) else None
     chosen = choose(
-        options.encoding_of(node.dotted), physical, leaf_type.physical, codec, indexed, split=options.profile != "spark"
+        options.encoding_of(path), physical, leaf_type.physical, codec, indexed, split=options.profile != "spark"
     )
     indexed = indexed if chosen.keep_dictionary else None
     values = _Values(physical, indexed, chosen.encoding)
@@ -127,9 +127,7 @@ def encode_chunk(
         data_page_offset=0,
     )
     chunk = EncodedChunk(metadata)
-    writer = PageWriter(
-        codec, options.checksums, options.page_version, encryptor, level=options.level_of(node.dotted)
-    )
+    writer = PageWriter(codec, options.checksums, options.page_version, encryptor, options.level_of(path))
     if indexed is not None:
         header, body, size = writer.dictionary(plain.encode(indexed.entries), len(indexed.entries))
         metadata.dictionary_page_offset = chunk.add(header, body, size)
@@ -153,14 +151,14 @@ def encode_chunk(
         written.append(WrittenPage(page.entries, page.values, page.rows, at, chunk.size - at))
         pages[encoding] += 1
     _describe(metadata, column, values, pages, options)
-    extension = options.extension_of(node.dotted)
+    extension = options.extension_of(path)
     if extension is not None:
         set_extension(metadata, extension)
     all_indexed = indexed is not None and len(indexed.indices) == len(physical)
     chunk.indexes = chunk_index.describe(
         metadata, column, physical, written, indexed.entries if indexed is not None and all_indexed else None, options
     )
-    again = options.for_second_copy(node.dotted)
+    again = options.for_second_copy(path)
     if again is not None:  # never with encryption, see options
         chunk.second = encode_chunk(column, rows, again, None, page_starts)
     return chunk
@@ -209,7 +207,9 @@ def _cut(
     """Cut the chunk into pages at row boundaries, by rows and by the average size of a row."""
     node = column.shape.node
     # Levels count for a byte an entry: many short or empty lists make many entries of few values.
-    size = physical.nbytes + column.entries * (bool(node.max_definition_level) + bool(node.max_repetition_level))
+    bare = physical.buffers()[0] is None
+    size = size_of(physical, len(physical)) if bare else physical.nbytes
+    size += column.entries * (bool(node.max_definition_level) + bool(node.max_repetition_level))
     page_rows = max(1, min(options.page_rows, int(options.page_bytes * rows / max(size, 1))))
     if encrypted:
         page_rows = page_rows_for(rows, page_rows)

@@ -65,6 +65,11 @@ class ColumnReader:
         self._pages = self._data_pages(pages.raw(limits, decryptor, has_dictionary=has_dictionary))
         self._held: LeafColumn | None = None
 
+    @property
+    def size(self) -> int:
+        """Bytes of all the chunk's pages before compression, as its metadata says."""
+        return self._metadata.total_uncompressed_size
+
     def take(self, rows: RowRanges) -> LeafColumn:
         """``rows`` of the row group, which lie behind those taken before; fewer only when the chunk ends.
 

@@ -95,7 +95,7 @@ def _nullable(array: pa.Array, entries: _Entries) -> _Entries:
         present = _flags(array)
         alive = present if alive is None else present & alive
     deeper = 1 if alive is None else alive.astype(np.int16)
-    return replace(entries, definition=entries.definition + deeper, alive=alive)
+    return _Entries(entries.count, entries.repetition, entries.definition + deeper, None, alive)
 
 
 def _flags(array: pa.Array) -> Bytes:

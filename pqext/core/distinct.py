@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.buffers import EMPTY, Bytes, allocate, view
+from pqext.core.buffers import EMPTY, Bytes, allocate, size_of, view
 from pqext.core.kernels import distinct
 from pqext.core.lean import lean
 
@@ -44,17 +44,8 @@ def index(physical: pa.Array) -> IndexedValues | None:
         return None
     found = _index(physical)
     count, entries = len(found.indices), len(found.entries)
-    stored = _bytes(found.entries) + count * max(entries - 1, 1).bit_length() // 8
-    return found if count and stored < _bytes(physical[:count]) else None
-
-
-def _bytes(values: pa.Array) -> int:
-    """Bytes of values and offsets, as ``nbytes`` counts them, in less time."""
-    kind, start, count = values.type, values.offset, len(values)
-    if not pa.types.is_binary(kind):
-        return int(count * kind.byte_width)
-    offsets = view(values.buffers()[1])[start * 4 : (start + count + 1) * 4].view(np.int32)
-    return count * 4 + int(offsets[-1]) - int(offsets[0])
+    stored = size_of(found.entries, entries) + count * max(entries - 1, 1).bit_length() // 8
+    return found if count and stored < size_of(physical, count) else None
 
 
 def _promises(found: int, physical: pa.Array) -> bool:

@@ -103,26 +103,31 @@ class LeafColumnBuilder:
 
         Raises ``CorruptFileError``, ``LimitError`` or ``UnsupportedError``, and cannot be used afterwards.
         """
-        entries = np.array([page.num_values for page in pages], np.int64)
-        start, self._at = self._at, self._at + int(entries.sum())
+        counts = [page.num_values for page in pages]
+        entries = np.array(counts, np.int64)
+        start, self._at = self._at, self._at + sum(counts)
         if self._repetition is not None:
             repetition = self._repetition[start : self._at]
-            held = PageRun([page.repetition for page in pages], entries)
+            held = PageRun([page.repetition for page in pages], counts)
             rle.decode_levels(held, self._shape.node.max_repetition_level, repetition)
             if first and len(repetition) and repetition[0] != 0:
                 raise CorruptFileError("a column chunk begins within a row: a list element comes before any list")
-        slots, values, present = self._presence(pages, entries, start)
+        slots, values, present = self._presence(pages, counts, entries, start)
+        at = 0
         for encoding, group in _by_encoding(pages):
-            held = PageRun([page.values for page in pages[group]], values[group])
-            before, after = int(slots[: group.start].sum()), int(slots[: group.stop].sum())
-            self._slots.append(encoding, held, slots[group], present[before:after], dictionary)
+            held = PageRun([page.values for page in pages[group]], values[group].tolist())
+            number = sum(slots[group].tolist())  # of few numbers in less time than numpy takes
+            self._slots.append(encoding, held, slots[group], present[at : at + number], dictionary)
+            at += number
 
-    def _presence(self, pages: Sequence[DataPage], entries: Counts, start: int) -> tuple[Counts, Counts, Bytes]:
+    def _presence(
+        self, pages: Sequence[DataPage], counts: Sequence[int], entries: Counts, start: int
+    ) -> tuple[Counts, Counts, Bytes]:
         """The slots and the values of each page, and flags that tell which of the slots have a value."""
         highest = self._shape.node.max_definition_level
         if not highest:
             return entries, entries, np.empty(0, np.uint8)
-        held = PageRun([page.definition for page in pages], entries)
+        held = PageRun([page.definition for page in pages], counts)
         flags = allocate(held.total)
         if self._definition is None:
             return entries, rle.decode_flags(held, flags), flags

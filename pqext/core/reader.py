@@ -43,8 +43,9 @@ from pqext.core.workers import Workers
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]
 
-_SMALL = 4096
-"""Values of a row group that are not worth a thread."""
+_SMALL = 64 << 10
+"""Bytes of a column's pages that are not worth a thread, on average: threads wait for one another more than they work.
+"""
 
 
 class ParquetFile:
@@ -141,6 +142,10 @@ class ParquetFile:
         with self._located():
             return self._arrow_schema(self.shapes)
 
+    @cached_property
+    def _passed_over(self) -> list[str]:
+        return shape.check(self.shapes)
+
     def select(self, columns: Sequence[str] | None) -> tuple[Shape, ...]:
         """The shapes of ``columns``: top-level names or dotted paths, in file order; all when ``None``.
 
@@ -179,8 +184,8 @@ class ParquetFile:
         shapes = self.select(columns)
         chosen = self._chosen(row_groups, rows)
         with self._located():
-            shape.check(shapes)
-            arrow_schema = self._arrow_schema(shapes)
+            shape.warn(self._passed_over if columns is None else shape.check(shapes))
+            arrow_schema = self.arrow_schema if columns is None else self._arrow_schema(shapes)
             batches = list(self._iterate(shapes, chosen, None, arrow_schema))
             return pa.Table.from_batches(batches, arrow_schema)
 
@@ -194,8 +199,9 @@ class ParquetFile:
         shapes = self.select(columns)
         chosen = self._chosen(row_groups, rows)
         with self._located():
-            shape.check(shapes)
-            return self._iterate(shapes, chosen, batch_rows, self._arrow_schema(shapes))
+            shape.warn(self._passed_over if columns is None else shape.check(shapes))
+            arrow_schema = self.arrow_schema if columns is None else self._arrow_schema(shapes)
+            return self._iterate(shapes, chosen, batch_rows, arrow_schema)
 
     def _iterate(
         self, shapes: Sequence[Shape], chosen: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema
@@ -266,9 +272,12 @@ class ParquetFile:
         try:
             rows = [range(_rows(group))] if chosen is None else chosen
             readers = self._column_readers(group, leaves, lost, chosen)
-            jobs = len(readers) if sum(map(len, rows)) * len(readers) > _SMALL else 1
+            wanted = sum(map(len, rows))
+            at_once = min(batch_rows or wanted, wanted)
+            size = sum(reader.size for reader in readers.values()) * at_once // max(group.num_rows, 1)
+            jobs = len(readers) if size > _SMALL * len(readers) else 1
             with Workers(self.options.threads, jobs) as workers:
-                for part in in_parts(rows, batch_rows or max(sum(map(len, rows)), 1)):
+                for part in in_parts(rows, max(at_once, 1)):
                     count = sum(map(len, part))
                     taken = workers.map(ColumnReader.take, readers.values(), repeat(part))
                     columns = dict(zip(readers, taken, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,30 +29,40 @@ class ColumnChunk:
 
     node: SchemaNode
     chunk: structures.ColumnChunk
-    order: structures.ColumnOrder | None
+    orders: Sequence[structures.ColumnOrder] | None
     crypto: FileDecryptor | None = None
     row_group: int = 0
     limits: Limits = DEFAULT_LIMITS
     indexes: IndexReader | None = None
     files: FileResolver | None = None
 
-    @cached_property
+    @property
+    def order(self) -> structures.ColumnOrder | None:
+        """The order of the column's values, where the file gives one."""
+        index = self.node.leaf_start
+        return self.orders[index] if self.orders and index < len(self.orders) else None
+
+    @property
     def decryptor(self) -> ChunkDecryptor | None:
         """What decrypts the chunk's modules; ``None`` for a plaintext column.
 
         Raises ``EncryptionError`` when the key is missing.
         """
         if self.crypto is not None:
-            return self.crypto.chunk(self.chunk, self.node.dotted, self.row_group, self.node.leaf_start)
+            return self._decryptor
         if self.chunk.crypto_metadata is not None:
             raise no_decryptor(self.node.dotted)
         return None
 
     @cached_property
-    def _metadata(self) -> structures.ColumnMetaData | None:
-        """The chunk's metadata; of an encrypted column without its key, what a plaintext footer shows."""
-        if self.chunk.crypto_metadata is None or self.crypto is None:
-            return self.chunk.meta_data
+    def _decryptor(self) -> ChunkDecryptor | None:
+        assert self.crypto is not None
+        return self.crypto.chunk(self.chunk, self.node.dotted, self.row_group, self.node.leaf_start)
+
+    @cached_property
+    def _hidden(self) -> structures.ColumnMetaData | None:
+        """The metadata of an encrypted column; without its key, what a plaintext footer shows."""
+        assert self.crypto is not None
         try:
             hidden = self.crypto.column_metadata(
                 self.chunk, self.node.dotted, self.row_group, self.node.leaf_start, self.limits
@@ -70,7 +80,8 @@ class ColumnChunk:
         Of an encrypted column whose key is missing it is what a plaintext footer shows, without statistics. Raises
         ``EncryptionError`` when the footer shows nothing, and ``UnsupportedError`` for one encrypted in another file.
         """
-        metadata = self._metadata
+        is_open = self.chunk.crypto_metadata is None or self.crypto is None
+        metadata = self.chunk.meta_data if is_open else self._hidden
         if metadata is None:
             raise CorruptFileError("a column chunk has no metadata", column=self.node.dotted)
         if tuple(metadata.path_in_schema) != self.node.path or metadata.type != self.node.physical_type:
@@ -199,11 +210,10 @@ class RowGroup:
                 f"a row group has {len(chunks)} column chunks for {len(leaves)} columns",
                 path=self.path, row_group=self.index,
             )
-        orders = self.file.column_orders
-        order = orders[index] if orders and index < len(orders) else None
+        node = leaf if not isinstance(leaf, int) and leaf.is_leaf else leaves[index]
         ordinal = self.index if self.crypto is None else self.crypto.ordinal(self.metadata, self.index)
         return ColumnChunk(
-            leaves[index], chunks[index], order, self.crypto, ordinal, self.limits, self.indexes, self.files
+            node, chunks[index], self.file.column_orders, self.crypto, ordinal, self.limits, self.indexes, self.files
         )
 
     @cached_property

@@ -178,8 +178,9 @@ class ListShape(Shape):
         return None if element is None else replace(self, element=element)
 
 
-def check(shapes: Iterable[Shape]) -> None:
-    """Refuse a column that cannot be read, by name, and warn of each whose annotation is passed over."""
+def check(shapes: Iterable[Shape]) -> list[str]:
+    """Refuse a column that cannot be read, by name; returns what :func:`warn` is to say of the others."""
+    found: list[str] = []
     for top in shapes:
         for leaf in top.leaves():
             try:
@@ -187,8 +188,14 @@ def check(shapes: Iterable[Shape]) -> None:
             except ParquetError as error:
                 error.locate(column=leaf.node.dotted)
                 raise
-        for node, reason in top.passed_over():
-            warnings.warn(f"column {node.dotted}: {reason}", AnnotationWarning, stacklevel=4)
+        found += [f"column {node.dotted}: {reason}" for node, reason in top.passed_over()]
+    return found
+
+
+def warn(passed_over: Iterable[str]) -> None:
+    """Warn of columns whose annotation is passed over."""
+    for message in passed_over:
+        warnings.warn(message, AnnotationWarning, stacklevel=4)
 
 
 def bare(shape: Shape) -> Shape:

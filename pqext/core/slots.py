@@ -43,7 +43,7 @@ class SlotBuilder:
         decoder = encodings.decoder(encoding)
         if decoder is None:
             raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
-        added, values = int(slots.sum()), run.total
+        added, values = sum(slots.tolist()), run.total
         start, self._slots = self._slots, self._slots + added
         if values < added and self._present is None:
             self._present = np.ones(self._capacity, np.uint8)

@@ -194,9 +194,10 @@ def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = Non
     Raises ``TypeError`` naming the field when a type cannot be stored, ``ValueError`` for an option that names
     no column.
     """
+    names = set(schema.names)
     for option in _OPTIONS:
         for path in getattr(options, option):
-            if not isinstance(path, str) or not {path, path.split(".")[0]} & set(schema.names):
+            if not isinstance(path, str) or not {path, path.split(".")[0]} & names:
                 raise _no_column(option, path, schema.names)
     columns = sample.combine_chunks().columns if sample is not None else None
     fields = tuple(

@@ -43,7 +43,7 @@ from pqext.core.types import profile
 from pqext.core.workers import Workers
 
 _SMALL = 64 << 10
-"""Bytes of a row group that are not worth a thread."""
+"""Bytes of a column that are not worth a thread, on average: threads wait for one another more than they work."""
 _TOO_DEEP = "the schema nests deeper than Python's stack lets it be followed"
 
 
@@ -94,14 +94,19 @@ class ParquetWriter:
         check_table(table)
         if self._plan is None:
             self._prepare(table)
+        self._append(table)
+
+    def _append(self, table: pa.Table) -> None:
+        """Take a checked table into row groups."""
         start, stop = 0, len(table)
         while start < stop:
             rest = table.slice(start, stop - start)  # without columns, rows are counted by this length alone
-            room = self._room(rest)
-            taken = rest.slice(0, min(room, len(rest)))
+            size = rest.nbytes
+            room = self._room(len(rest), size)
+            taken = rest.slice(0, room) if room < len(rest) else rest
             self._pending.append(taken)
             self._pending_rows += len(taken)
-            self._pending_bytes += taken.nbytes
+            self._pending_bytes += size if taken is rest else taken.nbytes
             if room <= len(rest):
                 self._flush()
             start += len(taken)
@@ -112,18 +117,18 @@ class ParquetWriter:
         if self._plan is None:
             self._prepare(table)
         if self._order is None:
-            self.write_table(table)
+            self._append(table)
             return
         self._in_order = True
-        for group in self._order.row_groups(table, self._room(table)):
+        for group in self._order.row_groups(table, self._room(len(table), table.nbytes)):
             self.write_table(group)
             self.end_row_group()
 
-    def _room(self, table: pa.Table) -> int:
-        """How many rows like those of ``table`` the row group still takes, one at least."""
+    def _room(self, rows: int, size: int) -> int:
+        """How many rows the row group still takes, one at least, of which ``rows`` have ``size`` bytes."""
         bytes_left = self.options.row_group_bytes - self._pending_bytes
         rows_left = self.options.row_group_rows - self._pending_rows
-        return max(1, min(rows_left, int(bytes_left * len(table) // max(table.nbytes, 1))))
+        return max(1, min(rows_left, int(bytes_left * rows // max(size, 1))))
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Append the rows of ``batch``."""
@@ -190,7 +195,7 @@ class ParquetWriter:
             self._shapes = tuple(shape.of(node) for node in self._schema.root.children)
         except RecursionError:
             raise LimitError(_TOO_DEEP) from None
-        self.options.check_leaves([leaf.dotted for leaf in self._schema.leaves])
+        self.options.check_leaves(dict.fromkeys(leaf.dotted for leaf in self._schema.leaves))
         self._sorting = sorting.to_columns(self.options.sort_keys, self._schema)
         self._order = row_order.find(self._derived.own(self._plan))
         if self._sorting and self._order is not None:
@@ -219,13 +224,14 @@ class ParquetWriter:
             raise
 
     def _write_row_group(self) -> None:
-        rows, table = self._pending_rows, pa.concat_tables(self._pending)
+        rows, size = self._pending_rows, self._pending_bytes
+        table = self._pending[0] if len(self._pending) == 1 else pa.concat_tables(self._pending)
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
         self._start()
         page_starts = None
         if self._order is not None:
             table, page_starts = self._order.pages(table, self.options.page_rows, not self._in_order)
-        encoded = self._encode(self._derived.extend(table), page_starts)
+        encoded = self._encode(self._derived.extend(table), size, page_starts)
         if self.options.second_encodings:
             encoded = iter(held := list(encoded))
             write_copies(held, self._sink)
@@ -253,14 +259,15 @@ class ParquetWriter:
         )
         self._indexes.add(list(zip(columns, chunks, encryptors, strict=True)), self._sink)
 
-    def _encode(self, table: pa.Table, page_starts: NDArray[np.int64] | None) -> Iterator[EncodedChunk]:
+    def _encode(self, table: pa.Table, size: int, page_starts: NDArray[np.int64] | None) -> Iterator[EncodedChunk]:
         rows = len(table)
         assert self._plan is not None
         assert self._schema is not None
-        jobs = len(self._schema.leaves) if table.nbytes > _SMALL else 1
+        columns = len(self._schema.leaves)
+        jobs = columns if size > _SMALL * columns else 1
         with Workers(self.options.threads, jobs) as workers:
-            columns = workers.map(self._leaves, self._plan, self._shapes, table.columns)
-            leaves: Iterable[DenseColumn] = chain.from_iterable(columns)
+            taken_apart = workers.map(self._leaves, self._plan, self._shapes, table.columns)
+            leaves: Iterable[DenseColumn] = chain.from_iterable(taken_apart)
             if self._sorting:
                 leaves = held = list(leaves)
                 keys, group = self.options.sort_keys, len(self._row_groups)
@@ -342,8 +349,9 @@ class ParquetWriter:
 
 
 def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    missing = [name for name in schema.names if name not in table.column_names]
-    extra = [name for name in table.column_names if name not in schema.names]
+    given, wanted = set(table.column_names), set(schema.names)
+    missing = [name for name in schema.names if name not in given]
+    extra = [name for name in table.column_names if name not in wanted]
     if missing or extra or len(table.column_names) != len(schema.names):
         raise ValueError(f"the table's columns differ from the writer's: missing {missing}, unexpected {extra}")
     if table.column_names != schema.names:

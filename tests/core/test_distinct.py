@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core import distinct
+from pqext.core.buffers import size_of
 from pqext.core.kernels.distinct import index_byte_arrays, index_fixed
 from reference import page_headers
 
@@ -106,3 +107,20 @@ def test_a_dictionary_that_grows_too_big_serves_the_pages_before_and_the_rest_ar
     assert set(column.encodings) == {"RLE", "PLAIN", "RLE_DICTIONARY"}
     assert pq.read_table(io.BytesIO(out.getvalue())).equals(table)
     assert pqext.read_table(out.getvalue()).equals(table)
+
+
+@pytest.mark.parametrize("values", [
+    pa.array([b"a", b"bc", b"", b"def"]), pa.array(range(4)), pa.array([b"abcde"] * 4, pa.binary(5)),
+])
+def test_sizes_of_values_are_those_that_arrow_counts(values: pa.Array) -> None:
+    for start in range(4):
+        for stop in range(start, 5):
+            part = values[start:stop]
+            assert size_of(part, stop - start) == part.nbytes
+            assert size_of(values[start:], stop - start) == size_of(part, stop - start)
+
+
+def test_a_bitmap_without_nulls_is_no_reason_for_a_dictionary() -> None:
+    value = pa.array([b"value"])
+    held = pa.Array.from_buffers(pa.binary(), 1, [pa.py_buffer(b"\1"), *value.buffers()[1:]])
+    assert distinct.index(held) is None

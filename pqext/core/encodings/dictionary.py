@@ -27,7 +27,7 @@ def byte_arrays(
     found = _present(dictionary)
     indices = allocate(run.total * 4).view(np.int32)
     rle.decode_run(run, -1, found.count, indices)
-    builder.append_lookup(found.data, found.offsets, indices, present, int(slots.sum()))
+    builder.append_lookup(found.data, found.offsets, indices, present, sum(slots.tolist()))
 
 
 def _present(dictionary: Dictionary | None) -> Dictionary:

@@ -14,6 +14,7 @@ from pqext.core import statistics
 from pqext.core.disassemble import DenseColumn
 from pqext.core.indexes import bloom, page_index
 from pqext.core.indexes.bloom import SplitBlockFilter
+from pqext.core.indexes.options import BloomFilterChoice
 from pqext.core.kernels import page_statistics
 from pqext.core.lean import lean
 from pqext.core.metadata import ColumnIndex, ColumnMetaData, OffsetIndex, PageLocation, SizeStatistics, Type
@@ -53,7 +54,8 @@ def describe(
     them. Offsets of pages are left as they are: relative to the chunk.
     """
     node = column.shape.node
-    wanted, indexed = options.statistics_of(node.dotted), options.page_index_of(node.dotted)
+    path = node.dotted
+    wanted, indexed = options.statistics_of(path), options.page_index_of(path)
     nulls = [_length(page.entries) - _length(page.values) for page in pages]
     column_index = offset_index = None
     extensions: Mapping[UUID, bytes] = {}
@@ -84,7 +86,7 @@ def describe(
             metadata.geospatial_statistics, extensions = facts.geospatial_statistics, facts.extensions
     if indexed:
         offset_index = page_index.offset_index(_locations(pages), sizes)
-    filters = _bloom_filter(column, physical, dictionary, options)
+    filters = _bloom_filter(options.bloom_filter_of(path), column, physical, dictionary, options)
     return ChunkIndexes(column_index, offset_index, filters, extensions)
 
 
@@ -113,6 +115,8 @@ _Counts = NDArray[np.int64]
 def _histograms(column: DenseColumn, pages: Sequence[WrittenPage]) -> tuple[_Counts | None, _Counts | None]:
     """Counts of definition and repetition levels, one row a page; ``None`` where num_values and null_count tell."""
     node = column.shape.node
+    if node.max_definition_level <= 1 and not node.max_repetition_level:
+        return None, None
     starts = np.array([page.entries.start for page in pages] + [column.entries], np.int64)
 
     def count(levels: int | NDArray[np.int16], highest: int) -> _Counts:
@@ -135,10 +139,10 @@ def _sum(counts: _Counts | None) -> list[int] | None:
 
 
 def _bloom_filter(
-    column: DenseColumn, physical: pa.Array, dictionary: pa.Array | None, options: WriteOptions
+    chosen: BloomFilterChoice | None, column: DenseColumn, physical: pa.Array, dictionary: pa.Array | None,
+    options: WriteOptions,
 ) -> SplitBlockFilter | None:
     node = column.shape.node
-    chosen = options.bloom_filter_of(node.dotted)
     if chosen is None or node.physical_type == Type.BOOLEAN:
         return None
     values, ndv = (physical, chosen.ndv) if dictionary is None else (dictionary, chosen.ndv or len(dictionary))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -63,11 +64,18 @@ def from_arrow(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType 
     ``metadata`` are the marks of the field, see :mod:`pqext.core.types.marks`. Raises ``ValueError`` for marks that the
     type cannot follow.
     """
+    if not metadata:
+        return _unmarked(arrow)
     wanted = marks.logical_name(metadata)
     leaf = _stored(arrow, metadata, wanted)
     if leaf is not None and wanted and leaf.member != wanted:
         raise ValueError(f"is marked {wanted}, which cannot annotate {arrow}")
     return leaf
+
+
+@lru_cache(maxsize=256)
+def _unmarked(arrow: pa.DataType) -> LeafType | None:
+    return _stored(arrow, {}, "")
 
 
 def _stored(arrow: pa.DataType, metadata: Mapping[bytes, bytes], wanted: str) -> LeafType | None:
