@@ -49,10 +49,15 @@ def holds_bytes(type: pa.DataType) -> bool:
 
 def require_bytes(array: Any) -> None:
     """Raise TypeError unless ``array`` is an Arrow array that can hold WKB."""
+    expected = "expected an Arrow array of WKB values"
+    if isinstance(array, (pa.Table, pa.RecordBatch)):
+        raise TypeError(f"{expected}, not {type(array).__name__}: take one of its columns, table['geometry']")
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
-        raise TypeError(f"expected an Arrow array of WKB values, not {type(array).__name__}")
+        raise TypeError(f"{expected}, not {type(array).__name__}; geo.from_shapely makes one of shapely geometries")
     if not holds_bytes(array.type):
-        raise TypeError(f"expected an Arrow array of WKB values, not {array.type}")
+        texts = ("string", "large_string", "string_view")
+        hint = "; geo.from_wkt makes one of WKT" if str(storage_type(array.type)) in texts else ""
+        raise TypeError(f"{expected}, not {array.type}{hint}")
 
 
 def binary_chunks(array: GeometryArray) -> list[pa.Array]:
@@ -128,7 +133,12 @@ def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
 
     The arguments are numpy or Arrow arrays or sequences of numbers of the same length. A null in ``x`` or
     ``y`` makes a null row; a null in ``z`` a point whose Z is NaN, which has no value in that dimension.
-    Raises ValueError on lengths that differ or points of 2 GiB and more together.
+    Raises ValueError on lengths that differ, numbers that are none and points of 2 GiB and more together, TypeError
+    for what is no sequence.
+
+    >>> from pqext.geo import to_wkt
+    >>> to_wkt(from_points([178.44, None], [-18.14, 64.5])).to_pylist()
+    ['POINT (178.44 -18.14)', None]
     """
     arrays = [_numbers(values) for values in ((x, y) if z is None else (x, y, z))]
     length = len(arrays[0])
@@ -157,15 +167,31 @@ def _numbers(values: Any) -> pa.Array:
         return array if pa.types.is_float64(array.type) else array.cast(pa.float64())
     except OverflowError:
         raise ValueError("a coordinate is larger than a double") from None
-    except pa.ArrowNotImplementedError as error:
-        raise TypeError(f"coordinates are numbers: {error}") from None
+    except (TypeError, pa.ArrowNotImplementedError) as error:
+        raise TypeError(f"coordinates are sequences of numbers: {error}") from None
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"coordinates are sequences of numbers: {error}") from None
 
 
 def from_shapely(geometries: Sequence[Any] | NDArray[np.object_]) -> pa.BinaryArray:
-    """A ``binary`` array of ISO WKB from shapely geometries; None gives null. Z and M are kept, SRIDs are not."""
+    """A ``binary`` array of ISO WKB from shapely geometries; None gives null. Z and M are kept, SRIDs are not.
+
+    ``geometries`` are a list, a numpy array or a GeoSeries of them. Raises TypeError for anything else.
+
+    >>> import shapely
+    >>> from_shapely([shapely.Point(1, 2), None]).is_valid().to_pylist()
+    [True, False]
+    """
     import shapely
 
-    values = shapely.to_wkb(np.asarray(geometries, dtype=object), flavor="iso", byte_order=1)
+    objects = np.asarray(geometries, dtype=object)
+    if objects.ndim != 1:
+        kind = type(geometries).__name__
+        raise TypeError(f"expected a sequence of shapely geometries, not {kind}: put a single one into a list")
+    try:
+        values = shapely.to_wkb(objects, flavor="iso", byte_order=1)
+    except TypeError:
+        raise TypeError("expected a sequence of shapely geometries; geo.from_wkt takes WKT") from None
     return pa.array(values, type=pa.binary())
 
 
