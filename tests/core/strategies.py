@@ -153,10 +153,10 @@ def kinds(draw: st.DrawFn, scalars: Mapping[str, tuple[pa.DataType, Values]], de
 @st.composite
 def tables(
     draw: st.DrawFn, scalars: Mapping[str, tuple[pa.DataType, Values]] = SCALARS, *, depth: int = 3,
-    plain: bool = False, max_rows: int = 40,
+    plain: bool = False, max_rows: int = 40, width: tuple[int, int] = (1, 3),
 ) -> pa.Table:
-    """A table of one to three columns, cut into chunks and perhaps out of a longer one; it may be empty."""
-    columns = draw(st.lists(kinds(scalars, depth, plain=plain), min_size=1, max_size=3))
+    """A table of ``width`` columns, cut into chunks and perhaps out of a longer one; it may be empty."""
+    columns = draw(st.lists(kinds(scalars, depth, plain=plain), min_size=width[0], max_size=width[1]))
     rows = draw(st.integers(0, max_rows))
     arrays, fields = [], []
     for at, kind in enumerate(columns):
