@@ -19,9 +19,13 @@ def check_table(table: pa.Table) -> None:
     """
     layouts: dict[pa.DataType, pa.DataType] = {}
     for field, column in zip(table.schema, table.columns, strict=True):
-        layout = layouts.get(field.type)
+        # Extension types made in Python have no hash.
+        known = not isinstance(field.type, pa.BaseExtensionType)
+        layout = layouts.get(field.type) if known else None
         if layout is None:
-            layout = layouts[field.type] = mapped(field.type, _bare)
+            layout = mapped(field.type, _bare)
+            if known:
+                layouts[field.type] = layout
         try:
             for chunk in column.chunks:
                 _check(chunk, layout)
