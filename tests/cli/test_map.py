@@ -82,7 +82,7 @@ def test_a_picture_shows_the_same(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image", reason="pictures need the extra 'map'")
     file = written(tmp_path / "points.parquet", GENERATOR.uniform(-170, 170, 2_000))
     out = tmp_path / "map.PNG"
-    assert run("map", file, "--query", 0.01, "-o", out).exit_code == 0
+    assert run("map", file, "--query", 0.01, "--output", out).exit_code == 0
     picture = image.open(io.BytesIO(out.read_bytes()))
     assert picture.format == "PNG"
     assert picture.width > 1_000
