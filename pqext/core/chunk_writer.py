@@ -145,7 +145,7 @@ def encode_chunk(
             repetition=repetition,
             definition=definition,
             values=encoded,
-            ordinal=pages.total(),
+            ordinal=len(written),
         )
         at = chunk.add(header, body, size)
         written.append(WrittenPage(page.entries, page.values, page.rows, at, chunk.size - at))

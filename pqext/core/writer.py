@@ -103,10 +103,10 @@ class ParquetWriter:
             rest = table.slice(start, stop - start)  # without columns, rows are counted by this length alone
             size = rest.nbytes
             room = self._room(len(rest), size)
-            taken = rest.slice(0, room) if room < len(rest) else rest
+            taken = rest.slice(0, min(room, len(rest)))
             self._pending.append(taken)
             self._pending_rows += len(taken)
-            self._pending_bytes += size if taken is rest else taken.nbytes
+            self._pending_bytes += size * len(taken) // len(rest)
             if room <= len(rest):
                 self._flush()
             start += len(taken)
