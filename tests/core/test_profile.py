@@ -107,6 +107,18 @@ def test_encrypted_pages_are_of_the_version_that_spark_reads() -> None:
     assert written(pa.table({"c": [1]}), page_version=2)[:4] == b"PAR1"
 
 
+@pytest.mark.spec("statistics.type-order-floats")
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+@pytest.mark.parametrize("order", ["type", "ieee754"])
+def test_floats_have_bounds_where_none_is_nan(kind: pa.DataType, order: Any) -> None:
+    table = pa.table({"c": pa.array([1.5, 2.5, float("nan"), 0.5], kind)})
+    groups = pqext.open(written(table, row_group_rows=2, page_rows=1, float_order=order)).row_groups
+    bounds = [group.chunk(0).bounds() for group in groups]
+    assert [(one.minimum, one.maximum, one.has_nan) for one in bounds] == [(1.5, 2.5, False), (None, None, True)]
+    assert [group.chunk(0).column_index is None for group in groups] == [False, True]
+    assert [group.chunk(0).offset_index is None for group in groups] == [False, False]
+
+
 @pytest.mark.parametrize(
     ("crs", "taken"), [("EPSG:3857", True), ("OGC:CRS84", True), ('{"type": "GeographicCRS"}', False)]
 )

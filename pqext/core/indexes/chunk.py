@@ -20,6 +20,7 @@ from pqext.core.lean import lean
 from pqext.core.metadata import ColumnIndex, ColumnMetaData, OffsetIndex, PageLocation, SizeStatistics, Type
 from pqext.core.options import WriteOptions
 from pqext.core.orders import is_float, to_write
+from pqext.core.statistics import PageExtremes
 
 
 @lean
@@ -64,6 +65,10 @@ def describe(
         order = to_write(node.leaf_type, options.float_order)
         starts = np.array([page.values.start for page in pages] + [len(physical)], np.int64)
         extremes = statistics.of_pages(order, physical, starts)
+        if options.profile == "spark" and any(extremes.nan_counts or ()):
+            # Spark ranks NaN above all numbers, yet skips by bounds that leave it out.
+            unknown = [None] * len(pages)
+            extremes = PageExtremes(unknown, unknown, extremes.nan_counts)
         # What floats are distinct depends on how NaN and zeros compare.
         distinct = len(dictionary) if dictionary is not None and not is_float(node.leaf_type) else None
         metadata.statistics = statistics.of_chunk(

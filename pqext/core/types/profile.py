@@ -11,7 +11,8 @@ stores the nearest type that holds every value, or refuses the column by name:
 - GEOMETRY and GEOGRAPHY only in a CRS that Spark parses: ``OGC:CRS84``, ``EPSG:<n>`` or ``SRID:<n>``;
 - BROTLI is refused, because Spark has no codec for it;
 - ALP is refused, which no Spark reads, and BYTE_STREAM_SPLIT, which Spark's vectorized reader knows from 4.3 on only;
-- encrypted pages of version 2 are refused, because Spark takes their levels for plaintext.
+- encrypted pages of version 2 are refused, because Spark takes their levels for plaintext;
+- a chunk of floats that holds NaN has no bounds: Spark skips by them what compares above all numbers.
 
 Unsigned integers stay: Spark reads them as the next wider type, UINT_64 as DECIMAL(20, 0).
 """
