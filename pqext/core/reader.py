@@ -256,6 +256,8 @@ class ParquetFile:
         else:
             indices = list(range(len(self.row_groups)) if rows is None else rows)
         for index in (*indices, *(rows or ())):
+            if isinstance(index, bool):
+                raise TypeError(f"a row group is chosen by its number, not by {index}")
             if not 0 <= index < len(self.row_groups):
                 raise IndexError(f"row group {index} of a file with {len(self.row_groups)}")
         if rows is None:

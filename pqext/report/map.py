@@ -177,7 +177,7 @@ def graticule(projection: Projection) -> Markup:
 
 
 def _step(extent: float) -> float:
-    if extent > 180:
+    if 180 < extent <= 500:  # degrees of the globe, most likely
         return 30.0
     rough = extent / 8
     power = 10.0 ** math.floor(math.log10(rough))

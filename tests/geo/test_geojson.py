@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import os
 import time
 from dataclasses import replace
 from decimal import Decimal
@@ -344,3 +345,12 @@ def test_errors_in_a_file_name_it(tmp_path: Path) -> None:
     with pytest.raises(GeometryError) as caught:
         geo.read_geojson(path.read_text())
     assert caught.value.path is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+def test_what_is_no_regular_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.geojson")
+    with pytest.raises(ValueError, match="not a regular file"):
+        geo.read_geojson(tmp_path / "pipe.geojson")
+    with pytest.raises(IsADirectoryError):
+        geo.read_geojson(tmp_path)

@@ -221,3 +221,10 @@ def test_parts_without_points_stand_in_no_predicates_way(text: str) -> None:
         assert geo.within(rows, query).to_pylist() == ["LINE" in text, True]
     points = geo.from_points([0.0, 3.0], [0.0, 9.0])
     assert geo.intersects(points, geo.to_shapely(rows)[0]).to_pylist() == [True, False]
+
+
+def test_a_query_beyond_all_longitudes_is_refused_on_the_globe() -> None:
+    rows, far = geo.from_points([1.0], [1.0]), shapely.LineString([(1e308, 0), (-1e308, 1)])
+    for ask in (geo.intersects, lambda *given: geo.dwithin(given[0], given[1], 5.0, given[2])):
+        with pytest.raises(GeometryError, match="no longitudes"):
+            ask(rows, far, "spherical")

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from pqext.report import Agreement, Box, Chunk, DemoReport, FilePicture, Question, Reading, RowGroup, render
-from pqext.report.map import Projection
+from pqext.report.map import Projection, graticule
 
 VOID = {"meta", "input", "br", "link", "img"}
 
@@ -183,3 +183,8 @@ def test_a_long_name_of_a_column_ends_before_the_edge() -> None:
     page = Page(render(report(name="x" * 200)))
     label = next(text for text in re.findall(r"…x+\d", page.text))
     assert len(label) * 6.5 < 350
+
+
+@pytest.mark.parametrize("box", [Box(-9.9e11, 9.9e11, 0, 0), Box(-2e7, 2e7, -2e7, 2e7), Box(0, 1e-9, -1e11, 1e11)])
+def test_wide_extents_have_few_lines(box: Box) -> None:
+    assert str(graticule(Projection.fitting([box]))).count("<path") < 40

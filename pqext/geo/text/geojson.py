@@ -75,7 +75,8 @@ def read_geojson(source: str | PathLike[str] | bytes, geometry: str = "geometry"
     geometries one behind the other, as GeoJSON sequences have them (RFC 8142). The geometries are marked as OGC:CRS84;
     the types of properties are what ``pyarrow.json`` makes of them, and a property of several kinds becomes a string
     column of JSON text. Where features have an ``id``, it becomes a column of that name unless a property has it.
-    The text is held in memory. Raises GeometryError with the feature's number as row and the byte in the text.
+    The text is held in memory. Raises GeometryError with the feature's number as row and the byte in the text,
+    ValueError for a path that is no regular file.
     """
     try:
         return _table(_text(source), geometry)
@@ -107,7 +108,9 @@ def _text(source: Any) -> bytes:
     if _is_text(source):
         return source.encode() if isinstance(source, str) else bytes(source)
     if isinstance(source, (str, PathLike)):
-        return Path(source).read_bytes()
+        if (path := Path(source)).exists() and not (path.is_file() or path.is_dir()):
+            raise ValueError(f"{source} is not a regular file: read it and give the text")
+        return path.read_bytes()
     raise TypeError(f"GeoJSON is read from a path or text, not {type(source).__name__}")
 
 
