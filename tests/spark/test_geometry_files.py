@@ -120,3 +120,36 @@ def test_our_data_source_shows_the_same_types(spark: Any, ours: Path) -> None:
     ]  # fmt: skip
     values = [row[0] and bytes(row[0]) for row in frame.select(F.st_asbinary("metres")).collect()]
     assert sorted(values, key=repr) == sorted(VALUES.to_pylist(), key=repr)
+
+
+def test_parquet_java_sees_the_boxes_types_and_systems_that_we_write(spark: Any, ours: Path, tmp_path: Path) -> None:
+    wrapping = tmp_path / "wrapping.parquet"
+    lines = geo.from_wkt(pa.array(["LINESTRING (170 60, -100 60)", "POINT ZM (175 1 2 3)"]))
+    pqext.write_table(pa.table([lines], pa.schema([geo.geometry_field("globe", None, "karney")])), wrapping)
+    java, hadoop = spark._jvm, spark._jvm.org.apache.parquet.hadoop
+    found: dict[str, Any] = {}
+    for path, names in ((ours, ["lonlat", "metres", "unknown", "globe"]), (wrapping, ["globe"])):
+        place = java.org.apache.hadoop.fs.Path(str(path))
+        source = hadoop.util.HadoopInputFile.fromPath(place, spark.sparkContext._jsc.hadoopConfiguration())
+        reader = hadoop.ParquetFileReader.open(source)
+        try:
+            footer = reader.getFooter()
+            chunks = footer.getBlocks().get(0).getColumns()
+            for column, name in enumerate(names):
+                seen = chunks.get(column).getGeospatialStatistics()
+                box = seen.getBoundingBox()
+                bounds = [box.getXMin(), box.getXMax(), box.getYMin(), box.getYMax(), box.getZMin(), box.getZMax()]
+                types = sorted(seen.getGeospatialTypes().getTypes())
+                marks = footer.getFileMetaData().getSchema().getType(name).getLogicalTypeAnnotation()
+                found[f"{path.stem} {name}"] = (bounds, types, marks.toString())
+        finally:
+            reader.close()
+    plane = ([0, 175, -10, 10, 3, 3], [1, 2, 3, 1001])
+    assert found["geometries lonlat"] == (*plane, "GEOMETRY")
+    assert found["geometries metres"] == (*plane, "GEOMETRY(EPSG:3857)")
+    assert found["geometries unknown"] == (*plane, "GEOMETRY(SRID:0)")
+    assert found["geometries globe"] == (*plane, "GEOGRAPHY")
+    (xmin, xmax, ymin, ymax, *z), types, marks = found["wrapping globe"]
+    assert (xmin, xmax, ymin, z, types) == (170, -100, 1, [2, 2], [2, 3001])
+    assert ymax == pytest.approx(geo.bounds(lines, "karney")[0]["ymax"].as_py())
+    assert marks == "GEOGRAPHY(OGC:CRS84,KARNEY)"
