@@ -228,3 +228,10 @@ def test_a_query_beyond_all_longitudes_is_refused_on_the_globe() -> None:
     for ask in (geo.intersects, lambda *given: geo.dwithin(given[0], given[1], 5.0, given[2])):
         with pytest.raises(GeometryError, match="no longitudes"):
             ask(rows, far, "spherical")
+
+
+def test_a_query_with_a_point_nowhere_meets_nothing_on_the_globe() -> None:
+    rows = geo.from_points([1.0], [1.0])
+    nowhere = shapely.MultiPoint([(1.0, 1.0), (math.nan, 1.0)])
+    assert geo.dwithin(rows, nowhere, 5.0, "spherical").to_pylist() == [False]
+    assert geo.disjoint(rows, nowhere, "spherical").to_pylist() == [True]

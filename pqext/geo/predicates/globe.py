@@ -101,7 +101,10 @@ def exact(predicate: SpatialPredicate, type: GeospatialType, rows: _Shapes) -> _
         if query.is_empty or not len(left):
             return answers
         west, _, east, _ = shapely.bounds(query).tolist()
-        if not np.isfinite([west, east]).all():
+        asked = predicate.geometry
+        if not isinstance(asked, BoundingBox) and np.isnan(shapely.get_coordinates(asked)).any():
+            return answers
+        if not np.isfinite(shapely.get_coordinates(query)).all():
             raise GeometryError("the query's coordinates are no longitudes and latitudes", rule="geography.range")
         placed = unroll(rows[left], geod, (west + east) / 2)
         there = ~shapely.is_empty(placed)  # of a polygon whose holes are larger than it, nothing is left
