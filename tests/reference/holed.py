@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import shapely
 from hypothesis import strategies as st
 
-from reference.globe import unit
+from reference.globe import path, paths, unit
 
 PLACES = [(0, 0), (179, 10), (-179.5, -40), (30, 86), (100, -83), (10, 50), (-90, 89.9), (180, 0)]
 RADII = [0.5, 4.0, 15.0, 40.0]
@@ -93,16 +93,18 @@ def made(kind: str, random: np.random.Generator, centre: tuple[float, float], ra
     return shapely.GeometryCollection([inner, *again("lines", distance=far)])
 
 
-def shape(around: Around, near: list[Any] = PLACES) -> st.SearchStrategy[Any]:
-    """Shapes of any kind and size near one of the places."""
+def shape(
+    around: Around, near: list[Any] = PLACES, radii: Sequence[float] = RADII, off: float = 6.0
+) -> st.SearchStrategy[Any]:
+    """Shapes of any kind and size, each at most ``off`` degrees from one of the places."""
 
     def build(kind: str, place: tuple[float, float], radius: float, seed: int) -> Any:
         random = np.random.default_rng(seed)
-        (centre,) = around(place, random.uniform(0, 360, 1), random.uniform(0, 6, 1))
+        (centre,) = around(place, random.uniform(0, 360, 1), random.uniform(0, off, 1))
         return made(kind, random, tuple(centre), radius, around)
 
     seeds = st.integers(0, 2**31)
-    return st.builds(build, st.sampled_from(KINDS), st.sampled_from(near), st.sampled_from(RADII), seeds)
+    return st.builds(build, st.sampled_from(KINDS), st.sampled_from(near), st.sampled_from(radii), seeds)
 
 
 @st.composite
@@ -127,3 +129,41 @@ def window(draw: st.DrawFn, places: list[Any] = PLACES) -> tuple[float, float, f
         return -180.0, south, 180.0, north
     west, east = x - wide / 2, x + wide / 2
     return (west + 180) % 360 - 180, south, (east + 180) % 360 - 180, north
+
+
+def holes(shape: Any) -> list[Any]:
+    """Corners of all holes."""
+    if hasattr(shape, "geoms"):
+        return [hole for part in shape.geoms for hole in holes(part)]
+    return [np.array(ring.coords) for ring in getattr(shape, "interiors", ())]
+
+
+def degrees(directions: Any) -> Any:
+    x, y, z = directions.T
+    return np.column_stack([np.degrees(np.arctan2(y, x)), np.degrees(np.arctan2(z, np.hypot(x, y)))])
+
+
+@st.composite
+def query(draw: st.DrawFn, rows: list[Any], around: Around) -> Any:
+    """A window or a shape, mostly beside an edge of one of the rows or in the middle of a hole."""
+    present = [row for row in rows if row is not None and not row.is_empty]
+    hollow = [row for row in present if holes(row)]
+    where = draw(st.sampled_from(["anywhere", "edge", "edge", "hole", "hole"]))
+    if where == "anywhere" or not present or (where == "hole" and not hollow):
+        return draw(st.one_of(window(), shape(around)))
+    size = draw(st.sampled_from([0.1, 1.0, 4.0]))
+    globe = around is on_the_globe
+    if where == "edge":
+        chain = draw(st.sampled_from(paths(draw(st.sampled_from(present)))))
+        points = degrees(path(chain, "spherical")) if globe else chain
+        x, y = points[draw(st.integers(0, len(points) - 1))]
+        return _square(x + size * draw(st.floats(-0.8, 0.8)), y + size * draw(st.floats(-0.8, 0.8)), size)
+    hole = draw(st.sampled_from(holes(draw(st.sampled_from(hollow)))))
+    middle = degrees(unit(*hole[1:].T).mean(axis=0, keepdims=True))[0] if globe else hole[1:].mean(axis=0)
+    return draw(st.one_of(shape(around, [tuple(middle)], (size,), 0.0), st.just(_square(*middle, size))))
+
+
+def _square(x: float, y: float, size: float) -> tuple[float, float, float, float]:
+    """A window around a point; one that reaches a pole ends there."""
+    south, north = max(-90.0, y - size / 2), min(90.0, y + size / 2)
+    return (x - size / 2 + 180) % 360 - 180, min(south, 89.9), (x + size / 2 + 180) % 360 - 180, max(north, -89.9)

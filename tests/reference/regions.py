@@ -139,7 +139,11 @@ class Plane:
         return shapely.difference(shell, shapely.union_all(holes)) if holes else shell
 
     def _side(self, ring: Any, inside: Any) -> Any:
-        found = shapely.Polygon(self.corners(ring))
+        corners = self.corners(ring)
+        # Two edges may compute the vertex between them a bit apart, and then cross there.
+        corners = corners[np.append(True, np.hypot(*np.diff(corners, axis=0).T) > 1e-12)]
+        corners[-1] = corners[0]
+        found = shapely.Polygon(corners)
         if not found.is_valid:
             raise UnclearError("a ring crosses itself")
         shapely.prepare(found)
