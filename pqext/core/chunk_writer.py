@@ -207,9 +207,8 @@ def _cut(
     """Cut the chunk into pages at row boundaries, by rows and by the average size of a row."""
     node = column.shape.node
     # Levels count for a byte an entry: many short or empty lists make many entries of few values.
-    bare = physical.buffers()[0] is None
-    size = size_of(physical, len(physical)) if bare else physical.nbytes
-    size += column.entries * (bool(node.max_definition_level) + bool(node.max_repetition_level))
+    levels = bool(node.max_definition_level) + bool(node.max_repetition_level)
+    size = size_of(physical, len(physical)) + column.entries * levels
     page_rows = max(1, min(options.page_rows, int(options.page_bytes * rows / max(size, 1))))
     if encrypted:
         page_rows = page_rows_for(rows, page_rows)

@@ -111,6 +111,7 @@ def test_a_dictionary_that_grows_too_big_serves_the_pages_before_and_the_rest_ar
 
 @pytest.mark.parametrize("values", [
     pa.array([b"a", b"bc", b"", b"def"]), pa.array(range(4)), pa.array([b"abcde"] * 4, pa.binary(5)),
+    pa.array([True, False, True, True]), pa.array([1, None, 3, 4]), pa.array([b"a", None, b"bc", b"d"]),
 ])
 def test_sizes_of_values_are_those_that_arrow_counts(values: pa.Array) -> None:
     for start in range(4):
@@ -118,9 +119,3 @@ def test_sizes_of_values_are_those_that_arrow_counts(values: pa.Array) -> None:
             part = values[start:stop]
             assert size_of(part, stop - start) == part.nbytes
             assert size_of(values[start:], stop - start) == size_of(part, stop - start)
-
-
-def test_a_bitmap_without_nulls_is_no_reason_for_a_dictionary() -> None:
-    value = pa.array([b"value"])
-    held = pa.Array.from_buffers(pa.binary(), 1, [pa.py_buffer(b"\1"), *value.buffers()[1:]])
-    assert distinct.index(held) is None
