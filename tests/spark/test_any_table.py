@@ -114,7 +114,7 @@ def test_spark_reads_any_table_under_any_options_equal(reader: Any, data: st.Dat
     choices = [
         data.draw(strategies.options(table.schema, encrypted=False, alp=False, brotli=False)) for _ in range(3)
     ]
-    check_values(reader, table, choices, [True, False], as_spark_has_it(table))
+    check_values(reader, table, choices, [data.draw(st.booleans())], as_spark_has_it(table))
 
 
 @SETTINGS
@@ -132,6 +132,11 @@ def test_spark_reads_any_encrypted_table_equal(reader: Any, java: ParquetJava, d
     check_values(reader, table, choices, [data.draw(st.booleans())], as_spark_has_it(table), **parquet_java.DECRYPTED)
 
 
+UNABLE = 'of the class "org.apache.spark.sql.execution.datasources.parquet.VectorizedReaderBase"'
+"""In the message where Spark's columnar reader lacks a type in an encoding, such as unsigned integers in
+BYTE_STREAM_SPLIT, which ``profile="spark"`` does not write; its row reader has it."""
+
+
 def check_values(
     reader: Any, table: pa.Table, choices: list[dict[str, Any]], readers: list[bool], expected: Any, **options: Any
 ) -> None:
@@ -140,7 +145,13 @@ def check_values(
         for at, choice in enumerate(choices):
             pqext.write_table(table, Path(folder, f"{at}.parquet"), **choice)
         for vectorized in readers:
-            for name, found in read(reader, Path(folder), vectorized, **options).items():
+            try:
+                files = read(reader, Path(folder), vectorized, **options)
+            except (PySparkException, Py4JJavaError) as error:
+                if not vectorized or UNABLE not in str(error):
+                    raise
+                files = read(reader, Path(folder), False, **options)
+            for name, found in files.items():
                 assert found == expected, (name, vectorized)
 
 
