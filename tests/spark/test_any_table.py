@@ -43,7 +43,7 @@ REFUSED = {
 READABLE = {name: kind for name, kind in strategies.SCALARS.items() if name not in REFUSED}
 SETTINGS = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
-    max_examples=12,
+    max_examples=10,
 )
 
 
