@@ -28,7 +28,6 @@ from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
 from pqext.core.extension.structure import set_extension
 from pqext.core.indexes import chunk as chunk_index
 from pqext.core.indexes.chunk import ChunkIndexes, WrittenPage
-from pqext.core.lean import lean
 from pqext.core.metadata import (
     ColumnMetaData,
     Encoding,
@@ -69,8 +68,7 @@ class EncodedChunk:
                 page.offset += offset
 
 
-@lean
-@dataclass(frozen=True)
+@dataclass
 class _Values:
     """The values of a chunk, encoded page by page: by the dictionary as far as it goes, the rest otherwise."""
 
@@ -164,8 +162,7 @@ def encode_chunk(
     return chunk
 
 
-@lean
-@dataclass(frozen=True)
+@dataclass
 class _Page:
     """Which entries, values and rows one page holds."""
 

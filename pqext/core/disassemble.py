@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes, allocate
 from pqext.core.kernels import levels as level_kernel
-from pqext.core.lean import lean
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
 
 Levels = NDArray[np.int16]
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DenseColumn:
     """One leaf of some rows: ``entries`` levels and, for each entry at the highest definition level, a value.
 
@@ -32,8 +30,7 @@ class DenseColumn:
     values: pa.Array
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Entries:
     """Entries on their way down: ``slot`` is the place of each in the current array, -1 when it has ended above.
 

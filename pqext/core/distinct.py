@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, allocate, size_of, view
 from pqext.core.kernels import distinct
-from pqext.core.lean import lean
 
 MAX_BYTES = 1 << 20
 """Bytes of a dictionary page at most; values behind the one that would exceed it are encoded otherwise."""
@@ -23,8 +22,7 @@ _WORTHWHILE = 0.7
 """What entries and indices may take of the values' bytes where they are only expected to."""
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class IndexedValues:
     """``indices`` of the first values of a chunk, all of them or as many as the dictionary took, into ``entries``."""
 

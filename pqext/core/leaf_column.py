@@ -15,7 +15,6 @@ from pqext.core.encodings import Counts, Dictionary, rle
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.lean import lean
 from pqext.core.limits import Limits
 from pqext.core.page import DataPage
 from pqext.core.shape import LeafShape
@@ -27,8 +26,7 @@ _LEVEL_BYTES = 6
 """Two levels and two flags of each entry."""
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeafColumn:
     """Values of one leaf for a run of rows.
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pqext.core.lean import lean
 from pqext.core.metadata import ColumnOrder, IEEE754TotalOrder, Int96TimestampOrder, Type, TypeDefinedOrder
 from pqext.core.predicate import Value
 from pqext.core.types.logical import LeafType
@@ -34,7 +33,6 @@ def is_float(leaf: LeafType) -> bool:
     return leaf.physical in (Type.FLOAT, Type.DOUBLE) or leaf.member == "FLOAT16"
 
 
-@lean
 @dataclass(frozen=True, slots=True)
 class BoundOrder:
     """The order of one column's bounds; ``kind`` is ``undefined`` where they have no meaning."""

@@ -22,7 +22,6 @@ from pqext.core.encryption.modules import LENGTH_BYTES, Module
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.encryption.writing import ChunkEncryptor
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
-from pqext.core.lean import lean
 from pqext.core.limits import Limits
 from pqext.core.metadata import (
     CompressionCodec,
@@ -37,8 +36,7 @@ from pqext.core.source import Span
 from pqext.core.thrift import decode, encode
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RawPage:
     """A page as it lies in the file: its header, its stored bytes and where they begin in the chunk.
 
@@ -83,8 +81,7 @@ class RawPage:
         return np.concatenate([clear, opened]) if len(clear) else opened
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DataPage:
     """A data page taken apart: encoded levels (without length prefixes) and encoded values.
 
@@ -241,8 +238,7 @@ def _open_v2(page: RawPage, codec: int, max_repetition: int, max_definition: int
     )
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PageWriter:
     """Serialises pages of one column chunk: compress, encrypt, checksum, header."""
 

@@ -15,14 +15,12 @@ from pqext.core.files.external import FileResolver
 from pqext.core.indexes.bloom import SplitBlockFilter
 from pqext.core.indexes.page_index import ChunkPages
 from pqext.core.indexes.reading import IndexReader
-from pqext.core.lean import lean
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.predicate import Bounds, Predicate, may_match
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.source import Source
 
 
-@lean
 @dataclass(frozen=True)
 class ColumnChunk:
     """One leaf in one row group: its metadata and what its statistics prove."""

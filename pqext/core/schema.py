@@ -10,13 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pqext.core.lean import lean
 from pqext.core.metadata import FieldRepetitionType, LogicalType, SchemaElement, Type
 from pqext.core.types import logical
 from pqext.core.types.logical import LeafType
 
 
-@lean
 @dataclass(frozen=True)
 class SchemaNode:
     """One field of the schema: a leaf with a physical type or a group of children.

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from pqext.core.annotations import Annotation, for_logical
 from pqext.core.errors import AnnotationWarning, ParquetError
-from pqext.core.lean import lean
 from pqext.core.metadata import FieldRepetitionType
 from pqext.core.options import ReadOptions
 from pqext.core.schema import SchemaNode
@@ -88,7 +87,6 @@ class Shape:
         raise NotImplementedError
 
 
-@lean
 @dataclass(frozen=True)
 class LeafShape(Shape):
     """Values of one column."""
@@ -116,7 +114,6 @@ class LeafShape(Shape):
         return self if wanted(self.node) else None
 
 
-@lean
 @dataclass(frozen=True)
 class GroupShape(Shape):
     """A struct."""
@@ -146,7 +143,6 @@ class GroupShape(Shape):
         return replace(self, children=children) if children else None
 
 
-@lean
 @dataclass(frozen=True)
 class ListShape(Shape):
     """A list or map: a repeated group, with the group around it where there is one.

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.kernels import page_statistics
-from pqext.core.lean import lean
 from pqext.core.metadata import ColumnOrder, Statistics, Type
 from pqext.core.orders import BoundOrder, is_float, of_column
 from pqext.core.predicate import COMPARE, Bounds
@@ -36,8 +35,7 @@ _NUMBERS: dict[tuple[str, int], np.dtype[Any]] = {
 }
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PageExtremes:
     """PLAIN bytes of each page's least and greatest value, ``None`` for a page that has none, and its NaN.
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from pqext.core.annotations import Annotation, Storage, for_field, for_option
 from pqext.core.errors import LimitError
-from pqext.core.lean import lean
 from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema, SchemaNode
@@ -27,7 +26,6 @@ from pqext.core.types.logical import LeafType
 from pqext.core.types.stored import from_arrow, normal
 
 
-@lean
 @dataclass(frozen=True)
 class StoredField:
     """One Arrow field and how it is stored.

@@ -20,15 +20,13 @@ from numpy.typing import NDArray
 from pqext.core.buffers import Bytes
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.lean import lean
 from pqext.core.metadata import Encoding, Type
 
 Counts = NDArray[np.int64]
 """Numbers of values or of slots, one a page."""
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Dictionary:
     """The values of a dictionary page.
 

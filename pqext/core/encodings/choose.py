@@ -18,7 +18,6 @@ import pyarrow as pa
 from pqext.core.compression import compress
 from pqext.core.distinct import IndexedValues
 from pqext.core.encodings import dictionary, encoder
-from pqext.core.lean import lean
 from pqext.core.metadata import CompressionCodec, Encoding, Type
 from pqext.core.schema import SchemaNode
 
@@ -72,8 +71,7 @@ _LONG_VALUE = 64 << 10
 """Of values longer than this on average every encoding makes the same size."""
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Choice:
     """An encoding, and whether the dictionary comes before it where there is one."""
 

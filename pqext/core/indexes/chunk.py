@@ -16,15 +16,13 @@ from pqext.core.indexes import bloom, page_index
 from pqext.core.indexes.bloom import SplitBlockFilter
 from pqext.core.indexes.options import BloomFilterChoice
 from pqext.core.kernels import page_statistics
-from pqext.core.lean import lean
 from pqext.core.metadata import ColumnIndex, ColumnMetaData, OffsetIndex, PageLocation, SizeStatistics, Type
 from pqext.core.options import WriteOptions
 from pqext.core.orders import is_float, to_write
 from pqext.core.statistics import PageExtremes
 
 
-@lean
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WrittenPage:
     """A data page of a chunk: the slices of entries and values in it, its rows and its place in the chunk."""
 

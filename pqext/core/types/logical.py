@@ -15,7 +15,6 @@ from typing import Literal
 import pyarrow as pa
 
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.lean import lean
 from pqext.core.metadata import (
     BsonType,
     ConvertedType,
@@ -123,7 +122,6 @@ def converted_type(logical: LogicalType | None) -> ConvertedType | None:
     return _CONVERTED_BY_MEMBER.get(logical.member)
 
 
-@lean
 @dataclass(frozen=True, slots=True)
 class LeafType:
     """The stored type of a leaf: physical type, its length when fixed, and the logical type upon it."""
