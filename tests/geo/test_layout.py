@@ -113,6 +113,14 @@ def test_an_extent_across_the_antimeridian_is_as_wide_as_the_data() -> None:
     assert (planar.extent.xmin, planar.extent.xmax) == (x.min(), x.max())
 
 
+def test_an_extent_may_be_wider_than_the_largest_double() -> None:
+    x, y = np.repeat([-1.5e308, -1e308, 0, 1.5e308], 2), np.tile([0.0, 1.0], 4)
+    options = {"geometry": {"geom": {"crs": "EPSG:3857"}}, "row_group_rows": 4}
+    layout = geo.explain_layout(written(x, y, **options), query=0.01)
+    assert layout.row_groups.covered == pytest.approx(2 / 3)
+    assert layout.row_groups.read == pytest.approx((1 / 6 + 1 / 2) / 0.9)
+
+
 @pytest.mark.parametrize("order", [None, "hilbert"])
 def test_expectations_across_the_antimeridian_are_what_scans_read(order: Any, tmp_path: Path) -> None:
     path = tmp_path / "points.parquet"

@@ -255,8 +255,8 @@ class _Frame:
             widths = np.array([box.width for box in boxes])
             lines[0] = middle + np.mod(lines[0] - middle + 180, 360) - 180
             lines[1] = lines[0] + widths
-        west = self.extent.xmin
-        for first, low, high in ((0, west, west + self.width), (2, self.extent.ymin, self.extent.ymax)):
+        east = self.extent.xmin + self.width if self.extent.wraps else self.extent.xmax
+        for first, low, high in ((0, self.extent.xmin, east), (2, self.extent.ymin, self.extent.ymax)):
             # Halves, because the extent may be wider than the largest double.
             span = high / 2 - low / 2
             lines[first : first + 2] = (lines[first : first + 2] / 2 - low / 2) / span if span > 0 else [[0.0], [1.0]]
