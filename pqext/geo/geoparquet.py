@@ -182,7 +182,6 @@ def merged(values: Sequence[str | None]) -> str:
         raise GeometryError("GeoParquet metadata nests too deep") from None
 
 
-@lru_cache(maxsize=2)
 def _columns(text: str | None) -> Mapping[str, Mapping[str, Any]]:
     try:
         return described(text) if text else {}
@@ -192,25 +191,25 @@ def _columns(text: str | None) -> Mapping[str, Mapping[str, Any]]:
 
 def _of_all(name: str, told: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What holds of a column in all files; an empty mapping is of a file that does not tell of it."""
-    described = [about for about in told if about]
-    whole = dict(described[0])
-    for about in described[1:]:
+    given = [about for about in told if about]
+    whole = dict(given[0]) if given else {}
+    for about in given[1:]:
         differing = [key for key, default in _MEANING.items() if about.get(key, default) != whole.get(key, default)]
         if differing and not (differing == ["crs"] and _same_crs(about, whole)):
             raise ValueError(f"the files' GeoParquet metadata give column {name!r} another {differing[0]} each")
     kept = {key: value for key, value in whole.items() if key in _MEANING or all(a.get(key) == value for a in told)}
     kept["geometry_types"] = _all_types([about.get("geometry_types") for about in told])
     kept.pop("bbox", None)
-    boxes = [box for about in told if (box := _box(about)) is not None]
+    found = [box for about in told if (box := _box(about)) is not None]
     try:
         geographic = GeospatialType(_crs(whole["crs"]) if "crs" in whole else None).geographic
     except GeometryError:
         geographic = False
-    if len(boxes) < len(told):
+    if len(found) < len(told):
         return kept
-    if any(box.zmin is None for box in boxes):
-        boxes = [replace(box, zmin=None, zmax=None) for box in boxes]
-    box = union(boxes, geographic)
+    if any(box.zmin is None for box in found):
+        found = [replace(box, zmin=None, zmax=None) for box in found]
+    box = union(found, geographic)
     return kept if box is None else {**kept, "bbox": _numbers(box)}
 
 
@@ -239,9 +238,9 @@ def primary_column(text: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def box_of(text: str, column: str) -> BoundingBox | None:
-    """The box that the metadata gives to a column; None where it gives none or is damaged."""
-    return _box(_columns(text).get(column, {}))
+def boxes(text: str) -> dict[str, BoundingBox]:
+    """The boxes that the metadata gives to columns; none where it is damaged."""
+    return {name: box for name, about in _columns(text).items() if (box := _box(about)) is not None}
 
 
 def _box(about: Mapping[str, Any]) -> BoundingBox | None:

@@ -46,6 +46,7 @@ def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
     """Check every GEOMETRY and GEOGRAPHY column below ``tops``."""
     text = _metadata(file)
     plain = from_elements(file.metadata.schema, DEFAULT_LIMITS, file.path) if text else None
+    boxes = geoparquet.boxes(text) if text else {}
     for top in tops:
         for leaf in top.leaves():
             if leaf.node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
@@ -53,7 +54,7 @@ def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
                 if type is not None:
                     first_row = 0
                     adopted = plain is not None and plain.leaves[leaf.node.leaf_start].logical_type is None
-                    whole = geoparquet.box_of(text, leaf.node.name) if text and len(leaf.node.path) == 1 else None
+                    whole = boxes.get(leaf.node.name) if len(leaf.node.path) == 1 else None
                     for group in file.row_groups:
                         _ChunkCheck(file, group, leaf, type, first_row, findings, adopted, whole).run()
                         first_row += group.num_rows

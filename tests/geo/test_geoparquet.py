@@ -213,6 +213,11 @@ class TestFilesMadeOfSeveral:
         for files in ([whole, silent], [silent, whole]):
             assert joined(tmp_path, *files) == {"encoding": "WKB", "geometry_types": []}
 
+    def test_columns_of_which_no_file_tells_anything_are_told_of_so(self) -> None:
+        texts = [json.dumps({"version": version, "columns": {"g": {}}}) for version in ("1.0.0", "1.1.0")]
+        for one, other in (texts, texts[::-1]):
+            assert json.loads(geoparquet.merged([one, other]))["columns"] == {"g": {"geometry_types": []}}
+
     def test_files_without_rows_take_nothing_away(self, tmp_path: Path) -> None:
         whole, empty = written(table()), written(table([]))
         for files in ([whole, empty], [empty, whole]):
