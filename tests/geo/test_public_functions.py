@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import geopandas
@@ -72,6 +73,13 @@ def test_the_box_of_statistics_is_one_to_ask_for() -> None:
     box = geo.statistics(geo.from_points([179.0, -179.0], [0.0, 1.0])).bbox
     assert geo.intersects(geo.from_points([180.0, 0.0], [0.5, 0.5]), box).to_pylist() == [True, False]
     assert pqext.col("g").intersects(box) == pqext.col("g").intersects((179, 0, -179, 1))
+
+
+def test_what_is_like_a_box_of_statistics_needs_all_of_its_bounds() -> None:
+    for box in (SimpleNamespace(xmin=0.0), SimpleNamespace(xmin=None, xmax=1.0, ymin=0.0, ymax=1.0)):
+        for ask in (lambda query: geo.intersects(POINTS, query), pqext.col("g").intersects):
+            with pytest.raises(TypeError, match="a query box is four numbers"):
+                ask(box)
 
 
 def test_a_filter_asks_for_one_geometry() -> None:

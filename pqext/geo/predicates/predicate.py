@@ -40,15 +40,15 @@ def as_box(box: Query) -> BoundingBox:
     """
     if isinstance(box, BoundingBox):
         found = box
-    elif hasattr(box, "xmin"):  # as a file's metadata have it
-        found = BoundingBox(box.xmin, box.xmax, box.ymin, box.ymax)
     else:
         try:
-            xmin, ymin, xmax, ymax = (float(value) for value in box)
+            in_file = hasattr(box, "xmin")
+            bounds = (box.xmin, box.ymin, box.xmax, box.ymax) if in_file else box
+            xmin, ymin, xmax, ymax = (float(value) for value in bounds)
         except OverflowError:
             raise ValueError(f"a query box needs finite bounds, not {box}") from None
-        except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
+        except (AttributeError, TypeError, ValueError) as error:
+            kind = ValueError if isinstance(error, ValueError) else TypeError
             raise kind("a query box is four numbers, (xmin, ymin, xmax, ymax)") from None
         found = BoundingBox(xmin, xmax, ymin, ymax)
     if not found.usable:
