@@ -199,7 +199,7 @@ class RowGroup:
         return self.metadata.num_rows
 
     def chunk(self, leaf: SchemaNode | int) -> ColumnChunk:
-        """The column chunk of a leaf, given as its node or its column index."""
+        """The column chunk of a leaf, given as its node, which must be of this schema, or its column index."""
         index = leaf if isinstance(leaf, int) else leaf.leaf_start
         chunks = self.metadata.columns
         leaves = self.schema.leaves
