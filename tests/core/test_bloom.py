@@ -280,6 +280,19 @@ def test_both_zeros_are_one_value() -> None:
         assert filter_of(pa.array([-0.0, 1.0], kind)).might_contain(0.0)
         assert filter_of(pa.array([0.0, 1.0], kind)).might_contain(-0.0)
         assert not filter_of(pa.array([2.0, 1.0], kind)).might_contain(0.0)
+
+
+@pytest.mark.spec("bloom.zeros")
+@pytest.mark.parametrize(("kind", "code"), [(pa.float16(), "<e"), (pa.float32(), "<f"), (pa.float64(), "<d")])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_a_filter_with_one_zero_has_both(kind: pa.DataType, code: str, zero: float) -> None:
+    found = filter_of(pa.array([zero, *range(1, 2000)], kind))
+    for raw in (struct.pack(code, 0.0), struct.pack(code, -0.0)):
+        assert found.contains_hash(xxhash.xxh64_intdigest(raw))
+
+
+@pytest.mark.spec("bloom.zeros")
+def test_zeros_of_half_floats() -> None:
     half = LeafType(Type.FIXED_LEN_BYTE_ARRAY, 2, LogicalType(FLOAT16=Float16Type()))
     assert bloom.plain_forms(half, 0) == [struct.pack("<e", 0.0), struct.pack("<e", -0.0)]
     assert bloom.plain_forms(half, 1e9) == [struct.pack("<e", math.inf)]

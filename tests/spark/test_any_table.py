@@ -166,8 +166,8 @@ COMPARED = NUMBERS | {
         "decimal18", "decimal38",
     )
 }
-"""Types whose Python values Spark takes for literals. Spark loses rows of NaN by bounds, which leave it out, and of one
-zero by a Bloom filter of the other, in files of others as in ours: specs/statistics.md, specs/bloom-filter.md."""
+"""Types whose Python values Spark takes for literals. Spark loses rows of NaN by bounds, which leave it out, in files of
+others as in ours: specs/statistics.md."""
 OPERATORS = [operator.eq, operator.lt, operator.ge]
 
 
@@ -203,6 +203,15 @@ def test_spark_finds_nan_in_what_is_written_for_it(reader: Any, tmp_path: Path) 
     pqext.write_table(table, tmp_path / "t.parquet", profile="spark")
     for vectorized in (True, False):
         found = read(reader, tmp_path, vectorized, lambda frame: frame.where("c > 0.5D"))
+        assert found["t.parquet"] == values.columns(table.slice(1, 1))
+
+
+@pytest.mark.spec("bloom.zeros")
+def test_spark_finds_both_zeros_by_a_bloom_filter(reader: Any, tmp_path: Path) -> None:
+    table = pa.table({"c": pa.array([0.5, -0.0, -1.0])})
+    pqext.write_table(table, tmp_path / "t.parquet", bloom_filters=True)
+    for vectorized in (True, False):
+        found = read(reader, tmp_path, vectorized, lambda frame: frame.where("c = 0.0D"))
         assert found["t.parquet"] == values.columns(table.slice(1, 1))
 
 

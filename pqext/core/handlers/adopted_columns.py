@@ -46,7 +46,9 @@ def of_other_rows(pairs: Mapping[str, str], schema: Schema) -> dict[str, str]:
 def describer(key: str) -> DescribesFile | None:
     """The handler whose columns the key-value metadata ``key`` tells of, if any."""
     annotation = for_property(key)
-    handler = None if annotation is None else annotation.load()
+    if annotation is None:
+        return None
+    handler = annotation.load()
     return handler if isinstance(handler, DescribesFile) else None
 
 

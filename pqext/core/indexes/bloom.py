@@ -33,6 +33,7 @@ from pqext.core.metadata import (
     Uncompressed,
     XxHash,
 )
+from pqext.core.orders import is_float
 from pqext.core.predicate import Value
 from pqext.core.source import Source
 from pqext.core.thrift import decode, encode
@@ -227,10 +228,14 @@ def build(leaf: LeafType, physical: pa.Array, *, fpp: float, ndv: int | None, ma
     """The filter of a chunk's dense stored values, which may be its dictionary's instead.
 
     Without ``ndv`` the values are inserted as if all were distinct; how full that filter is tells how many there
-    are, and it is folded to the size that these need.
+    are, and it is folded to the size that these need. Where one zero is, the other is inserted too, for readers that
+    look for one.
     """
     words = np.zeros(size_for(len(physical) if ndv is None else ndv, fpp, max_bytes) // 4, np.uint32)
     xxh64.insert_hashes(hash_values(physical), words)
+    if is_float(leaf) and SplitBlockFilter(leaf, words).might_contain(0.0):
+        zeros = [xxhash.xxh64_intdigest(raw) for raw in plain_forms(leaf, 0.0) or ()]
+        xxh64.insert_hashes(np.array(zeros, np.uint64), words)
     if ndv is None:
         target = size_for(_distinct(words), fpp, max_bytes)
         while words.nbytes > target:
