@@ -344,7 +344,7 @@ class ParquetFile:
             known = chunk.page_places
             if known is not None:
                 source = chunk.source(self.source)
-                pages[chunk.node.leaf_start] = ChosenPages(source, chunk.byte_range[0], known, rows)
+                pages[chunk.node.leaf_start] = ChosenPages(source, chunk.byte_range, known, rows)
         return pages
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pqext.core.encryption.reading import ChunkDecryptor
-from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.indexes.page_index import ChunkPages
 from pqext.core.indexes.row_ranges import RowRanges, merged
 from pqext.core.limits import Limits
@@ -62,14 +62,16 @@ class _Stretch:
 class ChosenPages:
     """The pages of a chunk that hold any of ``rows``, by the offset index in ``known``; others are not fetched.
 
-    ``start`` is where the chunk begins in ``source``.
+    ``chunk`` is (offset, length) of the chunk in ``source``. What the index leaves out of it, or gives no rows, is
+    looked at too: a page there would move all rows.
     """
 
     complete = False
 
-    def __init__(self, source: Source, start: int, known: ChunkPages, rows: Sequence[range]) -> None:
+    def __init__(self, source: Source, chunk: tuple[int, int], known: ChunkPages, rows: Sequence[range]) -> None:
         self.path = source.path
-        self.offset = start
+        self.offset = chunk[0]
+        self._stop = sum(chunk)
         self._source = source
         self._known = known
         self._pages = pages_of(known, rows)
@@ -77,6 +79,8 @@ class ChosenPages:
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
         """The dictionary page and the chosen ones. Raises ``CorruptFileError`` where the offset index is wrong."""
+        if self._pages and not self._known.accounts_for(self._stop):
+            self._check_rest(limits, decryptor)
         for stretches in self._fetched():
             spans = self._source.spans([(one.offset, one.length) for one in stretches])
             for stretch, span in zip(stretches, spans, strict=True):
@@ -99,10 +103,49 @@ class ChosenPages:
                 continue
             if number == stretch.stop or self._known.byte_range(number)[0] != self.offset + base + raw.offset:
                 raise CorruptFileError("a data page lies where the offset index has none", offset=raw.offset)
-            yield raw.placed(base, len(self._known.rows(number)))
+            rows = len(self._known.rows(number))
+            if self._known.is_flat and raw.num_values != rows:
+                message = f"a page holds {raw.num_values} rows where the offset index says {rows}"
+                raise CorruptFileError(message, offset=raw.offset)
+            yield raw.placed(base, rows)
             number += 1
         if number < stretch.stop:
             raise CorruptFileError(f"no data page lies where the offset index places page {number}", offset=0)
+
+    def _check_rest(self, limits: Limits, decryptor: ChunkDecryptor | None) -> None:
+        """Raise ``CorruptFileError`` when there are values in what the offset index gives no rows."""
+        for part in self._rest():
+            span = Span(self._source, part.offset, part.length)
+            base = part.offset - self.offset
+            try:
+                for raw in raw_pages(span, limits, decryptor, ordinal=part.first):
+                    if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values:
+                        message = "values lie where the offset index has no rows"
+                        raise CorruptFileError(message, offset=base + raw.offset)
+            except (CorruptFileError, LimitError):
+                # Behind all pages there may be anything.
+                if part.first < len(self._known) or self._begins_with_values(span, limits, decryptor):
+                    raise
+
+    def _begins_with_values(self, span: Span, limits: Limits, decryptor: ChunkDecryptor | None) -> bool:
+        try:
+            raw = next(raw_pages(span, limits, decryptor, ordinal=len(self._known)), None)
+        except ParquetError:
+            return False
+        return raw is not None and raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values > 0
+
+    def _rest(self) -> Iterator[_Stretch]:
+        """Pages without rows, and what lies between pages and behind the last; ``first`` is the next page's number."""
+        at = self._known.byte_range(0)[0]
+        for page in range(len(self._known)):
+            offset, length = self._known.byte_range(page)
+            if offset > at:
+                yield _Stretch(page, page, at, offset - at)
+            if not self._known.rows(page):
+                yield _Stretch(page, page + 1, offset, length)
+            at = offset + length
+        if at < self._stop:
+            yield _Stretch(len(self._known), len(self._known), at, self._stop - at)
 
     def _fetched(self) -> Iterator[list[_Stretch]]:
         """Stretches to be fetched together."""

@@ -48,15 +48,22 @@ def chosen_of_file(
 ) -> dict[int, RowRanges | None]:
     """What a reader takes as ``rows``: those that may be true in each of the ``row_groups``, by default of all.
 
-    A damaged row group is chosen whole when the options of ``file`` pass over damage: the reader then reports it.
+    When the options of ``file`` pass over damage, pages leave out no rows, for where an index is wrong about them
+    nobody would see it; a damaged row group is then chosen whole, and the reader reports it.
     """
+    skips = file.options.on_corrupt == "skip"
     chosen: dict[int, RowRanges | None] = {}
     for index in range(len(file.row_groups)) if row_groups is None else row_groups:
         try:
-            rows = chosen_rows(bound, file.row_groups[index])
+            group = file.row_groups[index]
+            rows: RowRanges | None
+            if skips:
+                rows = None if row_group_may_match(bound, group) else []
+            else:
+                rows = chosen_rows(bound, group)
         except CorruptFileError as error:
             error.locate(row_group=index)
-            if file.options.on_corrupt != "skip":
+            if not skips:
                 raise
             rows = None
         if rows is None or rows:

@@ -200,6 +200,7 @@ class Scan:
         try:
             refused = None if bound is None else refusal(bound, group)
             num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in leaves)
+            pages = pages and self.options.on_corrupt != "skip"
             rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
             page_bytes = None if rows is None else sum(stored_bytes(group.chunk(leaf), rows) for leaf in leaves)
             return RowGroupPlan(group.index, group.num_rows, num_bytes, refused, rows, page_bytes)

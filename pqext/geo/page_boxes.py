@@ -38,6 +38,7 @@ from pqext.geo.summary import EdgeBoxes, is_planar_on_globe, within_range
 from pqext.geo.wkb import columns
 
 if TYPE_CHECKING:
+    from pqext.core.indexes.page_index import ChunkPages
     from pqext.core.metadata import GeospatialStatistics
     from pqext.core.row_group import ColumnChunk
     from pqext.geo.kernels.boxes import Summary
@@ -262,6 +263,24 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
     return PageBoxes(*x, *y, *(without & (kinds == kind) for kind in (_NULLS, _EMPTY, _UNKNOWN)))
 
 
+def _check_agreement(boxes: PageBoxes, pages: ChunkPages, chunk: ColumnChunk) -> None:
+    """Raise ``CorruptFileError`` where page boxes contradict the chunk's box or its count of nulls."""
+    nulls = chunk.bounds().null_count
+    flagged = sum(len(pages.rows(page)) for page in np.flatnonzero(boxes.nulls).tolist())
+    if pages.is_flat and nulls is not None and flagged > nulls:
+        raise CorruptFileError(f"page boxes tell of {flagged} nulls, the statistics of {nulls}")
+    found, known = chunk.geospatial_statistics, boxes.known
+    box = None if found is None else found.bbox
+    if box is None or boxes.unknown.any() or chunk.node.logical_name != "GEOMETRY":
+        return
+    lines = [(boxes.ymin, boxes.ymax, box.ymin, box.ymax)]
+    if not boxes.wraps and box.xmin <= box.xmax:
+        lines.append((boxes.xmin, boxes.xmax, box.xmin, box.xmax))
+    for lows, highs, low, high in lines:
+        if lows[known].min(initial=np.inf) > low or highs[known].max(initial=-np.inf) < high:
+            raise CorruptFileError("page boxes are narrower than the box of their chunk")
+
+
 def read(chunk: ColumnChunk) -> PageBoxes | None:
     """The boxes of a chunk's pages, one for each page of its offset index; None where there are none.
 
@@ -272,7 +291,11 @@ def read(chunk: ColumnChunk) -> PageBoxes | None:
         return None
     try:
         payload = entry(chunk.metadata, PAGE_BOXES)
-        return None if payload is None else decode(payload, len(pages))
+        if payload is None:
+            return None
+        boxes = decode(payload, len(pages))
+        _check_agreement(boxes, pages, chunk)
+        return boxes
     except UnsupportedError:
         return None
     except (CorruptFileError, LimitError) as error:

@@ -18,7 +18,7 @@ from pqext.core.indexes.row_ranges import RowRanges, merged
 from pqext.core.kernels.page_places import page_places
 from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex, PageLocation
 from pqext.core.orders import BoundOrder
-from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, may_match
+from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, may_match
 from pqext.core.statistics import PageExtremes, bounds_of, cut, is_cuttable, raise_cut
 
 if TYPE_CHECKING:
@@ -112,6 +112,32 @@ def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) 
         raise CorruptFileError("the lists of the column index differ in length")
 
 
+def check_agreement(pages: ChunkPages, index: ColumnIndex, chunk: Bounds, exact: tuple[bool, bool]) -> None:
+    """Raise ``CorruptFileError`` where a checked column index contradicts the rows of ``pages`` or the chunk's bounds.
+
+    ``exact`` tells whether the minimum and the maximum of ``chunk`` occur in it.
+    """
+    counts, rows = index.null_counts, [len(pages.rows(page)) for page in range(len(pages))]
+    if counts and min(counts) >= 0 and chunk.null_count is not None and sum(counts) != chunk.null_count:
+        raise CorruptFileError(f"the column index counts {sum(counts)} nulls, the statistics {chunk.null_count}")
+    started = index.definition_level_histograms if pages.is_flat else index.repetition_level_histograms
+    if started:
+        step = len(started) // len(rows)
+        parts = [started[at : at + step] for at in range(0, len(started), step)]
+        if rows != [sum(part) if pages.is_flat else part[0] for part in parts]:
+            raise CorruptFileError("the level histograms of the column index are of other rows than its offset index")
+        if pages.is_flat and counts and list(counts) != [sum(part[:-1]) for part in parts] and min(counts) >= 0:
+            raise CorruptFileError("the level histograms of the column index are of other nulls than it counts")
+    held = [bounds for bounds in pages.bounds if not bounds.all_null]
+    sides = (
+        (exact[0], chunk.minimum, [bounds.minimum for bounds in held], COMPARE["<="]),
+        (exact[1], chunk.maximum, [bounds.maximum for bounds in held], COMPARE[">="]),
+    )
+    for known, bound, found, reaches in sides:
+        if known and bound is not None and None not in found and not any(reaches(one, bound) for one in found):
+            raise CorruptFileError("the bounds of the column index are narrower than the chunk's statistics")
+
+
 @dataclass(frozen=True, slots=True)
 class PagePlaces:
     """Where pages are, headers included, and the rows they start with: an offset index without an object a page."""
@@ -168,6 +194,16 @@ class ChunkPages(Sequence[Bounds]):
     def __getitem__(self, page: Any) -> Any:
         return self.bounds[page]
 
+    @property
+    def is_flat(self) -> bool:
+        """Does each value stand for one row?"""
+        return not self._node.max_repetition_level
+
+    def accounts_for(self, stop: int) -> bool:
+        """Do pages with rows fill the chunk from the first of them up to ``stop``?"""
+        offsets, sizes = self._places.offsets, self._places.sizes
+        return not offsets or (sum(sizes) == stop - offsets[0] and len(set(self.starts)) == len(offsets))
+
     def rows(self, page: int) -> range:
         """The rows of the row group that ``page`` holds."""
         stop = self.starts[page + 1] if page + 1 < len(self.starts) else self.num_rows
@@ -201,12 +237,15 @@ class ChunkPages(Sequence[Bounds]):
         entries = self._entries(page)
         nulls = index.null_counts[page] if index.null_counts else None
         nans = index.nan_counts[page] if index.nan_counts else None
+        bounded = bool(index.min_values[page] or index.max_values[page])
         if index.null_pages[page]:
-            if nulls is not None and (nulls <= 0 or (entries is not None and nulls != entries)):
+            if bounded or (nulls is not None and (nulls <= 0 or (entries is not None and nulls != entries))):
                 # It contradicts itself: some writers of parquet-java call pages null that they know nothing of.
                 return bounds_of(self._order, None, None, None, nans, entries)
             known = nulls if nulls is not None else entries if entries is not None else len(self.rows(page))
             return Bounds(null_count=known, num_values=known)
+        if bounded and nulls is not None and nulls == entries:
+            nulls = None
         low, high = (index.min_values[page], index.max_values[page]) if self._order.is_defined else (None, None)
         return bounds_of(self._order, low, high, nulls, nans, entries)
 

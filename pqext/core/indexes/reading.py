@@ -13,12 +13,19 @@ from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.files.external import read_many
 from pqext.core.indexes import bloom
 from pqext.core.indexes.bloom import SplitBlockFilter
-from pqext.core.indexes.page_index import ChunkPages, PagePlaces, check_column_index, check_offset_index
+from pqext.core.indexes.page_index import (
+    ChunkPages,
+    PagePlaces,
+    check_agreement,
+    check_column_index,
+    check_offset_index,
+)
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnIndex, OffsetIndex
 from pqext.core.orders import of_column
 from pqext.core.predicate import Comparison, IsIn, Predicate, may_contain
 from pqext.core.source import Source
+from pqext.core.statistics import is_cuttable
 from pqext.core.thrift import Struct, decode
 
 if TYPE_CHECKING:
@@ -108,13 +115,21 @@ class IndexReader:
             self.load([chunk], kinds)
             offsets = self._page_places(chunk) or self.offset_index(chunk)
             columns = self.column_index(chunk) if ColumnIndex in kinds else None
+            if offsets is None:
+                return None
+            order = of_column(chunk.node.leaf_type, chunk.order)
+            pages = ChunkPages(chunk.node, order, offsets, columns, self._num_rows)
+            if columns is not None and not pages.accounts_for(sum(chunk.byte_range)):
+                return ChunkPages(chunk.node, order, offsets, None, self._num_rows)  # others may hold any value
+            if columns is not None:
+                with _located(chunk):
+                    check_agreement(pages, columns, chunk.bounds(), _exact(chunk))
+            return pages
         except MissingKeyError:
             return None
         except (CorruptFileError, LimitError) as error:
             warnings.warn(f"a page index is passed over: {error}", DamagedIndexWarning, stacklevel=4)
             return None
-        order = of_column(chunk.node.leaf_type, chunk.order)
-        return None if offsets is None else ChunkPages(chunk.node, order, offsets, columns, self._num_rows)
 
     def _page_places(self, chunk: ColumnChunk) -> PagePlaces | None:
         """What a loaded offset index says, where the short way of reading it is enough."""
@@ -184,6 +199,15 @@ class IndexReader:
                 offset = 0
             index, _ = decode(kind, raw, limits=self._limits, base=offset)
             return index
+
+
+def _exact(chunk: ColumnChunk) -> tuple[bool, bool]:
+    """Do the bounds of the chunk's statistics occur in it? Those that may be cut do only where they say so."""
+    about, cuttable = chunk.metadata.statistics, is_cuttable(chunk.node.leaf_type)
+    if about is None:
+        return False, False
+    low, high = about.is_min_value_exact, about.is_max_value_exact
+    return (not cuttable if low is None else low), (not cuttable if high is None else high)
 
 
 class _located:
