@@ -53,7 +53,7 @@ FILTERS: dict[str, list[tuple[Any, Callable[[Any], bool]]]] = {
     "d": [(col("d") == "w003", lambda v: v == "w003"), (col("d") >= "w008", lambda v: v >= "w008")],
     "l": [],
 }
-CHOSEN = [[range(14, 16)], [range(3), range(30, 43)], [range(18, 24)], [range(46, 48)], [range(4, 45)]]
+CHOSEN = [[range(14, 16)], [range(3), range(30, 43)], [range(46, 48)]]
 
 
 class Indexes:
