@@ -38,7 +38,8 @@ class ReadOptions:
     ``checksums``: verify a page's CRC where it has one. ``threads``: columns decoded at once, 0 for one
     a processor. ``on_corrupt``: what damage in row groups and pages does: ``"raise"``, or ``"skip"`` to leave out the
     rows it costs, warn with ``CorruptDataWarning`` and note them in ``ParquetFile.damage``; what fails to decrypt is
-    no such damage. ``decryption``: the keys of encrypted files (:class:`pqext.FileDecryption`).
+    no such damage, and filters then leave out row groups but no pages. ``decryption``: the keys of encrypted files
+    (:class:`pqext.FileDecryption`).
     ``int96``: the unit in which INT96 timestamps are read. ``"auto"`` takes ``"us"`` for files that Spark wrote, whose
     timestamps are whole microseconds and may lie in any year, and ``"ns"`` for others; a value that the unit cannot
     hold is an error that names a coarser one.
