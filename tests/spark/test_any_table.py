@@ -166,8 +166,8 @@ COMPARED = NUMBERS | {
         "decimal18", "decimal38",
     )
 }
-"""Types whose Python values Spark takes for literals. No NaN: by bounds, which leave it out, Spark loses its rows in any
-writer's files (specs/statistics.md)."""
+"""Types whose Python values Spark takes for literals. No NaN: by bounds, which leave it out, Spark loses its rows in
+any writer's files (specs/statistics.md)."""
 OPERATORS = [operator.eq, operator.lt, operator.ge]
 
 
