@@ -14,6 +14,7 @@ import traceback
 from pathlib import Path
 
 import targets
+from variant_targets import STACK
 
 INTERESTING = (0, 1, 2, 3, 7, 8, 0x0F, 0x10, 0x7F, 0x80, 0xFE, 0xFF)
 NUMBERS = (0, 1, -1, 1 << 7, 1 << 15, 1 << 31, (1 << 31) - 1, (1 << 32) - 1, 1 << 63, (1 << 63) - 1)
@@ -52,6 +53,7 @@ def changed(data: bytes, other: bytes, chance: random.Random) -> bytes:
 
 def main(target: str, corpus: Path, seconds: float, found: Path, seed: int) -> None:
     """Feed the target and say what came of it."""
+    sys.setrecursionlimit(STACK)
     chance = random.Random(seed)
     seeds = [path.read_bytes() for path in sorted(corpus.iterdir())]
     found.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Run one target under atheris: ``python fuzz/run.py TARGET CORPUS [options of libFuzzer]``.
 
-Coverage is that of the Python code of ``pqext.core`` and ``pqext.variant``; the compiled kernels have none, and are
-watched by the sanitizers they are built with (see README.md).
+Coverage is that of the Python code of ``pqext.core``, ``pqext.variant`` and ``pqext.geo``; the compiled kernels have
+none, and are watched by the sanitizers they are built with (see README.md).
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import sys
 
 import atheris
 
-with atheris.instrument_imports(include=["pqext.core", "pqext.variant"]):
+with atheris.instrument_imports(include=["pqext.core", "pqext.variant", "pqext.geo"]):
     import targets
+    from variant_targets import STACK
 
     import pqext.core
+    import pqext.geo
     import pqext.variant
 
     # Modules that load others when they are needed would load them without instruments.
-    for package in (pqext.core, pqext.variant):
+    for package in (pqext.core, pqext.variant, pqext.geo):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if ".kernels." not in module.name:
                 importlib.import_module(module.name)
@@ -28,6 +30,7 @@ with atheris.instrument_imports(include=["pqext.core", "pqext.variant"]):
 def main() -> None:
     """Hand the target to libFuzzer."""
     name = sys.argv.pop(1)
+    sys.setrecursionlimit(STACK)
     atheris.Setup(sys.argv, targets.TARGETS[name])
     atheris.Fuzz()
 

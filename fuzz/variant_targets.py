@@ -30,7 +30,8 @@ from pqext.variant.shredding.schema import (
 )
 from reference import variant_value as reference
 
-sys.setrecursionlimit(50_000)
+STACK = 50_000
+"""What Python's recursion limit must be for the reference implementation."""
 
 SCHEMAS = [
     shredding_schema(ddl)

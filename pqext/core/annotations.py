@@ -48,6 +48,10 @@ class ChunkFacts:
     extensions: Mapping[UUID, bytes] = field(default_factory=dict)
 
 
+Notes = list[Any]
+"""What handlers note of the values of one top-level column on their way into a row group's chunks."""
+
+
 class AnnotationHandler(Protocol):
     """The four jobs of a logical type that lives above core, and the choice of its storage."""
 
@@ -63,16 +67,23 @@ class AnnotationHandler(Protocol):
     def looks_at_data(self, choice: Any) -> bool:
         """Does ``choice``, what the annotation's option says of a column, need a ``sample``?"""
 
-    def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions) -> pa.Array:
-        """Turn an array of ``field``'s type into one of the storage field's type, row by row."""
+    def to_storage(
+        self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, notes: Notes
+    ) -> pa.Array:
+        """Turn an array of ``field``'s type into one of the storage field's type, row by row.
+
+        What it adds to ``notes`` it finds again in :meth:`chunk_facts`.
+        """
 
     def chunk_facts(
-        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions
+        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
+        notes: Notes,
     ) -> ChunkFacts:
         """What is to be noted of one column chunk of leaf ``node``.
 
         ``values`` are those of all pages, ``starts`` where in them each page begins, and last the number of values.
-        ``indexed``: the chunk gets a page index, so that readers can tell its pages apart.
+        ``indexed``: the chunk gets a page index, so that readers can tell its pages apart. ``notes`` are those of the
+        row group's top-level column, perhaps with ones of other leaves and handlers.
         """
 
     def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:

@@ -7,11 +7,11 @@ group. The rows are left out of every column, so that what is read stays rows of
 from __future__ import annotations
 
 import threading
-import warnings
 from dataclasses import dataclass
 
 from pqext.core.errors import CorruptDataWarning, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges, difference, intersection, merged
+from pqext.core.warn import warn
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Losses:
             if not any((d.row_group, d.column, d.start, d.stop) == (damage.row_group, column, start, stop)
                        for d in self._report):
                 self._report.append(damage)
-        warnings.warn(f"rows {start} to {stop} are left out: {error}", CorruptDataWarning, stacklevel=2)
+        warn(f"rows {start} to {stop} are left out: {error}", CorruptDataWarning)
 
     def outside(self, rows: RowRanges) -> list[tuple[int, int]] | None:
         """Those of ``rows`` that are not lost, as places among them; ``None`` when none is lost."""

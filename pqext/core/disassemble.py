@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.annotations import Notes
 from pqext.core.buffers import Bytes, allocate
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
@@ -20,7 +21,8 @@ Levels = NDArray[np.int16]
 class DenseColumn:
     """One leaf of some rows: ``entries`` levels and, for each entry at the highest definition level, a value.
 
-    A level that is the same everywhere is an ``int``. ``values`` is an Arrow array without nulls.
+    A level that is the same everywhere is an ``int``. ``values`` is an Arrow array without nulls, ``notes`` are those
+    of handlers on the way here.
     """
 
     shape: LeafShape
@@ -28,6 +30,7 @@ class DenseColumn:
     repetition: int | Levels
     definition: int | Levels
     values: pa.Array
+    notes: Notes = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from pqext.core import shape
 from pqext.core.assemble import assemble
 from pqext.core.column import ColumnReader
 from pqext.core.damage import Damage, Losses
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.errors import AnnotationWarning, CorruptFileError, LimitError, ParquetError
 from pqext.core.extension import second_copy
 from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver, spans_of
@@ -39,6 +39,7 @@ from pqext.core.source import Source, open_source
 from pqext.core.stored_pages import AllPages, ChosenPages, StoredPages
 from pqext.core.suggest import not_a_column
 from pqext.core.types import int96
+from pqext.core.warn import warn
 from pqext.core.workers import Workers
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]
@@ -184,8 +185,7 @@ class ParquetFile:
         shapes = self.select(columns)
         chosen = self._chosen(row_groups, rows)
         with self._located():
-            shape.warn(self._passed_over if columns is None else shape.check(shapes))
-            arrow_schema = self.arrow_schema if columns is None else self._arrow_schema(shapes)
+            arrow_schema = self._schema_to_read(columns, shapes)
             batches = list(self._iterate(shapes, chosen, None, arrow_schema))
             return pa.Table.from_batches(batches, arrow_schema)
 
@@ -199,9 +199,14 @@ class ParquetFile:
         shapes = self.select(columns)
         chosen = self._chosen(row_groups, rows)
         with self._located():
-            shape.warn(self._passed_over if columns is None else shape.check(shapes))
-            arrow_schema = self.arrow_schema if columns is None else self._arrow_schema(shapes)
+            arrow_schema = self._schema_to_read(columns, shapes)
             return self._iterate(shapes, chosen, batch_rows, arrow_schema)
+
+    def _schema_to_read(self, columns: Sequence[str] | None, shapes: Sequence[Shape]) -> pa.Schema:
+        """The Arrow schema of the chosen columns; warns of their annotations that are passed over."""
+        for message in self._passed_over if columns is None else shape.check(shapes):
+            warn(message, AnnotationWarning)
+        return self.arrow_schema if columns is None else self._arrow_schema(shapes)
 
     def _iterate(
         self, shapes: Sequence[Shape], chosen: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema

@@ -6,14 +6,13 @@ is shown by that annotation's handler; below it lies its storage.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from pqext.core.annotations import Annotation, for_logical
-from pqext.core.errors import AnnotationWarning, ParquetError
+from pqext.core.errors import ParquetError
 from pqext.core.metadata import FieldRepetitionType
 from pqext.core.options import ReadOptions
 from pqext.core.schema import SchemaNode
@@ -186,12 +185,6 @@ def check(shapes: Iterable[Shape]) -> list[str]:
                 raise
         found += [f"column {node.dotted}: {reason}" for node, reason in top.passed_over()]
     return found
-
-
-def warn(passed_over: Iterable[str]) -> None:
-    """Warn of columns whose annotation is passed over."""
-    for message in passed_over:
-        warnings.warn(message, AnnotationWarning, stacklevel=4)
 
 
 def bare(shape: Shape) -> Shape:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.annotations import Annotation, Storage, for_field, for_option
+from pqext.core.annotations import Annotation, Notes, Storage, for_field, for_option
 from pqext.core.errors import LimitError
 from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
@@ -43,13 +43,13 @@ class StoredField:
     annotation: Annotation | None
     storage: Storage | None
 
-    def store(self, array: pa.Array, options: WriteOptions) -> pa.Array:
-        """``array`` of the field's type in stored form.
+    def store(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
+        """``array`` of the field's type in stored form; ``notes`` get what handlers note of it.
 
         Raises ``ValueError`` or ``TypeError`` naming the field when Arrow cannot convert it.
         """
         try:
-            return self._store(array, options)
+            return self._store(array, options, notes)
         except pa.ArrowNotImplementedError as error:
             raise TypeError(f"column {self.field.name!r} of type {array.type} cannot be stored: {error}") from None
         except pa.ArrowInvalid as error:
@@ -57,12 +57,12 @@ class StoredField:
                 raise LimitError(TOO_MUCH, column=self.field.name) from None
             raise ValueError(f"column {self.field.name!r} holds a value that cannot be stored: {error}") from None
 
-    def _store(self, array: pa.Array, options: WriteOptions) -> pa.Array:
+    def _store(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
         if self.annotation is not None and self.storage is not None:
-            array = self.annotation.load().to_storage(self.field, self.storage, array, options)
+            array = self.annotation.load().to_storage(self.field, self.storage, array, options, notes)
         array = _decoded(array)
         if self.children and self.is_rebuilt:
-            return self._rebuild(array, options)
+            return self._rebuild(array, options, notes)
         if array.type == self.plain.type:
             return array
         if _is_view(array.type):
@@ -83,26 +83,26 @@ class StoredField:
             or _is_view(arrow)
         )
 
-    def _rebuild(self, array: pa.Array, options: WriteOptions) -> pa.Array:
+    def _rebuild(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
         validity = array.is_valid() if array.null_count else None
         mask = None if validity is None else pa.compute.invert(validity)
         if pa.types.is_struct(array.type):
             # What lies below null structs is of no meaning, and need not be what an annotation takes.
             seen = array.flatten() if mask is not None else []
             parts = [
-                child.store(seen[i] if seen and child.is_rebuilt else array.field(i), options)
+                child.store(seen[i] if seen and child.is_rebuilt else array.field(i), options, notes)
                 for i, child in enumerate(self.children)
             ]
             return pa.StructArray.from_arrays(parts, fields=list(self.plain.type), mask=mask)
         if pa.types.is_map(array.type):
             key, item = self.children
             offsets, (keys, items) = _entries(array, array.keys, array.items)
-            keys, items = key.store(keys, options), item.store(items, options)
+            keys, items = key.store(keys, options, notes), item.store(items, options, notes)
             return pa.MapArray.from_arrays(offsets, keys, items, self.plain.type, mask=mask)
         array = _as_list(array)
         (element,) = self.children
         offsets, (values,) = _entries(array, array.values)
-        return pa.ListArray.from_arrays(offsets, element.store(values, options), self.plain.type, mask=mask)
+        return pa.ListArray.from_arrays(offsets, element.store(values, options, notes), self.plain.type, mask=mask)
 
 
 TOO_MUCH = (

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core import shape, sorting, storage
-from pqext.core.annotations import for_option
+from pqext.core.annotations import Notes, for_option
 from pqext.core.arrow_check import check_table
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
 from pqext.core.created_by import created_by
@@ -280,23 +280,27 @@ class ParquetWriter:
     def _leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
         """The leaf columns of one top-level column."""
         try:
-            return list(disassemble(top, self._stored(field, column)))
+            notes: Notes = []
+            leaves = list(disassemble(top, self._stored(field, column, notes)))
         except pa.ArrowInvalid as error:
             if "overflow" not in str(error):
                 raise
             raise LimitError(storage.TOO_MUCH, column=top.node.dotted) from error
         except RecursionError:
             raise LimitError(_TOO_DEEP, column=field.field.name) from None
+        for leaf in leaves:
+            leaf.notes = notes
+        return leaves
 
-    def _stored(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array:
+    def _stored(self, field: StoredField, column: pa.ChunkedArray, notes: Notes) -> pa.Array:
         if column.num_chunks == 1:
-            return field.store(column.chunk(0), self.options)
+            return field.store(column.chunk(0), self.options, notes)
         try:
             array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
         except pa.ArrowInvalid:
             # Together the dictionaries have more entries than the index type counts; the stored form has none.
-            return pa.concat_arrays([field.store(chunk, self.options) for chunk in column.chunks])
-        return field.store(array, self.options)
+            return pa.concat_arrays([field.store(chunk, self.options, notes) for chunk in column.chunks])
+        return field.store(array, self.options, notes)
 
     def _chunk_encryptor(self, column: int) -> ChunkEncryptor | None:
         return None if self._encryptor is None else self._encryptor.chunk(len(self._row_groups), column)

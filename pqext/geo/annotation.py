@@ -5,21 +5,22 @@ Spec: "GEOMETRY", "GEOGRAPHY" (000 §5.2), "Statistics" (000 §5.1).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Derived, Storage, WrittenColumn
+from pqext.core.annotations import PAGE_BOXES, ChunkFacts, Derived, Notes, Storage, WrittenColumn
 from pqext.core.errors import GeometryError
 from pqext.core.indexes.row_ranges import merged
 from pqext.core.suggest import around, did_you_mean
+from pqext.core.warn import warn
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox
 from pqext.geo.covering import Covering
+from pqext.geo.kernels.boxes import Summary
 from pqext.geo.layout.curves import check_curve
 from pqext.geo.layout.order import OrdersRows
 from pqext.geo.predicates.predicate import SpatialPredicate
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from pqext.core.options import ReadOptions, WriteOptions
     from pqext.core.reader import RowGroup
     from pqext.core.schema import SchemaNode
-    from pqext.geo.kernels.boxes import Summary
 
 _OPTION_KEYS = frozenset({"crs", "edges", "check_range", "page_boxes", "covering", "order"})
 _PROJJSON_KEYS = frozenset({"$schema", "type", "name"})
@@ -83,7 +83,7 @@ class GeospatialHandler(OrdersRows):
         reason = crs_.mistake(type.crs) if geographic is None else None
         if reason is not None:
             unknown = around(type.crs or "")
-            warnings.warn(f"column {path!r} has a CRS that nobody knows, {unknown!r}: {reason}", stacklevel=4)
+            warn(f"column {path!r} has a CRS that nobody knows, {unknown!r}: {reason}", UserWarning)
         return GeometryStorage(
             logical_type=type.logical_type(),
             field=unmark(field).with_type(_plain_type(field.type)),
@@ -92,14 +92,17 @@ class GeospatialHandler(OrdersRows):
             order=check_curve(option["order"]) if option.get("order") is not None else None,
         )
 
-    def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions) -> pa.Array:
-        """The values as ISO WKB in plain bytes.
+    def to_storage(
+        self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, notes: Notes
+    ) -> pa.Array:
+        """The values as ISO WKB in plain bytes, their summary noted.
 
         Raises GeometryError with row and byte on bad WKB, with the row on an SRID that is not the column's
         and on coordinates that are no longitude and latitude where the CRS is geographic.
         """
         stored = GeometryStorage.of(storage)
         parts = summaries(array, strict=True)
+        notes += parts
         _check_srid(parts, stored.type, options.key_value_metadata)
         if stored.check_range:
             _check_range(parts, array)
@@ -134,12 +137,14 @@ class GeospatialHandler(OrdersRows):
         return geoparquet.merged(values)
 
     def chunk_facts(
-        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions
+        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
+        notes: Notes,
     ) -> ChunkFacts:
         """Box and type codes of one column chunk, and a box for each page; nothing of values that are not WKB."""
         try:
             type = _type_of_node(node, options.key_value_metadata)
-            whole, pages = page_boxes.summarized(values, starts)
+            whole = _summary(values, notes)
+            pages = page_boxes.summarized(whole, starts)
             edges = EdgeBoxes(values, type)
             found = describe(values, type, [whole], edges)
         except GeometryError:
@@ -179,6 +184,13 @@ class GeospatialHandler(OrdersRows):
             return predicate.may_match(BoundingBox.from_metadata(found.bbox), type)
         box = geoparquet.covering_box(row_group, node, type.geographic) if type.planar else None
         return box is None or predicate.may_match(box, type)
+
+
+def _summary(values: pa.Array, notes: Notes) -> Summary:
+    """What the values have in common: as it was noted of their very memory, else found now."""
+    (column,) = columns(values)
+    known = (note for note in notes if isinstance(note, Summary) and note.is_of(column))
+    return next(known, None) or Summary(column)
 
 
 def _known_type(node: SchemaNode) -> GeospatialType | None:

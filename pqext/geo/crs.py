@@ -30,11 +30,14 @@ LONGITUDES = (-180.0, 180.0)
 LATITUDES = (-90.0, 90.0)
 
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
+_CODES = re.compile(_AUTHORITY.pattern + r"(\+[A-Za-z0-9_.:-]+)?")  # perhaps with a system of heights
 _WKT = re.compile(r"\s*[A-Z_]+\s*\[")
 _CODE = re.compile(r"(EPSG|ESRI|OGC|SRID|WGS)\W*\w+", re.IGNORECASE)
 _SRID = re.compile(r"srid:(\d{1,9})", re.IGNORECASE)
 _WELL_KNOWN = frozenset({"EPSG:4326", "srid:4326"})  # known without loading pyproj
 _LONGEST = 1 << 20
+_REMEMBERED = 64 << 10
+"""Characters of definitions that are worth the memory."""
 _DEEPEST = 32
 
 
@@ -163,15 +166,19 @@ def parse(crs: str | None, properties: Mapping[str, str] | None = None) -> pypro
     return _parse(resolve(crs, properties))
 
 
-@lru_cache(maxsize=256)
 def _parse(text: str) -> pyproj.CRS:
+    return _parsed(text) if len(text) <= _REMEMBERED else _parsed.__wrapped__(text)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str) -> pyproj.CRS:
     import pyproj
 
     try:
         if is_projjson(text):
             return pyproj.CRS.from_json_dict(_projjson(text))
         # PROJ strings and names are left out: they are no form of CRS in Parquet, and can name local files.
-        if len(text) <= _LONGEST and (_AUTHORITY.fullmatch(text) or _WKT.match(text)):
+        if len(text) <= _LONGEST and (_CODES.fullmatch(text) or _WKT.match(text)):
             return pyproj.CRS.from_string(text)
     except pyproj.exceptions.CRSError as error:
         raise GeometryError(f"the CRS cannot be understood: {error}", rule="geo.crs.custom") from None

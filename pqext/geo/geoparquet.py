@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 KEY = "geo"
 VERSION = "1.1.0"
 LONGEST = 16 << 20
+_REMEMBERED = 64 << 10
+"""Characters of texts that are worth the memory: many row groups ask for the same."""
 _NAMES = {code: name for code, name in NAMES.items() if code < 2000}
 """Of types without M, for which GeoParquet has no names."""
 _UNKNOWN_CRS = "srid:0"
-_MEANING = {"encoding": None, "crs": "OGC:CRS84", "edges": "planar"}
+_MEANING = {"encoding": None, "crs": "OGC:CRS84", "edges": "planar", "epoch": None}
 """What a column is, whichever rows it holds, with what is meant where it is left out."""
 
 
@@ -168,7 +170,7 @@ def merged(values: Sequence[str | None]) -> str:
     """What the metadata of several files with one schema say of all their rows; None is a file without.
 
     What only some of them say is left out, of the columns that the first describes, but for what a column is. Boxes
-    are united; where one has no Z the union has none. Raises ValueError where CRS, encodings or edges differ.
+    are united; where one has no Z the union has none. Raises ValueError where CRS, encodings, edges or epochs differ.
     """
     told = list(dict.fromkeys(values))
     readable = [_columns(text) for text in told]
@@ -291,9 +293,13 @@ def _beyond(value: float, towards: float) -> float:
     return float(np.nextafter(np.float32(value), np.float32(towards)))
 
 
-@lru_cache(maxsize=64)
 def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     """The paths of xmin, ymin, xmax and ymax for each column that has a covering; none in text that is damaged."""
+    return _coverings(text) if len(text) <= _REMEMBERED else _coverings.__wrapped__(text)
+
+
+@lru_cache(maxsize=64)
+def _coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     try:
         columns = described(text)
     except GeometryError:

@@ -17,22 +17,20 @@ The rules are in ``specs/geospatial.md``.
 from __future__ import annotations
 
 import struct
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.annotations import PAGE_BOXES
 from pqext.core.errors import CorruptFileError, GeometryError, LimitError, UnsupportedError
 from pqext.core.extension.container import entry
 from pqext.core.indexes.reading import DamagedIndexWarning
+from pqext.core.warn import warn
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.geography import around
-from pqext.geo.kernels.boxes import summarize_parts
 from pqext.geo.kernels.wraparound import Longitudes
 from pqext.geo.summary import EdgeBoxes, is_planar_on_globe, within_range
 from pqext.geo.wkb import columns
@@ -116,12 +114,12 @@ class Pages:
     rows: NDArray[np.int64]
 
 
-def summarized(values: pa.Array, starts: NDArray[np.int64]) -> tuple[Summary, Pages]:
-    """What all values have in common, and those of each page. Raises GeometryError on bad WKB."""
+def summarized(whole: Summary, starts: NDArray[np.int64]) -> Pages:
+    """What the values of each page have in common, of all of which ``whole`` tells."""
     count = len(starts) - 1
     pages = Pages(starts, np.empty((4, count)), np.empty(count, np.uint32), np.empty(count, np.int64))
-    (column,) = columns(values)
-    return summarize_parts(column, starts, pages.bounds, pages.types, pages.rows), pages
+    whole.parts(starts, pages.bounds, pages.types, pages.rows)
+    return pages
 
 
 def encode(boxes: PageBoxes) -> bytes | None:
@@ -300,5 +298,5 @@ def read(chunk: ColumnChunk) -> PageBoxes | None:
         return None
     except (CorruptFileError, LimitError) as error:
         error.locate(column=chunk.node.dotted, row_group=chunk.row_group)
-        warnings.warn(f"page boxes are passed over: {error}", DamagedIndexWarning, stacklevel=2)
+        warn(f"page boxes are passed over: {error}", DamagedIndexWarning)
         return None

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.errors import GeometryError
-from pqext.geo.kernels.boxes import Summary, summarize
+from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wkb import to_iso as iso_buffers
 
@@ -98,7 +98,7 @@ def like_input(array: GeometryArray, parts: list[pa.Array], type: pa.DataType) -
 
 def summaries(array: GeometryArray, strict: bool = False) -> list[Summary]:
     """What the rows of each part have in common; raises GeometryError with row and byte on bad WKB."""
-    return [summarize(column, strict) for column in columns(array)]
+    return [Summary(column, strict) for column in columns(array)]
 
 
 def validate(array: GeometryArray) -> None:
@@ -118,7 +118,7 @@ def to_iso(array: GeometryArray) -> GeometryArray:
     """
     parts = []
     for chunk, column in zip(binary_chunks(array), columns(array), strict=True):
-        if not summarize(column).extended:
+        if not Summary(column).extended:
             parts.append(chunk)
             continue
         data, offsets = (pa.py_buffer(memory) for memory in iso_buffers(column))

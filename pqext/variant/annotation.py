@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core import predicate as questions
-from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Storage
+from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Notes, Storage
 from pqext.core.errors import VariantError
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.metadata import FieldRepetitionType, LogicalType, Type, VariantType
@@ -107,7 +107,9 @@ class VariantHandler:
         """Is the schema inferred?"""
         return shredding(choice).schema is None
 
-    def to_storage(self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions) -> pa.Array:
+    def to_storage(
+        self, field: pa.Field, storage: Storage, array: pa.Array, options: WriteOptions, notes: Notes
+    ) -> pa.Array:
         """Shred, re-shred or reconstruct ``array`` into the storage struct.
 
         An array that is shredded so already is written as it is, once every row was found to be valid: raises
@@ -123,7 +125,8 @@ class VariantHandler:
         return shred(array, schema, coerce=storage.coerce if isinstance(storage, VariantStorage) else "equivalent")
 
     def chunk_facts(
-        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions
+        self, node: SchemaNode, values: pa.Array, starts: NDArray[np.int64], indexed: bool, options: WriteOptions,
+        notes: Notes,
     ) -> ChunkFacts:
         """Nothing."""
         return ChunkFacts()

@@ -103,6 +103,8 @@ def test_axis_order_makes_no_difference() -> None:
         ("OGC:CRS27", True),
         ("EPSG:3857", False),
         ("EPSG:4978", False),
+        ("EPSG:4326+5773", True),  # and heights above a geoid
+        ("EPSG:2393+EPSG:5717", False),
         (pyproj.CRS("EPSG:4269").to_wkt(), True),
         (pyproj.CRS("EPSG:32633").to_wkt(), False),
     ],
@@ -117,6 +119,8 @@ def test_a_known_crs_is_geographic_or_not(text: str, geographic: bool) -> None:
         "nonsense",
         "EPSG:0",
         "EPSG:99999999",
+        "EPSG:4326+",
+        "EPSG:4326+0",
         "NOBODY:1",
         "{}",
         "{",

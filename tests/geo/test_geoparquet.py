@@ -230,6 +230,14 @@ class TestFilesMadeOfSeveral:
             pqext.concatenate([tmp_path / "0", tmp_path / "1"], tmp_path / "joined")
         assert not (tmp_path / "joined").exists()
 
+    def test_coordinates_of_different_epochs_are_not_joined(self, tmp_path: Path) -> None:
+        unknown = written(table())
+        early, late = retold(unknown, epoch=2010.5), retold(unknown, epoch=2026)
+        assert joined(tmp_path, early, early)["epoch"] == 2010.5
+        for files in ([early, late], [early, unknown], [unknown, late]):
+            with pytest.raises(ValueError, match="another epoch each"):
+                joined(tmp_path, *files)
+
     def test_one_crs_in_two_spellings_is_one(self, tmp_path: Path) -> None:
         projjson = json.loads(pyproj.CRS("OGC:CRS84").to_json())
         about = joined(tmp_path, written(table()), retold(written(table()), crs=projjson, bbox=[0, 0, 9, 9]))

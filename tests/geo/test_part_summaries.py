@@ -7,13 +7,14 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
+import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pqext import geo
 from pqext.core.errors import GeometryError
-from pqext.geo.kernels.boxes import Summary, summarize, summarize_parts
+from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.wkb import columns
 from reference import wkb as twin
@@ -26,12 +27,9 @@ def parts_of(array: pa.Array, starts: list[int]) -> Parts:
     count = len(starts) - 1
     boxes, types, rows = np.full((4, count), 7.0), np.empty(count, np.uint32), np.empty(count, np.int64)
     (column,) = columns(array)
-    return summarize_parts(column, np.array(starts, np.int64), boxes, types, rows), boxes, types, rows
-
-
-def assert_same(one: Summary, other: Summary) -> None:
-    for name in ("box", "types", "rows", "extended", "srids"):
-        assert getattr(one, name) == getattr(other, name), name
+    whole = Summary(column)
+    whole.parts(np.array(starts, np.int64), boxes, types, rows)
+    return whole, boxes, types, rows
 
 
 @given(st.lists(st.one_of(st.none(), trees()), max_size=8), st.booleans(), st.data())
@@ -44,7 +42,10 @@ def test_every_part_is_the_twins_and_the_whole_is_the_columns(
     cuts = data.draw(st.lists(st.integers(0, len(array)), max_size=4).map(sorted))
     starts = [0, *cuts, len(array)]
     whole, boxes, types, rows = parts_of(array, starts)
-    assert_same(whole, summarize(next(columns(array))))
+    present = [g for g in geometries if g is not None]
+    assert whole.box == tuple(bound for pair in twin.box(present) for bound in (pair or (None, None)))
+    assert whole.types == sorted({g.code for g in present})
+    assert whole.rows == len(present)
     for part, (start, stop) in enumerate(pairwise(starts)):
         present = [g for g in geometries[start:stop] if g is not None]
         expected = [bound for pair in twin.box(present)[:2] for bound in (pair or (np.nan, np.nan))]
@@ -53,16 +54,15 @@ def test_every_part_is_the_twins_and_the_whole_is_the_columns(
         assert rows[part] == len(present)
 
 
-@pytest.mark.parametrize("size", [1, 255, 256, 257, 700])
+@pytest.mark.parametrize("size", [1, 255, 256, 257, 700, 1024, 1500, 2900])
 @pytest.mark.parametrize("first", [0, 3])
 def test_points_behind_one_another_end_with_their_part(size: int, first: int) -> None:
     generator = np.random.default_rng(size)
-    x, y = generator.uniform(-9, 9, 2000), generator.uniform(-9, 9, 2000)
+    x, y = generator.uniform(-9, 9, 4000), generator.uniform(-9, 9, 4000)
     x[::50] = np.nan
     array = geo.from_points(x, y)[first:]
     starts = [*range(0, len(array), size), len(array)]
-    whole, boxes, types, rows = parts_of(array, starts)
-    assert_same(whole, summarize(next(columns(array))))
+    _, boxes, types, rows = parts_of(array, starts)
     x, y = x[first:], y[first:]
     for line, values, extreme in ((0, x, np.fmin), (1, x, np.fmax), (2, y, np.fmin), (3, y, np.fmax)):
         assert np.array_equal(boxes[line], extreme.reduceat(values, starts[:-1]), equal_nan=True)
@@ -78,6 +78,32 @@ def test_the_row_of_an_srid_and_of_a_fault_is_the_columns() -> None:
         parts_of(pa.array([point, None, point, b"\1"]), [0, 2, 4])
 
 
+@pytest.mark.parametrize("corners", [1, 40, 3000])
+def test_parts_of_a_slice_are_those_of_its_copy(corners: int) -> None:
+    generator = np.random.default_rng(corners)
+    lines = geo.from_shapely(shapely.linestrings(generator.uniform(-9, 9, (90, corners + 1, 2))))
+    array = pa.concat_arrays([lines] * 20)[7:1500]
+    starts = [0, 1, 1, 30, 700, len(array)]
+    found, copied = parts_of(array, starts), parts_of(pa.array(array.to_pylist(), pa.binary()), starts)
+    assert found[0].box == copied[0].box
+    for index in (1, 2, 3):
+        np.testing.assert_array_equal(found[index], copied[index])
+    bounds = shapely.bounds(geo.to_shapely(array))[:, [0, 2, 1, 3]]
+    for line, (extreme, start) in enumerate(((np.min, np.inf), (np.max, -np.inf)) * 2):
+        expected = [extreme(bounds[a:b, line], initial=start) for a, b in pairwise(starts)]
+        np.testing.assert_array_equal(found[1][line], [value if np.isfinite(value) else np.nan for value in expected])
+
+
+def test_a_summary_is_known_again_by_its_memory_alone() -> None:
+    points = geo.from_points([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0])
+    summary = Summary(*columns(points[1:3]))
+    assert summary.is_of(*columns(points[1:3]))
+    copy = pa.concat_arrays([points, points])[5:7]
+    null = pa.Array.from_buffers(pa.binary(), 4, [pa.py_buffer(b"\xfd"), *points.buffers()[1:]])[1:3]
+    for other in (points, points[1:2], points[2:4], copy, null, points.cast(pa.large_binary())[1:3], points[:0]):
+        assert not summary.is_of(*columns(other))
+
+
 @pytest.mark.parametrize(
     "starts", [[], [0], [0, 2], [1, 3], [0, 4], [0, 2, 1, 3], [0, -1, 3], [0, 2**62, 3], [-(2**63), 3]]
 )
@@ -85,8 +111,7 @@ def test_parts_that_are_not_the_columns_are_refused(starts: list[int]) -> None:
     column = next(columns(geo.from_points([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])))
     count = max(len(starts) - 1, 0)
     with pytest.raises(ValueError, match="parts of a column"):
-        summarize_parts(
-            column,
+        Summary(column).parts(
             np.array(starts, np.int64),
             np.empty((4, count)),
             np.empty(count, np.uint32),
@@ -99,8 +124,7 @@ def test_outputs_of_another_shape_are_refused(lengths: tuple[int, int, int, int]
     column = next(columns(geo.from_points([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])))
     lines, boxes, types, rows = lengths
     with pytest.raises(ValueError, match="the output must have 4 lines"):
-        summarize_parts(
-            column,
+        Summary(column).parts(
             np.array([0, 1, 3], np.int64),
             np.empty((lines, boxes)),
             np.empty(types, np.uint32),
@@ -115,6 +139,4 @@ def test_offsets_outside_the_data_are_refused(offsets: list[int], wide: bool) ->
     buffer = np.array(offsets, dtype=np.int64 if wide else np.int32)
     column = WkbColumn(None, pa.py_buffer(buffer), pa.py_buffer(data), 0, 3, wide)
     with pytest.raises(GeometryError):
-        summarize_parts(
-            column, np.array([0, 1, 3], np.int64), np.empty((4, 2)), np.empty(2, np.uint32), np.empty(2, np.int64)
-        )
+        Summary(column)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pqext import geo
 from pqext.core.errors import GeometryError
-from pqext.geo.kernels.boxes import summarize
+from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.kernels.wraparound import Longitudes
 from pqext.geo.wkb import columns, summaries
@@ -280,7 +280,7 @@ class TestArrowArraysThatLie:
         data = point(1, 2) + point(3, 4)
         buffer = np.array(offsets, dtype=np.int64 if wide else np.int32)
         with pytest.raises(GeometryError):
-            summarize(WkbColumn(None, pa.py_buffer(buffer), pa.py_buffer(data), 0, 3, wide))
+            Summary(WkbColumn(None, pa.py_buffer(buffer), pa.py_buffer(data), 0, 3, wide))
 
     @pytest.mark.parametrize(("first", "length"), [(0, 3), (2, 1), (-1, 2), (0, -1), (2**62, 1), (0, 2**62)])
     def test_buffers_that_are_too_short_are_refused(self, first: int, length: int) -> None:

@@ -20,6 +20,7 @@ def test_seeds_and_changes_of_them_find_nothing(target: str, monkeypatch: pytest
     import variant_targets
 
     try:
+        sys.setrecursionlimit(variant_targets.STACK)
         chance = random.Random(5)
         run = {"variant": variant_targets.variant, "shredded": variant_targets.shredded}[target]
         seeds = [data for _, data in {"variant": variant_seeds.variants, "shredded": variant_seeds.rows}[target]()]

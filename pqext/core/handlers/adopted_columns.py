@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +10,7 @@ from pqext.core.annotations import DescribesFile, for_property
 from pqext.core.errors import AnnotationWarning, ParquetError
 from pqext.core.metadata import FieldRepetitionType, KeyValue, LogicalType, Type
 from pqext.core.schema import Schema, SchemaNode
+from pqext.core.warn import warn
 
 
 def adopt(schema: Schema, pairs: Iterable[KeyValue]) -> Schema:
@@ -25,7 +25,7 @@ def adopt(schema: Schema, pairs: Iterable[KeyValue]) -> Schema:
             try:
                 given |= handler.adopted(pair.value, lambda name: _adoptable(schema, name))
             except ParquetError as error:
-                warnings.warn(f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning, stacklevel=4)
+                warn(f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning)
     return with_types(schema, given) if given else schema
 
 

@@ -85,7 +85,8 @@ def describe(
                 column_index.definition_level_histograms = None if definition is None else definition.ravel().tolist()
                 column_index.repetition_level_histograms = None if repetition is None else repetition.ravel().tolist()
         if column.shape.annotation is not None:
-            facts = column.shape.annotation.load().chunk_facts(node, column.values, starts, indexed, options)
+            handler = column.shape.annotation.load()
+            facts = handler.chunk_facts(node, column.values, starts, indexed, options, column.notes)
             metadata.geospatial_statistics, extensions = facts.geospatial_statistics, facts.extensions
     if indexed:
         offset_index = page_index.offset_index(_locations(pages), sizes)

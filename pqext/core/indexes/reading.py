@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +26,7 @@ from pqext.core.predicate import Comparison, IsIn, Predicate, may_contain
 from pqext.core.source import Source
 from pqext.core.statistics import is_cuttable
 from pqext.core.thrift import Struct, decode
+from pqext.core.warn import warn
 
 if TYPE_CHECKING:
     from pqext.core.row_group import ColumnChunk, RowGroup
@@ -128,7 +128,7 @@ class IndexReader:
         except MissingKeyError:
             return None
         except (CorruptFileError, LimitError) as error:
-            warnings.warn(f"a page index is passed over: {error}", DamagedIndexWarning, stacklevel=4)
+            warn(f"a page index is passed over: {error}", DamagedIndexWarning)
             return None
 
     def _page_places(self, chunk: ColumnChunk) -> PagePlaces | None:
@@ -160,7 +160,7 @@ class IndexReader:
         except MissingKeyError:
             return True
         except (CorruptFileError, LimitError) as error:
-            warnings.warn(f"a Bloom filter is passed over: {error}", DamagedIndexWarning, stacklevel=3)
+            warn(f"a Bloom filter is passed over: {error}", DamagedIndexWarning)
             return True
         return found is None or may_contain(predicate, found.might_contain)
 

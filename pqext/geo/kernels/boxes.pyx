@@ -3,6 +3,7 @@
 from libc.math cimport INFINITY, NAN
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from pqext.geo.kernels.wkb cimport (
@@ -11,14 +12,11 @@ from pqext.geo.kernels.wkb cimport (
 )
 
 
-cdef class Summary:
-    """What all rows of a column have in common; see the stub for the fields."""
-
-    cdef readonly tuple box
-    cdef readonly list types
-    cdef readonly int64_t rows
-    cdef readonly bint extended
-    cdef readonly list srids
+cdef struct Found:
+    # What the rows of a range have in common.
+    Box box
+    uint32_t types  # bit 8 * dims + base
+    int64_t rows  # that are not null
 
 
 cdef inline uint32_t type_bit(int base, int dims) noexcept nogil:
@@ -33,6 +31,7 @@ cdef inline int point_dims(const uint8_t *value) noexcept nogil:
 
 cdef enum:
     BLOCK = 256  # rows
+    RANGE = 65536  # bytes, about, of at most a block of rows
 
 
 cdef int64_t plain_run(const Column *c, int64_t row, int64_t stop_row, Box *box) noexcept nogil:
@@ -118,13 +117,6 @@ cdef int64_t point_run(
     return i - first
 
 
-cdef struct Found:
-    # What the rows of a range have in common.
-    Box box
-    uint32_t types  # bit 8 * dims + base
-    int64_t rows  # that are not null
-
-
 cdef struct Srids:
     # Of EWKB headers: the first two different ones other than 0, and their rows.
     bint extended
@@ -143,9 +135,7 @@ cdef int summarize_rows(
     cdef int64_t plain
     cdef int status, dims
     memset(points, 0, sizeof(points))
-    box_clear(&found.box)
-    found.types = 0
-    found.rows = 0
+    clear(found)
     while row[0] < stop:
         if not c.wide:
             plain = plain_run(c, row[0], stop, &found.box)
@@ -176,6 +166,12 @@ cdef int summarize_rows(
     return 0
 
 
+cdef void clear(Found *found) noexcept nogil:
+    box_clear(&found.box)
+    found.types = 0
+    found.rows = 0
+
+
 cdef void join(Found *whole, const Found *part) noexcept nogil:
     cdef int d
     for d in range(4):
@@ -185,76 +181,135 @@ cdef void join(Found *whole, const Found *part) noexcept nogil:
     whole.rows += part.rows
 
 
-def summarize(WkbColumn column not None, bint strict=False):
-    """One box and the type codes of all rows, checking every value."""
-    cdef Found whole
-    cdef Srids srids
-    cdef Geometry geometry
-    cdef int64_t row = 0
-    cdef int status
-    geometry.at = 0
-    memset(&srids, 0, sizeof(srids))
-    with nogil:
-        status = summarize_rows(&column.c, &row, column.c.length, strict, &whole, &srids, &geometry)
-    if status != 0:
-        raise fault(status, column.row + row, &geometry)
-    return summary_of(column, &whole, &srids)
+cdef int64_t data_size(const Column *c) noexcept nogil:
+    """The bytes of all rows, as far as the offsets can be believed."""
+    cdef int64_t start = 0, stop = 0
+    cdef int32_t narrow[2]
+    if c.length == 0:
+        return 0
+    if c.wide:
+        memcpy(&start, c.offsets + 8 * c.first, 8)
+        memcpy(&stop, c.offsets + 8 * (c.first + c.length), 8)
+    else:
+        memcpy(&narrow[0], c.offsets + 4 * c.first, 4)
+        memcpy(&narrow[1], c.offsets + 4 * (c.first + c.length), 4)
+        start, stop = narrow[0], narrow[1]
+    return stop - start if 0 <= start <= stop <= c.size else c.size
 
 
-def summarize_parts(
-    WkbColumn column not None, const int64_t[::1] starts not None, double[:, ::1] boxes not None,
-    uint32_t[::1] types not None, int64_t[::1] rows not None,
-):
-    """Summarize all rows, and each part of them: from one number in `starts` to the next.
+cdef class Summary:
+    """What all rows of a column have in common; see the stub. It knows the same of each range of rows in turn."""
 
-    Fills xmin, xmax, ymin, ymax, the lines of `boxes`, with NaN where a part has no value, its bits 8 * dims + base
-    in `types` and its count of `rows` that are not null.
-    """
-    cdef Py_ssize_t part, d, parts = starts.shape[0] - 1
-    cdef Found whole, found
-    cdef Srids srids
-    cdef Geometry geometry
-    cdef int64_t row = 0, stop
-    cdef int status = 0
-    if parts < 0 or starts[0] != 0 or starts[parts] != column.c.length:
-        raise ValueError("the parts of a column begin at 0 and end at its length")
-    for part in range(parts):
-        if starts[part + 1] < starts[part]:
-            raise ValueError("the parts of a column must ascend")
-    if boxes.shape[0] != 4 or boxes.shape[1] != parts or types.shape[0] != parts or rows.shape[0] != parts:
-        raise ValueError("the output must have 4 lines of bounds, types and rows, of one number a part")
-    geometry.at = 0
-    memset(&srids, 0, sizeof(srids))
-    box_clear(&whole.box)
-    whole.types = 0
-    whole.rows = 0
-    with nogil:
+    cdef readonly tuple box
+    cdef readonly list types
+    cdef readonly int64_t rows
+    cdef readonly bint extended
+    cdef readonly list srids
+    cdef WkbColumn column
+    cdef int64_t step  # rows of each range but the last, which has as many or fewer
+    cdef Found *ranges
+
+    def __cinit__(self, WkbColumn column not None, bint strict=False):
+        cdef Found whole
+        cdef Srids srids
+        cdef Geometry geometry
+        cdef const Column *c = &column.c
+        cdef int64_t row = 0, number = 0
+        cdef int status = 0
+        self.column = column
+        self.step = max(1, min(BLOCK, <int64_t> (<double> RANGE * c.length / max(data_size(c), 1))))
+        self.ranges = <Found *> malloc((c.length // self.step + 1) * sizeof(Found))
+        if self.ranges == NULL:
+            raise MemoryError
+        geometry.at = 0
+        memset(&srids, 0, sizeof(srids))
+        with nogil:
+            clear(&whole)
+            while row < c.length and status == 0:
+                status = summarize_rows(
+                    c, &row, min(row + self.step, c.length), strict, &self.ranges[number], &srids, &geometry
+                )
+                join(&whole, &self.ranges[number])
+                number += 1
+        if status != 0:
+            raise fault(status, column.row + row, &geometry)
+        self.box = box_tuple(&whole.box)
+        self.types = [
+            1000 * dims + base for dims in range(4) for base in range(1, 8) if whole.types & type_bit(base, dims)
+        ]
+        self.rows = whole.rows
+        self.extended = srids.extended
+        self.srids = [(srids.srids[k], column.row + srids.rows[k]) for k in range(srids.known)]
+
+    def __dealloc__(self):
+        free(self.ranges)
+
+    def is_of(self, WkbColumn column not None):
+        """Does `column` lie in the very memory of the column that was summarized, and has its rows?"""
+        cdef const Column *one = &self.column.c
+        cdef const Column *other = &column.c
+        return (
+            one.data == other.data and one.size == other.size and one.offsets == other.offsets
+            and one.validity == other.validity and one.wide == other.wide
+            and one.first == other.first and one.length == other.length
+        )
+
+    def parts(
+        self, const int64_t[::1] starts not None, double[:, ::1] boxes not None, uint32_t[::1] types not None,
+        int64_t[::1] rows not None,
+    ):
+        """What the rows of each part have in common: of those from one number in `starts` to the next.
+
+        Fills xmin, xmax, ymin, ymax, the lines of `boxes`, with NaN where a part has no value, its bits 8 * dims + base
+        in `types` and its count of `rows` that are not null.
+        """
+        cdef const Column *c = &self.column.c
+        cdef Py_ssize_t part, d, parts = starts.shape[0] - 1
+        cdef Found found
+        cdef Geometry geometry
+        cdef int64_t row = 0
+        cdef int status = 0
+        if parts < 0 or starts[0] != 0 or starts[parts] != c.length:
+            raise ValueError("the parts of a column begin at 0 and end at its length")
         for part in range(parts):
-            stop = min(starts[part + 1], column.c.length)  # whoever else may write to `starts` meanwhile
-            status = summarize_rows(&column.c, &row, stop, False, &found, &srids, &geometry)
+            if starts[part + 1] < starts[part]:
+                raise ValueError("the parts of a column must ascend")
+        if boxes.shape[0] != 4 or boxes.shape[1] != parts or types.shape[0] != parts or rows.shape[0] != parts:
+            raise ValueError("the output must have 4 lines of bounds, types and rows, of one number a part")
+        geometry.at = 0
+        with nogil:
+            for part in range(parts):
+                # Whoever else may write to `starts` meanwhile, rows only ascend, to the last one.
+                status = self.summarize(&row, min(starts[part + 1], c.length), &found, &geometry)
+                if status != 0:
+                    break
+                for d in range(2):
+                    boxes[2 * d, part] = NAN if found.box.low[d] > found.box.high[d] else found.box.low[d]
+                    boxes[2 * d + 1, part] = NAN if found.box.low[d] > found.box.high[d] else found.box.high[d]
+                types[part] = found.types
+                rows[part] = found.rows
+        if status != 0:
+            raise fault(status, self.column.row + row, &geometry)
+
+    cdef int summarize(self, int64_t *row, int64_t stop, Found *found, Geometry *geometry) noexcept nogil:
+        """As `summarize_rows`, from what is known of the ranges, and rows only where a range is not whole."""
+        cdef Srids srids
+        cdef Found some
+        cdef int64_t edge
+        cdef int status
+        memset(&srids, 0, sizeof(srids))
+        clear(found)
+        while row[0] < stop:
+            if row[0] % self.step == 0 and stop - row[0] >= self.step:
+                join(found, &self.ranges[row[0] // self.step])
+                row[0] += self.step
+                continue
+            edge = min(stop, row[0] - row[0] % self.step + self.step)
+            status = summarize_rows(&self.column.c, row, edge, False, &some, &srids, geometry)
             if status != 0:
-                break
-            join(&whole, &found)
-            for d in range(2):
-                boxes[2 * d, part] = NAN if found.box.low[d] > found.box.high[d] else found.box.low[d]
-                boxes[2 * d + 1, part] = NAN if found.box.low[d] > found.box.high[d] else found.box.high[d]
-            types[part] = found.types
-            rows[part] = found.rows
-    if status != 0:
-        raise fault(status, column.row + row, &geometry)
-    return summary_of(column, &whole, &srids)
-
-
-cdef Summary summary_of(WkbColumn column, const Found *found, const Srids *srids):
-    cdef Summary summary = Summary.__new__(Summary)
-    summary.box = box_tuple(&found.box)
-    summary.types = [
-        1000 * dims + base for dims in range(4) for base in range(1, 8) if found.types & type_bit(base, dims)
-    ]
-    summary.rows = found.rows
-    summary.extended = srids.extended
-    summary.srids = [(srids.srids[k], column.row + srids.rows[k]) for k in range(srids.known)]
-    return summary
+                return status
+            join(found, &some)
+        return 0
 
 
 cdef tuple box_tuple(const Box *box):

@@ -1,0 +1,16 @@
+"""Warnings in the name of the line outside the library that led to them, however deep they arise."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+_LIBRARY = __name__.partition(".")[0]
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """As ``warnings.warn``, at the first caller that is not of this library."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _LIBRARY:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
