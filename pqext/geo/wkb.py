@@ -224,6 +224,12 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
     return geometries
 
 
+def for_geos(chunk: pa.Array, rows: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
+    """As :func:`build` from a binary array, but without what GEOS crashes on: :func:`without_empty_holes`."""
+    shapes = build(chunk.to_numpy(zero_copy_only=False), rows)
+    return without_empty_holes(shapes) if any(part.hollow for part in summaries(chunk)) else shapes
+
+
 def without_empty_holes(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
     """The same sets of points, for GEOS to compute with: it crashes on holes and on parts of others without points."""
     import shapely

@@ -46,6 +46,7 @@ def test_every_part_is_the_twins_and_the_whole_is_the_columns(
     assert whole.box == tuple(bound for pair in twin.box(present) for bound in (pair or (None, None)))
     assert whole.types == sorted({g.code for g in present})
     assert whole.rows == len(present)
+    assert whole.hollow == any(map(twin.hollow, present))
     for part, (start, stop) in enumerate(pairwise(starts)):
         present = [g for g in geometries[start:stop] if g is not None]
         expected = [bound for pair in twin.box(present)[:2] for bound in (pair or (np.nan, np.nan))]

@@ -175,6 +175,18 @@ def box(geometries: list[Geometry]) -> tuple[Range, Range, Range, Range]:
     return ranges[0], ranges[1], ranges[2], ranges[3]
 
 
+def hollow(geometry: Geometry, part: bool = False) -> bool:
+    """Has it a part, or a hole, without coordinates?"""
+    content = geometry.content
+    if geometry.base == POINT:
+        return part and all(math.isnan(value) for value in content[0][:2])
+    if part and not content:
+        return True
+    if geometry.base == POLYGON:
+        return not all(content[0 if part else 1 :])
+    return geometry.base > POLYGON and any(hollow(child, True) for child in content)
+
+
 def widest_gap(intervals: list[tuple[float, float]]) -> tuple[float, float] | None:
     """The widest open stretch between intervals, by sorting them."""
     best: tuple[float, float] | None = None

@@ -8,13 +8,15 @@ class Summary:
 
     ``box`` holds xmin, xmax, ymin, ymax, zmin, zmax, mmin, mmax, None where a dimension has no value;
     ``types`` the sorted ISO type codes; ``rows`` counts the values that are not null; ``extended`` tells of
-    EWKB headers; ``srids`` has the first two different SRIDs other than 0, each with its first row.
+    EWKB headers, ``hollow`` of parts or holes without coordinates; ``srids`` has the first two different SRIDs
+    other than 0, each with its first row.
     """
 
     box: tuple[float | None, ...]
     types: list[int]
     rows: int
     extended: bool
+    hollow: bool
     srids: list[tuple[int, int]]
 
     def __init__(self, column: WkbColumn, strict: bool = False) -> None: ...

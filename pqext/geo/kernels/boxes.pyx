@@ -117,16 +117,17 @@ cdef int64_t point_run(
     return i - first
 
 
-cdef struct Srids:
-    # Of EWKB headers: the first two different ones other than 0, and their rows.
+cdef struct Traits:
+    # What few rows have; of SRIDs in EWKB headers the first two different ones other than 0, and their rows.
     bint extended
+    bint hollow
     int known
     uint32_t srids[2]
     int64_t rows[2]
 
 
 cdef int summarize_rows(
-    const Column *c, int64_t *row, int64_t stop, bint strict, Found *found, Srids *srids, Geometry *geometry
+    const Column *c, int64_t *row, int64_t stop, bint strict, Found *found, Traits *traits, Geometry *geometry
 ) noexcept nogil:
     """Check the rows from `row` to `stop` and put them into `found`; 0, or the fault of the row where it stopped."""
     cdef const uint8_t *value = NULL
@@ -151,11 +152,12 @@ cdef int summarize_rows(
             if status != 0:
                 return status
             found.types |= type_bit(geometry.base, geometry.dims)
-            srids.extended |= geometry.extended
-            if geometry.srid and srids.known < 2 and not (srids.known and srids.srids[0] == geometry.srid):
-                srids.srids[srids.known] = geometry.srid
-                srids.rows[srids.known] = row[0]
-                srids.known += 1
+            traits.extended |= geometry.extended
+            traits.hollow |= geometry.hollow
+            if geometry.srid and traits.known < 2 and not (traits.known and traits.srids[0] == geometry.srid):
+                traits.srids[traits.known] = geometry.srid
+                traits.rows[traits.known] = row[0]
+                traits.known += 1
             found.rows += 1
         elif status != NULL_ROW:
             return status
@@ -204,6 +206,7 @@ cdef class Summary:
     cdef readonly list types
     cdef readonly int64_t rows
     cdef readonly bint extended
+    cdef readonly bint hollow
     cdef readonly list srids
     cdef WkbColumn column
     cdef int64_t step  # rows of each range but the last, which has as many or fewer
@@ -211,7 +214,7 @@ cdef class Summary:
 
     def __cinit__(self, WkbColumn column not None, bint strict=False):
         cdef Found whole
-        cdef Srids srids
+        cdef Traits traits
         cdef Geometry geometry
         cdef const Column *c = &column.c
         cdef int64_t row = 0, number = 0
@@ -222,12 +225,12 @@ cdef class Summary:
         if self.ranges == NULL:
             raise MemoryError
         geometry.at = 0
-        memset(&srids, 0, sizeof(srids))
+        memset(&traits, 0, sizeof(traits))
         with nogil:
             clear(&whole)
             while row < c.length and status == 0:
                 status = summarize_rows(
-                    c, &row, min(row + self.step, c.length), strict, &self.ranges[number], &srids, &geometry
+                    c, &row, min(row + self.step, c.length), strict, &self.ranges[number], &traits, &geometry
                 )
                 join(&whole, &self.ranges[number])
                 number += 1
@@ -238,8 +241,9 @@ cdef class Summary:
             1000 * dims + base for dims in range(4) for base in range(1, 8) if whole.types & type_bit(base, dims)
         ]
         self.rows = whole.rows
-        self.extended = srids.extended
-        self.srids = [(srids.srids[k], column.row + srids.rows[k]) for k in range(srids.known)]
+        self.extended = traits.extended
+        self.hollow = traits.hollow
+        self.srids = [(traits.srids[k], column.row + traits.rows[k]) for k in range(traits.known)]
 
     def __dealloc__(self):
         free(self.ranges)
@@ -293,11 +297,11 @@ cdef class Summary:
 
     cdef int summarize(self, int64_t *row, int64_t stop, Found *found, Geometry *geometry) noexcept nogil:
         """As `summarize_rows`, from what is known of the ranges, and rows only where a range is not whole."""
-        cdef Srids srids
+        cdef Traits traits
         cdef Found some
         cdef int64_t edge
         cdef int status
-        memset(&srids, 0, sizeof(srids))
+        memset(&traits, 0, sizeof(traits))
         clear(found)
         while row[0] < stop:
             if row[0] % self.step == 0 and stop - row[0] >= self.step:
@@ -305,7 +309,7 @@ cdef class Summary:
                 row[0] += self.step
                 continue
             edge = min(stop, row[0] - row[0] % self.step + self.step)
-            status = summarize_rows(&self.column.c, row, edge, False, &some, &srids, geometry)
+            status = summarize_rows(&self.column.c, row, edge, False, &some, &traits, geometry)
             if status != 0:
                 return status
             join(found, &some)

@@ -46,6 +46,7 @@ cdef struct Geometry:
     int base  # 1 Point ... 7 GeometryCollection
     int dims  # bit 0: Z, bit 1: M
     int extended  # any header in the EWKB form
+    int hollow  # any part of a multi geometry or collection, or any hole, without coordinates
     uint32_t srid  # of the headers, which agree; 0, which means unknown, when none has one
     size_t at  # the byte where a fault was found
 

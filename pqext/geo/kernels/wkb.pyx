@@ -92,9 +92,10 @@ cdef int walk(
     cdef int depth = 0, expected = 0, base, dims, status
     cdef size_t at = 0, copied = 0, stride
     cdef uint32_t code, count, points
-    cdef bint little, top = True
+    cdef bint little, shell, top = True
     cdef uint8_t plain[5]
     geometry.extended = 0
+    geometry.hollow = 0
     geometry.srid = 0
     while True:
         geometry.at = at
@@ -133,9 +134,9 @@ cdef int walk(
             if size - at < stride:
                 geometry.at = at
                 return TRUNCATED
-            if strict and dims != geometry.dims and not (
-                isnan(load_double(value + at, little)) and isnan(load_double(value + at + 8, little))
-            ):
+            if depth and isnan(load_double(value + at, little)) and isnan(load_double(value + at + 8, little)):
+                geometry.hollow = 1
+            elif strict and dims != geometry.dims:
                 return DIMENSIONS
             one_coordinate(value + at, dims, little, box)
             at += stride
@@ -145,6 +146,8 @@ cdef int walk(
                 return TRUNCATED
             count = load32(value + at, little)
             at += 4
+            if depth and count == 0:
+                geometry.hollow = 1
             if strict and count and dims != geometry.dims:
                 geometry.at = at - 4 - head.size
                 return DIMENSIONS
@@ -156,12 +159,16 @@ cdef int walk(
             elif base == POLYGON:
                 if count > (size - at) // 4:
                     return COUNT
+                shell = depth == 0
                 while count:
                     geometry.at = at
                     if size - at < 4:
                         return TRUNCATED
                     points = load32(value + at, little)
                     at += 4
+                    if points == 0 and not shell:
+                        geometry.hollow = 1
+                    shell = False
                     if points > (size - at) // stride:
                         return COUNT
                     if strict and not closed(value + at, points, stride, little):

@@ -21,7 +21,7 @@ from pqext.geo.predicates import distance, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
 from pqext.geo.predicates.unrolled import BEYOND_POLE, WINDOW, shifted, united, unroll
 from pqext.geo.summary import bounds
-from pqext.geo.wkb import build, from_shapely, without_empty_holes
+from pqext.geo.wkb import for_geos, from_shapely
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -81,8 +81,8 @@ def decide(
     answers = verdicts == Answer.YES
     numbers = np.flatnonzero(verdicts == Answer.MAYBE)
     if len(numbers):
-        shapes = build(chunk.take(pa.array(numbers)).to_numpy(zero_copy_only=False), numbers + row)
-        answers[numbers] = exact(predicate, type, without_empty_holes(shapes))
+        shapes = for_geos(chunk.take(pa.array(numbers)), numbers + row)
+        answers[numbers] = exact(predicate, type, shapes)
     return answers, null
 
 

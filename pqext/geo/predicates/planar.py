@@ -17,7 +17,7 @@ from pqext.core.errors import GeometryError
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.predicates import test_box
 from pqext.geo.summary import row_values
-from pqext.geo.wkb import build, columns, without_empty_holes
+from pqext.geo.wkb import columns, for_geos
 
 if TYPE_CHECKING:
     from pqext.geo.kernels.wkb import WkbColumn
@@ -89,7 +89,7 @@ def _exact(
         shapely.prepare(query)
         return _asked(getattr(shapely, _OF_POINTS[operation]), query, *points)
     if points is None:
-        geometries = without_empty_holes(build(chunk.to_numpy(zero_copy_only=False), rows))
+        geometries = for_geos(chunk, rows)
     else:
         geometries = shapely.points(*points)
     if isinstance(query, BoundingBox):
