@@ -11,9 +11,11 @@ import pytest
 import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyproj import Geod
 
 from pqext import geo
 from pqext.core.errors import GeometryError
+from pqext.geo.predicates import unrolled
 from reference import geodesics
 
 
@@ -115,3 +117,18 @@ def test_bad_arguments_are_refused() -> None:
         geo.densify([shapely.Point(0, 0)], "planar")
     with pytest.raises(GeometryError, match="geographic CRS"):
         geo.densify([shapely.Point(0, 0)], "karney", "EPSG:3857")
+
+
+@pytest.mark.parametrize("tolerance", [1e-6, unrolled.TOLERANCE, 1e-3])
+@pytest.mark.parametrize("geod", [Geod(a=6_371_000, f=0), Geod(ellps="WGS84")], ids=["sphere", "ellipsoid"])
+def test_edges_that_are_taken_for_straight_are_so_by_pyproj(geod: Geod, tolerance: float) -> None:
+    chance = np.random.default_rng(5)
+    x0, y0 = chance.uniform(-180, 180, 100_000), chance.uniform(-85, 85, 100_000)
+    along, up = chance.uniform(-1, 1, (2, 100_000)) * 10 ** chance.uniform(-4, 0, (2, 100_000))
+    x1, y1 = x0 + along, np.clip(y0 + up, -85, 85)
+    short = unrolled._straight(x0, y0, x1, y1, tolerance)
+    assert 0.1 < short.mean() < 0.99
+    azimuth, _, length = geod.inv(x0, y0, x1, y1)
+    x, y, _ = geod.fwd(x0, y0, azimuth, np.asarray(length) / 2)
+    across = (np.asarray(x) - (x0 + x1) / 2 + 180) % 360 - 180
+    assert np.hypot(across * np.cos(np.radians(y)), np.asarray(y) - (y0 + y1) / 2)[short].max() < tolerance

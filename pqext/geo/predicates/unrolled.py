@@ -223,12 +223,16 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float) -> _Chains:
     turn[np.flatnonzero(np.diff(found.number, prepend=-1))] = 0
     total = np.cumsum(turn)
     found = replace(found, turn=total - total[np.searchsorted(found.number, found.number)])
+    fresh = np.arange(1, len(found.x))
     for _ in range(_ROUNDS):
-        at, x, y = _halves(found, geod, tolerance)
+        at, x, y = _halves(found, fresh, geod, tolerance)
         if not len(at):
             break
-        middle = (found.unrolled[at] + found.unrolled[at - 1]) / 2
+        unrolled = found.unrolled
+        middle = (unrolled[at] + unrolled[at - 1]) / 2
         found = found.inserted(at, x, y, np.round((middle - x) / 360))
+        at += np.arange(len(at))
+        fresh = np.column_stack([at, at + 1]).ravel()
     return found
 
 
@@ -252,23 +256,39 @@ def _through_poles(chains: _Chains) -> _Chains:
     return chains.inserted(places[order], longitudes[order], latitudes[order], np.zeros(len(places)))
 
 
-def _halves(chains: _Chains, geod: Geod | None, tolerance: float) -> tuple[_Numbers, _Doubles, _Doubles]:
-    """Which steps are to be halved, each by the place of its end, and where."""
-    x, y = chains.unrolled, chains.y
-    x0, x1, y0, y1 = x[:-1], x[1:], y[:-1], y[1:]
+def _halves(
+    chains: _Chains, among: _Numbers, geod: Geod | None, tolerance: float
+) -> tuple[_Numbers, _Doubles, _Doubles]:
+    """Which of the steps that end ``among`` these places are to be halved, each by the place of its end, and where."""
+    x, y, number = chains.unrolled, chains.y, chains.number
+    x0, x1, y0, y1 = x[among - 1], x[among], y[among - 1], y[among]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)
-    at = np.flatnonzero((np.diff(chains.number) == 0) & ~along_pole & (np.abs(x1 - x0) > 1e-12))
+    wide = np.abs(x1 - x0) > 1e-12
+    kept = (number[among] == number[among - 1]) & ~along_pole & wide & ~_straight(x0, y0, x1, y1, tolerance)
+    at = among[kept]
     if not len(at):
         return at, x[:0], y[:0]
-    x0, x1, y0, y1 = x0[at], x1[at], y0[at], y1[at]
-    ends = chains.x[at], y0, chains.x[at + 1], y1
+    x0, x1, y0, y1 = x0[kept], x1[kept], y0[kept], y1[kept]
+    ends = chains.x[at - 1], y0, chains.x[at], y1
     found_x, found_y = (np.round(values, _DIGITS) for values in _midpoints(*ends, geod))
     across = found_x - (x0 + x1) / 2
     across -= 360.0 * np.round(across / 360)
     narrow = np.cos(np.radians(found_y))
     split = np.hypot(across * narrow, found_y - (y0 + y1) / 2) > tolerance
     split |= np.hypot((x1 - x0) * narrow, y1 - y0) > _LONGEST
-    return at[split] + 1, found_x[split], found_y[split]
+    return at[split], found_x[split], found_y[split]
+
+
+def _straight(x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, tolerance: float) -> NDArray[np.bool_]:
+    """Edges so short and so far from the poles that their middle cannot leave the chord's by ``tolerance``.
+
+    Along an edge latitude bends by the square of the longitudes times sin y cos y, longitude, in arc, by the product
+    of both times 2 sin y. An eighth of that is how far the middle lies; twice as much leaves room for higher orders.
+    """
+    along, up = np.abs(x1 - x0), np.abs(y1 - y0)
+    far = np.radians(along * (along / 8 + up / 2))
+    flags: NDArray[np.bool_] = (far < tolerance) & (np.maximum(along, up) < 0.1) & (np.abs(y0) < 80) & (np.abs(y1) < 80)
+    return flags
 
 
 def _midpoints(x0: _Doubles, y0: _Doubles, x1: _Doubles, y1: _Doubles, geod: Geod | None) -> tuple[_Doubles, _Doubles]:
