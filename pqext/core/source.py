@@ -202,9 +202,12 @@ class StreamSource(Source):
         super().__init__(name if isinstance(name, str) else None, stream.tell())
 
     def _fetch(self, offset: int, length: int) -> Bytes:
+        stream = self._stream
         with self._stream_lock:
-            self._stream.seek(offset)
-            return _join(self._stream.read, length)
+            stream.seek(offset)
+            if isinstance(stream, (io.BytesIO, io.BufferedReader)):
+                return _filled(length, lambda part, _: stream.readinto(part))
+            return _join(stream.read, length)
 
 
 class PathSource(Source):
@@ -225,11 +228,16 @@ class PathSource(Source):
             with self._lock:
                 self._file.seek(offset)
                 return _join(self._file.read, length)
-        data, done = allocate(length), 0
-        while done < length and (count := os.preadv(self._file.fileno(), [data[done:].data], offset + done)):
-            done += count
-        data.flags.writeable = False
-        return data[:done]
+        return _filled(length, lambda part, done: os.preadv(self._file.fileno(), [part], offset + done))
+
+
+def _filled(length: int, fill: Callable[[memoryview, int], int | None]) -> Bytes:
+    """Let ``fill`` put bytes into what is left of ``length``, behind so many, until it has no more."""
+    data, done = allocate(length), 0
+    while done < length and (count := fill(data[done:].data, done)):
+        done += count
+    data.flags.writeable = False
+    return data[:done]
 
 
 def _join(read: Callable[[int], bytes | None], length: int) -> Bytes:
