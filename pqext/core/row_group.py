@@ -33,6 +33,7 @@ class ColumnChunk:
     limits: Limits = DEFAULT_LIMITS
     indexes: IndexReader | None = None
     files: FileResolver | None = None
+    num_rows: int | None = None
 
     @property
     def order(self) -> structures.ColumnOrder | None:
@@ -109,10 +110,17 @@ class ColumnChunk:
         return self.metadata.num_values
 
     def bounds(self) -> Bounds:
-        """What the chunk's statistics prove of its values."""
+        """What the chunk's statistics prove of its values: nothing where it has not as many as its row group's rows."""
+        if not self._has_all_rows:
+            return Bounds(has_nan=None)
         return statistics.to_bounds(
             self.node.leaf_type, self.metadata.statistics, self.metadata.num_values, self.order
         )
+
+    @property
+    def _has_all_rows(self) -> bool:
+        entries, rows = self.metadata.num_values, self.num_rows
+        return rows is None or entries == rows or (0 <= rows < entries and self.node.max_repetition_level > 0)
 
     def may_match(self, predicate: Predicate) -> bool:
         """Can a value of the chunk satisfy ``predicate``, by statistics and then by Bloom filter? No is a proof."""
@@ -211,7 +219,8 @@ class RowGroup:
         node = leaf if not isinstance(leaf, int) and leaf.is_leaf else leaves[index]
         ordinal = self.index if self.crypto is None else self.crypto.ordinal(self.metadata, self.index)
         return ColumnChunk(
-            node, chunks[index], self.file.column_orders, self.crypto, ordinal, self.limits, self.indexes, self.files
+            node, chunks[index], self.file.column_orders, self.crypto, ordinal, self.limits, self.indexes, self.files,
+            self.num_rows,
         )
 
     @cached_property

@@ -284,6 +284,8 @@ def bounds_of(
     """What stored bounds and counts prove; what makes no sense is unknown. ``num_values`` counts nulls too."""
     if null_count is not None and (null_count < 0 or (num_values is not None and null_count > num_values)):
         null_count = None
+    if null_count is not None and null_count == num_values and (low or high):
+        null_count = None  # there are bounds, so there are values
     has_nan: bool | None = False
     if order.is_float:
         room = None if num_values is None else num_values - (null_count or 0)

@@ -9,7 +9,7 @@ _LIBRARY = __name__.partition(".")[0]
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """As ``warnings.warn``, at the first caller that is not of this library."""
+    """As ``warnings.warn``, at the first caller that is not of this library; in its own threads that is Python's."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _LIBRARY:
         frame, level = frame.f_back, level + 1

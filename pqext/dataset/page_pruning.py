@@ -27,7 +27,7 @@ def rows_that_may_match(bound: Bound, row_group: RowGroup) -> RowRanges:
     """The rows of ``row_group`` that may be true; no other is. Columns without a page index leave out none."""
     if not row_group_may_match(bound, row_group):
         return []
-    whole = [range(row_group.num_rows)] if row_group.num_rows > 0 else []
+    whole = [range(row_group.num_rows)]
     match bound:
         case AllOf():
             return reduce(intersection, (rows_that_may_match(one, row_group) for one in bound.operands), whole)
@@ -39,6 +39,8 @@ def rows_that_may_match(bound: Bound, row_group: RowGroup) -> RowRanges:
 
 def chosen_rows(bound: Bound, row_group: RowGroup) -> RowRanges | None:
     """The same; ``None`` when all rows may be true."""
+    if row_group.num_rows <= 0:  # the reader tells what is wrong with it
+        return None
     rows = rows_that_may_match(bound, row_group)
     return None if rows == [range(row_group.num_rows)] else rows
 

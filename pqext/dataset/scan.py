@@ -107,7 +107,13 @@ class Scan:
         total = 0
         for source in self.sources:
             with self._open(source) as file:
+                if self.columns is not None:
+                    self._agreed(source, file)
                 if self.filter is None:
+                    if file.num_rows != file.metadata.num_rows:
+                        raise CorruptFileError(
+                            f"the row groups have {file.num_rows} rows, the footer says {file.metadata.num_rows}"
+                        )
                     total += file.num_rows
                 else:
                     total += sum(batch.num_rows for batch, _ in self._matching(source, file, (), (), BATCH_ROWS))

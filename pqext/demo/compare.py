@@ -113,7 +113,8 @@ def spark_count(
 
     frame = spark.read.parquet(str(path))
     if at_least is not None:
-        frame = frame.where(F.variant_get(F.col(_quoted(columns.variant, "`")), at_least[0], "double") >= at_least[1])
+        found = F.try_variant_get(F.col(_quoted(columns.variant, "`")), at_least[0], "double")
+        frame = frame.where(found >= at_least[1])
     if box is None:
         return int(frame.count())
     # Spark has no spatial predicate: the points are taken apart here.
@@ -135,7 +136,7 @@ def duckdb_count(path: Path, columns: Columns, box: Box | None, at_least: tuple[
         value = _quoted(columns.variant, '"')
         for step in parse(at_least[0]):
             value += f"[{step + 1}]" if isinstance(step, int) else f".{_quoted(step, chr(34))}"
-        conditions.append(f"CAST({value} AS DOUBLE) >= {at_least[1]!r}")
+        conditions.append(f"TRY_CAST({value} AS DOUBLE) >= {at_least[1]!r}")
     if box is not None:
         boxes = [
             f"{_quoted(columns.geometry, chr(34))} && "

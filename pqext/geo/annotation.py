@@ -101,12 +101,15 @@ class GeospatialHandler(OrdersRows):
         and on coordinates that are no longitude and latitude where the CRS is geographic.
         """
         stored = GeometryStorage.of(storage)
-        parts = summaries(array, strict=True)
-        notes += parts
-        _check_srid(parts, stored.type, options.key_value_metadata)
+        (plain,) = binary_chunks(array)
+        (whole,) = summaries(plain, strict=True)
+        _check_srid(whole, stored.type, options.key_value_metadata)
         if stored.check_range:
-            _check_range(parts, array)
-        plain = to_iso(array) if any(part.extended for part in parts) else binary_chunks(array)[0]
+            _check_range(whole, plain)
+        if whole.extended:
+            plain = to_iso(plain)
+        elif not plain.null_count and plain.type == storage.field.type:  # else chunks are made of other memory
+            notes.append(whole)
         return plain.cast(storage.field.type)
 
     def derived(self, field: pa.Field, options: WriteOptions) -> Derived | None:
@@ -175,15 +178,18 @@ class GeospatialHandler(OrdersRows):
         if not isinstance(predicate, SpatialPredicate):
             return True
         chunk = row_group.chunk(node)
-        if chunk.bounds().all_null:
-            return False
         found, type = chunk.geospatial_statistics, _known_type(node)
+        if chunk.bounds().all_null and (found is None or not (found.bbox or found.geospatial_types)):
+            return False
         if type is None or not row_group.trust_statistics:
             return True
         if found is not None and found.bbox is not None:
-            return predicate.may_match(BoundingBox.from_metadata(found.bbox), type)
-        box = geoparquet.covering_box(row_group, node, type.geographic) if type.planar else None
-        return box is None or predicate.may_match(box, type)
+            box = BoundingBox.from_metadata(found.bbox)
+            if not type.planar and not within_range(box):
+                return True
+            return predicate.may_match(box, type) or page_boxes.leave(box, chunk)
+        covered = geoparquet.covering_box(row_group, node, type.geographic) if type.planar else None
+        return covered is None or predicate.may_match(covered, type)
 
 
 def _summary(values: pa.Array, notes: Notes) -> Summary:
@@ -236,17 +242,16 @@ def _option(option: Any) -> Mapping[str, Any]:
     return {"crs": option}
 
 
-def _check_srid(parts: Sequence[Summary], type: GeospatialType, properties: Mapping[str, str]) -> None:
-    for part in parts:
-        for srid, row in part.srids:
-            if not crs_.equal(f"srid:{srid}", type.crs, properties):
-                raise GeometryError(
-                    f"SRID {srid} is not the column's CRS, {type.crs or crs_.DEFAULT}", rule="geo.wkb.ewkb", row=row
-                )
+def _check_srid(whole: Summary, type: GeospatialType, properties: Mapping[str, str]) -> None:
+    for srid, row in whole.srids:
+        if not crs_.equal(f"srid:{srid}", type.crs, properties):
+            raise GeometryError(
+                f"SRID {srid} is not the column's CRS, {type.crs or crs_.DEFAULT}", rule="geo.wkb.ewkb", row=row
+            )
 
 
-def _check_range(parts: Sequence[Summary], array: pa.Array) -> None:
-    box = bounding_box(parts)
+def _check_range(whole: Summary, array: pa.Array) -> None:
+    box = bounding_box([whole])
     if box is not None and within_range(box):
         return
     for column in columns(array):

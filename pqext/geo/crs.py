@@ -32,12 +32,12 @@ LATITUDES = (-90.0, 90.0)
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
 _CODES = re.compile(_AUTHORITY.pattern + r"(\+[A-Za-z0-9_.:-]+)?")  # perhaps with a system of heights
 _WKT = re.compile(r"\s*[A-Z_]+\s*\[")
-_CODE = re.compile(r"(EPSG|ESRI|OGC|SRID|WGS)\W*\w+", re.IGNORECASE)
+_CODE = re.compile(r"(EPSG|ESRI|OGC|SRID|WGS|CRS)\W*\w*\d\w*", re.IGNORECASE)
 _SRID = re.compile(r"srid:(\d{1,9})", re.IGNORECASE)
 _WELL_KNOWN = frozenset({"EPSG:4326", "srid:4326"})  # known without loading pyproj
 _LONGEST = 1 << 20
-_REMEMBERED = 64 << 10
-"""Characters of definitions that are worth the memory."""
+_SHORT = 64 << 10
+"""Characters of definitions of which many are remembered; of longer ones the last two."""
 _DEEPEST = 32
 
 
@@ -167,11 +167,10 @@ def parse(crs: str | None, properties: Mapping[str, str] | None = None) -> pypro
 
 
 def _parse(text: str) -> pyproj.CRS:
-    return _parsed(text) if len(text) <= _REMEMBERED else _parsed.__wrapped__(text)
+    return _parsed(text) if len(text) <= _SHORT else _parsed_long(text)
 
 
-@lru_cache(maxsize=256)
-def _parsed(text: str) -> pyproj.CRS:
+def _read(text: str) -> pyproj.CRS:
     import pyproj
 
     try:
@@ -179,10 +178,16 @@ def _parsed(text: str) -> pyproj.CRS:
             return pyproj.CRS.from_json_dict(_projjson(text))
         # PROJ strings and names are left out: they are no form of CRS in Parquet, and can name local files.
         if len(text) <= _LONGEST and (_CODES.fullmatch(text) or _WKT.match(text)):
-            return pyproj.CRS.from_string(text)
+            found = pyproj.CRS.from_string(text)
+            if found.is_compound or "+" not in text or not _CODES.fullmatch(text):
+                return found
     except pyproj.exceptions.CRSError as error:
         raise GeometryError(f"the CRS cannot be understood: {error}", rule="geo.crs.custom") from None
     raise GeometryError(f"the CRS cannot be understood: {text[:80]!r}", rule="geo.crs.custom")
+
+
+_parsed = lru_cache(maxsize=256)(_read)
+_parsed_long = lru_cache(maxsize=2)(_read)
 
 
 def equal(one: str | None, other: str | None, properties: Mapping[str, str] | None = None) -> bool:

@@ -60,13 +60,14 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
         raise ValueError("a GeoDataFrame needs columns of different names")
     others = [name for name in names if name not in types]
     frame = table.select(others).to_pandas() if others else pandas.DataFrame(index=range(len(table)))
-    columns = {}
+    labels = {str(label): label for label in frame.columns}
+    columns: dict[Any, Any] = {}
     for name in names:
         if name in types:
             values = geopandas.array.from_shapely(to_shapely(table[name]), crs=_pyproj(types[name], table.schema))
             columns[name] = pandas.Series(values, index=frame.index)
-        elif name in frame:
-            columns[name] = frame[name]
+        elif name in labels:  # else it is the index
+            columns[labels[name]] = frame[labels[name]]
     return geopandas.GeoDataFrame(pandas.DataFrame(columns, index=frame.index), geometry=geometry)
 
 
@@ -92,21 +93,21 @@ def from_geopandas(frame: GeoDataFrame) -> pa.Table:
 
     if not isinstance(frame, geopandas.GeoDataFrame):
         raise TypeError(f"expected a GeoDataFrame, not {type(frame).__name__}")
-    if not frame.columns.is_unique:
-        raise ValueError("a table of a GeoDataFrame needs columns of different names")
+    if not frame.columns.is_unique or not all(isinstance(name, str) for name in frame.columns):
+        raise ValueError("a table of a GeoDataFrame needs columns of different names, which are strings")
     geometries = [name for name in frame.columns if isinstance(frame[name].dtype, geopandas.array.GeometryDtype)]
     others = pa.Table.from_pandas(pandas.DataFrame(frame.drop(columns=geometries)))
     fields, arrays = [], []
     for name in frame.columns:
         if name in geometries:
             crs = frame[name].crs
-            fields.append(geometry_field(str(name), UNKNOWN_CRS if crs is None else crs))
+            fields.append(geometry_field(name, UNKNOWN_CRS if crs is None else crs))
             arrays.append(from_shapely(frame[name].to_numpy()))
         else:
-            fields.append(others.schema.field(str(name)))
-            arrays.append(others.column(str(name)))
+            fields.append(others.schema.field(name))
+            arrays.append(others.column(name))
     for field in others.schema:
-        if field.name not in map(str, frame.columns):  # the index
+        if field.name not in frame.columns:  # the index
             fields.append(field)
             arrays.append(others.column(field.name))
     return pa.table(arrays, schema=pa.schema(fields, others.schema.metadata))

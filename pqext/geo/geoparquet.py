@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 KEY = "geo"
 VERSION = "1.1.0"
 LONGEST = 16 << 20
-_REMEMBERED = 64 << 10
-"""Characters of texts that are worth the memory: many row groups ask for the same."""
+_SHORT = 64 << 10
+"""Characters of texts of which many are remembered, for many row groups ask for the same; of longer ones the last."""
 _NAMES = {code: name for code, name in NAMES.items() if code < 2000}
 """Of types without M, for which GeoParquet has no names."""
 _UNKNOWN_CRS = "srid:0"
@@ -295,16 +295,19 @@ def _beyond(value: float, towards: float) -> float:
 
 def coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     """The paths of xmin, ymin, xmax and ymax for each column that has a covering; none in text that is damaged."""
-    return _coverings(text) if len(text) <= _REMEMBERED else _coverings.__wrapped__(text)
+    return _coverings(text) if len(text) <= _SHORT else _coverings_of_long(text)
 
 
-@lru_cache(maxsize=64)
-def _coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
+def _read_coverings(text: str) -> dict[str, list[tuple[str, ...]]]:
     try:
         columns = described(text)
     except GeometryError:
         return {}
     return {name: paths for name, about in columns.items() if (paths := _covering(about))}
+
+
+_coverings = lru_cache(maxsize=64)(_read_coverings)
+_coverings_of_long = lru_cache(maxsize=1)(_read_coverings)
 
 
 def _covering(about: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -87,6 +87,14 @@ class PageBoxes:
         """Does a box cross the antimeridian?"""
         return bool((self.xmin > self.xmax).any())
 
+    def reach(self, x: float) -> bool:
+        """Does a box hold ``x``, or the same longitude on the other side of the antimeridian?"""
+        found = np.zeros(len(self), dtype=np.bool_)
+        for place in {x, -x} if abs(x) == 180 else {x}:
+            east, west = self.xmin <= place, place <= self.xmax
+            found |= np.where(self.xmin <= self.xmax, east & west, east | west)
+        return bool(found[self.known].any())
+
     def box(self, page: int) -> BoundingBox:
         """The box of a page that has one."""
         return BoundingBox(*(float(line[page]) for line in (self.xmin, self.xmax, self.ymin, self.ymax)))
@@ -261,6 +269,19 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
     return PageBoxes(*x, *y, *(without & (kinds == kind) for kind in (_NULLS, _EMPTY, _UNKNOWN)))
 
 
+def leave(box: BoundingBox, chunk: ColumnChunk) -> bool:
+    """Does the frame of the chunk's page boxes leave ``box``, which is said to be around all of the chunk?"""
+    try:
+        payload = entry(chunk.metadata, PAGE_BOXES)
+    except (CorruptFileError, LimitError):
+        return False
+    if payload is None or len(payload) < HEADER.size or payload[0] != VERSION:
+        return False
+    _, _, west, east, south, north = HEADER.unpack_from(payload)
+    beside = not box.wraps and (west, east) != crs_.LONGITUDES and (west < box.xmin or east > box.xmax)
+    return bool(beside or south < box.ymin or north > box.ymax)
+
+
 def _check_agreement(boxes: PageBoxes, pages: ChunkPages, chunk: ColumnChunk) -> None:
     """Raise ``CorruptFileError`` where page boxes contradict the chunk's box or its count of nulls."""
     nulls = chunk.bounds().null_count
@@ -269,14 +290,11 @@ def _check_agreement(boxes: PageBoxes, pages: ChunkPages, chunk: ColumnChunk) ->
         raise CorruptFileError(f"page boxes tell of {flagged} nulls, the statistics of {nulls}")
     found, known = chunk.geospatial_statistics, boxes.known
     box = None if found is None else found.bbox
-    if box is None or boxes.unknown.any() or chunk.node.logical_name != "GEOMETRY":
+    if box is None or boxes.unknown.any():
         return
-    lines = [(boxes.ymin, boxes.ymax, box.ymin, box.ymax)]
-    if not boxes.wraps and box.xmin <= box.xmax:
-        lines.append((boxes.xmin, boxes.xmax, box.xmin, box.xmax))
-    for lows, highs, low, high in lines:
-        if lows[known].min(initial=np.inf) > low or highs[known].max(initial=-np.inf) < high:
-            raise CorruptFileError("page boxes are narrower than the box of their chunk")
+    narrower = boxes.ymin[known].min(initial=np.inf) > box.ymin or boxes.ymax[known].max(initial=-np.inf) < box.ymax
+    if narrower or not (boxes.reach(box.xmin) and boxes.reach(box.xmax)):
+        raise CorruptFileError("page boxes are narrower than the box of their chunk")
 
 
 def read(chunk: ColumnChunk) -> PageBoxes | None:

@@ -225,12 +225,12 @@ def build(values: NDArray[np.object_], rows: NDArray[np.integer[Any]]) -> NDArra
 
 
 def for_geos(chunk: pa.Array, rows: NDArray[np.integer[Any]]) -> NDArray[np.object_]:
-    """As :func:`build` from a binary array, but without what GEOS crashes on: :func:`without_empty_holes`."""
+    """As :func:`build` from a binary array, but without what GEOS crashes on: :func:`without_empty_parts`."""
     shapes = build(chunk.to_numpy(zero_copy_only=False), rows)
-    return without_empty_holes(shapes) if any(part.hollow for part in summaries(chunk)) else shapes
+    return without_empty_parts(shapes) if any(part.hollow for part in summaries(chunk)) else shapes
 
 
-def without_empty_holes(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
+def without_empty_parts(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
     """The same sets of points, for GEOS to compute with: it crashes on holes and on parts of others without points."""
     import shapely
 
@@ -252,15 +252,15 @@ def without_empty_holes(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
         return geometries
     found = geometries.copy()
     for number in bad.tolist():
-        found[number] = _without_empty_holes(geometries[number])
+        found[number] = _without_empty_parts(geometries[number])
     return found
 
 
-def _without_empty_holes(shape: Any) -> Any:
+def _without_empty_parts(shape: Any) -> Any:
     import shapely
 
     if shape.geom_type == "Polygon":
         return shapely.Polygon(shape.exterior, [hole for hole in shape.interiors if not hole.is_empty])
     if shape.geom_type in ("Point", "LineString", "LinearRing"):
         return shape
-    return type(shape)([_without_empty_holes(part) for part in shape.geoms if not part.is_empty])
+    return type(shape)([_without_empty_parts(part) for part in shape.geoms if not part.is_empty])

@@ -13,6 +13,8 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+import pqext
+from pqext import geo, variant
 from pqext.cli import app, main
 from pqext.cli.demo import Narrator
 from pqext.core.errors import CorruptFileError, UnsupportedError, VariantError
@@ -331,3 +333,12 @@ def test_an_answer_without_rows_is_told_in_words() -> None:
     told = console.file.getvalue()  # type: ignore[attr-defined]
     assert "Both together: no row of the data answers this" in told
     assert "chosen schema: 0 rows from 0 of 27 row groups, 0 B of 4.9 KiB (0 %)" in told
+
+
+def test_duckdb_counts_past_values_that_are_no_numbers(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    lines = ['{"temp": 2.5}', '{"temp": "n/a"}', '{"temp": 1}', '{}']
+    values = {"event": variant.parse_json(pa.array(lines)), "geom": geo.from_points([0.0] * 4, [0.0] * 4)}
+    path = tmp_path / "mixed.parquet"
+    pqext.write_table(pa.table(values), path, shredding={"event": "temp DECIMAL(9,2)"}, geometry={"geom": "OGC:CRS84"})
+    assert compare.duckdb_count(path, compare.Columns("event"), None, ("$.temp", 2.0)) == 1

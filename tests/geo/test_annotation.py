@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -304,6 +304,7 @@ NULLS = Bounds(null_count=3, num_values=3)
 class Chunk:
     geospatial_statistics: metadata.GeospatialStatistics | None
     known: Bounds = UNKNOWN
+    metadata: metadata.ColumnMetaData = field(default_factory=metadata.ColumnMetaData)
 
     def bounds(self) -> Bounds:
         return self.known

@@ -173,7 +173,7 @@ def test_a_crs_that_is_not_utf8_is_refused_and_leaves_a_files_column_unmarked() 
 
 @pytest.mark.parametrize(("name", "said"), [
     ("ESPG:4326", "did you mean 'EPSG'"), ("EPSG:99999999", "knows no code '99999999'"), ("EPSG4326", "colon"),
-    ("WGS 84", "colon"), ("+proj=longlat", "PROJ strings"), ('GEOGCS["x"]', "cannot be read"),
+    ("WGS 84", "colon"), ("CRS84", "colon"), ("+proj=longlat", "PROJ strings"), ('GEOGCS["x"]', "cannot be read"),
     ('{"type": "GeographicCRS"}', "cannot be read"), ("srid:wgs", "knows no code 'wgs'"),
 ])  # fmt: skip
 def test_a_crs_that_looks_like_a_mistake_is_written_with_a_warning(name: str, said: str) -> None:

@@ -70,6 +70,16 @@ def test_an_index_is_kept() -> None:
     assert_geodataframe_equal(alone, given[["geometry"]])
 
 
+def test_labels_that_are_numbers_come_back_and_are_not_written() -> None:
+    given = pandas.DataFrame({5: [1, 2], 6: [3, 4]})
+    table = pa.Table.from_pandas(given).append_column(geo.geometry_field("g"), geo.from_points([1.0, 2.0], [3.0, 4.0]))
+    found = geo.to_geopandas(table)
+    assert list(found.columns) == [5, 6, "g"]
+    assert found[6].tolist() == [3, 4]
+    with pytest.raises(ValueError, match="which are strings"):
+        geo.from_geopandas(found)
+
+
 def test_only_geodataframes_are_taken() -> None:
     with pytest.raises(TypeError, match="expected a GeoDataFrame, not DataFrame"):
         geo.from_geopandas(pandas.DataFrame({"a": [1]}))

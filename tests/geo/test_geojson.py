@@ -354,3 +354,48 @@ def test_what_is_no_regular_file_is_refused_before_it_is_read(tmp_path: Path) ->
         geo.read_geojson(tmp_path / "pipe.geojson")
     with pytest.raises(IsADirectoryError):
         geo.read_geojson(tmp_path)
+
+
+@pytest.mark.spec("geo.geojson.crs")
+@pytest.mark.parametrize(("crs", "expected"), [
+    ("urn:ogc:def:crs:EPSG::3857", "EPSG:3857"), ("urn:ogc:def:crs:OGC:1.3:CRS84", None), ("EPSG:25832", "EPSG:25832"),
+])  # fmt: skip
+def test_a_collection_that_names_its_crs_is_in_it(crs: str, expected: str | None) -> None:
+    point = '{"type": "Feature", "properties": {"crs": 7}, "geometry": {"type": "Point", "coordinates": [1e6, 4e6]}}'
+    member = f'"crs": {{"type": "name",\n "properties": {{"name": "{crs}"}}}}'
+    for text in (f'{{"type": "FeatureCollection", {member}, "features": [{point}]}}',
+                 f'{{"features": [{point}], "type": "FeatureCollection", {member}}}'):
+        table = geo.read_geojson(text)
+        found = types.type_of(table.schema.field("geometry"))
+        assert found is not None
+        assert found.crs == expected
+        assert table["crs"].to_pylist() == [7]
+
+
+@pytest.mark.spec("geo.geojson.crs")
+def test_a_projected_frame_of_geopandas_comes_back_in_its_crs() -> None:
+    geopandas = pytest.importorskip("geopandas")
+    frame = geopandas.GeoDataFrame({"a": [1]}, geometry=[shapely.Point(1e6, 4e6)], crs=3857)
+    found = geo.to_geopandas(geo.read_geojson(frame.to_json()).drop_columns("id"))
+    assert found.crs == frame.crs
+    assert found.geometry.geom_equals(frame.geometry).all()
+
+
+@pytest.mark.spec("geo.geojson.crs")
+@pytest.mark.parametrize("crs", [
+    '{"properties": {"name": "EPSG:0"}}', '{"type": "link", "properties": {"href": "x"}}', "7", '"EPSG:3857"',
+    "[" * 1000 + "]" * 1000, '{"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::99999999"}}',
+])  # fmt: skip
+def test_a_crs_that_is_not_known_is_refused(crs: str) -> None:
+    with pytest.raises(GeometryError, match="the crs "):
+        geo.read_geojson(f'{{"type": "FeatureCollection", "crs": {crs}, "features": []}}')
+
+
+@pytest.mark.spec("geo.geojson.crs")
+def test_collections_in_different_systems_are_refused() -> None:
+    texts = [f'{{"type": "FeatureCollection", "features": [], "crs": {{"properties": {{"name": "EPSG:{code}"}}}}}}'
+             for code in (3857, 25832)]
+    assert len(geo.read_geojson("\n".join(texts[:1] * 2))) == 0
+    with pytest.raises(GeometryError, match="several systems"):
+        geo.read_geojson("\n".join(texts))
+    assert len(geo.read_geojson('{"type": "FeatureCollection", "features": [], "crs": null}')) == 0

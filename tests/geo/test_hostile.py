@@ -235,3 +235,36 @@ def test_a_query_with_a_point_nowhere_meets_nothing_on_the_globe() -> None:
     nowhere = shapely.MultiPoint([(1.0, 1.0), (math.nan, 1.0)])
     assert geo.dwithin(rows, nowhere, 5.0, "spherical").to_pylist() == [False]
     assert geo.disjoint(rows, nowhere, "spherical").to_pylist() == [True]
+
+
+def crossing(count: int) -> bytes:
+    """WKB of a MULTIPOLYGON of so many thin strips across as many others."""
+    along = [shapely.box(-20, y, 20, y + 20 / count) for y in np.linspace(-20, 19, count)]
+    across = [shapely.box(*bounds[[1, 0, 3, 2]]) for bounds in shapely.bounds(along)]
+    return bytes(shapely.to_wkb(shapely.MultiPolygon([*along, *across])))
+
+
+@pytest.mark.parametrize("edges", ["spherical", "karney"])
+def test_areas_are_united_on_the_globe_unless_too_many_of_them_overlap(edges: Any) -> None:
+    query = shapely.box(-7, -8, 15, 13)
+    few, many = (pa.array([crossing(count)], pa.binary()) for count in (8, 200))
+    assert geo.intersects(few, query, edges).to_pylist() == [True]
+    assert geo.within(few, query, edges).to_pylist() == [False]
+    with pytest.raises(GeometryError, match="too many of a geometry's 400 areas overlap"):
+        geo.intersects(many, query, edges)
+    apart = [shapely.box(x, y, x + 0.01, y + 0.01) for x in np.arange(-30, 30) for y in np.arange(-30, 30)]
+    assert geo.within(geo.from_shapely([shapely.MultiPolygon(apart)]), shapely.box(-40, -40, 40, 40), edges)[0].as_py()
+
+
+@pytest.mark.parametrize("box", [(500.0, 600.0, 0.0, 1.0), (0.0, 1.0, 95.0, 99.0)])
+def test_boxes_of_geography_that_are_nowhere_refuse_nothing(box: tuple[float, ...]) -> None:
+    sink, out = io.BytesIO(), io.BytesIO()
+    table = pa.table([geo.from_points([1.0], [2.0])], pa.schema([geo.geometry_field("g", edges="spherical")]))
+    pqext.write_table(table, sink)
+
+    def move(footer: Any) -> None:
+        found = footer.row_groups[0].columns[0].meta_data.geospatial_statistics.bbox
+        found.xmin, found.xmax, found.ymin, found.ymax = box
+
+    pqext.rewrite_footer(sink.getvalue(), move, out)
+    assert len(pqext.read_table(out.getvalue(), filter=pqext.col("g").intersects((0, 0, 5, 5)))) == 1

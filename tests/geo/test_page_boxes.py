@@ -434,6 +434,39 @@ class TestDamage:
         with pytest.warns(DamagedIndexWarning):
             assert boxes(with_payload(self.FILE, bytes(framed))) is None
 
+    @pytest.mark.spec("geo.page_boxes.damaged")
+    @pytest.mark.parametrize("edges", ["planar", "spherical", "karney"])
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda raw, head: raw[:head] + b"\0\0\0\0\2\0\0\0" * ((len(raw) - head) // 8),  # every page is empty
+            lambda raw, head: raw[:head] + b"\1\0\1\0\1\0\1\0" * ((len(raw) - head) // 8),  # a point
+            lambda raw, head: raw[:5] + np.array([500.0, 600.0, 500.0, 600.0]).tobytes() + raw[head:],
+            lambda raw, head: raw[:5] + np.array([-180.0, 180.0]).tobytes() + raw[21:head]
+            + b"".join(b"\xff\xff\0\0" + raw[at + 4 : at + 8] for at in range(head, len(raw), 8)),  # the antimeridian
+        ],
+    )  # fmt: skip
+    def test_boxes_narrower_than_their_chunks_lose_no_row(self, edges: Any, change: Any) -> None:
+        chance = np.random.default_rng(3)
+        values = geo.from_points(chance.uniform(-60, 60, 60), chance.uniform(-60, 60, 60))
+        whole = written(table_of(values), geometry={"g": {"edges": edges}})
+        damaged = with_payload(whole, frame(change(payload(whole), page_boxes.HEADER.size), PAGE_BOXES))
+        for query in ((-20, -20, 30, 30), (55, -60, 60, 60)):
+            condition = pqext.col("g").intersects(query)
+            with pytest.warns(DamagedIndexWarning, match="narrower than the box of their chunk"):
+                found = pqext.read_table(damaged, filter=condition)
+            assert found.equals(pqext.read_table(whole, filter=condition))
+
+    @pytest.mark.spec("geo.page_boxes.damaged")
+    def test_a_chunks_box_that_page_boxes_leave_refuses_nothing(self) -> None:
+        condition, sink = pqext.col("g").intersects((20, -90, 40, 90)), io.BytesIO()
+
+        def narrow(footer: Any) -> None:
+            footer.row_groups[0].columns[0].meta_data.geospatial_statistics.bbox.xmax = 1.0
+
+        pqext.rewrite_footer(self.FILE, narrow, sink)
+        assert len(pqext.read_table(sink.getvalue(), filter=condition)) == 10
+
     @pytest.mark.spec("geo.page_boxes.version")
     def test_a_later_version_is_passed_over_in_silence(self) -> None:
         later = with_payload(self.FILE, frame(b"\2" + payload(self.FILE)[1:], PAGE_BOXES))

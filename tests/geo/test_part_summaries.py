@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from pqext import geo
 from pqext.core.errors import GeometryError
+from pqext.core.options import WriteOptions
+from pqext.geo.annotation import HANDLER
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.kernels.wkb import WkbColumn
 from pqext.geo.wkb import columns
@@ -141,3 +144,16 @@ def test_offsets_outside_the_data_are_refused(offsets: list[int], wide: bool) ->
     column = WkbColumn(None, pa.py_buffer(buffer), pa.py_buffer(data), 0, 3, wide)
     with pytest.raises(GeometryError):
         Summary(column)
+
+
+def test_a_summary_is_noted_of_what_is_written_as_it_is() -> None:
+    points = geo.from_points([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    null = pa.array([points[0].as_py(), None], pa.binary())
+    ewkb = pa.array([b"\1" + (0x20000001).to_bytes(4, "little") + (4326).to_bytes(4, "little") + points[0].as_py()[5:]])
+    options = WriteOptions()
+    for array, noted in ((points, 1), (points[1:], 1), (points.dictionary_encode(), 1), (null, 0), (ewkb, 0)):
+        field = geo.geometry_field("g").with_type(array.type)
+        notes: list[Any] = []
+        stored = HANDLER.to_storage(field, HANDLER.storage(field, "g", None, options), array, options, notes)
+        assert len(notes) == noted
+        assert all(note.is_of(*columns(stored)) for note in notes)

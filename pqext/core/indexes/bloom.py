@@ -87,6 +87,11 @@ class SplitBlockFilter:
         stored = plain_forms(self.leaf, value)
         return stored is None or any(self.contains_hash(xxhash.xxh64_intdigest(raw)) for raw in stored)
 
+    @property
+    def is_empty(self) -> bool:
+        """Was nothing inserted?"""
+        return not self._words.any()
+
     def __repr__(self) -> str:
         return f"<split-block Bloom filter of {self.num_bytes} bytes>"
 

@@ -162,7 +162,8 @@ class IndexReader:
         except (CorruptFileError, LimitError) as error:
             warn(f"a Bloom filter is passed over: {error}", DamagedIndexWarning)
             return True
-        return found is None or may_contain(predicate, found.might_contain)
+        # One without a bit set is of no values at all, and may as well never have been filled in.
+        return found is None or may_contain(predicate, found.might_contain) or found.is_empty
 
     def _index(self, chunk: ColumnChunk, kind: _Kind) -> Any:
         key = chunk.node.leaf_start, kind

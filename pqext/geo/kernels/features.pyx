@@ -20,6 +20,7 @@ cdef struct Features:
     Bytes validity
     Bytes properties
     Bytes ids
+    Bytes crs
     size_t longest  # bytes of a line
     int64_t rows
     bint any_id
@@ -31,6 +32,7 @@ cdef void release(Features *f) noexcept nogil:
     bytes_free(&f.validity)
     bytes_free(&f.properties)
     bytes_free(&f.ids)
+    bytes_free(&f.crs)
 
 
 cdef int append_line(Features *f, Bytes *out, const char *before, size_t n, Reader *r) noexcept nogil:
@@ -147,7 +149,11 @@ cdef int add_all(Features *f, Reader *r) noexcept nogil:
         if status != 0:
             return status
         if m.type == FEATURE_COLLECTION:
-            status = add_collection(f, r, &m)
+            if m.crs != NULL:
+                r.s.p = m.crs
+                status = append_line(f, &f.crs, b"", 0, r)
+            if status == 0:
+                status = add_collection(f, r, &m)
         else:
             r.s.p = start
             status = add_feature(f, r)
@@ -156,9 +162,9 @@ cdef int add_all(Features *f, Reader *r) noexcept nogil:
 
 
 def read_features(text not None):
-    """All features of GeoJSON text: (wkb, its 64-bit offsets, a validity byte a row, properties, ids, longest line).
+    """All features of GeoJSON text: (wkb, its 64-bit offsets, a validity byte a row, properties, ids, crs, longest line).
 
-    Properties and ids are lines of JSON objects, the ids `{"id": ...}`; None when there is not one.
+    Properties, ids and the `crs` of collections are lines of JSON, the ids `{"id": ...}`; None when there is not one.
     """
     cdef Py_buffer view
     cdef Features f
@@ -182,5 +188,6 @@ def read_features(text not None):
     size = f.longest
     ids = take(&f.ids)
     return (
-        take(&f.wkb), take(&f.offsets), take(&f.validity), take(&f.properties), ids if f.any_id else None, size,
+        take(&f.wkb), take(&f.offsets), take(&f.validity), take(&f.properties), ids if f.any_id else None,
+        take(&f.crs), size,
     )

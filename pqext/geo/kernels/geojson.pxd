@@ -42,6 +42,7 @@ cdef struct Members:
     const uint8_t *properties
     const uint8_t *id
     const uint8_t *features
+    const uint8_t *crs
     const uint8_t *end
 
 

@@ -94,6 +94,8 @@ cdef const uint8_t **member(Members *m, const uint8_t *text, size_t n) noexcept 
         return &m.properties
     if is_text(text, n, b"features"):
         return &m.features
+    if is_text(text, n, b"crs"):
+        return &m.crs
     return &m.id if is_text(text, n, b"id") else NULL
 
 

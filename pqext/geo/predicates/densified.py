@@ -13,7 +13,7 @@ from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.predicates.unrolled import TOLERANCE, shifted, unroll
 from pqext.geo.summary import resolve_type
-from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely, without_empty_holes
+from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely, without_empty_parts
 
 if TYPE_CHECKING:
     from pqext.geo.types import Edges
@@ -69,7 +69,7 @@ def densify(
     if type.planar:
         raise ValueError("planar edges are straight lines already")
     with np.errstate(all="ignore"):  # GEOS meets NaN on its way
-        shapes = without_empty_holes(shapely.force_2d(to_shapely(array)))
+        shapes = without_empty_parts(shapely.force_2d(to_shapely(array)))
     corners, rows = shapely.get_coordinates(shapes, return_index=True)
     outside = ~(np.abs(corners) <= (180, 90)).all(axis=1)
     if outside.any():

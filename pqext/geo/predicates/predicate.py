@@ -23,7 +23,7 @@ from pqext.geo.predicates import planar
 from pqext.geo.predicates.boxes import OPERATIONS, Answer, Boxes, BoxTest, Operation, Region
 from pqext.geo.summary import resolve_type
 from pqext.geo.types import Edges, GeospatialType
-from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, without_empty_holes
+from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, without_empty_parts
 
 Query: TypeAlias = Any
 """A box, as :class:`BoundingBox` or ``(xmin, ymin, xmax, ymax)`` of any sequence, or a shapely geometry."""
@@ -83,7 +83,7 @@ class SpatialPredicate:
             hint = "; shapely.from_wkt reads WKT" if isinstance(self.geometry, str) else ""
             raise TypeError(f"a query is a box or a shapely geometry, one, not {type(self.geometry).__name__}{hint}")
         else:
-            (mended,) = without_empty_holes(np.array([self.geometry], dtype=object))
+            (mended,) = without_empty_parts(np.array([self.geometry], dtype=object))
             object.__setattr__(self, "geometry", mended)
         object.__setattr__(self, "distance", as_distance(self.operation, self.distance))
         box = self.geometry

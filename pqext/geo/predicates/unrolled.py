@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pqext.core.errors import GeometryError
+
 if TYPE_CHECKING:
     from pyproj import Geod
 
@@ -29,6 +31,11 @@ _LONGEST = 1.0  # degrees: a longer chord is halved whatever its middle says, wh
 _ROUNDS = 24
 _DIGITS = 7  # a centimetre: what is computed twice, in other company, comes out the same
 _POLE = 90 - 1e-12
+_OVERLAPS, _OVERLAPS_EACH = 16_384, 16
+"""So many pairs of overlapping areas, and for each area more, are united."""
+_NEAR, _NEAR_EACH = 1_000_000, 64
+"""The same of areas whose boxes overlap, which are looked at."""
+_NEARLY_ROUND = 0.02  # the flattening of an ellipsoid whose edges bend much as a sphere's do; the earth's is 0.0034
 
 _Doubles = NDArray[np.float64]
 _Shapes = NDArray[np.object_]
@@ -83,7 +90,8 @@ def _collect(parts: _Shapes, owners: _Numbers, count: int) -> _Shapes:
         some = parts[start : start + length]
         dimension = shapely.get_dimensions(some)
         if (dimension == 2).all():
-            found[number] = united(some)
+            whole = shapely.multipolygons(some)
+            found[number] = whole if shapely.is_valid(whole) else united(some)
         elif (dimension == dimension[0]).all():
             found[number] = shapely.multipoints(some) if dimension[0] == 0 else shapely.multilinestrings(some)
         else:
@@ -99,13 +107,32 @@ def shifted(shapes: Any, by: float) -> Any:
 
 
 def united(areas: Any, axis: int | None = None) -> Any:
-    """The union of areas; those that cross themselves are mended where they stand in its way."""
+    """The union of areas; those that cross themselves are mended where they stand in its way.
+
+    Raises GeometryError where so many of them overlap that it would take time by the square of their number.
+    """
     import shapely
 
+    if axis is None:
+        _check_overlaps(np.asarray(areas, dtype=object))
     try:
         return shapely.union_all(areas, axis=axis)
     except shapely.errors.GEOSException:
         return shapely.union_all(shapely.make_valid(areas), axis=axis)
+
+
+def _check_overlaps(areas: _Shapes) -> None:
+    import shapely
+
+    tree, count = shapely.STRtree(areas), len(areas)
+    near, overlaps = _NEAR + _NEAR_EACH * count, _OVERLAPS + _OVERLAPS_EACH * count
+    step = max(1, _NEAR // max(count, 1))
+    for start in range(0, count, step):
+        some = areas[start : start + step]
+        near -= len(tree.query(some)[0])
+        overlaps -= len(tree.query(some, predicate="intersects")[0]) if near >= 0 else 0
+        if near < 0 or overlaps < 0:
+            raise GeometryError(f"too many of a geometry's {count} areas overlap for them to be united on the globe")
 
 
 def _turns(x: Any, middle: Any) -> Any:
@@ -264,7 +291,9 @@ def _halves(
     x0, x1, y0, y1 = x[among - 1], x[among], y[among - 1], y[among]
     along_pole = (np.abs(y0) >= _POLE) & (np.abs(y1) >= _POLE)
     wide = np.abs(x1 - x0) > 1e-12
-    kept = (number[among] == number[among - 1]) & ~along_pole & wide & ~_straight(x0, y0, x1, y1, tolerance)
+    kept = (number[among] == number[among - 1]) & ~along_pole & wide
+    if geod is None or geod.f < _NEARLY_ROUND:
+        kept &= ~_straight(x0, y0, x1, y1, tolerance)
     at = among[kept]
     if not len(at):
         return at, x[:0], y[:0]

@@ -1,6 +1,6 @@
 """Geometries from and to GeoJSON (RFC 7946), one by one and as whole feature collections.
 
-GeoJSON is in longitude and latitude on WGS84, OGC:CRS84, and in no other system. It knows neither M nor NaN.
+GeoJSON is written in longitude and latitude on WGS84, OGC:CRS84, and in no other system. It knows neither M nor NaN.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from pqext.core.errors import GeometryError
+from pqext.core.suggest import around
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.features import read_features
 from pqext.geo.kernels.geojson import to_wkb
@@ -31,6 +33,7 @@ from pqext.geo.wkb import GeometryArray, as_columns
 
 _BINARY = (pa.binary(), pa.large_binary())
 _BATCH_ROWS = 8192
+_URN = re.compile(r"urn:(?:x-)?ogc:def:crs:(\w+):[\w.]*:([\w.-]+)", re.IGNORECASE)
 
 
 def from_geojson(array: pa.Array | pa.ChunkedArray) -> GeometryArray:
@@ -72,11 +75,12 @@ def read_geojson(source: str | PathLike[str] | bytes, geometry: str = "geometry"
     """A table of the features in a file, or in text: a column ``geometry`` and one for each property.
 
     ``source`` is a path, or the text itself, which begins with ``{``. It holds a FeatureCollection, or features and
-    geometries one behind the other, as GeoJSON sequences have them (RFC 8142). The geometries are marked as OGC:CRS84;
-    the types of properties are what ``pyarrow.json`` makes of them, and a property of several kinds becomes a string
+    geometries one behind the other, as GeoJSON sequences have them (RFC 8142). The geometries are marked as OGC:CRS84,
+    or as the system that the ``crs`` of a collection names, which is no part of GeoJSON any more and still written.
+    The types of properties are what ``pyarrow.json`` makes of them, and a property of several kinds becomes a string
     column of JSON text. Where features have an ``id``, it becomes a column of that name unless a property has it.
-    The text is held in memory. Raises GeometryError with the feature's number as row and the byte in the text,
-    ValueError for a path that is no regular file.
+    The text is held in memory. Raises GeometryError with the feature's number as row and the byte in the text, and for
+    a ``crs`` that is not known, ValueError for a path that is no regular file.
     """
     try:
         return _table(_text(source), geometry)
@@ -86,7 +90,7 @@ def read_geojson(source: str | PathLike[str] | bytes, geometry: str = "geometry"
 
 
 def _table(text: bytes, geometry: str) -> pa.Table:
-    data, offsets, flags, properties, ids, longest = read_features(text)
+    data, offsets, flags, properties, ids, crs, longest = read_features(text)
     rows = len(flags)
     shape = pa.nulls(rows, pa.binary())
     wkb = assemble(shape, [(rows, bitmap(flags), data, offsets)], _BINARY)
@@ -95,7 +99,29 @@ def _table(text: bytes, geometry: str) -> pa.Table:
         table = table.append_column("id", _objects(ids, rows, longest).column("id"))
     if geometry in table.column_names:
         raise ValueError(f"there is a property {geometry!r}: give the geometries another name with geometry=")
-    return table.add_column(0, geometry_field(geometry).with_type(wkb.type), wkb)
+    return table.add_column(0, geometry_field(geometry, _crs(bytes(crs).splitlines())).with_type(wkb.type), wkb)
+
+
+def _crs(members: list[bytes]) -> str | None:
+    """The system that the ``crs`` of collections names, as GeoJSON had it before RFC 7946."""
+    try:
+        found = {_name(json.loads(member)) for member in members}
+    except (RecursionError, ValueError) as error:
+        raise GeometryError(f"the crs cannot be read: {error}", rule="geo.geojson.crs") from None
+    crs = found.pop() if found else None
+    if found or crs_.is_geographic(crs) is None:
+        known = "several systems" if found else f"no system that is known: {around(crs or '')!r}"
+        raise GeometryError(f"the crs names {known}", rule="geo.geojson.crs")
+    return crs
+
+
+def _name(crs: Any) -> str | None:
+    properties = crs.get("properties") if isinstance(crs, dict) else None
+    name = properties.get("name") if isinstance(properties, dict) else None
+    if crs is not None and not isinstance(name, str):
+        raise ValueError("it has no name")
+    urn = _URN.fullmatch(name or "")
+    return crs_.normalize(f"{urn[1]}:{urn[2]}" if urn else name)
 
 
 def _is_text(source: Any) -> bool:

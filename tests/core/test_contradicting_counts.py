@@ -1,0 +1,116 @@
+"""Counts in the footer that contradict each other: no filter concludes from them what reading would refuse or show."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext.core import metadata
+from pqext.core.errors import CorruptFileError
+from pqext.core.thrift import decode, encode
+from pqext.dataset.expressions import Expression
+
+COUNT = 20
+TABLE = pa.table({
+    "i": pa.array(range(COUNT), pa.int32()),
+    "g": pa.array([bytes.fromhex("0101000000") + bytes(16)] * COUNT, pa.binary()),
+    "l": pa.array([[k, None] for k in range(COUNT)], pa.list_(pa.int32())),
+})  # fmt: skip
+FILTERS = [
+    pqext.col("i") >= 0, pqext.col("i") == 3, pqext.col("i").isin([3, 30]), pqext.col("i").is_not_null(),
+    pqext.col("g").intersects((-1, -1, 1, 1)),
+]  # fmt: skip
+
+
+def altered(change: Callable[[metadata.FileMetaData], None], **options: object) -> bytes:
+    sink = io.BytesIO()
+    pqext.write_table(TABLE, sink, row_group_rows=10, page_rows=5, geometry={"g": "OGC:CRS84"}, **options)
+    data = sink.getvalue()
+    size = int.from_bytes(data[-8:-4], "little")
+    footer = decode(metadata.FileMetaData, data[-8 - size : -8])[0]
+    change(footer)
+    raw = encode(footer)
+    return data[: -8 - size] + raw + len(raw).to_bytes(4, "little") + b"PAR1"
+
+
+def leaf(footer: metadata.FileMetaData, column: int) -> metadata.ColumnMetaData:
+    found = footer.row_groups[0].columns[column].meta_data
+    assert found is not None
+    return found
+
+
+def assert_right_or_refused(data: bytes, condition: Expression) -> None:
+    try:
+        found = pqext.read_table(data, filter=condition)
+    except CorruptFileError:
+        return
+    assert found.equals(pqext.read_table(altered(lambda _: None), filter=condition))
+
+
+@pytest.mark.filterwarnings("ignore::pqext.core.indexes.reading.DamagedIndexWarning")
+@pytest.mark.parametrize("rows", [-(2**63), -10, -1, 0, 4, 11])
+def test_a_row_group_whose_chunks_hold_other_numbers_of_rows_is_never_left_out(rows: int) -> None:
+    data = altered(lambda footer: setattr(footer.row_groups[0], "num_rows", rows))
+    with pytest.raises(CorruptFileError):
+        pqext.read_table(data)
+    with pytest.raises(CorruptFileError):
+        pqext.scan(data).count()
+    for condition in FILTERS[:1]:
+        with pytest.raises(CorruptFileError):
+            pqext.read_table(data, filter=condition)
+    for condition in FILTERS[1:]:
+        assert_right_or_refused(data, condition)
+
+
+@pytest.mark.filterwarnings("ignore::pqext.core.indexes.reading.DamagedIndexWarning")
+@pytest.mark.parametrize("number", [0, -1, 7])
+def test_a_chunk_that_claims_other_entries_proves_nothing(number: int) -> None:
+    for column, conditions in ((0, FILTERS[:4]), (1, FILTERS[4:])):
+        data = altered(lambda footer, column=column: setattr(leaf(footer, column), "num_values", number))  # type: ignore[misc]
+        with pytest.raises(CorruptFileError):
+            pqext.read_table(data)
+        for condition in conditions:
+            assert_right_or_refused(data, condition)
+
+
+@pytest.mark.parametrize("page_index", [True, False])
+def test_nulls_that_bounds_and_boxes_contradict_are_none(page_index: bool) -> None:
+    def change(footer: metadata.FileMetaData) -> None:
+        for column in (0, 1):
+            statistics = leaf(footer, column).statistics
+            assert statistics is not None
+            statistics.null_count = 10
+
+    data, whole = altered(change, page_index=page_index), altered(lambda _: None)
+    for condition in FILTERS:
+        assert pqext.read_table(data, filter=condition).equals(pqext.read_table(whole, filter=condition))
+
+
+def test_a_footer_that_contradicts_its_row_groups_is_not_counted() -> None:
+    data = altered(lambda footer: setattr(footer, "num_rows", 19))
+    with pytest.raises(CorruptFileError, match="the row groups have 20 rows, the footer says 19"):
+        pqext.scan(data).count()
+
+
+def test_a_column_that_is_not_there_is_not_counted() -> None:
+    with pytest.raises(ValueError, match="nope"):
+        pqext.scan(altered(lambda _: None), ["nope"]).count()
+
+
+def test_an_empty_bloom_filter_of_values_proves_nothing() -> None:
+    data = bytearray(altered(lambda _: None, bloom_filters={"i": True}, statistics=False))
+    with pqext.open(bytes(data)) as file:
+        chunks = [group.chunk(0) for group in file.row_groups]
+        held = chunks[0].bloom_filter
+        assert held is not None
+        assert not held.is_empty
+        for chunk in chunks:
+            start, length = chunk.metadata.bloom_filter_offset, chunk.metadata.bloom_filter_length
+            assert start is not None
+            assert length is not None
+            data[start + length - held.num_bytes : start + length] = bytes(held.num_bytes)
+    assert pqext.read_table(bytes(data), ["i"], filter=pqext.col("i") == 3)["i"].to_pylist() == [3]
