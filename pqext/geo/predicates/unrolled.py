@@ -179,8 +179,26 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
         for ring in range(*np.searchsorted(owners, [number, number + 1]).tolist()):
             at = slice(stops[ring], stops[ring + 1])
             areas.append(_around(x[at], y[at], net[ring]))
-        found[number] = shapely.difference(areas[0], united(areas[1:])) if areas[1:] else areas[0]
+        shell, holes = areas[0], areas[1:]
+        if holes and _repeats(shell):
+            holes = [copy for hole in holes for copy in ([hole] if _repeats(hole) else _repeated(hole))]
+        found[number] = shapely.difference(shell, united(holes)) if holes else shell
     return found
+
+
+def _repeats(area: Any) -> bool:
+    """Does the area fill :data:`WINDOW` from west to east?"""
+    west, _, east, _ = area.bounds or (0, 0, 0, 0)
+    return bool(west <= WINDOW[0] and east >= WINDOW[2])
+
+
+def _repeated(area: Any) -> list[Any]:
+    """The area, narrower than a turn, wherever it comes to lie in :data:`WINDOW`."""
+    if area.is_empty:
+        return [area]
+    west, _, east, _ = area.bounds
+    middle = round((west + east) / 720)
+    return [shifted(area, 360.0 * (turn - middle)) for turn in range(-2, 3)]
 
 
 def _around(x: _Doubles, y: _Doubles, net: float) -> Any:
@@ -192,8 +210,7 @@ def _around(x: _Doubles, y: _Doubles, net: float) -> Any:
         area = shapely.Polygon(np.column_stack([x, y]))
         if abs(float((step * np.sin(middle)).sum())) <= 2 * np.pi:
             return area
-        copies = [shifted(area, 360.0 * turn) for turn in range(-2, 3)]
-        return shapely.difference(shapely.box(*WINDOW), united(copies))
+        return shapely.difference(shapely.box(*WINDOW), united(_repeated(area)))
     north = abs(float((step * (1 - np.sin(middle))).sum())) <= 2 * np.pi
     pole = BEYOND_POLE if north else -BEYOND_POLE
     turns = np.arange(-2, 3) * (360.0 if net > 0 else -360.0)
