@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
@@ -298,13 +298,20 @@ class TestRange:
 
 UNKNOWN = Bounds()
 NULLS = Bounds(null_count=3, num_values=3)
+PLAIN = metadata.ColumnMetaData(
+    type=metadata.Type.BYTE_ARRAY, encodings=[], path_in_schema=["g"], codec=metadata.CompressionCodec.UNCOMPRESSED,
+    num_values=3, total_uncompressed_size=0, total_compressed_size=0, data_page_offset=4,
+)
 
 
 @dataclass(frozen=True)
 class Chunk:
     geospatial_statistics: metadata.GeospatialStatistics | None
     known: Bounds = UNKNOWN
-    metadata: metadata.ColumnMetaData = field(default_factory=metadata.ColumnMetaData)
+
+    @property
+    def metadata(self) -> metadata.ColumnMetaData:
+        return PLAIN
 
     def bounds(self) -> Bounds:
         return self.known
