@@ -6,7 +6,7 @@ widens it, long bounds of byte arrays are shortened, and types whose order is un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -270,8 +270,14 @@ def to_bounds(leaf_type: LeafType, statistics: Statistics | None, num_values: in
     if low is None and high is None and leaf_type.physical in _DEPRECATED and leaf_type.order == "signed":
         # The deprecated fields were compared as signed numbers, whatever the type.
         low, high = statistics.min, statistics.max
-    null_count = statistics.null_count
+    stored = (statistics.min_value, statistics.max_value, statistics.min, statistics.max)
+    null_count = nulls_beside(stored, statistics.null_count, num_values)
     return bounds_of(bound_order, low, high, null_count, statistics.nan_count, num_values)
+
+
+def nulls_beside(stored: Iterable[bytes | None], null_count: int | None, num_values: int | None) -> int | None:
+    """``null_count``; unknown when it leaves no value beside ``stored`` bounds of some, whatever their order."""
+    return None if null_count == num_values and any(stored) else null_count
 
 
 _DEPRECATED = frozenset({Type.BOOLEAN, Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE})
@@ -284,8 +290,6 @@ def bounds_of(
     """What stored bounds and counts prove; what makes no sense is unknown. ``num_values`` counts nulls too."""
     if null_count is not None and (null_count < 0 or (num_values is not None and null_count > num_values)):
         null_count = None
-    if null_count is not None and null_count == num_values and (low or high):
-        null_count = None  # there are bounds, so there are values
     has_nan: bool | None = False
     if order.is_float:
         room = None if num_values is None else num_values - (null_count or 0)

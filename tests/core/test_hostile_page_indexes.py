@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -244,7 +244,9 @@ def altered(version: int, column: str, change: Change) -> bytes:
     """The file with changed indexes of the first row group's ``column`` behind everything else."""
     data = FILES[version]
     with pqext.open(data) as file:
-        chunk = file.row_groups[0].chunk(file.schema.find(LEAVES[column]))  # type: ignore[arg-type]
+        node = file.schema.find(LEAVES[column])
+        assert node is not None
+        chunk = file.row_groups[0].chunk(node)
         indexes = Indexes(chunk, len(data))
         change(indexes)
         raw = bytearray(data[: -8 - int.from_bytes(data[-8:-4], "little")])
@@ -266,6 +268,10 @@ def outcome(read: Callable[[], pa.Table], expected: pa.Table) -> str:
         except ParquetError:
             return "error"
     return "right" if found.equals(expected) else "wrong"
+
+
+def joined(batches: Callable[[], Iterable[pa.RecordBatch]]) -> pa.Table:
+    return pa.Table.from_batches(batches())
 
 
 @pytest.mark.parametrize(("column", "version"), [("i", 1), ("n", 2), ("d", 1), ("l", 2)])
@@ -296,5 +302,5 @@ def test_no_row_is_wrong_or_missing_where_an_index_is_contradicted(column: str, 
             for number, (chosen, expected) in enumerate(parts):
                 check(f"{name}: rows {number}", partial(file.read, names, rows={0: chosen}), expected, "right", "error")
             batches = partial(file.iter_batches, 4, names, rows={0: CHOSEN[0]})
-            check(f"{name}: batches", lambda b=batches: pa.Table.from_batches(b()), parts[0][1], "right", "error")  # type: ignore[misc]
+            check(f"{name}: batches", partial(joined, batches), parts[0][1], "right", "error")
     assert wrong == UNSEEN.get(column, [])

@@ -19,7 +19,7 @@ from pqext.core.kernels.page_places import page_places
 from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex, PageLocation
 from pqext.core.orders import BoundOrder
 from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, may_match
-from pqext.core.statistics import PageExtremes, bounds_of, cut, is_cuttable, raise_cut
+from pqext.core.statistics import PageExtremes, bounds_of, cut, is_cuttable, nulls_beside, raise_cut
 
 if TYPE_CHECKING:
     from pqext.core.schema import SchemaNode
@@ -237,17 +237,15 @@ class ChunkPages(Sequence[Bounds]):
         entries = self._entries(page)
         nulls = index.null_counts[page] if index.null_counts else None
         nans = index.nan_counts[page] if index.nan_counts else None
-        bounded = bool(index.min_values[page] or index.max_values[page])
+        stored = index.min_values[page], index.max_values[page]
         if index.null_pages[page]:
-            if bounded or (nulls is not None and (nulls <= 0 or (entries is not None and nulls != entries))):
+            if any(stored) or (nulls is not None and (nulls <= 0 or (entries is not None and nulls != entries))):
                 # It contradicts itself: some writers of parquet-java call pages null that they know nothing of.
                 return bounds_of(self._order, None, None, None, nans, entries)
             known = nulls if nulls is not None else entries if entries is not None else len(self.rows(page))
             return Bounds(null_count=known, num_values=known)
-        if bounded and nulls is not None and nulls == entries:
-            nulls = None
-        low, high = (index.min_values[page], index.max_values[page]) if self._order.is_defined else (None, None)
-        return bounds_of(self._order, low, high, nulls, nans, entries)
+        low, high = stored if self._order.is_defined else (None, None)
+        return bounds_of(self._order, low, high, nulls_beside(stored, nulls, entries), nans, entries)
 
     @cached_property
     def _search(self) -> _Search | None:
