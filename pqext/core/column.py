@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +61,10 @@ class ColumnReader:
         self._taken_rows = 0
         self._passed_rows = 0
         has_dictionary = metadata.dictionary_page_offset is not None
-        self._pages = self._data_pages(pages.raw(limits, decryptor, has_dictionary=has_dictionary))
+        # Held by a generator of its own, the reader would keep its bytes until garbage is collected.
+        self._raw_pages = pages.raw(limits, decryptor, has_dictionary=has_dictionary)
+        self._is_first = True
+        self._unread: RawPage | None = None
         self._held: LeafColumn | None = None
 
     @property
@@ -103,9 +105,9 @@ class ColumnReader:
         """Pass over the next page without opening it: true if it is known to hold no more than ``rows`` rows."""
         if self._held is not None or self._shape.node.max_repetition_level or self._lose is not None:
             return False
-        raw = next(self._pages, None)
+        raw = self._next_page()
         if raw is None or raw.num_values > rows:
-            self._pages = chain([] if raw is None else [raw], self._pages)
+            self._unread = raw
             return False
         self._decoded_rows += raw.num_values
         self._taken_rows += raw.num_values
@@ -162,7 +164,7 @@ class ColumnReader:
     def _next_run(self, entries: int) -> tuple[list[RawPage], ParquetError | None]:
         run: list[RawPage] = []
         try:
-            while entries > 0 and (raw := next(self._pages, None)) is not None:
+            while entries > 0 and (raw := self._next_page()) is not None:
                 run.append(raw)
                 entries -= raw.num_values
         except CorruptFileError as error:
@@ -193,7 +195,7 @@ class ColumnReader:
         return column
 
     def _lose_rest(self, error: ParquetError) -> LeafColumn:
-        self._pages = iter(())
+        self._raw_pages = iter(())
         self._entries_left = 0
         rows = max(self._rows - self._decoded_rows, 0)
         return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
@@ -220,24 +222,28 @@ class ColumnReader:
             pa.nulls(slots, empty.array.type),
         )
 
-    def _data_pages(self, pages: Iterator[RawPage]) -> Iterator[RawPage]:
-        first = True
-        for raw in pages:
+    def _next_page(self) -> RawPage | None:
+        """The next data page, ``None`` at the chunk's end; what comes before it is read or passed over."""
+        if self._unread is not None:
+            unread, self._unread = self._unread, None
+            return unread
+        for raw in self._raw_pages:
+            is_first, self._is_first = self._is_first, False
             if raw.header.type == PageType.DICTIONARY_PAGE:
-                if not first:
+                if not is_first:
                     raise CorruptFileError("a dictionary page that is not the chunk's first", offset=raw.offset)
                 self._read_dictionary(raw)
             elif raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                 self._entries_left -= raw.num_values
                 if self._entries_left < 0:
                     raise CorruptFileError("pages hold more values than the column chunk claims", offset=raw.offset)
-                yield raw
+                return raw
             elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
                 # Passed over like a type that is not known, it would move the rows behind it.
                 raise CorruptFileError(f"a data page that calls itself type {int(raw.header.type)}", offset=raw.offset)
-            first = False
         if self._entries_left and self._complete:
             raise CorruptFileError(f"{self._entries_left} values of the column chunk are missing from its pages")
+        return None
 
     def _read_dictionary(self, raw: RawPage) -> None:
         try:

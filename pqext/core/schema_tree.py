@@ -35,7 +35,8 @@ def from_elements(
     if not elements:
         raise CorruptFileError("the schema has no root")
     tree = _Tree(elements, limits, path)
-    return Schema(tree.root, _Leaves(tree))
+    root = tree.node(0, None)
+    return Schema(root, _Leaves(tree, root))
 
 
 class _Tree:
@@ -56,7 +57,6 @@ class _Tree:
         self.definition, self.repetition, self.first_leaf, self.last_leaf, self.end, self.leaf_elements = arrays
         if fault:
             self._refuse(fault, at, limits)
-        self.root = self.node(0, None)
 
     def _refuse(self, fault: str, at: int, limits: Limits) -> None:
         if fault == "missing":
@@ -194,22 +194,22 @@ class _Children(_Nodes):
 
 
 class _Leaves(_Nodes):
-    """All leaves of a tree in column order."""
+    """All leaves below the root of a tree, in column order."""
 
-    __slots__ = ("_tree",)
+    __slots__ = ("_root", "_tree")
 
-    def __init__(self, tree: _Tree) -> None:
+    def __init__(self, tree: _Tree, root: SchemaNode) -> None:
         super().__init__()
-        self._tree = tree
+        self._tree, self._root = tree, root
 
     def __len__(self) -> int:
         return len(self._tree.leaf_elements)
 
     def __iter__(self) -> Iterator[SchemaNode]:
-        return self._tree.root.leaves()
+        return self._root.leaves()
 
     def _make(self, position: int) -> SchemaNode:
-        node = self._tree.root
+        node = self._root
         while isinstance(node.children, _Children):
             node = node.children.over_leaf(position)
         return node

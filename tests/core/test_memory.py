@@ -1,0 +1,115 @@
+"""What was read is let go of at once: nothing waits for the garbage collector, whose turn may come after gigabytes."""
+
+from __future__ import annotations
+
+import gc
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import pqext
+
+ROWS = 40_000
+KEY = b"0123456789012345"
+TABLE = pa.table(
+    {
+        "number": np.arange(ROWS),
+        "text": [str(i % 100) for i in range(ROWS)],
+        "list": [[i, None] if i % 3 else None for i in range(ROWS)],
+        "group": [{"leaf": i} if i % 5 else None for i in range(ROWS)],
+    }
+)
+
+
+def written(**options: object) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(TABLE, out, row_group_rows=10_000, page_rows=1000, **options)
+    return out.getvalue()
+
+
+FILE = written(bloom_filters={"number": {"ndv": 10_000}})
+ENCRYPTED = written(encryption=pqext.FileEncryption(KEY))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def read_all() -> None:
+    pqext.open(FILE).read()
+
+
+def read_batches() -> None:
+    for _ in pqext.open(FILE).iter_batches(3000):
+        pass
+
+
+def leave_early() -> None:
+    next(pqext.open(FILE).iter_batches(3000))
+
+
+def read_some_rows() -> None:
+    pqext.open(FILE).read(["number", "list"], rows={1: [range(5, 10), range(7000, 7004)]})
+
+
+def read_leniently() -> None:
+    pqext.open(FILE, on_corrupt="skip").read()
+
+
+def read_encrypted() -> None:
+    pqext.open(ENCRYPTED, decryption=pqext.FileDecryption(KEY)).read()
+
+
+def scan() -> None:
+    pqext.scan(FILE, filter=pqext.col("number") < 15_000).to_table()
+
+
+def look_at_indexes() -> None:
+    for group in pqext.open(FILE).row_groups:
+        for chunk in group.chunks():
+            chunk.page_bounds()
+            _ = chunk.bloom_filter
+
+
+def write() -> None:
+    written()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [read_all, read_batches, leave_early, read_some_rows, read_leniently, read_encrypted, scan, look_at_indexes, write],
+)
+def test_nothing_is_left_for_the_garbage_collector(act: Callable[[], None]) -> None:
+    act()  # what is made once, such as classes, may be circular
+    with uncollected():
+        act()
+        assert gc.collect() == 0
+
+
+def test_memory_does_not_grow_with_row_groups() -> None:
+    """Batch by batch, the second half of a file takes no more than the first."""
+    rows = 1 << 17
+    table = pa.table({f"c{i}": np.random.default_rng(i).integers(0, 2**62, rows) for i in range(8)})
+    out = io.BytesIO()
+    with pqext.ParquetWriter(out, table.schema, row_group_rows=rows, dictionary=False) as writer:
+        for _ in range(8):
+            writer.write_table(table)
+    held = []
+    with uncollected():
+        before = pa.total_allocated_bytes()
+        for batch in pqext.open(out).iter_batches(1 << 14):
+            held.append(pa.total_allocated_bytes() - before)
+            del batch
+    assert len(held) == 64
+    assert max(held[32:]) <= max(held[:32]) * 1.1
+    assert max(held) < 2 * table.nbytes
