@@ -99,7 +99,7 @@ def pages(data: bytes) -> None:
         elif encoding == 11:
             out = np.empty(count, np.int16)
             rle.decode_levels(PageRun([body], [count]), width % 5 + 1, out)
-            rle.decode_flags(PageRun([body], [count]), np.empty(count, np.uint8))
+            rle.decode_flags(PageRun([body], [count]))
         elif encoding == 12:
             physical = Type(kind % 8)
             plain.read_dictionary(body, count, physical, _size(physical, width))

@@ -17,7 +17,7 @@ from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, Levels, decoded_bytes, join
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnMetaData, PageType
-from pqext.core.page import DataPage, RawPage
+from pqext.core.page import DataPages, RawPage
 from pqext.core.shape import LeafShape
 from pqext.core.stored_pages import StoredPages
 
@@ -25,6 +25,7 @@ _PASSED_ROWS = 1 << 16
 """Rows that are not wanted are decoded so many at a time, between wanted ones or where pages are not known."""
 _FEW_RANGES = 16
 """Ranges of rows that are cut out one by one; more are filtered."""
+_DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 _GROUP_BYTES = 1 << 20
 """Pages are decoded together until they hold so much: less takes turns at the interpreter, more leaves the cache."""
 
@@ -229,15 +230,15 @@ class ColumnReader:
             return unread
         for raw in self._raw_pages:
             is_first, self._is_first = self._is_first, False
-            if raw.header.type == PageType.DICTIONARY_PAGE:
-                if not is_first:
-                    raise CorruptFileError("a dictionary page that is not the chunk's first", offset=raw.offset)
-                self._read_dictionary(raw)
-            elif raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
+            if raw.header.type in _DATA_PAGES:
                 self._entries_left -= raw.num_values
                 if self._entries_left < 0:
                     raise CorruptFileError("pages hold more values than the column chunk claims", offset=raw.offset)
                 return raw
+            if raw.header.type == PageType.DICTIONARY_PAGE:
+                if not is_first:
+                    raise CorruptFileError("a dictionary page that is not the chunk's first", offset=raw.offset)
+                self._read_dictionary(raw)
             elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
                 # Passed over like a type that is not known, it would move the rows behind it.
                 raise CorruptFileError(f"a data page that calls itself type {int(raw.header.type)}", offset=raw.offset)
@@ -272,7 +273,7 @@ class ColumnReader:
         first = self._decoded_rows == 0
         for group in _groups(run):
             try:
-                builder.append([self._open(raw) for raw in group], self._dictionary, first=first)
+                builder.append(self._open(group), self._dictionary, first=first)
             except (CorruptFileError, LimitError) as error:
                 if error.offset is None:
                     error.locate(offset=self._culprit(group).offset)
@@ -282,26 +283,23 @@ class ColumnReader:
         _check_rows(run, column.repetition)
         return column
 
-    def _open(self, raw: RawPage) -> DataPage:
+    def _open(self, group: list[RawPage]) -> DataPages:
         node = self._shape.node
-        try:
+        for raw in group:
             self._verify(raw)
-            data = page.open_data(
-                raw, self._metadata.codec,
-                max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
-            )
-            self._check_encoding(data.encoding)
-        except (CorruptFileError, LimitError) as error:
-            error.locate(offset=raw.offset)
-            raise
-        return data
+        opened = page.open_data(
+            group, self._metadata.codec,
+            max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
+        )
+        self._check_encoding(opened.encoding)
+        return opened
 
     def _culprit(self, group: list[RawPage]) -> RawPage:
         """The page at fault among those that could not be decoded together."""
         for raw in group[:-1]:
             builder = LeafColumnBuilder(self._shape, raw.num_values, self._limits)
             try:
-                builder.append([self._open(raw)], self._dictionary)
+                builder.append(self._open([raw]), self._dictionary)
             except ParquetError:
                 return raw
         return group[-1]
@@ -374,14 +372,16 @@ def _check_rows(run: list[RawPage], repetition: Levels | None) -> None:
 
 
 def _groups(run: list[RawPage]) -> Iterator[list[RawPage]]:
-    """Pages to be decoded together."""
+    """Pages of one form to be decoded together."""
     group: list[RawPage] = []
-    held = 0
+    held, shared = 0, None
     for raw in run:
-        group.append(raw)
-        held += raw.header.uncompressed_page_size
-        if held >= _GROUP_BYTES:
+        form = raw.form
+        if group and (held >= _GROUP_BYTES or form != shared):
             yield group
             group, held = [], 0
+        shared = form
+        group.append(raw)
+        held += raw.header.uncompressed_page_size
     if group:
         yield group

@@ -8,13 +8,13 @@ that exist, and afterwards against what they did make.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import cramjam
 import pyarrow as pa
 
-from pqext.core.buffers import EMPTY, Bytes, allocate, view
+from pqext.core.buffers import EMPTY, Bytes, scratch, view
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.kernels import lz4, lzo
 from pqext.core.metadata import CompressionCodec
@@ -28,6 +28,8 @@ WRITABLE = {
     "zstd": CompressionCodec.ZSTD,
 }
 """The codecs that pages are written in. LZO and the deprecated LZ4, whose framing is ill-defined, are read only."""
+
+_Decompressor = Callable[[Sequence[Bytes], Sequence[int]], Iterable[Any]]
 
 _GZIP_LEVEL = 6
 _GZIP_WINDOW = 1 << 14
@@ -44,54 +46,77 @@ def levels(codec: str) -> tuple[int, int] | None:
     return pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
 
 
-def decompress(codec: int, data: Any, size: int) -> Bytes:
-    """``data`` decompressed to exactly ``size`` bytes, without a copy when it is not compressed.
+def decompress(codec: int, data: Bytes, size: int) -> Bytes:
+    """``data`` decompressed to exactly ``size`` bytes, for as long as :func:`decompress_all` says."""
+    return decompress_all(codec, [data], [size])[0]
 
-    Raises ``UnsupportedError`` for a codec that is not known or whose library is missing and ``CorruptFileError``
-    for damaged data or data that makes more or fewer bytes.
+
+def decompress_all(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
+    """``pages`` decompressed, each to exactly its size, without a copy when they are not compressed.
+
+    What is returned holds until the thread asks for scratch again. Raises ``UnsupportedError`` for a codec that is not
+    known or whose library is missing and ``CorruptFileError`` for damaged data or data that makes more or fewer bytes.
     """
     if codec == CompressionCodec.UNCOMPRESSED:
-        if len(data) != size:
-            raise CorruptFileError(f"an uncompressed page holds {len(data)} bytes, its header says {size}")
-        return view(data)
-    data = view(data)
+        for data, size in zip(pages, sizes, strict=True):
+            if len(data) != size:
+                raise CorruptFileError(f"an uncompressed page holds {len(data)} bytes, its header says {size}")
+        return list(pages)
     known = _DECOMPRESSORS.get(codec)
     if known is None:
         raise UnsupportedError(f"compression codec {codec} cannot be read", feature=f"codec {codec}")
-    if size == 0:
-        return EMPTY
     function, most = known
-    if size > len(data) * most + 64:
-        raise CorruptFileError(
-            f"a page of {len(data)} bytes cannot hold the {size} bytes that its header claims for "
-            f"{CompressionCodec(codec).name}"
-        )
+    for data, size in zip(pages, sizes, strict=True):
+        if size > len(data) * most + 64:
+            raise CorruptFileError(
+                f"a page of {len(data)} bytes cannot hold the {size} bytes that its header claims for "
+                f"{CompressionCodec(codec).name}"
+            )
     try:
-        result = function(data, size)
+        results = [view(part) for part in function(pages, sizes)]
     except (OSError, MemoryError, zlib.error, pa.ArrowInvalid, cramjam.DecompressionError) as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
-    if len(result) != size:
-        raise CorruptFileError(f"a page decompresses to {len(result)} bytes, its header says {size}")
-    return view(result)
+    for result, size in zip(results, sizes, strict=True):
+        if len(result) != size:
+            raise CorruptFileError(f"a page decompresses to {len(result)} bytes, its header says {size}")
+    return results
 
 
 def compress(codec: int, data: Any, level: int | None = None) -> Bytes:
     """``data`` compressed, at ``level`` where the codec has levels; ``None`` is the codec's default."""
+    return compressor(codec, level)(data)
+
+
+def compressor(codec: int, level: int | None = None) -> Callable[[Any], Bytes]:
+    """A function that does so again and again, on one thread at a time."""
     if codec == CompressionCodec.UNCOMPRESSED:
-        return view(data)
+        return view
     if codec == CompressionCodec.GZIP and level is None:
         level = _GZIP_LEVEL
-    return view(pa.Codec(CompressionCodec(codec).name.lower(), compression_level=level).compress(data))
+    arrow = pa.Codec(CompressionCodec(codec).name.lower(), compression_level=level)
+    return lambda data: view(arrow.compress(data))
 
 
-def _snappy(data: Any, size: int) -> Any:
-    # Several times quicker than the decompressor in Arrow, in memory that Arrow keeps.
-    out = allocate(size)
-    return out[: cramjam.snappy.decompress_raw_into(data, out.data)]
+def _each(function: Callable[[Any, int], Any]) -> _Decompressor:
+    """Page after page; one of no bytes is not looked at."""
+    return lambda pages, sizes: [
+        function(data, size) if size else EMPTY for data, size in zip(pages, sizes, strict=True)
+    ]
 
 
-def _zstd(data: Any, size: int) -> Any:
-    return pa.Codec("zstd").decompress(data, decompressed_size=size)
+def _snappy(pages: Sequence[Any], sizes: Sequence[int]) -> Iterator[Any]:
+    # Several times quicker than the decompressor in Arrow.
+    left: Any = scratch(sum(sizes))
+    for data, size in zip(pages, sizes, strict=True):
+        part, left = left[:size], left[size:]
+        made = cramjam.snappy.decompress_raw_into(data, part) if size else 0
+        yield part if made == size else part[:made]
+
+
+def _zstd(pages: Sequence[Bytes], sizes: Sequence[int]) -> Iterator[Any]:
+    codec = pa.Codec("zstd")
+    for data, size in zip(pages, sizes, strict=True):
+        yield codec.decompress(data, decompressed_size=size) if size else EMPTY
 
 
 def _gzip(data: Any, size: int) -> Any:
@@ -200,14 +225,14 @@ def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | N
     return b"".join(parts) if made == size else None
 
 
-_DECOMPRESSORS: dict[int, tuple[Callable[[Any, int], Any], int]] = {
+_DECOMPRESSORS: dict[int, tuple[_Decompressor, int]] = {
     # The number is the most that one byte can stand for: a copy of 64 in 3 bytes, a 258-byte match in 2 bits,
     # runs of 255 an extra byte, blocks of 128 KiB in 4 bytes, copies of 16 MiB in few more.
     CompressionCodec.SNAPPY: (_snappy, 22),
-    CompressionCodec.GZIP: (_gzip, 1032),
-    CompressionCodec.LZO: (_lzo, 255),
-    CompressionCodec.BROTLI: (_stream("brotli"), 1 << 22),
-    CompressionCodec.LZ4: (_lz4, 255),
+    CompressionCodec.GZIP: (_each(_gzip), 1032),
+    CompressionCodec.LZO: (_each(_lzo), 255),
+    CompressionCodec.BROTLI: (_each(_stream("brotli")), 1 << 22),
+    CompressionCodec.LZ4: (_each(_lz4), 255),
     CompressionCodec.ZSTD: (_zstd, 1 << 15),
-    CompressionCodec.LZ4_RAW: (_lz4_raw, 255),
+    CompressionCodec.LZ4_RAW: (_each(_lz4_raw), 255),
 }

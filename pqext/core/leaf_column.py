@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.buffers import Bytes, allocate
+from pqext.core.buffers import EMPTY, Bytes, allocate
 from pqext.core.encodings import Counts, Dictionary, rle
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.limits import Limits
-from pqext.core.page import DataPage
+from pqext.core.page import DataPages
 from pqext.core.shape import LeafShape
 from pqext.core.slots import SlotBuilder
 
@@ -96,54 +95,37 @@ class LeafColumnBuilder:
         self._repetition = allocate(entries * 2).view(np.int16) if shape.node.max_repetition_level else None
         self._definition = allocate(entries * 2).view(np.int16) if levels and shape.node.max_definition_level else None
 
-    def append(self, pages: Sequence[DataPage], dictionary: Dictionary | None, *, first: bool = False) -> None:
+    def append(self, pages: DataPages, dictionary: Dictionary | None, *, first: bool = False) -> None:
         """Decode consecutive pages; the ``first`` of a column chunk must begin with a row.
 
         Raises ``CorruptFileError``, ``LimitError`` or ``UnsupportedError``, and cannot be used afterwards.
         """
-        counts = [page.num_values for page in pages]
-        entries = np.array(counts, np.int64)
-        start, self._at = self._at, self._at + sum(counts)
-        if self._repetition is not None:
+        entries = np.array(pages.values.counts, np.int64)
+        start, self._at = self._at, self._at + pages.values.total
+        if self._repetition is not None and pages.repetition is not None:
             repetition = self._repetition[start : self._at]
-            held = PageRun([page.repetition for page in pages], counts)
-            rle.decode_levels(held, self._shape.node.max_repetition_level, repetition)
+            rle.decode_levels(pages.repetition, self._shape.node.max_repetition_level, repetition)
             if first and len(repetition) and repetition[0] != 0:
                 raise CorruptFileError("a column chunk begins within a row: a list element comes before any list")
-        slots, values, present = self._presence(pages, counts, entries, start)
-        at = 0
-        for encoding, group in _by_encoding(pages):
-            held = PageRun([page.values for page in pages[group]], values[group].tolist())
-            number = sum(slots[group].tolist())  # of few numbers in less time than numpy takes
-            self._slots.append(encoding, held, slots[group], present[at : at + number], dictionary)
-            at += number
+        slots, values, present = self._presence(pages.definition, entries, start)
+        pages.values.recount(values)
+        self._slots.append(pages.encoding, pages.values, slots, present, dictionary)
 
-    def _presence(
-        self, pages: Sequence[DataPage], counts: Sequence[int], entries: Counts, start: int
-    ) -> tuple[Counts, Counts, Bytes]:
+    def _presence(self, levels: PageRun | None, entries: Counts, start: int) -> tuple[Counts, Counts, Bytes]:
         """The slots and the values of each page, and flags that tell which of the slots have a value."""
-        highest = self._shape.node.max_definition_level
-        if not highest:
-            return entries, entries, np.empty(0, np.uint8)
-        held = PageRun([page.definition for page in pages], counts)
-        flags = allocate(held.total)
+        if levels is None:
+            return entries, entries, EMPTY
         if self._definition is None:
-            return entries, rle.decode_flags(held, flags), flags
+            present, values = rle.decode_flags(levels)
+            return entries, values, present
         definition = self._definition[start : self._at]
-        rle.decode_levels(held, highest, definition)
-        slots, values = np.empty(len(pages), np.int64), np.empty(len(pages), np.int64)
+        highest = self._shape.node.max_definition_level
+        rle.decode_levels(levels, highest, definition)
+        flags = allocate(levels.total)
+        slots, values = np.empty(len(entries), np.int64), np.empty(len(entries), np.int64)
         level_kernel.present_slots(definition, entries, self._shape.slot_level, highest, flags, slots, values)
-        return slots, values, flags
+        return slots, values, flags[: slots.sum()]
 
     def finish(self) -> LeafColumn:
         """The column of all pages."""
         return LeafColumn(self._repetition, self._definition, self._slots.finish())
-
-
-def _by_encoding(pages: Sequence[DataPage]) -> Iterator[tuple[int, slice]]:
-    """Stretches of pages in one encoding."""
-    at = 0
-    for encoding, group in groupby(page.encoding for page in pages):
-        stop = at + sum(1 for _ in group)
-        yield encoding, slice(at, stop)
-        at = stop

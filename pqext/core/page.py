@@ -7,21 +7,23 @@ levels uncompressed, with their lengths in the header.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from isal import isal_zlib
 
 from pqext.core import compression
-from pqext.core.buffers import EMPTY, Bytes, view
+from pqext.core.buffers import EMPTY, Bytes, scratch, view
 from pqext.core.encodings import bit_packed, rle
 from pqext.core.encryption.cipher import module_length
 from pqext.core.encryption.modules import LENGTH_BYTES, Module
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.encryption.writing import ChunkEncryptor
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.kernels.page_run import PageRun
 from pqext.core.limits import Limits
 from pqext.core.metadata import (
     CompressionCodec,
@@ -34,6 +36,8 @@ from pqext.core.metadata import (
 )
 from pqext.core.source import Span
 from pqext.core.thrift import decode, encode
+
+_V1, _V2 = PageType.DATA_PAGE, PageType.DATA_PAGE_V2
 
 
 @dataclass(slots=True)
@@ -60,6 +64,15 @@ class RawPage:
         )
 
     @property
+    def form(self) -> tuple[int, ...]:
+        """What data pages that are opened together share: their type, and how values and levels are encoded."""
+        if (first := self.header.data_page_header) is not None and self.header.type == _V1:
+            return _V1, first.encoding, first.repetition_level_encoding, first.definition_level_encoding
+        if (second := self.header.data_page_header_v2) is not None and self.header.type == _V2:
+            return _V2, second.encoding
+        raise CorruptFileError("a data page lacks its header", offset=self.offset)
+
+    @property
     def num_rows(self) -> int | None:
         """Rows of a data page, where its header tells."""
         header = self.header.data_page_header_v2
@@ -82,18 +95,17 @@ class RawPage:
 
 
 @dataclass(slots=True)
-class DataPage:
-    """A data page taken apart: encoded levels (without length prefixes) and encoded values.
+class DataPages:
+    """Consecutive data pages taken apart: encoded levels (without length prefixes) and values in one encoding.
 
-    ``repetition`` and ``definition`` are empty where the column has no such levels.
+    ``repetition`` and ``definition`` are ``None`` where the column has no such levels. Each run counts entries,
+    ``values`` too, until levels tell how many of them have a value.
     """
 
-    num_values: int
     encoding: int
-    repetition: Bytes
-    definition: Bytes
-    values: Bytes
-    offset: int
+    repetition: PageRun | None
+    definition: PageRun | None
+    values: PageRun
 
 
 _HEADER_BYTES = 1 << 12
@@ -109,11 +121,14 @@ def raw_pages(
     What an encrypted page is follows from its place: with ``has_dictionary`` the first is the dictionary, all
     others are data pages, the first of them number ``ordinal``. Errors carry the ``offset`` within ``chunk``.
     """
-    at = 0
+    at = base = 0
+    held = EMPTY  # what lies in memory from ``base`` on
     number = None if has_dictionary else ordinal
     while at < chunk.size:
         if decryptor is None:
-            header, length = _header(chunk, at, limits)
+            if base + len(held) < at + _HEADER_BYTES:
+                held, base = chunk.peek(at, _HEADER_BYTES), at
+            header, length = _header(chunk, at, limits, held, at - base)
         else:
             header, length = _encrypted_header(chunk, at, limits, decryptor, number)
         start = at + length
@@ -130,22 +145,24 @@ def raw_pages(
             raise CorruptFileError(f"a page of {count} values", offset=at)
         if count > limits.page_values:
             raise LimitError(f"a page of {count} values exceeds page_values={limits.page_values}", offset=at)
-        yield RawPage(header, count, chunk.read(start, stored), at, decryptor, number)
+        body = held[start - base : start - base + stored]
+        if len(body) < stored:
+            held, base, body = EMPTY, 0, chunk.read(start, stored)
+        yield RawPage(header, count, body, at, decryptor, number)
         at = start + stored
         number = ordinal if number is None else number + 1
 
 
-def _header(chunk: Span, at: int, limits: Limits) -> tuple[PageHeader, int]:
-    """The page header at ``at`` and its length."""
-    window = chunk.peek(at, _HEADER_BYTES)[: limits.page_header_bytes]
+def _header(chunk: Span, at: int, limits: Limits, held: Bytes, place: int) -> tuple[PageHeader, int]:
+    """The page header at ``at`` and its length: at ``place`` in the bytes ``held``, as far as these go."""
     try:
-        try:
-            return decode(PageHeader, window, 0, limits)
-        except CorruptFileError:
-            whole = min(limits.page_header_bytes, chunk.size - at)
-            if len(window) >= whole:
-                raise
-            return decode(PageHeader, chunk.read(at, whole), 0, limits)
+        header, end = decode(PageHeader, held, place, limits)
+        if end - place <= limits.page_header_bytes:
+            return header, end - place
+    except (CorruptFileError, LimitError):
+        pass  # it may go on behind them
+    try:
+        return decode(PageHeader, chunk.read(at, min(limits.page_header_bytes, chunk.size - at)), 0, limits)
     except (CorruptFileError, LimitError) as error:
         error.offset = at + (error.offset or 0)
         raise
@@ -171,7 +188,7 @@ def verify_checksum(page: RawPage) -> None:
     crc = page.header.crc
     if page.decryptor is not None and page.decryptor.authenticate_pages:
         return
-    if crc is not None and isal_zlib.crc32(page.body.data) != crc & 0xFFFFFFFF:
+    if crc is not None and isal_zlib.crc32(page.body) != crc & 0xFFFFFFFF:
         raise CorruptFileError("a page's bytes do not match its checksum; the file is damaged", offset=page.offset)
 
 
@@ -185,60 +202,62 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
     return header.num_values, compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
 
 
-def open_data(page: RawPage, codec: int, *, max_repetition: int, max_definition: int) -> DataPage:
-    """Decompress a data page of either version and part it into levels and values."""
-    if page.header.type == PageType.DATA_PAGE_V2:
-        return _open_v2(page, codec, max_repetition, max_definition)
-    header = page.header.data_page_header
-    if header is None:
-        raise CorruptFileError("a data page lacks its header", offset=page.offset)
-    body = compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
-    repetition = definition = EMPTY
-    count = header.num_values
-    if max_repetition:
-        repetition, body = _levels(body, header.repetition_level_encoding, count, max_repetition, page.offset)
-    if max_definition:
-        definition, body = _levels(body, header.definition_level_encoding, count, max_definition, page.offset)
-    return DataPage(header.num_values, header.encoding, repetition, definition, body, page.offset)
+def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int) -> DataPages:
+    """Decompress data pages of one form and part them into levels and values, which the next such call overwrites."""
+    kind, encoding, *level_encodings = pages[0].form
+    repetition: PageRun | None = None
+    definition: PageRun | None = None
+    if kind == _V2:
+        repetition, definition, values = _open_v2(pages, codec)
+    else:
+        bodies = [page.plaintext() for page in pages]
+        sizes = [page.header.uncompressed_page_size for page in pages]
+        values = PageRun(compression.decompress_all(codec, bodies, sizes), [page.num_values for page in pages])
+        if max_repetition:
+            repetition, values = _levels(values, level_encodings[0], max_repetition)
+        if max_definition:
+            definition, values = _levels(values, level_encodings[1], max_definition)
+    return DataPages(encoding, repetition if max_repetition else None, definition if max_definition else None, values)
 
 
-def _levels(body: Bytes, encoding: int, count: int, highest: int, offset: int) -> tuple[Bytes, Bytes]:
+def _levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun, PageRun]:
     """(levels in RLE without a length prefix, what follows them)."""
-    if encoding == Encoding.BIT_PACKED:
-        # Old and rare: turned into RLE here, so that nothing else has to know it.
-        length = bit_packed.size(count, highest)
-        return view(rle.encode_levels(bit_packed.decode_levels(body, count, highest), highest)), body[length:]
-    if encoding != Encoding.RLE:
+    if encoding == Encoding.RLE:
+        return pages.split()
+    if encoding != Encoding.BIT_PACKED:
         raise UnsupportedError(f"levels in encoding {encoding!r} cannot be read", feature="level encoding")
-    length = int.from_bytes(body[:4], "little")
-    if len(body) < 4 or length > len(body) - 4:
-        raise CorruptFileError("levels leave their page", offset=offset)
-    return body[4 : 4 + length], body[4 + length :]
+    # Old and rare: turned into RLE here, so that nothing else has to know it.
+    levels, rest = [], []
+    for body, count in zip(pages.pages, pages.counts, strict=True):
+        levels.append(view(rle.encode_levels(bit_packed.decode_levels(body, count, highest), highest)))
+        rest.append(body[bit_packed.size(count, highest) :])
+    return PageRun(levels, pages.counts), PageRun(rest, pages.counts)
 
 
-def _open_v2(page: RawPage, codec: int, max_repetition: int, max_definition: int) -> DataPage:
-    header = page.header.data_page_header_v2
-    if header is None:
-        raise CorruptFileError("a data page lacks its header", offset=page.offset)
-    body = page.plaintext()
-    first, second = header.repetition_levels_byte_length, header.definition_levels_byte_length
-    size = page.header.uncompressed_page_size - first - second
-    if first < 0 or second < 0 or first + second > len(body) or size < 0:
-        raise CorruptFileError("levels leave their page", offset=page.offset)
-    values = body[first + second :]
-    if header.is_compressed is not False and (len(values) or size):
-        values = compression.decompress(codec, values, size)
-    return DataPage(
-        num_values=header.num_values,
-        encoding=header.encoding,
-        repetition=body[:first] if max_repetition else EMPTY,
-        definition=body[first : first + second] if max_definition else EMPTY,
-        values=values,
-        offset=page.offset,
-    )
+def _open_v2(pages: Sequence[RawPage], codec: int) -> tuple[PageRun, PageRun, PageRun]:
+    """Repetition levels, definition levels and values."""
+    repetition, definition, values, sizes = [], [], [], []
+    for page in pages:
+        header = page.header.data_page_header_v2
+        assert header is not None
+        body = page.plaintext()
+        first, second = header.repetition_levels_byte_length, header.definition_levels_byte_length
+        size = page.header.uncompressed_page_size - first - second
+        if first < 0 or second < 0 or first + second > len(body) or size < 0:
+            raise CorruptFileError("levels leave their page", offset=page.offset)
+        repetition.append(body[:first])
+        definition.append(body[first : first + second])
+        values.append(body[first + second :])
+        sizes.append(-1 if header.is_compressed is False or not (len(values[-1]) or size) else size)
+    packed = [place for place, size in enumerate(sizes) if size >= 0]
+    opened = compression.decompress_all(codec, [values[place] for place in packed], [sizes[place] for place in packed])
+    for place, body in zip(packed, opened, strict=True):
+        values[place] = body
+    counts = [page.num_values for page in pages]
+    return PageRun(repetition, counts), PageRun(definition, counts), PageRun(values, counts)
 
 
-@dataclass(slots=True)
+@dataclass
 class PageWriter:
     """Serialises pages of one column chunk: compress, encrypt, checksum, header."""
 
@@ -248,9 +267,13 @@ class PageWriter:
     encryptor: ChunkEncryptor | None = None
     level: int | None = None
 
+    @cached_property
+    def _compress(self) -> Callable[[Any], Bytes]:
+        return compression.compressor(self.codec, self.level)
+
     def dictionary(self, values: Any, count: int) -> tuple[bytes, Bytes, int]:
         """A dictionary page of PLAIN ``values``: (header, body, uncompressed body size)."""
-        body = self._encrypt(Module.DICTIONARY_PAGE, compression.compress(self.codec, values, self.level))
+        body = self._encrypt(Module.DICTIONARY_PAGE, self._compress(values))
         detail = DictionaryPageHeader(num_values=count, encoding=Encoding.PLAIN)
         header = self._header(PageType.DICTIONARY_PAGE, len(values), body)
         header.dictionary_page_header = detail
@@ -266,7 +289,7 @@ class PageWriter:
         """
         if self.version == 2:
             levels = (repetition or b"") + (definition or b"")
-            packed = compression.compress(self.codec, values, self.level)
+            packed = self._compress(values)
             compressed = self.codec != CompressionCodec.UNCOMPRESSED and len(packed) < len(values)
             body = self._encrypt(Module.DATA_PAGE, _behind(levels, packed if compressed else values), ordinal)
             header = self._header(PageType.DATA_PAGE_V2, len(levels) + len(values), body)
@@ -281,9 +304,9 @@ class PageWriter:
             )
             return self._serialise(Module.DATA_PAGE_HEADER, header, ordinal), body, len(levels) + len(values)
         parts = [part for part in (repetition, definition) if part is not None]
-        levels = b"".join(len(part).to_bytes(4, "little") + part for part in parts)
-        whole = _behind(levels, values)
-        body = self._encrypt(Module.DATA_PAGE, compression.compress(self.codec, whole, self.level), ordinal)
+        levels = b"".join([len(part).to_bytes(4, "little") + part for part in parts])
+        whole = _behind(levels, values, kept=self.codec == CompressionCodec.UNCOMPRESSED)
+        body = self._encrypt(Module.DATA_PAGE, self._compress(whole), ordinal)
         header = self._header(PageType.DATA_PAGE, len(whole), body)
         header.data_page_header = DataPageHeader(
             num_values=num_values,
@@ -305,10 +328,17 @@ class PageWriter:
             raise LimitError("a page of more than 2 GiB; write smaller pages (page_rows, page_bytes)")
         header = PageHeader(type=kind, uncompressed_page_size=size, compressed_page_size=len(body))
         if self.checksums:
-            crc = isal_zlib.crc32(body.data)
+            crc = isal_zlib.crc32(body)
             header.crc = crc - (1 << 32) if crc >= 1 << 31 else crc
         return header
 
 
-def _behind(levels: bytes, values: Any) -> Bytes:
-    return np.concatenate((view(levels), view(values))) if levels else view(values)
+def _behind(levels: bytes, values: Any, *, kept: bool = True) -> Bytes:
+    """``values`` behind ``levels``; unless they are ``kept``, in memory that the next call takes again."""
+    if not levels:
+        return view(values)
+    size = len(levels) + len(values)
+    whole = np.empty(size, np.uint8) if kept else scratch(size)
+    whole[: len(levels)] = np.frombuffer(levels, np.uint8)
+    whole[len(levels) :] = view(values)
+    return whole

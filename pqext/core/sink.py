@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Sequence
 from typing import IO, Any
 
+from pqext.core.buffers import Bytes
+
 _PIECES = 512
 """Pieces given to one call: systems take at least that many, and most of them 1,024."""
 
@@ -65,7 +67,7 @@ class Sink:
         while (taken := self._stream.write(left)) is not None and taken < len(left):
             left = left[taken:]
 
-    def write_all(self, pieces: Sequence[Any]) -> None:
+    def write_all(self, pieces: Sequence[bytes | Bytes]) -> None:
         """Append all ``pieces``, many of them with one call to the system where the file is ours."""
         if self._temporary is None or not hasattr(os, "writev"):
             for piece in pieces:
@@ -73,7 +75,7 @@ class Sink:
             return
         self._stream.flush()
         for start in range(0, len(pieces), _PIECES):
-            part = [memoryview(piece).cast("B") for piece in pieces[start : start + _PIECES]]
+            part: Sequence[Any] = pieces[start : start + _PIECES]
             size = sum(map(len, part))
             self.offset += size
             written = os.writev(self._stream.fileno(), part)

@@ -70,6 +70,26 @@ def test_pages_of_each_codec_are_read_by_others_and_theirs_by_us(codec: Compress
     assert pqext.read_table(theirs).equals(table)
 
 
+@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
+@given(pages=st.lists(st.binary(max_size=60) | st.just(b"x" * (3 << 20)), max_size=5))
+@settings(max_examples=20)
+def test_pages_are_decompressed_together_like_one_by_one(codec: CompressionCodec, pages: list[bytes]) -> None:
+    """Among them pages of nothing, and more than a thread keeps scratch for."""
+    packed = [compression.compress(codec, page) for page in pages]
+    opened = compression.decompress_all(codec, packed, list(map(len, pages)))
+    assert [page.tobytes() for page in opened] == pages
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
+@pytest.mark.parametrize("wrong", range(3))
+@pytest.mark.parametrize("difference", [-1, 1])
+def test_one_page_of_another_size_among_several_is_damage(codec: CompressionCodec, wrong: int, difference: int) -> None:
+    packed = [compression.compress(codec, TEXT)] * 3
+    sizes = [len(TEXT) + (difference if place == wrong else 0) for place in range(3)]
+    with pytest.raises(CorruptFileError):
+        compression.decompress_all(codec, packed, sizes)
+
+
 @pytest.mark.spec("compression.no-framing")
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @given(data=st.binary(max_size=300) | st.binary(max_size=3).map(lambda part: part * 999), level=st.none() | st.just(1))

@@ -13,7 +13,8 @@ import pytest
 
 import pqext
 from pqext.core.errors import CorruptFileError
-from pqext.core.metadata import Type
+from pqext.core.footer import serialise_footer
+from pqext.core.metadata import ColumnMetaData, Type
 from reference import hybrid, page_headers
 from reference.compact import Reader
 
@@ -162,3 +163,52 @@ def test_arrow_types_are_stored_in_the_eight_physical_types() -> None:
     expected = ["BOOLEAN", "INT32", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"]
     assert found == expected
     assert {Type[name] for name in found} == set(Type)
+
+
+def glued(files: list[bytes]) -> bytes:
+    """The pages of the only column of several files in one chunk, all of which must use the same codec."""
+    whole = pqext.open(files[0]).metadata
+    data, rows, size = b"PAR1", 0, 0
+    encodings = []
+    for file in files:
+        held = pqext.open(file).metadata
+        chunk = held.row_groups[0].columns[0].meta_data
+        assert chunk is not None
+        data += file[chunk.data_page_offset : chunk.data_page_offset + chunk.total_compressed_size]
+        rows, size = rows + held.num_rows, size + chunk.total_uncompressed_size
+        encodings += chunk.encodings
+    group = whole.row_groups[0]
+    first = group.columns[0]
+    assert first.meta_data is not None
+    first.offset_index_offset = first.column_index_offset = None
+    first.meta_data = ColumnMetaData(
+        type=first.meta_data.type, encodings=list(set(encodings)), path_in_schema=first.meta_data.path_in_schema,
+        codec=first.meta_data.codec, num_values=rows, total_uncompressed_size=size,
+        total_compressed_size=len(data) - 4, data_page_offset=4,
+    )
+    group.num_rows = whole.num_rows = rows
+    return data + serialise_footer(whole)
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "snappy", "zstd"])
+def test_pages_of_different_forms_follow_each_other(codec: str) -> None:
+    """Pages are opened together; what differs in version or encoding, or has nulls where others have none, is not."""
+    parts: list[tuple[list[int | None], dict[str, Any]]] = [
+        ([1, 2, 3], {}),
+        ([4, None, 6], {}),
+        ([7, 8, 9, 10], {"encodings": {"a": "delta_binary_packed"}}),
+        ([11, None], {"page_version": 2}),
+        ([None, None], {"page_version": 2, "encodings": {"a": "byte_stream_split"}}),
+        ([14, 15], {"page_version": 2, "encodings": {"a": "byte_stream_split"}}),
+        ([16] * 40, {}),
+    ]
+    files = [
+        written(pa.table({"a": pa.array(values, pa.int64())}), compression=codec, **options)
+        for values, options in parts
+    ]
+    data = glued(files)
+    expected = [value for values, _ in parts for value in values]
+    assert pqext.open(data).read()["a"].to_pylist() == expected
+    assert pq.read_table(pa.BufferReader(data))["a"].to_pylist() == expected
+    batches = pqext.open(data).iter_batches(5)
+    assert [value for batch in batches for value in batch["a"].to_pylist()] == expected

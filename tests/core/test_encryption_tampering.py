@@ -227,11 +227,11 @@ def test_version_2_pages_whose_levels_are_plaintext_are_read() -> None:
             definition_levels_byte_length=2, repetition_levels_byte_length=0,
         ),
     )
-    opened = open_data(
-        RawPage(header, 3, body, 0, decryptor, 3), CompressionCodec.UNCOMPRESSED, max_repetition=0, max_definition=1
-    )
-    assert opened.values.tobytes() == values
-    assert opened.definition.tobytes() == levels
+    stored = RawPage(header, 3, body, 0, decryptor, 3)
+    opened = open_data([stored], CompressionCodec.UNCOMPRESSED, max_repetition=0, max_definition=1)
+    assert opened.definition is not None
+    assert [page.tobytes() for page in opened.values.pages] == [values]
+    assert [page.tobytes() for page in opened.definition.pages] == [levels]
     body = body.copy()
     body[-1] ^= 1
     with pytest.raises(EncryptionError):

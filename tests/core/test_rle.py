@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pqext.core.encodings.rle import decode_flags
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import rle, rle_encode
 from pqext.core.kernels.page_run import PageRun
@@ -124,6 +125,27 @@ def test_flags_of_a_run_are_counted_by_page(pages: list[list[bool]]) -> None:
     assert ones.tolist() == [sum(page) for page in pages]
 
 
+@given(st.lists(st.lists(st.booleans(), max_size=40), max_size=4))
+def test_runs_of_ones_are_known_without_decoding(pages: list[list[bool]]) -> None:
+    encoded = [np.frombuffer(rle_encode.encode(np.array(page, np.uint8), 1), np.uint8) for page in pages]
+    run = PageRun(encoded, map(len, pages))
+    known = rle.holds_ones_only(run)
+    if known:
+        assert all(all(page) for page in pages)
+    # So many are written as one run.
+    if all(all(page) and (len(page) >= 16 or not page) for page in pages):
+        assert known
+    flags, ones = decode_flags(run)
+    assert ones.tolist() == [sum(page) for page in pages]
+    assert flags.tolist() == ([] if known else [flag for page in pages for flag in page])
+
+
+@pytest.mark.parametrize("page", [b"", b"\x10", b"\x10\x02", b"\x0e\x01", b"\x10\0", b"\x03\xff", b"\0\x01"])
+def test_other_levels_are_not_taken_for_ones(page: bytes) -> None:
+    """No data, no value, a level of 2, seven of eight levels, zeros, packed levels, a run of none."""
+    assert not rle.holds_ones_only(PageRun([np.frombuffer(page, np.uint8)], [8]))
+
+
 def test_a_fault_in_any_page_of_a_run_is_found_and_outputs_of_another_size_are_refused() -> None:
     good = np.frombuffer(rle_encode.encode(np.arange(8, dtype=np.int32), 3), np.uint8)
     for place in range(3):
@@ -137,3 +159,33 @@ def test_a_fault_in_any_page_of_a_run_is_found_and_outputs_of_another_size_are_r
         PageRun([good], [8, 8])
     with pytest.raises(ValueError, match="of -1 values"):
         PageRun([good], [-1])
+
+
+def test_levels_are_split_from_what_follows_them() -> None:
+    pages = [b"\x02\0\0\0ab+xyz", b"\0\0\0\0", b"\x01\0\0\0c"]
+    run = PageRun([np.frombuffer(b"--" + page, np.uint8)[2:] for page in pages], [3, 0, 1])
+    levels, rest = run.split()
+    assert [page.tobytes() for page in levels.pages] == [b"ab", b"", b"c"]
+    assert [page.tobytes() for page in rest.pages] == [b"+xyz", b"", b""]
+    assert levels.counts == rest.counts == [3, 0, 1]
+    rest.recount(np.array([2, 0, 0]))
+    assert (rest.counts, rest.total) == ([2, 0, 0], 2)
+    out = np.empty(4, np.uint8)
+    rest.copy_into(2, out)
+    assert out.tobytes() == b"+xyz"
+    assert run.counts == [3, 0, 1]
+
+
+@pytest.mark.parametrize("page", [b"", b"\0\0\0", b"\x01\0\0\0", b"\xff\xff\xff\xff" + bytes(100)])
+def test_levels_that_leave_their_page_are_damage(page: bytes) -> None:
+    whole = np.frombuffer(b"\0\0\0\0", np.uint8)
+    with pytest.raises(CorruptFileError, match="levels leave their page"):
+        PageRun([whole, np.frombuffer(page, np.uint8)], [1, 1]).split()
+
+
+def test_counts_that_cannot_be_are_refused_and_change_nothing() -> None:
+    run = PageRun([np.zeros(8, np.uint8)] * 2, [1, 2])
+    for counts in ([1], [1, -1], [5, 1 << 31]):
+        with pytest.raises(ValueError, match=r"as many counts|a page of"):
+            run.recount(np.array(counts))
+    assert (run.counts, run.total) == ([1, 2], 3)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.buffers import Bytes, view
+from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.encodings import Counts, Dictionary, parts
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import rle, rle_encode
@@ -47,11 +47,13 @@ def decode_levels(run: PageRun, max_level: int, out: NDArray[np.int16]) -> None:
     rle.decode_run(run, max_level.bit_length(), max_level + 1, out)
 
 
-def decode_flags(run: PageRun, flags: Bytes) -> Counts:
-    """Fill ``flags`` with levels of 0 or 1; returns how many of each page are 1."""
-    ones = np.empty(run.size, np.int64)
+def decode_flags(run: PageRun) -> tuple[Bytes, Counts]:
+    """Levels of 0 or 1, or nothing where all are 1, and how many of each page are 1."""
+    if rle.holds_ones_only(run):
+        return EMPTY, np.array(run.counts, np.int64)
+    flags, ones = allocate(run.total), np.empty(run.size, np.int64)
     rle.decode_flags(run, flags, ones)
-    return ones
+    return flags, ones
 
 
 def encode_levels(levels: NDArray[np.int16], max_level: int) -> bytes:

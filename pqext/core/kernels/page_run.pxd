@@ -15,8 +15,8 @@ cdef struct PagePart:
 cdef class PageRun:
     """Keeps the pages' bytes alive and lends them: `size` parts that stand for `total` values altogether."""
     cdef Bytes parts_bytes
-    cdef const PagePart *parts
+    cdef PagePart *parts
     cdef readonly Py_ssize_t size
     cdef readonly Py_ssize_t total
-    cdef readonly list pages
-    cdef readonly list counts
+    cdef list owners
+    cdef int add(self, const uint8_t *data, size_t size, Py_ssize_t count) except -1

@@ -1,6 +1,6 @@
 # cython: language_level=3
 """Encoded parts of consecutive pages. Threads share the interpreter best when each call decodes many pages."""
-from libc.stdint cimport uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free
@@ -14,28 +14,78 @@ cdef class PageRun:
     `counts` has a number a page, none negative.
     """
 
-    def __cinit__(self, pages, counts):
-        cdef PagePart part
+    def __cinit__(self, pages=(), counts=()):
         cdef const uint8_t[::1] held
-        self.pages = list(pages)
-        self.counts = list(counts)
-        self.size = len(self.pages)
-        if self.size != len(self.counts):
+        self.owners = list(pages)
+        numbers = list(counts)
+        if len(self.owners) != len(numbers):
             raise ValueError("as many counts as pages")
-        for page, number in zip(self.pages, self.counts):
+        for page, number in zip(self.owners, numbers):
             held = page
-            part.data = &held[0] if held.shape[0] else NULL
-            part.size = held.shape[0]
-            part.count = number
-            if part.count < 0 or part.count > <Py_ssize_t> 0x7FFFFFFF:
-                raise ValueError(f"a page of {number} values")
-            self.total += part.count
-            if bytes_append(&self.parts_bytes, &part, sizeof(PagePart)) != 0:
-                raise MemoryError("pages")
-        self.parts = <const PagePart *> self.parts_bytes.data
+            self.add(&held[0] if held.shape[0] else NULL, held.shape[0], number)
 
     def __dealloc__(self):
         bytes_free(&self.parts_bytes)
+
+    cdef int add(self, const uint8_t *data, size_t size, Py_ssize_t count) except -1:
+        cdef PagePart part
+        if count < 0 or count > <Py_ssize_t> 0x7FFFFFFF:
+            raise ValueError(f"a page of {count} values")
+        part.data, part.size, part.count = data, size, count
+        if bytes_append(&self.parts_bytes, &part, sizeof(PagePart)) != 0:
+            raise MemoryError("pages")
+        self.parts = <PagePart *> self.parts_bytes.data
+        self.size += 1
+        self.total += count
+        return 0
+
+    @property
+    def counts(self):
+        """How many values each page holds."""
+        return [self.parts[i].count for i in range(self.size)]
+
+    @property
+    def pages(self):
+        """The bytes of each page."""
+        cdef const uint8_t[::1] held
+        cdef Py_ssize_t i, start
+        found = []
+        for i in range(self.size):
+            held = self.owners[i]
+            start = self.parts[i].data - &held[0] if self.parts[i].size else 0
+            found.append(self.owners[i][start : start + <Py_ssize_t> self.parts[i].size])
+        return found
+
+    def recount(self, const int64_t[::1] counts):
+        """Say anew how many values each page holds."""
+        cdef Py_ssize_t i
+        if counts.shape[0] != self.size:
+            raise ValueError("as many counts as pages")
+        for i in range(self.size):
+            if counts[i] < 0 or counts[i] > 0x7FFFFFFF:
+                raise ValueError(f"a page of {counts[i]} values")
+        self.total = 0
+        for i in range(self.size):
+            self.parts[i].count = counts[i]
+            self.total += counts[i]
+
+    def split(self):
+        """What each page begins with, behind its length in 4 bytes, and what follows that: two runs."""
+        cdef PageRun first = PageRun(), rest = PageRun()
+        cdef Py_ssize_t i
+        cdef uint32_t length
+        cdef PagePart part
+        for i in range(self.size):
+            part = self.parts[i]
+            if part.size < 4:
+                raise CorruptFileError("levels leave their page")
+            length = part.data[0] | part.data[1] << 8 | part.data[2] << 16 | <uint32_t> part.data[3] << 24
+            if length > part.size - 4:
+                raise CorruptFileError("levels leave their page")
+            first.add(part.data + 4, length, part.count)
+            rest.add(part.data + 4 + length, part.size - 4 - length, part.count)
+        first.owners = rest.owners = self.owners
+        return first, rest
 
     def copy_into(self, Py_ssize_t width, uint8_t[::1] out):
         """Fill `out` with values that lie in the pages as they are, `width` bytes each."""

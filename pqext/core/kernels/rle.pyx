@@ -297,6 +297,25 @@ def look_up_run(PageRun run, const uint8_t[::1] values, int value_width, uint32_
     check(status)
 
 
+cdef bint all_ones(const PagePart *parts, Py_ssize_t pages) noexcept nogil:
+    """Is each page one run of 1 that covers all its values? Most columns that may have nulls have none."""
+    cdef Py_ssize_t i
+    cdef Runs runs
+    for i in range(pages):
+        if not parts[i].count:
+            continue
+        if open_part(parts + i, 1, 2, &runs) != OK or next_run(&runs, parts[i].count) != OK:
+            return False
+        if runs.packed or not runs.value or runs.left < parts[i].count:
+            return False
+    return True
+
+
+def holds_ones_only(PageRun run):
+    """Is every level of these pages 1 and written in one run? No means unknown."""
+    return all_ones(run.parts, run.size)
+
+
 cdef int decode_flag_parts(const PagePart *parts, Py_ssize_t pages, uint8_t *out, int64_t *ones) noexcept nogil:
     cdef Py_ssize_t i, j
     cdef int64_t found
