@@ -29,7 +29,7 @@ from pqext.core.handlers.adopted_columns import adopt
 from pqext.core.indexes.reading import PageIndex
 from pqext.core.indexes.row_ranges import RowRanges, in_parts, merged
 from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.metadata import OffsetIndex
+from pqext.core.metadata import OffsetIndex, Type
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.schema import Schema, SchemaNode
@@ -281,12 +281,13 @@ class ParquetFile:
             readers = self._column_readers(group, leaves, lost, chosen)
             wanted = sum(map(len, rows))
             at_once = min(batch_rows or wanted, wanted)
-            size = sum(reader.size for reader in readers.values()) * at_once // max(group.num_rows, 1)
-            jobs = len(readers) if size > _SMALL * len(readers) else 1
+            sizes = {index: reader.size * at_once // max(group.num_rows, 1) for index, reader in readers.items()}
+            below = [_bytes_to_assemble(top, sizes) for top in shapes]
+            jobs = len(readers) if sum(sizes.values()) > _SMALL * len(readers) else 1
             with Workers(self.options.threads, jobs) as workers:
                 for part in in_parts(rows, max(at_once, 1)):
                     count = sum(map(len, part))
-                    taken = workers.map(ColumnReader.take, readers.values(), repeat(part))
+                    taken = workers.map(ColumnReader.take, readers.values(), repeat(part), sizes=list(sizes.values()))
                     columns = dict(zip(readers, taken, strict=True))
                     for index, column in columns.items():
                         if column.rows != count:
@@ -298,7 +299,7 @@ class ParquetFile:
                     if lost is not None and (ranges := lost.outside(part)) is not None:
                         columns = {index: readers[index].keep(column, ranges) for index, column in columns.items()}
                         kept = sum(last - first for first, last in ranges)
-                    arrays = list(workers.map(assemble, shapes, repeat(columns), repeat(self.options)))
+                    arrays = list(workers.map(assemble, shapes, repeat(columns), repeat(self.options), sizes=below))
                     if kept:
                         yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema) if arrays else _empty(kept)
                 for reader in readers.values():
@@ -376,6 +377,12 @@ def _ranges(rows: Iterable[range] | None, group: RowGroup) -> RowRanges | None:
 
 def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
+    """Of the ``sizes`` of leaves, those below ``top``; none for a column that is whole once it is read."""
+    is_whole = isinstance(top, LeafShape) and top.annotation is None and top.node.physical_type != Type.INT96
+    return 0 if is_whole else sum(sizes[leaf.node.leaf_start] for leaf in top.leaves())
 
 
 def _rows(group: RowGroup) -> int:

@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from itertools import chain, starmap
 from types import TracebackType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+TURN_BYTES = 1 << 20
+"""What a thread is given at least: threads wait for one another more than they work on less."""
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
@@ -50,6 +54,23 @@ def thread_count(threads: int) -> int:
     return threads or os.cpu_count() or 1
 
 
+def _turns(calls: Iterable[tuple[Any, ...]], sizes: Sequence[int]) -> list[list[tuple[Any, ...]]]:
+    """Calls that are made one after another on one thread."""
+    turns: list[list[tuple[Any, ...]]] = []
+    held = TURN_BYTES
+    for call, size in zip(calls, sizes, strict=True):
+        if held >= TURN_BYTES:
+            turns.append([])
+            held = 0
+        turns[-1].append(call)
+        held += size
+    return turns
+
+
+def _call_all(function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T]:
+    return [function(*call) for call in calls]
+
+
 class Workers:
     """At most ``threads`` threads, 0 for one a processor, and no more than there are ``jobs``.
 
@@ -63,14 +84,21 @@ class Workers:
         self._pool = _pool_of(count) if count > 1 and not nested else None
         self._pending: deque[Future[Any]] = deque()
 
-    def map(self, function: Callable[..., T], *items: Iterable[Any]) -> Iterator[T]:
-        """The results in the order of the items, begun on at once when there are threads."""
+    def map(
+        self, function: Callable[..., T], *items: Iterable[Any], sizes: Sequence[int] | None = None
+    ) -> Iterator[T]:
+        """The results in the order of the items, begun on at once when there are threads.
+
+        ``sizes``: bytes that each item is about; small ones share a turn on a thread.
+        """
+        calls = zip(*items)  # noqa: B905 - like map, as long as the shortest
         if self._pool is None:
-            return map(function, *items)
-        begun: deque[Future[T]] = deque()
-        for arguments in zip(*items):  # noqa: B905 - like map, as long as the shortest
-            begun.append(self._begin(function, *arguments))
-        return (self._end(begun.popleft()) for _ in range(len(begun)))
+            return starmap(function, calls)
+        turns = [[call] for call in calls] if sizes is None else _turns(calls, sizes)
+        if sizes is not None and len(turns) < 2:
+            return starmap(function, chain.from_iterable(turns))
+        begun: deque[Future[list[T]]] = deque(self._begin(_call_all, function, turn) for turn in turns)
+        return (result for _ in range(len(begun)) for result in self._end(begun.popleft()))
 
     def map_ahead(self, function: Callable[[Any], T], items: Iterable[Any], ahead: int) -> Generator[T, None, None]:
         """As :meth:`map`, but items are taken as results are: at most ``ahead`` before the results they are for."""

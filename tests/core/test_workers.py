@@ -11,7 +11,7 @@ from itertools import repeat
 
 import pytest
 
-from pqext.core.workers import Workers
+from pqext.core.workers import TURN_BYTES, Workers
 
 
 def test_results_come_in_the_order_of_the_items_from_no_more_threads_than_asked_for() -> None:
@@ -32,6 +32,30 @@ def test_results_come_in_the_order_of_the_items_from_no_more_threads_than_asked_
 def test_one_thread_or_one_job_is_worked_on_in_place(threads: int, jobs: int) -> None:
     with Workers(threads, jobs) as workers:
         assert set(workers.map(lambda _: threading.current_thread(), range(3))) == {threading.current_thread()}
+
+
+def test_small_items_share_a_turn() -> None:
+    """One after another on one thread, until they are large enough; all of them in place where one turn is enough."""
+    def thread(_: int) -> int:
+        time.sleep(0.01)
+        return threading.get_ident()
+
+    small = TURN_BYTES // 4
+    with Workers(2, 8) as workers:
+        found = list(workers.map(thread, range(8), sizes=[small] * 8))
+        assert len(set(found[:4])) == len(set(found[4:])) == 1
+        assert found[0] != found[4]
+        assert set(workers.map(thread, range(4), sizes=[small] * 4)) == {threading.get_ident()}
+        assert list(workers.map(thread, [], sizes=[])) == []
+        large = list(workers.map(thread, range(2), sizes=[TURN_BYTES] * 2))
+        assert len(set(large)) == 2
+        mixed = workers.map(pow, range(6), repeat(2), sizes=[0, TURN_BYTES, 0, 0, TURN_BYTES * 9, 0])
+        assert list(mixed) == [number * number for number in range(6)]
+
+
+def test_an_error_in_a_turn_comes_out() -> None:
+    with pytest.raises(ZeroDivisionError), Workers(2, 8) as workers:
+        list(workers.map(lambda number: 1 // number, range(8, -1, -1), sizes=[TURN_BYTES // 2] * 9))
 
 
 def test_the_shortest_input_ends_the_work() -> None:
@@ -73,7 +97,7 @@ def test_work_within_work_does_not_wait_for_itself() -> None:
 def test_a_forked_child_works_with_threads_of_its_own() -> None:
     script = """
 import os, signal
-from pqext.core.workers import Workers
+from pqext.core.workers import TURN_BYTES, Workers
 def work():
     with Workers(2, 4) as workers:
         return list(workers.map(abs, [-1, -2, -3]))
