@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pqext.cli import demo, inspect, map, shredding, verify
-from pqext.text import visible
+from pqext.cli.files import describe
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,10 +57,3 @@ def main() -> None:
     except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
         typer.echo(f"pqext: {describe(error)}", err=True)
         sys.exit(1)
-
-
-def describe(error: Exception) -> str:
-    """The error in one harmless line."""
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return visible(f"{error.filename}: {error.strerror}")
-    return visible(" ".join(str(error).split())) or type(error).__name__

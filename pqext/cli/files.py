@@ -56,6 +56,13 @@ def refusals() -> Iterator[None]:
         raise typer.BadParameter(visible(str(error))) from None
 
 
+def describe(error: Exception) -> str:
+    """The error in one harmless line."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return visible(f"{error.filename}: {error.strerror}")
+    return visible(" ".join(str(error).split())) or type(error).__name__
+
+
 def show(report: Report, as_json: bool) -> None:
     """Print ``report`` for people, or as JSON."""
     if as_json:

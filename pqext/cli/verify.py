@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from pqext.cli.files import File, names, one_file, refusals, show
+from pqext.cli.files import File, describe, names, one_file, refusals, show
 
 if TYPE_CHECKING:
     from pqext.verification.run import Check
@@ -32,11 +32,16 @@ def command(
     The status is 1 when there are faults, 3 when none were found but something could not be checked (a key is missing,
     an encoding is not known), and 0 when all is well.
     """
+    from pqext.core.errors import EncryptionError, UnsupportedError
     from pqext.verification import verify
 
     wanted = cast("list[Check] | None", names(checks))  # verify refuses others
-    with refusals():
-        report = verify(one_file(file), columns=names(columns), checks=wanted, limit=limit)
+    try:
+        with refusals():
+            report = verify(one_file(file), columns=names(columns), checks=wanted, limit=limit)
+    except (EncryptionError, UnsupportedError) as error:  # of the whole file
+        typer.echo(f"pqext: {describe(error)}", err=True)
+        raise typer.Exit(3) from None
     show(report, as_json)
     if not report.ok:
         raise typer.Exit(1)

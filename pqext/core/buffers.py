@@ -6,7 +6,6 @@ CPython's garbage collector reports an error on standard error.
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,6 @@ EMPTY: Bytes = np.empty(0, np.uint8)
 
 _POOLED = 1 << 15
 """Fewer bytes are had sooner elsewhere, and go back to the system less often."""
-_SCRATCH = 1 << 21
-"""Bytes that a thread keeps to work in, about what a processor's second cache holds."""
-_thread = threading.local()
 
 
 def view(data: Any) -> Bytes:
@@ -45,13 +41,3 @@ def size_of(values: pa.Array, count: int) -> int:
 def allocate(size: int) -> Bytes:
     """``size`` writable bytes, many of them of Arrow's memory pool, which keeps what was freed for the next batch."""
     return np.empty(size, np.uint8) if size < _POOLED else np.frombuffer(pa.allocate_buffer(size), np.uint8)
-
-
-def scratch(size: int) -> Bytes:
-    """``size`` writable bytes that hold until the thread asks for scratch again: what was just used is quickest."""
-    if size > _SCRATCH:
-        return allocate(size)
-    if not hasattr(_thread, "scratch"):
-        _thread.scratch = np.empty(_SCRATCH, np.uint8)
-    kept: Bytes = _thread.scratch
-    return kept[:size]

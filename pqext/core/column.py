@@ -16,11 +16,12 @@ from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, Levels, decoded_bytes, join
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnMetaData, PageType
+from pqext.core.metadata import ColumnMetaData, Encoding, PageType
 from pqext.core.page import DataPages, RawPage
 from pqext.core.shape import LeafShape
 from pqext.core.stored_pages import StoredPages
 
+_TOO_MANY = "a column chunk holds more rows than its row group"
 _PASSED_ROWS = 1 << 16
 """Rows that are not wanted are decoded so many at a time, between wanted ones or where pages are not known."""
 _FEW_RANGES = 16
@@ -66,6 +67,7 @@ class ColumnReader:
         self._raw_pages = pages.raw(limits, decryptor, has_dictionary=has_dictionary)
         self._is_first = True
         self._unread: RawPage | None = None
+        self._is_given_up = False
         self._held: LeafColumn | None = None
 
     @property
@@ -79,9 +81,13 @@ class ColumnReader:
         Raises ``CorruptFileError`` or ``UnsupportedError`` with the column and the offset in the file.
         """
         try:
-            return join([self._take_near(places) for places in _near(self._places(rows))] or [self._decode([])])
+            column = join([self._take_near(places) for places in _near(self._places(rows))] or [self._decode([])])
         except ParquetError as error:
             raise self._located(error) from None
+        if self._lose is not None and self._has_more():
+            # Any of its rows may be another than it seems.
+            self._lose(0, self._rows, self._located(CorruptFileError(_TOO_MANY)))
+        return column
 
     def _places(self, rows: RowRanges) -> Iterator[tuple[int, int]]:
         """Where ``rows`` begin and end among those of the pages that are read."""
@@ -116,12 +122,13 @@ class ColumnReader:
 
     def check_end(self) -> None:
         """Raise ``CorruptFileError`` when the chunk holds more than the rows that were taken."""
-        if self._lose is not None or self._taken_rows < self._rows:
-            return
-        if self._held is not None or (self._complete and self._entries_left):
-            raise CorruptFileError(
-                "a column chunk holds more rows than its row group", column=self._shape.node.dotted, offset=self._offset
-            )
+        if self._lose is None and self._has_more():
+            raise CorruptFileError(_TOO_MANY, column=self._shape.node.dotted, offset=self._offset)
+
+    def _has_more(self) -> bool:
+        """Is there anything left once all rows are taken?"""
+        ended = self._taken_rows >= self._rows
+        return ended and (self._held is not None or (self._complete and self._entries_left > 0))
 
     def _located(self, error: ParquetError) -> ParquetError:
         if error.offset is not None:
@@ -180,7 +187,12 @@ class ColumnReader:
         except CorruptFileError:
             if self._lose is None:
                 raise
-            return join([self._decode_or_lose(raw) for raw in run])
+            pieces = []
+            for raw in run:
+                pieces.append(self._decode_or_lose(raw))
+                if self._is_given_up:
+                    break
+            return join(pieces)
         self._decoded_rows += column.rows
         return column
 
@@ -197,6 +209,7 @@ class ColumnReader:
 
     def _lose_rest(self, error: ParquetError) -> LeafColumn:
         self._raw_pages = iter(())
+        self._is_given_up = True
         self._entries_left = 0
         rows = max(self._rows - self._decoded_rows, 0)
         return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
@@ -274,40 +287,50 @@ class ColumnReader:
         for group in _groups(run):
             try:
                 builder.append(self._open(group), self._dictionary, first=first)
-            except (CorruptFileError, LimitError) as error:
-                if error.offset is None:
-                    error.locate(offset=self._culprit(group).offset)
-                raise
-            first = False
+            except ParquetError as error:
+                raise (self._first_fault(group, error, first=first) if error.offset is None else error) from None
+            first = first and not any(raw.num_values for raw in group)
         column = builder.finish()
-        _check_rows(run, column.repetition)
+        _check_rows(run, column.repetition, by_header=self._lose is not None)
         return column
 
     def _open(self, group: list[RawPage]) -> DataPages:
         node = self._shape.node
         for raw in group:
             self._verify(raw)
-        opened = page.open_data(
+        _, encoding, *level_encodings = group[0].form
+        self._check_encoding(encoding)
+        for highest, used in zip((node.max_repetition_level, node.max_definition_level), level_encodings, strict=False):
+            self._check_level_encoding(highest, used)
+        return page.open_data(
             group, self._metadata.codec,
             max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
         )
-        self._check_encoding(opened.encoding)
-        return opened
 
-    def _culprit(self, group: list[RawPage]) -> RawPage:
-        """The page at fault among those that could not be decoded together."""
-        for raw in group[:-1]:
+    def _first_fault(self, group: list[RawPage], error: ParquetError, *, first: bool) -> ParquetError:
+        """What is wrong with the first page at fault of those that could not be decoded together, and where it is."""
+        for raw in group:
             builder = LeafColumnBuilder(self._shape, raw.num_values, self._limits)
             try:
-                builder.append(self._open([raw]), self._dictionary)
-            except ParquetError:
-                return raw
-        return group[-1]
+                builder.append(self._open([raw]), self._dictionary, first=first)
+            except ParquetError as fault:
+                fault.locate(offset=raw.offset)
+                return fault
+            first = first and not raw.num_values
+        error.locate(offset=group[-1].offset)
+        return error
 
     def _check_encoding(self, encoding: int) -> None:
         """An encoding that is not known is one to come, unless the chunk's own list of encodings lacks it."""
         if encodings.decoder(encoding) is None and encoding not in self._metadata.encodings:
             raise CorruptFileError(f"a page claims encoding {encoding}, which its column chunk does not list")
+
+    def _check_level_encoding(self, highest: int, encoding: int) -> None:
+        """The same for levels, which are never in an encoding of values."""
+        if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
+            return
+        if encodings.decoder(encoding) is not None or encoding not in self._metadata.encodings:
+            raise CorruptFileError(f"a page claims encoding {encoding} for its levels")
 
     def _split(self, column: LeafColumn, rows: int) -> tuple[LeafColumn, LeafColumn | None]:
         at = self._position(column, rows)
@@ -358,16 +381,21 @@ def _near(places: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
         yield group
 
 
-def _check_rows(run: list[RawPage], repetition: Levels | None) -> None:
-    """Raise ``CorruptFileError`` unless pages hold whole rows, as many as the offset index says."""
+def _check_rows(run: list[RawPage], repetition: Levels | None, *, by_header: bool) -> None:
+    """Raise ``CorruptFileError`` unless pages hold whole rows, as many as the offset index says.
+
+    ``by_header``: or their own header. Where damage is passed over, a page of other rows would move all behind it.
+    """
     at = 0
     for raw in run:
-        if raw.indexed_rows is not None:
+        expected, source = raw.indexed_rows, "the offset index"
+        if expected is None and by_header:
+            expected, source = raw.num_rows, "its header"
+        if expected is not None:
             levels = None if repetition is None else repetition[at : at + raw.num_values]
             rows = raw.num_values if levels is None else level_kernel.count_rows(levels)
-            if rows != raw.indexed_rows or (levels is not None and len(levels) and levels[0]):
-                message = f"a page holds {rows} rows where the offset index says {raw.indexed_rows}"
-                raise CorruptFileError(message, offset=raw.offset)
+            if rows != expected or (levels is not None and len(levels) and levels[0]):
+                raise CorruptFileError(f"a page holds {rows} rows where {source} says {expected}", offset=raw.offset)
         at += raw.num_values
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import cramjam
 import pyarrow as pa
 
-from pqext.core.buffers import EMPTY, Bytes, scratch, view
+from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.kernels import lz4, lzo
 from pqext.core.metadata import CompressionCodec
@@ -47,16 +47,18 @@ def levels(codec: str) -> tuple[int, int] | None:
 
 
 def decompress(codec: int, data: Bytes, size: int) -> Bytes:
-    """``data`` decompressed to exactly ``size`` bytes, for as long as :func:`decompress_all` says."""
+    """``data`` decompressed to exactly ``size`` bytes; see :func:`decompress_all`."""
     return decompress_all(codec, [data], [size])[0]
 
 
 def decompress_all(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
     """``pages`` decompressed, each to exactly its size, without a copy when they are not compressed.
 
-    What is returned holds until the thread asks for scratch again. Raises ``UnsupportedError`` for a codec that is not
-    known or whose library is missing and ``CorruptFileError`` for damaged data or data that makes more or fewer bytes.
+    Raises ``UnsupportedError`` for a codec that is not known or whose library is missing and ``CorruptFileError``
+    for damaged data or data that makes more or fewer bytes.
     """
+    if not pages:
+        return []
     if codec == CompressionCodec.UNCOMPRESSED:
         for data, size in zip(pages, sizes, strict=True):
             if len(data) != size:
@@ -105,8 +107,8 @@ def _each(function: Callable[[Any, int], Any]) -> _Decompressor:
 
 
 def _snappy(pages: Sequence[Any], sizes: Sequence[int]) -> Iterator[Any]:
-    # Several times quicker than the decompressor in Arrow.
-    left: Any = scratch(sum(sizes))
+    # Several times quicker than the decompressor in Arrow, in memory that Arrow keeps.
+    left: Any = allocate(sum(sizes))
     for data, size in zip(pages, sizes, strict=True):
         part, left = left[:size], left[size:]
         made = cramjam.snappy.decompress_raw_into(data, part) if size else 0

@@ -36,17 +36,17 @@ class Losses:
         self._row_group = row_group
         self._path = path
         self._ranges: list[tuple[int, int]] = []
+        self._known = {(known.column, known.start, known.stop) for known in report if known.row_group == row_group}
         self._lock = threading.Lock()
 
     def add(self, column: str | None, start: int, stop: int, error: ParquetError) -> None:
         """Note that ``error`` costs rows ``start`` to ``stop`` of every column."""
         error.locate(path=self._path, row_group=self._row_group)
-        damage = Damage(self._row_group, column, start, stop, error)
         with self._lock:
             self._ranges.append((start, stop))
-            if not any((d.row_group, d.column, d.start, d.stop) == (damage.row_group, column, start, stop)
-                       for d in self._report):
-                self._report.append(damage)
+            if (column, start, stop) not in self._known:
+                self._known.add((column, start, stop))
+                self._report.append(Damage(self._row_group, column, start, stop, error))
         warn(f"rows {start} to {stop} are left out: {error}", CorruptDataWarning)
 
     def outside(self, rows: RowRanges) -> list[tuple[int, int]] | None:

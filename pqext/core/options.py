@@ -194,7 +194,9 @@ class WriteOptions:
         chosen = self.compression
         for codec in [chosen] if isinstance(chosen, str) else chosen.values():
             if codec not in COMPRESSIONS:
-                advice = "; use lz4_raw" if str(codec) == "lz4" else ""
+                name = str(codec).lower()
+                meant = {"lz4": "lz4_raw", "none": "uncompressed"}.get(name, name)
+                advice = f"; use {meant}" if meant in COMPRESSIONS else ""
                 raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, not {codec!r}{advice}")
         extension_places.check(self.extensions)
         for encoding in self.second_encodings.values():

@@ -16,7 +16,7 @@ import numpy as np
 from isal import isal_zlib
 
 from pqext.core import compression
-from pqext.core.buffers import EMPTY, Bytes, scratch, view
+from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.encodings import bit_packed, rle
 from pqext.core.encryption.cipher import module_length
 from pqext.core.encryption.modules import LENGTH_BYTES, Module
@@ -66,11 +66,13 @@ class RawPage:
     @property
     def form(self) -> tuple[int, ...]:
         """What data pages that are opened together share: their type, and how values and levels are encoded."""
-        if (first := self.header.data_page_header) is not None and self.header.type == _V1:
-            return _V1, first.encoding, first.repetition_level_encoding, first.definition_level_encoding
-        if (second := self.header.data_page_header_v2) is not None and self.header.type == _V2:
+        if self.header.type == _V2:
+            second = self.header.data_page_header_v2
+            assert second is not None  # see raw_pages
             return _V2, second.encoding
-        raise CorruptFileError("a data page lacks its header", offset=self.offset)
+        first = self.header.data_page_header
+        assert first is not None
+        return _V1, first.encoding, first.repetition_level_encoding, first.definition_level_encoding
 
     @property
     def num_rows(self) -> int | None:
@@ -139,8 +141,9 @@ def raw_pages(
             )
         if size > limits.page_bytes:
             raise LimitError(f"a page of {size} bytes exceeds page_bytes={limits.page_bytes}", offset=at)
-        detail = header.data_page_header or header.data_page_header_v2 or header.dictionary_page_header
-        count = detail.num_values if detail is not None else 0
+        count = _count(header)
+        if count is None:
+            raise CorruptFileError("a data page lacks its header", offset=at)
         if count < 0:
             raise CorruptFileError(f"a page of {count} values", offset=at)
         if count > limits.page_values:
@@ -151,6 +154,16 @@ def raw_pages(
         yield RawPage(header, count, body, at, decryptor, number)
         at = start + stored
         number = ordinal if number is None else number + 1
+
+
+def _count(header: PageHeader) -> int | None:
+    """Entries or values of a page, by the header of its type; ``None`` for a data page that lacks it."""
+    if header.type == _V1:
+        return None if header.data_page_header is None else header.data_page_header.num_values
+    if header.type == _V2:
+        return None if header.data_page_header_v2 is None else header.data_page_header_v2.num_values
+    dictionary = header.dictionary_page_header if header.type == PageType.DICTIONARY_PAGE else None
+    return 0 if dictionary is None else dictionary.num_values
 
 
 def _header(chunk: Span, at: int, limits: Limits, held: Bytes, place: int) -> tuple[PageHeader, int]:
@@ -203,7 +216,7 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
 
 
 def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int) -> DataPages:
-    """Decompress data pages of one form and part them into levels and values, which the next such call overwrites."""
+    """Decompress data pages of one form and part them into levels and values."""
     kind, encoding, *level_encodings = pages[0].form
     repetition: PageRun | None = None
     definition: PageRun | None = None
@@ -305,7 +318,7 @@ class PageWriter:
             return self._serialise(Module.DATA_PAGE_HEADER, header, ordinal), body, len(levels) + len(values)
         parts = [part for part in (repetition, definition) if part is not None]
         levels = b"".join([len(part).to_bytes(4, "little") + part for part in parts])
-        whole = _behind(levels, values, kept=self.codec == CompressionCodec.UNCOMPRESSED)
+        whole = _behind(levels, values)
         body = self._encrypt(Module.DATA_PAGE, self._compress(whole), ordinal)
         header = self._header(PageType.DATA_PAGE, len(whole), body)
         header.data_page_header = DataPageHeader(
@@ -333,12 +346,10 @@ class PageWriter:
         return header
 
 
-def _behind(levels: bytes, values: Any, *, kept: bool = True) -> Bytes:
-    """``values`` behind ``levels``; unless they are ``kept``, in memory that the next call takes again."""
+def _behind(levels: bytes, values: Any) -> Bytes:
     if not levels:
         return view(values)
-    size = len(levels) + len(values)
-    whole = np.empty(size, np.uint8) if kept else scratch(size)
+    whole = allocate(len(levels) + len(values))
     whole[: len(levels)] = np.frombuffer(levels, np.uint8)
     whole[len(levels) :] = view(values)
     return whole

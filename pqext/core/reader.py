@@ -193,7 +193,7 @@ class ParquetFile:
         self, batch_rows: int = 65_536, columns: Sequence[str] | None = None,
         row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range] | None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The same as batches of at most ``batch_rows`` rows, one row group in memory at a time."""
+        """The same as batches of at most ``batch_rows`` rows; of a large row group windows are in memory, not all."""
         if operator.index(batch_rows) < 1:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
         shapes = self.select(columns)

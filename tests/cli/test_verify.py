@@ -58,6 +58,14 @@ def test_a_file_of_which_not_all_could_be_checked_has_status_3(tmp_path: Path) -
         assert "no faults in what could be checked" in result.output
 
 
+def test_a_file_that_cannot_be_opened_for_want_of_a_key_has_status_3(tmp_path: Path) -> None:
+    encryption = pqext.FileEncryption(b"0123456789012345")
+    pqext.write_table(pa.table({"i": [1]}), tmp_path / "closed.parquet", encryption=encryption)
+    result = run("verify", tmp_path / "closed.parquet")
+    assert result.exit_code == 3
+    assert "encrypted" in result.output
+
+
 def test_the_json_holds_everything(broken: Path) -> None:
     result = run("verify", broken, "--json")
     assert result.exit_code == 1

@@ -143,6 +143,14 @@ def test_the_deprecated_lz4_is_not_written() -> None:
         pqext.write_table(pa.table({"a": [1]}), io.BytesIO(), compression="lz4")
 
 
+@pytest.mark.parametrize(("name", "meant"), [("none", "uncompressed"), ("ZSTD", "zstd"), ("NONE", "uncompressed")])
+def test_names_of_codecs_in_other_libraries_are_explained(name: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=f"; use {meant}$"):
+        pqext.write_table(pa.table({"a": [1]}), io.BytesIO(), compression=name)
+    with pytest.raises(ValueError, match=r"'lzo'$"):
+        pqext.write_table(pa.table({"a": [1]}), io.BytesIO(), compression="lzo")
+
+
 @pytest.mark.spec("compression.lz4-raw")
 @given(st.binary(max_size=60) | st.binary(max_size=400).map(lz4_block))
 def test_the_size_of_an_lz4_block_is_that_of_what_it_unpacks_to(block: bytes) -> None:

@@ -101,7 +101,7 @@ cdef class ByteArrayBuilder:
                 present += slots[i]
         return OK
 
-    def append_plain(self, PageRun run, const uint8_t[::1] present, const int64_t[::1] slots):
+    def append_plain(self, PageRun run not None, const uint8_t[::1] present, const int64_t[::1] slots):
         """Append the slots of PLAIN pages, `slots` of each; `present` flags them, empty meaning all are present."""
         cdef int status
         cdef Py_ssize_t i

@@ -246,7 +246,7 @@ cdef int decode_parts(
     return OK
 
 
-def decode_run(PageRun run, int width, uint32_t limit, value_t[::1] out):
+def decode_run(PageRun run not None, int width, uint32_t limit, value_t[::1] out):
     """Fill `out` with the hybrid-encoded values of a run of pages, each below `limit`.
 
     `width` is 0 to 32 bits, or -1 for pages that say it in a byte of their own, as dictionary indices do.
@@ -279,7 +279,7 @@ cdef int look_up_parts(
     return OK
 
 
-def look_up_run(PageRun run, const uint8_t[::1] values, int value_width, uint32_t entries, uint8_t[::1] out):
+def look_up_run(PageRun run not None, const uint8_t[::1] values, int value_width, uint32_t entries, uint8_t[::1] out):
     """Fill `out` with the dictionary values that the indices of a run of pages name.
 
     `values` holds `entries` values of `value_width` bytes; `out` takes one for each of the pages' values.
@@ -311,7 +311,7 @@ cdef bint all_ones(const PagePart *parts, Py_ssize_t pages) noexcept nogil:
     return True
 
 
-def holds_ones_only(PageRun run):
+def holds_ones_only(PageRun run not None):
     """Is every level of these pages 1 and written in one run? No means unknown."""
     return all_ones(run.parts, run.size)
 
@@ -332,7 +332,7 @@ cdef int decode_flag_parts(const PagePart *parts, Py_ssize_t pages, uint8_t *out
     return OK
 
 
-def decode_flags(PageRun run, uint8_t[::1] out, int64_t[::1] ones):
+def decode_flags(PageRun run not None, uint8_t[::1] out, int64_t[::1] ones):
     """Fill `out` with levels of 0 or 1, and `ones` with how many of each page are 1."""
     cdef int status = OK
     if out.shape[0] != run.total or ones.shape[0] != run.size:

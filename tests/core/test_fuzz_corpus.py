@@ -1,0 +1,37 @@
+"""What fuzzing has kept (fuzz/corpus) still finds nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+FUZZ = Path(__file__).resolve().parents[2] / "fuzz"
+TARGETS = ["footer", "geometry", "pages", "reader", "shredded", "structures", "variant"]
+
+
+def test_every_target_has_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(FUZZ)
+    import corpus
+    import targets
+
+    assert sorted(targets.TARGETS) == TARGETS == sorted(path.stem for path in corpus.KEPT.glob("*.zip"))
+    for target in TARGETS:
+        assert len(list(corpus.inputs(target))) > 10
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_kept_inputs_find_nothing(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = sys.getrecursionlimit()
+    monkeypatch.syspath_prepend(FUZZ)
+    import corpus
+    import targets
+    import variant_targets
+
+    try:
+        sys.setrecursionlimit(variant_targets.STACK)
+        for data in corpus.inputs(target):
+            targets.TARGETS[target](data)
+    finally:
+        sys.setrecursionlimit(limit)
