@@ -202,6 +202,13 @@ def test_a_page_of_other_rows_than_its_header_says_costs_them(how: str) -> None:
     assert left(file, how) == ([[0, 1], [4, 5]], [(1, 2)])
 
 
+def test_rows_that_go_on_in_the_next_page_are_kept() -> None:
+    """Pages of version 2 must not do so; old writers let them."""
+    file = lay(LIST, [lists([0, 0], 0, 1), lists([1, 0], 2, 3)], rows=3, entries=4)
+    for options in ({}, {"on_corrupt": "skip"}):
+        assert pqext.open(file.data, **options).read()["a"].to_pylist() == [[0], [1, 2], [3]]
+
+
 def test_a_chunk_of_too_many_rows_is_given_up_where_no_page_tells_which() -> None:
     def page(repetition: list[int], *values: int) -> tuple[PageHeader, bytes]:
         return first_form(len(values), levels(repetition) + levels([3] * len(values)) + numbers(*values))
