@@ -16,7 +16,7 @@ import numpy as np
 from isal import isal_zlib
 
 from pqext.core import compression
-from pqext.core.buffers import EMPTY, Bytes, allocate, view
+from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.encodings import bit_packed, rle
 from pqext.core.encryption.cipher import module_length
 from pqext.core.encryption.modules import LENGTH_BYTES, Module
@@ -347,9 +347,4 @@ class PageWriter:
 
 
 def _behind(levels: bytes, values: Any) -> Bytes:
-    if not levels:
-        return view(values)
-    whole = allocate(len(levels) + len(values))
-    whole[: len(levels)] = np.frombuffer(levels, np.uint8)
-    whole[len(levels) :] = view(values)
-    return whole
+    return np.concatenate((view(levels), view(values))) if levels else view(values)

@@ -91,7 +91,7 @@ class Workers:
 
         ``sizes``: bytes that each item is about; small ones share a turn on a thread.
         """
-        calls = zip(*items)  # noqa: B905 - like map, as long as the shortest
+        calls = zip(*items, strict=False)  # like map, as long as the shortest
         if self._pool is None:
             return starmap(function, calls)
         turns = [[call] for call in calls] if sizes is None else _turns(calls, sizes)
