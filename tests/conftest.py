@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # The processes that share the tests must name them alike, also where a name shows a set.
 os.environ.setdefault("PYTHONHASHSEED", "0")
@@ -17,7 +17,19 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("sanitized", settings.get_profile("ci"), max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=2000)
+# Whether a test fails is all that tests/mutations asks, not by which smallest example.
+settings.register_profile("mutations", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rule", metavar="ID", help="run only the tests that hold this rule of the ledger")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    rule = config.getoption("--rule")
+    if rule is not None:
+        items[:] = [item for item in items if any(rule in mark.args for mark in item.iter_markers("spec"))]
 
 
 @pytest.fixture(scope="session")

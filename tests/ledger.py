@@ -1,4 +1,4 @@
-"""The ledger as data: the rules on the pages of specs/ and the tests that hold them.
+"""The ledger as data: the rules on the pages of specs/, the tests that hold them, and those seen to fail without them.
 
 Run as a script, it writes the present counts into specs/README.md and README.md.
 """
@@ -9,7 +9,10 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+
+from mutations.catalogue import shown
 
 ROOT = Path(__file__).resolve().parent.parent
 SPECS = ROOT / "specs"
@@ -17,12 +20,16 @@ INDEX = SPECS / "README.md"
 GENERATED = SPECS / "conformance.md"
 HEADER = ["id", "rule", "seed", "module"]
 COUNTED = (INDEX, ROOT / "README.md")
-COUNT = re.compile(r"\b[\d,]+ rules, [\d,]+ of them held by a test\b")
+NOT_IMPLEMENTED = "not implemented"
+COUNT = re.compile(r"\b[\d,]+ rules, [\d,]+ held by a test, [\d,]+ shown to fail without them\b")
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One row of a page: ``line`` counts from 1, ``modules`` are paths from the root of the repository."""
+    """One row of a page: ``line`` counts from 1, ``modules`` are paths from the root of the repository.
+
+    A rule of the specification that pqext does not implement has no modules.
+    """
 
     id: str
     text: str
@@ -72,7 +79,7 @@ def rules_of(page: Path) -> Iterator[Rule]:
         elif inside and not re.fullmatch(r"[|\s:-]+", line):
             if len(row) != len(HEADER):
                 raise ValueError(f"{page.relative_to(ROOT)}:{number}: {len(row)} cells instead of {len(HEADER)}")
-            modules = tuple(part.strip().strip("`") for part in row[3].split(","))
+            modules = tuple(part.strip().strip("`") for part in row[3].split(",") if row[3] != NOT_IMPLEMENTED)
             yield Rule(row[0].strip("`"), row[1], row[2], modules, page, number)
 
 
@@ -81,6 +88,7 @@ def rules() -> list[Rule]:
     return [rule for page in pages() for rule in rules_of(page)]
 
 
+@lru_cache(maxsize=1)
 def marks() -> list[Mark]:
     """Every use of ``pytest.mark.spec`` in the tests, found without importing them."""
     found = []
@@ -93,16 +101,31 @@ def marks() -> list[Mark]:
     return found
 
 
+@dataclass(frozen=True)
+class Counts:
+    """How many rules there are, how many a test holds, and how many of those were seen to fail without the rule."""
+
+    rules: int
+    held: int
+    shown: int
+
+
+def counts(page: Path | None = None) -> Counts:
+    """The counts of one page, or of all."""
+    ids = {rule.id for rule in (rules() if page is None else rules_of(page))}
+    return Counts(len(ids), len(ids & {mark.id for mark in marks()}), len(ids & shown()))
+
+
 def count_line() -> str:
-    """The sentence that the documents show."""
-    known = rules()
-    held = {mark.id for mark in marks()}
-    return f"{len(known):,} rules, {sum(rule.id in held for rule in known):,} of them held by a test"
+    """The clause that the documents show."""
+    total = counts()
+    return f"{total.rules:,} rules, {total.held:,} held by a test, {total.shown:,} shown to fail without them"
 
 
 def index_row(page: Path) -> str:
-    """How the index names a page: link and number of rules."""
-    return f"| [{page.stem}]({page.name}) | {sum(1 for _ in rules_of(page))} |"
+    """How the index names a page: link, and the numbers of rules, of those held and of those shown to fail."""
+    of = counts(page)
+    return f"| [{page.stem}]({page.name}) | {of.rules} | {of.held} | {of.shown} |"
 
 
 def main() -> None:
@@ -111,8 +134,7 @@ def main() -> None:
         text = COUNT.sub(count_line(), document.read_text("utf-8"))
         if document == INDEX:
             for page in pages():
-                row = index_row(page)
-                text = re.sub(re.escape(row[: row.index(") | ")]) + r"\) \| \d+ \|", row, text)
+                text = re.sub(rf"\| \[{page.stem}\]\(.*", index_row(page), text)
         document.write_text(text, "utf-8")
     print(count_line())
 
