@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pqext.core.errors import UnsupportedError
+from pqext.dataset.folders import files_below
 
 
 def find_sources(sources: Any) -> tuple[Any, ...]:
@@ -43,36 +44,25 @@ def _find(source: Any) -> Iterable[Any]:
     if "://" in path:
         raise UnsupportedError(f"{path} is not a local file", feature="remote sources")
     if os.path.isdir(path):
-        found = list(_files_below(path))
+        found = [*files_below(path).values()]
         reason = "No file in this folder but hidden ones"
     elif os.path.exists(path):
         return [path]
     else:
-        found = [file for match in sorted(glob.glob(path, recursive=True)) for file in _matched(match, path)]
+        found = _matching(path)
         reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(errno.ENOENT)
     if not found:
         raise FileNotFoundError(errno.ENOENT, reason, path)
     return found
 
 
-def _matched(match: str, pattern: str) -> Iterable[str]:
-    fixed = len(Path(pattern[: len(pattern) - len(pattern.lstrip("/"))]).parts)
-    for part in Path(pattern).parts[fixed:]:
-        if glob.has_magic(part):
-            break
-        fixed += 1
-    if any(map(_is_hidden, Path(match).parts[fixed:])):
+def _matching(pattern: str) -> list[str]:
+    parts = Path(pattern).parts
+    fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), None)
+    if fixed is None:
         return []
-    return _files_below(match) if os.path.isdir(match) else [match]
-
-
-def _files_below(directory: str) -> Iterator[str]:
-    for folder, folders, files in os.walk(directory):
-        folders[:] = sorted(name for name in folders if not _is_hidden(name))
-        for name in sorted(files):
-            if not _is_hidden(name):
-                yield os.path.join(folder, name)
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(("_", "."))
+    only_folders = ["**"] if pattern.endswith(os.sep) else []
+    try:
+        return [*files_below(os.path.join("", *parts[:fixed]), [*parts[fixed:], *only_folders]).values()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []

@@ -1,0 +1,216 @@
+"""The files of a folder, seen whole: a save that is under way, or was interrupted, is seen before or after, never half.
+
+pqext's sink for Spark collects a job's files in a hidden folder. One rename of it, to ``_pqext_commit-<job>``, decides:
+from then on the files that its ``journal.json`` calls new belong to the dataset, wherever they are, and those that it
+calls old do not. Moving the former and deleting the latter comes afterwards and can be done by anyone who finds the
+folder (:mod:`pqext.spark.commit`). Folders without it are taken as they are.
+
+A listing takes time, in which a whole save may pass. A walk therefore counts if no folder changed since it began; if
+one did, or changed so recently that its time stamp cannot tell, the walk counts once a second one finds the same files.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import json
+import os
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from pqext.core.errors import CorruptFileError
+
+COMMIT = "_pqext_commit-"
+"""How the name of a folder begins whose save is decided and not finished."""
+JOURNAL = "journal.json"
+_OURS = re.compile(r"part-\d+-[0-9a-f]{32}-\w+\.parquet")
+_WALKS = 50
+"""Walks after which a folder that changes all the time is an error."""
+_FRESH = 2 * 10**9
+"""Nanoseconds within which two changes of a folder may bear one time stamp, on the coarsest file systems."""
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What a decided save adds to its folder and what it takes away: names, and paths relative to the folder."""
+
+    new: tuple[str, ...]
+    old: tuple[str, ...]
+
+    def dump(self) -> bytes:
+        """The bytes of ``journal.json``."""
+        return json.dumps({"version": 1, "new": self.new, "old": self.old}).encode()
+
+    @staticmethod
+    def load(folder: str) -> Journal | None:
+        """The journal in ``folder``, None when there is none (any more).
+
+        Raises ``CorruptFileError`` for a journal that is damaged or leads out of its folder.
+        """
+        path = os.path.join(folder, JOURNAL)
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return None
+        try:
+            content = json.loads(data)
+            if content["version"] != 1:
+                raise ValueError("unknown version")
+            new, old = (tuple(map(_inside, content[key])) for key in ("new", "old"))
+            if any("/" in name for name in new):
+                raise ValueError("a new file in another folder")
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptFileError(
+                f"the journal of an interrupted save is damaged ({error}), so it is not known which files count: "
+                "remove its folder, and with it what that save wrote, or move the files in it up",
+                path=path,
+            ) from None
+        return Journal(new, old)
+
+
+def _inside(name: Any) -> str:
+    parts = PurePosixPath(name).parts
+    if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
+        raise ValueError("a path that leads elsewhere")
+    return str(name)
+
+
+def below(folder: str, name: str) -> str:
+    """The path of ``name``, relative and with slashes, below ``folder``."""
+    return os.path.join(folder, *name.split("/"))
+
+
+def is_hidden(name: str) -> bool:
+    """Whether readers pass over a file or folder of this name, as Spark does."""
+    return name.startswith(("_", "."))
+
+
+def files_below(directory: str, pattern: Sequence[str] = ()) -> dict[str, str]:
+    """The visible files of ``directory`` and the folders in it, in order, and for each the path where it is now.
+
+    With a ``pattern``, one part a level (``**`` for any number of levels), only the files that match and those in
+    matching folders; hidden names match nothing. Keys are the paths at which the files will be when every save is
+    finished; values differ from them for files of an unfinished one.
+
+    Raises ``OSError`` for a folder that cannot be read or never stops changing, and ``CorruptFileError`` for a journal
+    that cannot be understood.
+    """
+    before: _Walk | None = None
+    for _ in range(_WALKS):
+        walk = _Walk(directory, tuple(pattern))
+        if walk.settled or (before is not None and walk.agrees(before)):
+            return walk.found
+        before = walk
+    raise OSError(errno.EBUSY, f"The folder changed in all of {_WALKS} attempts to list it", directory)
+
+
+class _Folder:
+    """One folder's own entries by their paths, with what unfinished saves in it change."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.files: dict[str, str] = {}
+        self.folders: list[str] = []
+        self.links: list[str] = []
+        self.commits: list[str] = []
+        self.old: set[str] = set()
+        with os.scandir(path or os.curdir) as entries:
+            for entry in entries:
+                self._sort(entry, os.path.join(path, entry.name))
+        for commit in self.commits:
+            journal = Journal.load(commit)
+            if journal is not None:
+                self.old.update(below(path, name) for name in journal.old)
+                for name in journal.new:
+                    self._add(commit, name)
+        self.files = dict(sorted(self.files.items()))
+        self.folders.sort()
+
+    def _sort(self, entry: os.DirEntry[str], path: str) -> None:
+        if entry.name.startswith(COMMIT) and entry.is_dir():
+            self.commits.append(path)
+        elif is_hidden(entry.name):
+            return
+        elif not entry.is_dir():
+            self.files[path] = path
+        elif entry.is_symlink():
+            self.links.append(path)
+        else:
+            self.folders.append(path)
+
+    def _add(self, commit: str, name: str) -> None:
+        """A new file is in the commit's folder, else already at its place, else somebody has removed it."""
+        place = os.path.join(self.path, name)
+        if os.path.exists(here := os.path.join(commit, name)):
+            self.files[place] = here
+        elif os.path.exists(place):
+            self.files[place] = place
+
+
+class _Walk:
+    """One walk over a folder and those in it, as far as a pattern goes."""
+
+    def __init__(self, directory: str, pattern: tuple[str, ...]) -> None:
+        self.commits: set[str] = set()
+        self.stamps: dict[str, int] = {}
+        self.complete = True
+        self._found: dict[str, str] = {}
+        self._old: set[str] = set()
+        self._enter(directory, pattern, is_root=True)
+        self.found = {path: here for path, here in self._found.items() if path not in self._old}
+
+    def _enter(self, directory: str, pattern: tuple[str, ...], *, is_root: bool = False) -> None:
+        try:
+            stamp = os.stat(directory or os.curdir).st_mtime_ns
+            folder = _Folder(directory)
+        except FileNotFoundError:
+            if is_root:
+                raise
+            self.complete = False
+            return
+        self.stamps.setdefault(directory, stamp)
+        self.commits.update(folder.commits)
+        self._old |= folder.old
+        self._take(folder, pattern)
+
+    def _take(self, folder: _Folder, pattern: tuple[str, ...]) -> None:
+        if pattern in ((), ("**",)):
+            self._found |= folder.files
+            for path in folder.folders:
+                self._enter(path, ())
+        elif pattern[0] == "**":
+            self._take(folder, pattern[1:])
+            for path in folder.folders:
+                self._enter(path, pattern)
+        else:
+            matches = re.compile(fnmatch.translate(pattern[0])).match
+            if len(pattern) == 1:
+                self._found |= {path: at for path, at in folder.files.items() if matches(os.path.basename(path))}
+            for path in sorted(folder.folders + folder.links):
+                if matches(os.path.basename(path)):
+                    self._enter(path, pattern[1:])
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing can have changed since the walk began."""
+        known = time.time_ns() - _FRESH
+        try:
+            return self.complete and all(
+                os.stat(path or os.curdir).st_mtime_ns == stamp < known for path, stamp in self.stamps.items()
+            )
+        except FileNotFoundError:
+            return False
+
+    def agrees(self, before: _Walk) -> bool:
+        """Whether no save of ours and no removal took place between two walks; others may add files at any time."""
+        added = self.found.keys() - before.found.keys()
+        return (
+            self.commits == before.commits
+            and before.found.items() <= self.found.items()
+            and not any(_OURS.fullmatch(os.path.basename(path)) for path in added)
+        )
