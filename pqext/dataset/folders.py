@@ -87,7 +87,7 @@ def below(folder: str, name: str) -> str:
 
 def is_hidden(name: str) -> bool:
     """Whether readers pass over a file or folder of this name, as Spark does."""
-    return name.startswith(("_", "."))
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def files_below(directory: str, pattern: Sequence[str] = ()) -> dict[str, str]:

@@ -48,6 +48,8 @@ class Task:
 
     path: str
     row_groups: tuple[RowGroupPlan, ...]
+    refusal: str | None = None
+    """Why no row can match, when the file is skipped by its path: its row groups are not known then."""
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -109,8 +111,10 @@ def summary(tasks: Sequence[Task]) -> str:
     kept, total = sum(len(task.kept) for task in tasks), sum(task.total for task in tasks)
     rows_kept, rows_total = sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)
     bytes_kept, bytes_total = sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)
+    opened = sum(task.refusal is None for task in tasks)
+    files = f"{opened} of {count(len(tasks), 'file')}, " if opened < len(tasks) else ""
     return (
-        f"{kept} of {count(total, 'row group')}, {rows_kept:,} of {count(rows_total, 'row')}, "
+        f"{files}{kept} of {count(total, 'row group')}, {rows_kept:,} of {count(rows_total, 'row')}, "
         f"{bytes_kept:,} of {count(bytes_total, 'byte')}"
     )
 
@@ -123,6 +127,9 @@ def explanation(tasks: Sequence[Task]) -> list[str]:
     """File by file and row group by row group what is read and why not the rest."""
     lines = []
     for task in tasks:
+        if task.refusal is not None:
+            lines.append(f"{visible(task.path)} skipped: {task.refusal}")
+            continue
         lines.append(f"{visible(task.path)}: " + summary([task]))
         for plan in task.row_groups:
             if plan.refusal is not None:

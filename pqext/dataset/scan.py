@@ -1,36 +1,33 @@
 """Scans: plan what a query needs of many files, then read that and nothing else.
 
-A scan reads the footer of each file, drops the row groups whose statistics refuse the filter, then the pages
-whose bounds do, reads the columns of the filter and the result from the rest, and evaluates the filter exactly on
-their rows.
+A scan drops the files whose folders refuse the filter, reads the footer of each other file, drops the row groups whose
+statistics refuse the filter, then the pages whose bounds do, reads the columns of the filter and the result from the
+rest, and evaluates the filter exactly on their rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, for_logical
+from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
 from pqext.core.errors import CorruptFileError, ParquetError
-from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
-from pqext.core.reader import ParquetFile, RowGroup
-from pqext.core.schema import SchemaNode
-from pqext.dataset.binding import Bound, bind, find, lookup
+from pqext.core.reader import ParquetFile
+from pqext.dataset.binding import bind
 from pqext.dataset.dnf import as_expression
-from pqext.dataset.evaluate import evaluate
-from pqext.dataset.expressions import Column, Expression, Operand, VariantField, operand_column, visible
-from pqext.dataset.page_pruning import chosen_of_file, chosen_rows
-from pqext.dataset.plan import RowGroupPlan, Task, count, explanation, stored_bytes, summary
-from pqext.dataset.projection import Computed, computed_of, leaves_of, parse_columns, read_leaves
-from pqext.dataset.pruning import refusal
+from pqext.dataset.expressions import Expression, visible
+from pqext.dataset.file_scan import FileScan
+from pqext.dataset.partitions import NO_PARTITIONS, Narrowed, Partitioning, Partitions, partitions_of
+from pqext.dataset.plan import Task, count, explanation, summary
+from pqext.dataset.projection import Computed, parse_columns
 from pqext.dataset.sources import find_sources, source_name
-from pqext.dataset.visitors import operands
 
 BATCH_ROWS = 65_536
 
@@ -45,6 +42,7 @@ class Scan:
         filter: Expression | None,
         options: ReadOptions,
         limits: Limits,
+        partitions: Partitions = NO_PARTITIONS,
     ) -> None:
         self.sources = sources
         self.result = columns
@@ -53,14 +51,18 @@ class Scan:
         self.filter = filter
         self.options = options
         self.limits = limits
+        self.partitions = partitions
+        for column in self.computed:
+            partitions.check(column.field)
         self._schema: pa.Schema | None = None
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the result, from the first file; fields of several files may be null."""
+        """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
         if self._schema is None:
-            with self._open(self.sources[0]) as file:
-                return self._agreed(self.sources[0], file)
+            row = next((row for row, part in enumerate(self._narrowed) if part.refusal is None), 0)
+            with self._open(row) as file:
+                return self._agreed(row, file)
         return self._schema
 
     def plan(self, pages: bool = False) -> list[Task]:
@@ -69,12 +71,15 @@ class Scan:
         With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are those in
         pages that may hold one that matches.
         """
-        tasks = []
-        for source in self.sources:
-            with self._open(source) as file:
-                self._agreed(source, file)
-                tasks.append(self._task(source, file, self.columns, self.computed, pages))
-        return tasks
+        tasks = {}
+        for row in self._kept():
+            with self._open(row) as file:
+                self._agreed(row, file)
+                tasks[row] = Task(source_name(self.sources[row]), self._on(row, file).plan(pages))
+        return [
+            tasks[row] if row in tasks else Task(source_name(source), (), self._narrowed[row].refusal)
+            for row, source in enumerate(self.sources)
+        ]
 
     def explain(self) -> str:
         """The plan for people to read, with what the page indexes say."""
@@ -90,11 +95,13 @@ class Scan:
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the files, in batches of at most ``batch_rows``; none is empty."""
-        for source in self.sources:
-            with self._open(source) as file:
-                schema = self._agreed(source, file)
-                for batch, computed in self._matching(source, file, self.columns, self.computed, batch_rows):
-                    yield _project(batch, dict(zip(self.computed, computed, strict=True)), schema)
+        for row in self._kept():
+            with self._open(row) as file:
+                schema = self._agreed(row, file)
+                for batch, computed in self._on(row, file).matching(batch_rows):
+                    named = {column.name: array for column, array in zip(self.computed, computed, strict=True)}
+                    named |= self.partitions.arrays(self._values, row, batch.num_rows)
+                    yield _project(batch, named, schema)
 
     def to_table(self) -> pa.Table:
         """The rows that match, as one table."""
@@ -105,158 +112,88 @@ class Scan:
     def count(self) -> int:
         """The number of rows that match; without a filter from the footers alone."""
         total = 0
-        for source in self.sources:
-            with self._open(source) as file:
+        for row in self._kept():
+            with self._open(row) as file:
                 if self.columns is not None:
-                    self._agreed(source, file)
-                if self.filter is None:
+                    self._agreed(row, file)
+                left = self._narrowed[row].filter
+                if left is None:
                     if file.num_rows != file.metadata.num_rows:
                         raise CorruptFileError(
                             f"the row groups have {file.num_rows} rows, the footer says {file.metadata.num_rows}"
                         )
                     total += file.num_rows
                 else:
-                    total += sum(batch.num_rows for batch, _ in self._matching(source, file, (), (), BATCH_ROWS))
+                    found = FileScan(file, (), (), left).matching(BATCH_ROWS)
+                    total += sum(batch.num_rows for batch, _ in found)
         return total
 
+    @cached_property
+    def _values(self) -> pa.RecordBatch:
+        """What the folders of each source say of the partition columns."""
+        return self.partitions.values(self.sources)
+
+    @cached_property
+    def _narrowed(self) -> list[Narrowed]:
+        """What is left of the filter for each source."""
+        if not self.partitions:
+            return [Narrowed(self.filter)] * len(self.sources)
+        return self.partitions.narrow(self.filter, self._values)
+
+    def _kept(self) -> list[int]:
+        """The sources that are read; with none, a wrong name in the filter is an error all the same."""
+        kept = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
+        if not kept:
+            with self._open(0):
+                pass
+        return kept
+
     @contextmanager
-    def _open(self, source: Any) -> Iterator[ParquetFile]:
-        with ParquetFile(source, options=self.options, limits=self.limits) as file:
+    def _open(self, row: int) -> Iterator[ParquetFile]:
+        with ParquetFile(self.sources[row], options=self.options, limits=self.limits) as file:
             try:
+                for leaf in self.partitions.others(self.filter) if self.partitions else ():
+                    bind(leaf, file.schema)
                 yield file
             except ParquetError as error:
                 error.locate(path=file.path)
                 raise
 
-    def _result_schema(self, file: ParquetFile) -> pa.Schema:
-        names = {lookup(file.schema, column).path[0]: None for column in self.columns or ()}
-        schema: pa.Schema = file.read(self.columns, row_groups=[]).schema
-        if self.result is not None:
-            fields = {name: schema.field(name) for name in names}
-            for column in self.computed:
-                if column.name in fields:
-                    raise ValueError("a column is asked for twice")
-                fields[column.name] = column.arrow_field(find(file.schema, column.field.column))
-            order = dict.fromkeys(_result_name(file, column) for column in self.result)
-            schema = pa.schema([fields[name] for name in order], schema.metadata)
+    def _on(self, row: int, file: ParquetFile) -> FileScan:
+        """What is left to ask of a source."""
+        columns: Sequence[str] | None = self.columns
+        if self.partitions:
+            names = set(self.partitions.schema.names)
+            if columns is not None:
+                columns = [name for name in columns if name not in names]
+            elif names & {child.name for child in file.schema.root.children}:
+                columns = [name for name in file.arrow_schema.names if name not in names]
+        return FileScan(file, columns, self.computed, self._narrowed[row].filter)
+
+    def _result_schema(self, row: int, file: ParquetFile) -> pa.Schema:
+        part = self._on(row, file)
+        if self.result is None:
+            schema = self.partitions.complete_schema(file.read(None, row_groups=[]).schema)
+        else:
+            held, folders = part.schema(), set(self.partitions.schema.names)
+            fields = {field.name: field for field in (*held, *self.partitions.schema)}
+            order = [
+                column.name if isinstance(column, Computed) else column if column in folders else part.name_of(column)
+                for column in self.result
+            ]
+            schema = pa.schema([fields[name] for name in dict.fromkeys(order)], held.metadata)
         if len(self.sources) > 1:  # a later file may hold nulls where the first declares none
             schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
         return schema
 
-    def _agreed(self, source: Any, file: ParquetFile) -> pa.Schema:
+    def _agreed(self, row: int, file: ParquetFile) -> pa.Schema:
         """The result's schema, which the first file sets and the others must have too."""
-        schema = self._result_schema(file)
+        schema = self._result_schema(row, file)
         if self._schema is None:
-            self._schema = schema
+            self._schema, self._first = schema, source_name(self.sources[row])
         else:
-            check_agreement(self._schema, schema, source_name(self.sources[0]), source_name(source))
+            check_agreement(self._schema, schema, self._first, source_name(self.sources[row]))
         return self._schema
-
-    def _needed(
-        self, file: ParquetFile, columns: Sequence[str] | None, computed: Sequence[Computed]
-    ) -> list[SchemaNode]:
-        """The nodes to read: those of ``columns``, and those of fields and filter that do not lie among them."""
-        if columns is None:
-            return list(file.schema.root.children)
-        nodes = [lookup(file.schema, column) for column in columns]
-        held = [node.path for node in nodes]
-        for path, asked in self._asked(computed).items():
-            node = find(file.schema, Column(path))
-            # Any part of a group shows where the group is null, which is all that a filter asks of groups.
-            plain_group = not node.is_leaf and for_logical(node.logical_name) is None
-            if any(path[: len(h)] == h or (plain_group and h[: len(path)] == path) for h in held):
-                continue
-            # Strict reading looks at all columns of a variant, and a part of it in the result keeps it whole.
-            in_parts = node.logical_name == "VARIANT" and not any(h[: len(path)] == path for h in held)
-            in_parts = in_parts and not self.options.strict
-            nodes += _variant_parts(node, asked) if in_parts else [node]
-        return list({node.path: node for node in nodes}.values())
-
-    def _asked(self, computed: Sequence[Computed]) -> dict[tuple[str, ...], list[Operand]]:
-        """What the computed columns and the filter ask about, by the paths of the columns."""
-        asked: dict[tuple[str, ...], list[Operand]] = {}
-        filtered = operands(self.filter) if self.filter is not None else ()
-        for operand in (*filtered, *(column.field for column in computed)):
-            asked.setdefault(operand_column(operand).path, []).append(operand)
-        return asked
-
-    def _parts(
-        self, file: ParquetFile, group: RowGroup, columns: Sequence[str] | None, computed: Sequence[Computed]
-    ) -> tuple[list[SchemaNode], dict[Computed, SchemaNode]]:
-        """What is read of a row group: nodes for its batches, and leaves that hold computed columns."""
-        held = {node.path[0] for node in self._needed(file, columns, ())}
-        leaves = leaves_of(file, group, computed, held)
-        return self._needed(file, columns, [column for column in computed if column not in leaves]), leaves
-
-    def _task(
-        self, source: Any, file: ParquetFile, columns: Sequence[str] | None, computed: Sequence[Computed], pages: bool
-    ) -> Task:
-        bound = None if self.filter is None else bind(self.filter, file.schema)
-        needed = [] if computed else self._needed(file, columns, ())
-        plans = []
-        for group in file.row_groups:
-            if computed:
-                nodes, own = self._parts(file, group, columns, computed)
-                needed = [*nodes, *own.values()]
-            leaves = sorted({leaf.leaf_start for node in needed for leaf in node.leaves()})
-            plans.append(self._group_plan(group, leaves, bound, pages))
-        return Task(source_name(source), tuple(plans))
-
-    def _group_plan(self, group: RowGroup, leaves: Sequence[int], bound: Bound | None, pages: bool) -> RowGroupPlan:
-        try:
-            refused = None if bound is None else refusal(bound, group)
-            num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in leaves)
-            pages = pages and self.options.on_corrupt != "skip"
-            rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
-            page_bytes = None if rows is None else sum(stored_bytes(group.chunk(leaf), rows) for leaf in leaves)
-            return RowGroupPlan(group.index, group.num_rows, num_bytes, refused, rows, page_bytes)
-        except CorruptFileError as error:
-            error.locate(row_group=group.index)
-            if self.options.on_corrupt != "skip":
-                raise
-            return RowGroupPlan(group.index, 0, 0, None)  # the reader finds the damage again, and reports it
-
-    def _matching(
-        self,
-        source: Any,
-        file: ParquetFile,
-        columns: Sequence[str] | None,
-        computed: Sequence[Computed],
-        batch_rows: int,
-    ) -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
-        """The rows that match: their batches and, beside each, the computed columns."""
-        chosen = None if self.filter is None else chosen_of_file(bind(self.filter, file.schema), file)
-        for batch, leaves in self._batches(file, columns, computed, chosen, batch_rows):
-            arrays = computed_of(computed, leaves, batch)
-            if self.filter is not None:
-                mask = evaluate(self.filter, batch)
-                batch, arrays = batch.filter(mask), [array.filter(mask) for array in arrays]
-            if batch.num_rows:
-                yield batch, arrays
-
-    def _batches(
-        self,
-        file: ParquetFile,
-        columns: Sequence[str] | None,
-        computed: Sequence[Computed],
-        chosen: Mapping[int, RowRanges | None] | None,
-        batch_rows: int,
-    ) -> Iterator[tuple[pa.RecordBatch, dict[Computed, pa.Array]]]:
-        """The ``chosen`` rows of each row group, and beside each batch the columns that come from leaves."""
-        if not computed:
-            names = None if columns is None else [_name(file, node) for node in self._needed(file, columns, ())]
-            yield from ((batch, {}) for batch in file.iter_batches(batch_rows, names, rows=chosen))
-            return
-        for index in range(len(file.row_groups)) if chosen is None else chosen:
-            group = file.row_groups[index]
-            needed, leaves = self._parts(file, group, columns, computed)
-            rows = None if chosen is None else {index: chosen[index]}
-            batches = file.iter_batches(batch_rows, [_name(file, node) for node in needed], [index], rows=rows)
-            if leaves:
-                own = read_leaves(file, group, leaves, batch_rows, None if chosen is None else chosen[index])
-                yield from zip(batches, own, strict=True)
-            else:
-                yield from ((batch, {}) for batch in batches)
 
 
 def scan(
@@ -264,6 +201,7 @@ def scan(
     columns: Sequence[Any] | None = None,
     filter: Any = None,
     *,
+    partitioning: Partitioning = "hive",
     limits: Limits = DEFAULT_LIMITS,
     **options: Any,
 ) -> Scan:
@@ -281,8 +219,9 @@ def scan(
     Raises ``FileNotFoundError`` for sources that do not exist; columns are looked up when the scan runs.
     """
     chosen = None if columns is None else parse_columns(columns)
-    read = from_keywords(ReadOptions, options, "columns", "filter", "limits")
-    return Scan(find_sources(sources), chosen, as_expression(filter), read, limits)
+    read = from_keywords(ReadOptions, options, "columns", "filter", "limits", "partitioning")
+    files = find_sources(sources)
+    return Scan(files, chosen, as_expression(filter), read, limits, partitions_of(sources, files, partitioning))
 
 
 def read_table(source: Any, columns: Sequence[Any] | None = None, filter: Any = None, **options: Any) -> pa.Table:
@@ -322,32 +261,12 @@ def _marks(field: pa.Field) -> dict[str, str]:
     }
 
 
-def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
-    """The columns of a VARIANT that a filter needs; where it is null its ``metadata`` shows."""
-    from pqext.variant.access.columns import columns_of_path
-
-    paths = [operand.path if isinstance(operand, VariantField) else None for operand in asked]
-    parts = [part for path in paths if path is not None for part in columns_of_path(node, path)]
-    metadata = node.child("metadata")
-    return parts or ([node] if metadata is None else [metadata])
-
-
-def _name(file: ParquetFile, node: SchemaNode) -> str:
-    """What the reader calls ``node``: its dotted path, or all of its column where dots in names mislead."""
-    return node.dotted if file.schema.find(node.dotted) is node else node.path[0]
-
-
-def _result_name(file: ParquetFile, column: str | Computed) -> str:
-    return column.name if isinstance(column, Computed) else lookup(file.schema, column).path[0]
-
-
-def _project(batch: pa.RecordBatch, computed: Mapping[Computed, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
-    """The columns of the result, without the fields that only the filter needed."""
-    if not computed and batch.schema.equals(schema, check_metadata=True):
+def _project(batch: pa.RecordBatch, named: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of the result, those of ``named`` among them, without the fields that only the filter needed."""
+    if not named and batch.schema.equals(schema, check_metadata=True):
         return batch
     if not schema.names:
         return batch.select([])
-    named = {column.name: array for column, array in computed.items()}
     columns = []
     for field in schema:
         column = named[field.name] if field.name in named else batch.column(field.name)

@@ -17,14 +17,25 @@ def find_sources(sources: Any) -> tuple[Any, ...]:
     """The files that ``sources`` names, in order; what is not a path is passed on as it is.
 
     A directory stands for all files below it, a pattern (``*``, ``?``, ``[...]``, ``**``) for what it matches,
-    both sorted by name. There, names that begin with ``_`` or ``.`` are hidden, as in Spark; a file named
-    outright is not. Raises ``FileNotFoundError`` when a path names nothing.
+    both sorted by name. There, names that begin with ``.``, or with ``_`` and hold no ``=``, are hidden, as in Spark; a
+    file named outright is not. Raises ``FileNotFoundError`` when a path names nothing.
     """
     if not isinstance(sources, list | tuple):
         return tuple(_find(sources))
     if not sources:
         raise ValueError("the list of sources is empty")
     return tuple(found for source in sources for found in _find(source))
+
+
+def common_root(sources: Any) -> str | None:
+    """The folder from which the folders of partitions count: what the roots of all paths in ``sources`` share.
+
+    A folder is its own root, that of a pattern is what stands before the first part with a wildcard, that of a file
+    its folder. None when no source is a path.
+    """
+    several = sources if isinstance(sources, list | tuple) else [sources]
+    roots = {_root(os.fspath(source)) for source in several if isinstance(source, str | os.PathLike)}
+    return os.path.commonpath(roots) if roots else None
 
 
 def source_name(source: Any) -> str:
@@ -57,12 +68,25 @@ def _find(source: Any) -> Iterable[Any]:
 
 
 def _matching(pattern: str) -> list[str]:
-    parts = Path(pattern).parts
-    fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), None)
-    if fixed is None:
+    parts, fixed = Path(pattern).parts, _fixed_parts(pattern)
+    if fixed == len(parts):
         return []
     only_folders = ["**"] if pattern.endswith(os.sep) else []
     try:
         return [*files_below(os.path.join("", *parts[:fixed]), [*parts[fixed:], *only_folders]).values()]
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def _fixed_parts(pattern: str) -> int:
+    """How many parts of the path stand before the first with a wildcard."""
+    parts = Path(pattern).parts
+    return next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+
+
+def _root(path: str) -> str:
+    if os.path.isdir(path):
+        return os.path.abspath(path)
+    if os.path.exists(path):
+        return os.path.dirname(os.path.abspath(path))
+    return os.path.abspath(os.path.join("", *Path(path).parts[: _fixed_parts(path)]))
