@@ -19,6 +19,7 @@ from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.predicate import Bounds, Predicate, may_match
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.source import Source
+from pqext.core.suggest import around, not_a_leaf
 
 
 @dataclass(frozen=True)
@@ -206,8 +207,12 @@ class RowGroup:
         """Rows of the group."""
         return self.metadata.num_rows
 
-    def chunk(self, leaf: SchemaNode | int) -> ColumnChunk:
-        """The column chunk of a leaf, given as its node, which must be of this schema, or its column index."""
+    def chunk(self, leaf: SchemaNode | int | str) -> ColumnChunk:
+        """The column chunk of a leaf, given as its node, which must be of this schema, its column index or its path.
+
+        Raises KeyError for a path that names no leaf.
+        """
+        leaf = self._leaf(leaf) if isinstance(leaf, str) else leaf
         index = leaf if isinstance(leaf, int) else leaf.leaf_start
         chunks = self.metadata.columns
         leaves = self.schema.leaves
@@ -222,6 +227,13 @@ class RowGroup:
             node, chunks[index], self.file.column_orders, self.crypto, ordinal, self.limits, self.indexes, self.files,
             self.num_rows,
         )
+
+    def _leaf(self, path: str) -> SchemaNode:
+        node = self.schema.find(path)
+        if node is None or not node.is_leaf:
+            leaves = [leaf.dotted for leaf in self.schema.leaves]
+            raise KeyError(f"there is no column chunk {around(path)!r}{not_a_leaf(path, leaves)}")
+        return node
 
     @cached_property
     def indexes(self) -> IndexReader | None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import IO, Any
 
 from pqext.core.buffers import Bytes
+from pqext.core.local_paths import check_local
 
 _PIECES = 512
 """Pieces given to one call: systems take at least that many, and most of them 1,024."""
@@ -21,7 +22,8 @@ class Sink:
     """Bytes appended in order. ``commit`` makes them the file at ``path``; ``abort`` leaves nothing behind.
 
     A file that is there already keeps its permissions, a link to it stays one. Raises ``OSError`` where a path cannot
-    be written, and ``ValueError`` for one of a device or pipe.
+    be written, and ``ValueError`` for one of a device or pipe, which is ``UnsupportedError`` for a
+    remote one.
     """
 
     def __init__(self, dest: Any) -> None:
@@ -36,6 +38,7 @@ class Sink:
                 raise ValueError("the file object is not at its start: a Parquet file cannot be appended to another")
             return
         given = os.fsdecode(dest)
+        check_local(given, "written")
         if os.path.isdir(given):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
         if os.path.exists(given) and not os.path.isfile(given):

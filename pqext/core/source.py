@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.errors import CorruptFileError
+from pqext.core.local_paths import check_local
 
 MERGED_BYTES = 32 << 20
 """Ranges are not merged into reads longer than this."""
@@ -265,13 +266,15 @@ class ArrowSource(Source):
 def open_source(source: Any) -> Source:
     """A :class:`Source` over a path, bytes-like object, seekable binary file object or pyarrow ``NativeFile``.
 
-    A ``Source`` is returned as it is. Raises ``OSError`` when a path cannot be opened and ``TypeError``
-    for anything else.
+    A ``Source`` is returned as it is. Raises ``OSError`` when a path cannot be opened,
+    ``UnsupportedError`` for a remote one and ``TypeError`` for anything else.
     """
     if isinstance(source, Source):
         return source
     if isinstance(source, (str, os.PathLike)):
-        return PathSource(os.fsdecode(source))
+        path = os.fsdecode(source)
+        check_local(path, "read")
+        return PathSource(path)
     if isinstance(source, pa.NativeFile):
         return ArrowSource(source)
     if hasattr(source, "read") and hasattr(source, "seek"):

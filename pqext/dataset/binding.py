@@ -180,6 +180,8 @@ def _check_unique(parent: SchemaNode, child: SchemaNode) -> None:
 
 
 def _missing(column: str, node: SchemaNode, name: str) -> str:
+    if node.is_leaf:
+        return f"there is no column {column!r}: {visible(node.dotted)!r} is a plain column and has no fields"
     names = [child.name for child in node.children]
     near = get_close_matches(name, names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names[:10]))}"

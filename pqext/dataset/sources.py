@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pqext.core.errors import UnsupportedError
+from pqext.core.local_paths import check_local
 from pqext.dataset.folders import files_below
 
 
@@ -52,8 +52,7 @@ def _find(source: Any) -> Iterable[Any]:
     path = os.fspath(source)
     if not isinstance(path, str):
         raise TypeError("a path is text")
-    if "://" in path:
-        raise UnsupportedError(f"{path} is not a local file", feature="remote sources")
+    check_local(path, "read")
     if os.path.isdir(path):
         found = [*files_below(path).values()]
         reason = "No file in this folder but hidden ones"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pqext.geo import crs
     from pqext.geo.box import BoundingBox
+    from pqext.geo.coordinate_range import clamp
     from pqext.geo.frames import from_geopandas, to_geopandas, write_geopandas
     from pqext.geo.layout.curves import hilbert_index, sort, sort_indices, zorder_index
     from pqext.geo.layout.explain import Layout, explain_layout
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "box": ("BoundingBox",),
+    "coordinate_range": ("clamp",),
     "layout.curves": ("hilbert_index", "sort", "sort_indices", "zorder_index"),
     "predicates.densified": ("densify",),
     "frames": ("from_geopandas", "to_geopandas", "write_geopandas"),
@@ -75,6 +77,7 @@ __all__ = [
     "SpatialPredicate",
     "as_extension",
     "bounds",
+    "clamp",
     "contains",
     "covered_by",
     "covers",

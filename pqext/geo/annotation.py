@@ -16,16 +16,17 @@ from pqext.core.errors import GeometryError
 from pqext.core.indexes.row_ranges import merged
 from pqext.core.suggest import around, did_you_mean
 from pqext.core.warn import warn
+from pqext.geo import coordinate_range, geoparquet, page_boxes
 from pqext.geo import crs as crs_
-from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox
+from pqext.geo.coordinate_range import CheckRange, box_within_range, within_range
 from pqext.geo.covering import Covering
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.layout.curves import check_curve
 from pqext.geo.layout.order import OrdersRows
 from pqext.geo.predicates.predicate import SpatialPredicate
 from pqext.geo.storage import GeometryStorage
-from pqext.geo.summary import EdgeBoxes, bounding_box, describe, row_values, within_range
+from pqext.geo.summary import EdgeBoxes, bounding_box, describe
 from pqext.geo.types import GeospatialType, mark, type_of, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso
 
@@ -67,8 +68,13 @@ class GeospatialHandler(OrdersRows):
         """GEOMETRY or GEOGRAPHY over plain bytes, by the field's marks and what ``options.geometry`` says.
 
         An option is a crs, or a mapping with any of ``crs``, ``edges``, ``check_range``, ``page_boxes`` and
-        ``order``; it wins over the marks. Raises GeometryError for a field that holds no bytes and for GEOGRAPHY in
-        a CRS that is not known to be geographic, ValueError for an order that is none.
+        ``order``; it wins over the marks. In a geographic CRS longitudes lie in -180 to 180 and latitudes in -90 to
+        90, up to 1e-9 degrees, which are rounding. ``check_range`` is what becomes of other coordinates: True, the
+        default, refuses them, ``"clamp"`` writes all with the ends of the range in their place, and False, for
+        GEOMETRY alone, writes them as they are.
+
+        Raises GeometryError for a field that holds no bytes and for GEOGRAPHY in a CRS that is not known to be
+        geographic, ValueError for an order that is none.
         """
         if not holds_bytes(field.type):
             hint = "; geo.from_wkt makes it of WKT" if str(field.type) in ("string", "large_string") else ""
@@ -88,7 +94,7 @@ class GeospatialHandler(OrdersRows):
             logical_type=type.logical_type(),
             field=unmark(field).with_type(_plain_type(field.type)),
             type=type,
-            check_range=geographic is True and (not type.planar or option.get("check_range", True)),
+            check_range=geographic is True and (option.get("check_range", True) or not type.planar),
             order=check_curve(option["order"]) if option.get("order") is not None else None,
         )
 
@@ -104,9 +110,10 @@ class GeospatialHandler(OrdersRows):
         (plain,) = binary_chunks(array)
         (whole,) = summaries(plain, strict=True)
         _check_srid(whole, stored.type, options.key_value_metadata)
-        if stored.check_range:
-            _check_range(whole, plain)
-        if whole.extended:
+        if not _in_range(whole, plain, stored.check_range):
+            plain = coordinate_range.clamp(plain)
+            coordinate_range.check(plain)  # infinities are not moved
+        elif whole.extended:
             plain = to_iso(plain)
         elif not plain.null_count and plain.type == storage.field.type:  # else chunks are made of other memory
             notes.append(whole)
@@ -117,8 +124,14 @@ class GeospatialHandler(OrdersRows):
         covering = Covering.of_option(_option(options.geometry.get(field.name)).get("covering"), field.name)
         if covering is None:
             return None
-        type = _type_to_write(field, _option(options.geometry.get(field.name)))
-        return Derived(covering.field(field), lambda values: covering.values(values, type))
+        option = _option(options.geometry.get(field.name))
+        type = _type_to_write(field, option)
+        clamps = option.get("check_range") == "clamp" and crs_.is_geographic(type.crs, options.key_value_metadata)
+
+        def values(geometries: pa.ChunkedArray) -> pa.ChunkedArray:
+            return covering.values(coordinate_range.clamp(geometries) if clamps else geometries, type)
+
+        return Derived(covering.field(field), values)
 
     def key_value_metadata(self, columns: Sequence[WrittenColumn], options: WriteOptions) -> Mapping[str, str]:
         """GeoParquet's description of the columns, where ``options.geoparquet`` asks for it."""
@@ -185,8 +198,11 @@ class GeospatialHandler(OrdersRows):
             return True
         if found is not None and found.bbox is not None:
             box = BoundingBox.from_metadata(found.bbox)
-            if not type.planar and not within_range(box):
-                return True
+            if not type.planar:
+                inside = box_within_range(box)
+                if inside is None:
+                    return True
+                box = inside
             return predicate.may_match(box, type) or page_boxes.leave(box, chunk)
         covered = geoparquet.covering_box(row_group, node, type.geographic) if type.planar else None
         return covered is None or predicate.may_match(covered, type)
@@ -236,8 +252,10 @@ def _option(option: Any) -> Mapping[str, Any]:
             raise ValueError(f"{strange[0]!r} is no geometry option{meant or '.'} There are {known}")
         if not strange:
             for name in ("check_range", "page_boxes"):
-                if not isinstance(option.get(name, True), bool):
-                    raise TypeError(f"{name} must be a bool, not {option[name]!r}")
+                words = ("clamp",) if name == "check_range" else ()
+                if not isinstance(option.get(name, True), bool) and option[name] not in words:
+                    expected = 'a bool or "clamp"' if words else "a bool"
+                    raise TypeError(f"{name} must be {expected}, not {option[name]!r}")
             return option
     return {"crs": option}
 
@@ -250,25 +268,16 @@ def _check_srid(whole: Summary, type: GeospatialType, properties: Mapping[str, s
             )
 
 
-def _check_range(whole: Summary, array: pa.Array) -> None:
+def _in_range(whole: Summary, array: pa.Array, check: CheckRange) -> bool:
+    """Do all coordinates stay as they are? False where they are to be clamped; refuses those that must not be."""
     box = bounding_box([whole])
-    if box is not None and within_range(box):
-        return
-    for column in columns(array):
-        values = row_values(column)[0]
-        limits = (*crs_.LONGITUDES, *crs_.LATITUDES)
-        outside = np.zeros(len(column), dtype=bool)
-        for line, low, high in ((0, *limits[:2]), (1, *limits[:2]), (2, *limits[2:]), (3, *limits[2:])):
-            outside |= (values[line] < low) | (values[line] > high)
-        if outside.any():
-            row = int(np.flatnonzero(outside)[0])
-            x, y = values[:2, row].tolist(), values[2:4, row].tolist()
-            raise GeometryError(
-                f"x from {x[0]} to {x[1]}, y from {y[0]} to {y[1]} leave the longitudes -180 to 180 and latitudes "
-                "-90 to 90 of a geographic CRS; set the column's crs, or check_range=False for GEOMETRY",
-                rule="geo.crs.bounds",
-                row=row,
-            )
+    if not check or (box is not None and within_range(box, 0.0)):
+        return True
+    if check == "clamp":
+        return False
+    if box is None or not within_range(box):
+        coordinate_range.check(array)
+    return True
 
 
 HANDLER = GeospatialHandler()

@@ -28,6 +28,8 @@ UNKNOWN = "SRID:0"
 
 LONGITUDES = (-180.0, 180.0)
 LATITUDES = (-90.0, 90.0)
+SLACK = 1e-9
+"""Degrees, a tenth of a millimetre, by which rounding may put a coordinate beyond the range."""
 
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
 _CODES = re.compile(_AUTHORITY.pattern + r"(\+[A-Za-z0-9_.:-]+)?")  # perhaps with a system of heights

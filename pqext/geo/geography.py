@@ -73,13 +73,16 @@ def _flattening(crs: str) -> float:
     return float(1 - ellipsoid.semi_minor_metre / ellipsoid.semi_major_metre)
 
 
-def edge_values(column: WkbColumn, globe: Globe, lines: int = 4) -> tuple[Bounds, int, int]:
+def edge_values(
+    column: WkbColumn, globe: Globe, lines: int = 4, outside: NDArray[np.uint8] | None = None
+) -> tuple[Bounds, int, int]:
     """Bounds by row as :func:`pqext.geo.summary.row_values` gives them, around whole edges; 4 or 8 lines.
 
-    Raises GeometryError with the row on bad WKB and on coordinates that are no longitude and latitude.
+    Raises GeometryError with the row on bad WKB and on coordinates that are no longitude and latitude; such rows are
+    flagged in ``outside`` instead where that is given, and have no X and Y.
     """
     values = np.empty((lines, len(column)))
-    types, absent = edge_boxes(column, values, globe.e2, globe.ratio, globe.turn)
+    types, absent = edge_boxes(column, values, globe.e2, globe.ratio, globe.turn, outside)
     return values, types, absent
 
 

@@ -30,9 +30,10 @@ from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.core.warn import warn
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
+from pqext.geo.coordinate_range import box_within_range
 from pqext.geo.geography import around
 from pqext.geo.kernels.wraparound import Longitudes
-from pqext.geo.summary import EdgeBoxes, is_planar_on_globe, within_range
+from pqext.geo.summary import EdgeBoxes, is_planar_on_globe
 from pqext.geo.wkb import columns
 
 if TYPE_CHECKING:
@@ -186,12 +187,12 @@ def _on_globe(boxes: PageBoxes, pages: Pages, edges: EdgeBoxes) -> PageBoxes:
     found = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])
     unknown = boxes.unknown.copy()
     for page in np.flatnonzero(boxes.known).tolist():
-        planar = boxes.box(page)
-        if within_range(planar) and is_planar_on_globe(planar, not pages.types[page] & _BESIDE_POINTS):
+        planar = box_within_range(boxes.box(page))
+        if planar is not None and is_planar_on_globe(planar, not pages.types[page] & _BESIDE_POINTS):
             continue
         part = slice(pages.starts[page], pages.starts[page + 1])
         try:
-            box = around([values[:, part] for values in edges.parts]) if within_range(planar) else None
+            box = around([values[:, part] for values in edges.parts]) if planar is not None else None
         except GeometryError:
             box = None
         unknown[page] = box is None

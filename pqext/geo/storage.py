@@ -9,18 +9,20 @@ from pqext.core.annotations import Storage
 from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
+    from pqext.geo.coordinate_range import CheckRange
     from pqext.geo.layout.curves import Curve
 
 
 @dataclass(frozen=True, slots=True)
 class GeometryStorage(Storage):
-    """How a geometry column is stored; ``check_range``: refuse coordinates that are no longitude and latitude.
+    """How a geometry column is stored; ``check_range``: what is done with coordinates that are no longitude and
+    latitude.
 
     ``order``: the curve along which the column orders the file's rows.
     """
 
     type: GeospatialType
-    check_range: bool
+    check_range: CheckRange
     order: Curve | None = None
 
     @classmethod

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.box import WORTH_WRAPPING, BoundingBox
+from pqext.geo.coordinate_range import box_within_range, within_range
 from pqext.geo.geography import Bounds, around, edge_values, globe_of
 from pqext.geo.kernels.boxes import Summary, row_boxes
 from pqext.geo.kernels.wkb import WkbColumn
@@ -66,7 +68,8 @@ def bounds(array: GeometryArray, edges: Edges | None = None, crs: Any = None) ->
     xmin > xmax, where the row crosses the antimeridian or comes near it from both sides; the rules are in
     ``specs/geospatial.md``. ``edges`` and ``crs`` default to what an extension array says, else to planar edges
     and OGC:CRS84. Raises GeometryError with row and byte on bad WKB, and for edges that are not planar with the
-    row on coordinates that are no longitude and latitude and when the ellipsoid of the CRS is not known.
+    row on coordinates that are no longitude and latitude, which :func:`pqext.geo.clamp` mends, and when the
+    ellipsoid of the CRS is not known. What lies beyond the range by up to 1e-9 degrees counts as its end.
 
     >>> from pqext.geo import from_shapely
     >>> import shapely
@@ -94,16 +97,19 @@ def _bounds(chunk: pa.Array, column: WkbColumn, type: GeospatialType) -> pa.Stru
     return pa.StructArray.from_arrays(children, fields=list(BOUNDS_TYPE), mask=null)
 
 
-def row_values(column: WkbColumn, type: GeospatialType = PLANE) -> tuple[Bounds, int, int]:
+def row_values(
+    column: WkbColumn, type: GeospatialType = PLANE, outside: NDArray[np.uint8] | None = None
+) -> tuple[Bounds, int, int]:
     """Bounds by row, one line a bound: 4 lines, or 8 where there is Z or M; NaN where there is no value.
 
     With them the kernel's masks of type codes and of the dimensions that some row is without. Around edges as
-    ``type`` has them, and then perhaps with xmin > xmax.
+    ``type`` has them, and then perhaps with xmin > xmax; ``outside`` as in
+    :func:`pqext.geo.geography.edge_values`.
     """
     globe = None if type.planar else globe_of(type)
     for lines in (4, 8):
         if globe is not None:
-            values, types, absent = edge_values(column, globe, lines)
+            values, types, absent = edge_values(column, globe, lines, outside)
         else:
             values = np.empty((lines, len(column)))
             types, absent = row_boxes(column, values)
@@ -148,7 +154,7 @@ def describe(
     box = bounding_box(parts)
     if box is not None and not type.planar:
         box = _on_globe(box, array, types, edges or EdgeBoxes(array, type))
-    elif box is not None and type.geographic and box.width > 180 and within_range(box):
+    elif box is not None and type.geographic and box.width > 180 and within_range(box, 0.0):
         box = _wrapped(box, array)
     return GeospatialStatistics(bbox=box.to_metadata() if box else None, geospatial_types=types)
 
@@ -180,8 +186,10 @@ def _on_globe(
     planar: BoundingBox, array: GeometryArray, types: Sequence[int], edges: EdgeBoxes
 ) -> BoundingBox | None:
     """The box of GEOGRAPHY whose coordinates have the box ``planar``; None when it cannot be told."""
-    if not within_range(planar):
+    inside = box_within_range(planar)
+    if inside is None:
         return None
+    planar = inside
     if is_planar_on_globe(planar, all(code % 1000 == 1 for code in types)):
         return _wrapped(planar, array) if planar.width > 180 else planar
     try:
@@ -202,12 +210,6 @@ def bounding_box(parts: Iterable[Summary]) -> BoundingBox | None:
         return None
     xmin, xmax, ymin, ymax, *optional = box.tolist()
     return BoundingBox(xmin, xmax, ymin, ymax, *(None if value != value else value for value in optional))
-
-
-def within_range(box: BoundingBox) -> bool:
-    """Are X and Y longitudes and latitudes?"""
-    (west, east), (south, north) = crs_.LONGITUDES, crs_.LATITUDES
-    return west <= box.xmin and box.xmax <= east and south <= box.ymin and box.ymax <= north
 
 
 def merge(statistics: Iterable[GeospatialStatistics | None], crs: Any = None) -> GeospatialStatistics:

@@ -22,8 +22,9 @@ from pqext.core.shape import LeafShape, Shape
 from pqext.geo import crs as crs_
 from pqext.geo import geoparquet, page_boxes
 from pqext.geo.box import BoundingBox
+from pqext.geo.coordinate_range import within_range
 from pqext.geo.geography import Globe, globe_of
-from pqext.geo.summary import bounding_box, only_points, row_values, within_range
+from pqext.geo.summary import bounding_box, only_points, row_values
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import columns, summaries
 from pqext.verification.chunks import runs
@@ -246,7 +247,10 @@ class _ChunkCheck:
         (west, east), (south, north) = crs_.LONGITUDES, crs_.LATITUDES
         (column,) = columns(values)
         xmin, xmax, ymin, ymax = row_values(column)[0][:4]
-        outside = np.flatnonzero((xmin < west) | (xmax > east) | (ymin < south) | (ymax > north)).tolist()
+        outside = np.flatnonzero(
+            (xmin < west - crs_.SLACK) | (xmax > east + crs_.SLACK) | (ymin < south - crs_.SLACK)
+            | (ymax > north + crs_.SLACK)
+        ).tolist()  # fmt: skip
         for slot in outside:
             self._fault(
                 "geography.range", "coordinates leave the longitudes -180 to 180 or latitudes -90 to 90",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.errors import CorruptDataWarning
+from pqext.core.errors import CorruptDataWarning, UnsupportedError
 
 
 def file_of(table: pa.Table) -> bytes:
@@ -79,3 +80,32 @@ def test_a_column_that_is_not_there_is_named_with_what_may_be_meant() -> None:
     with pytest.raises(KeyError) as caught:
         long.read(["q" * 1_000_000])
     assert len(str(caught.value)) < 5_000
+
+
+def test_a_column_chunk_is_found_by_its_path() -> None:
+    source = file_of(pa.table({"id": [1, 2], "at": [{"x": 1.5}, None]}))
+    (group,) = pqext.open(source).row_groups
+    assert group.chunk("at.x").node is group.chunk(1).node
+    assert group.chunk("id").bounds().maximum == 2
+    for path, message in (
+        ("at.y", r"no column chunk 'at.y'; did you mean 'at.x'\? The columns are id, at.x"),
+        ("id.x", r"no column chunk 'id\.x'"),
+        ("at", "'at', which is a group: name a column within it, at.x"),
+    ):
+        with pytest.raises(KeyError, match=message):
+            group.chunk(path)
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/x.parquet", "https://host/x.parquet", "abfss://c@h/x"])
+def test_remote_paths_are_refused_with_what_to_give_instead(path: str) -> None:
+    with pytest.raises(UnsupportedError, match=r"is not a local file.*open_input_file"):
+        pqext.open(path)
+    with pytest.raises(UnsupportedError, match=r"is not a local file.*open_output_stream"):
+        pqext.write_table(pa.table({"a": [1]}), path)
+
+
+def test_a_local_folder_may_be_named_like_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:").mkdir()
+    pqext.write_table(pa.table({"a": [1]}), "s3://x.parquet")
+    assert pqext.read_table("s3://x.parquet").to_pydict() == {"a": [1]}

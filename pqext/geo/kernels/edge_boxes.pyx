@@ -5,15 +5,18 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from pqext.geo.kernels.edges cimport (
-    Extent, Globe, extent_add, extent_begin, extent_longitudes, globe_set,
+    Extent, Globe, clamped, extent_add, extent_begin, extent_longitudes, globe_set,
 )
 from pqext.geo.kernels.paths cimport Path, Paths, next_path, paths_begin
 from pqext.geo.kernels.wkb cimport (
-    Box, Column, Geometry, WkbColumn, box_clear, column_row, fault, little_double, plain_point, walk,
+    INFINITE, Box, Column, Geometry, WkbColumn, box_clear, column_row, fault, little_double, plain_point, walk,
 )
 
 from pqext.core.errors import GeometryError
 
+
+# Degrees beyond the range that are rounding; as crs.SLACK.
+cdef double SLACK = 1e-9
 
 cdef enum:
     OUTSIDE = 100  # a status of our own: coordinates that are no longitude and latitude
@@ -21,17 +24,29 @@ cdef enum:
 
 cdef inline bint on_globe(double west, double east, double south, double north) noexcept nogil:
     # So put that a dimension without values, whose low is above its high, passes.
-    return not (west < -180.0 or east > 180.0 or south < -90.0 or north > 90.0)
+    return not (
+        west < -180.0 - SLACK or east > 180.0 + SLACK or south < -90.0 - SLACK or north > 90.0 + SLACK
+    )
+
+
+cdef inline void clamp(Box *box, int d, double most) noexcept nogil:
+    """Put what lies within SLACK of the range into it."""
+    if box.low[d] <= box.high[d]:
+        box.low[d] = clamped(box.low[d], most)
+        box.high[d] = clamped(box.high[d], most)
 
 
 def edge_boxes(
-    WkbColumn column not None, double[:, ::1] out not None, double e2, double ratio, double turn
+    WkbColumn column not None, double[:, ::1] out not None, double e2, double ratio, double turn,
+    uint8_t[::1] outside=None,
 ):
     """Fill `out` as `row_boxes` does, with boxes around whole edges; xmin > xmax where one wraps.
 
     With 4 lines it leaves out Z and M, and goes on.
     Edges run over an ellipsoid with the squared eccentricity `e2` and `ratio` of polar to equatorial axis; `turn`
     bounds, in radians, how far the algorithm that draws them misses their direction.
+    Rows whose coordinates are no longitude and latitude are flagged in `outside` and have no X and Y; without it they
+    are errors.
     """
     cdef Column *c = &column.c
     cdef int bounds = <int> out.shape[0], d
@@ -47,15 +62,20 @@ def edge_boxes(
     cdef int status = 0
     cdef uint32_t types = 0, absent = 0
     cdef double *to
+    cdef uint8_t *flags = NULL
     cdef double x, y
     if out.shape[1] != n or (bounds != 4 and bounds != 8):
         raise ValueError("the output must have 4 or 8 lines of one number a row")
+    if outside is not None and outside.shape[0] != n:
+        raise ValueError("there must be one flag a row")
     if not (e2 < 1 and ratio > 0 and 0 <= turn < 1):
         raise ValueError("not an ellipsoid")
     if n == 0:
         return 0, 0
     geometry.at = 0
     to = &out[0, 0]
+    if outside is not None:
+        flags = &outside[0]
     with nogil:
         globe_set(&globe, e2, ratio, turn)
         while row < n:
@@ -76,8 +96,15 @@ def edge_boxes(
                 status = walk(value, size, False, &box, &geometry, NULL)
                 if status == 0:
                     types |= <uint32_t> 1 << (8 * geometry.dims + geometry.base)
-                    if not on_globe(box.low[0], box.high[0], box.low[1], box.high[1]):
+                    if on_globe(box.low[0], box.high[0], box.low[1], box.high[1]):
+                        clamp(&box, 0, 180.0)
+                        clamp(&box, 1, 90.0)
+                    elif flags == NULL:
                         status = OUTSIDE
+                    else:
+                        flags[row] = 1
+                        box.low[0] = box.low[1] = INFINITE
+                        box.high[0] = box.high[1] = -INFINITE
             if status > 0:
                 break
             if box.low[0] <= box.high[0]:
@@ -106,7 +133,7 @@ def edge_boxes(
     if status == OUTSIDE:
         raise GeometryError(
             f"x from {box.low[0]} to {box.high[0]}, y from {box.low[1]} to {box.high[1]} leave the longitudes "
-            "-180 to 180 and latitudes -90 to 90",
+            "-180 to 180 and latitudes -90 to 90; geo.clamp moves them into this range",
             rule="geography.range",
             row=column.row + row,
         )

@@ -34,3 +34,8 @@ cdef void globe_set(Globe *globe, double e2, double ratio, double turn) noexcept
 cdef void extent_begin(Extent *extent, double south, double north) noexcept nogil
 cdef void extent_add(const Globe *globe, Extent *extent, const Path *path) noexcept nogil
 cdef void extent_longitudes(Extent *extent, double *west, double *east) noexcept nogil
+
+
+cdef inline double clamped(double value, double most) noexcept nogil:
+    """A longitude or latitude that rounding has put beyond the end of its range: at the end. NaN stays."""
+    return most if value > most else -most if value < -most else value

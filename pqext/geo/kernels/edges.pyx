@@ -231,8 +231,8 @@ cdef void ring_poles(const Globe *globe, Extent *extent, const Path *path) noexc
         if not begun and i == path.count:
             return
         p = path.first + ((start + i) % path.count) * path.stride
-        x = load_double(p, path.little)
-        y = load_double(p + 8, path.little)
+        x = clamped(load_double(p, path.little), 180.0)
+        y = clamped(load_double(p + 8, path.little), 90.0)
         i += 1
         if x != x or y != y:
             continue
@@ -324,8 +324,8 @@ cdef void extent_add(const Globe *globe, Extent *extent, const Path *path) noexc
     cdef bint begun = False, exact = globe.turn == 0
     for i in range(path.count + path.ring):
         if i < path.count:
-            x = load_double(p, path.little)
-            y = load_double(p + 8, path.little)
+            x = clamped(load_double(p, path.little), 180.0)
+            y = clamped(load_double(p + 8, path.little), 90.0)
             p += path.stride
         else:
             x = first_x  # a ring is closed

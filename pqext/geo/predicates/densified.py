@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
+from pqext.geo.coordinate_range import clamp_shapes
 from pqext.geo.predicates.unrolled import TOLERANCE, shifted, unroll
 from pqext.geo.summary import resolve_type
 from pqext.geo.wkb import GeometryArray, from_shapely, to_shapely, without_empty_parts
@@ -71,10 +72,12 @@ def densify(
     with np.errstate(all="ignore"):  # GEOS meets NaN on its way
         shapes = without_empty_parts(shapely.force_2d(to_shapely(array)))
     corners, rows = shapely.get_coordinates(shapes, return_index=True)
-    outside = ~(np.abs(corners) <= (180, 90)).all(axis=1)
+    outside = ~(np.abs(corners) <= (180 + crs_.SLACK, 90 + crs_.SLACK)).all(axis=1)
     if outside.any():
         row = int(rows[outside][0])
-        raise GeometryError("coordinates are no longitudes and latitudes", rule="geography.range", row=row)
+        message = "coordinates are no longitudes and latitudes; geo.clamp moves them into the range"
+        raise GeometryError(message, rule="geography.range", row=row)
+    shapes = clamp_shapes(shapes)
     found = np.full(len(shapes), None, dtype=object)
     present = np.flatnonzero(~shapely.is_missing(shapes))
     geod = None if type.edges == "spherical" else geod_of(type)

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
+from pqext.geo.coordinate_range import clamp_shapes
 from pqext.geo.predicates import distance, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
 from pqext.geo.predicates.unrolled import BEYOND_POLE, WINDOW, shifted, united, unroll
-from pqext.geo.summary import bounds
+from pqext.geo.summary import bounds, row_values
 from pqext.geo.wkb import for_geos, from_shapely
 
 if TYPE_CHECKING:
@@ -67,13 +68,18 @@ def _box_around(query: Any, type: GeospatialType) -> BoundingBox | None:
 def decide(
     predicate: SpatialPredicate, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
 ) -> tuple[_Flags, _Flags]:
-    """The answer for each row of ``chunk``, the same as ``column``, and which rows are null."""
-    null = chunk.is_null().to_numpy(zero_copy_only=False)
+    """The answer for each row of ``chunk``, the same as ``column``, and which rows have none.
+
+    These are nulls and geometries whose coordinates are no longitudes and latitudes.
+    """
     if predicate.operation == "disjoint":
         twin = replace(predicate, operation="intersects")
-        return ~decide(twin, type, chunk, column, row)[0], null
-    boxes = bounds(chunk, type.edges, type.crs)
-    sides = [boxes.field(name).to_numpy(zero_copy_only=False) for name in ("xmin", "xmax", "ymin", "ymax")]
+        answers, null = decide(twin, type, chunk, column, row)
+        return ~answers, null
+    null = chunk.is_null().to_numpy(zero_copy_only=False)
+    outside = np.zeros(len(column), dtype=np.uint8)
+    sides = row_values(column, type, outside)[0][:4]
+    null = null | (outside != 0)  # these have no place on the globe, and nothing is known of them
     empty = np.isnan(sides[0]) | np.isnan(sides[2])
     verdicts = predicate.box_test(type).answers(Boxes(*sides))
     verdicts[empty | null] = Answer.MAYBE if predicate.box is None and predicate.operation == "equals" else Answer.NO
@@ -81,7 +87,7 @@ def decide(
     answers = verdicts == Answer.YES
     numbers = np.flatnonzero(verdicts == Answer.MAYBE)
     if len(numbers):
-        shapes = for_geos(chunk.take(pa.array(numbers)), numbers + row)
+        shapes = clamp_shapes(for_geos(chunk.take(pa.array(numbers)), numbers + row))
         answers[numbers] = exact(predicate, type, shapes)
     return answers, null
 

@@ -1,7 +1,9 @@
 """Spatial predicates: on rows exactly, on boxes as no, yes or maybe.
 
 A row is tried against boxes around and in the query by a kernel; only where they do not settle it, shapely decides.
-All look at X and Y only. A row without X or Y, such as an empty geometry, meets nothing; null gives null.
+All look at X and Y only. A row without X or Y, such as an empty geometry, meets nothing; null gives null, and so does
+a geometry of GEOGRAPHY whose coordinates are no longitudes and latitudes, by more than 1e-9 degrees: other writers
+store them, and a filter leaves such a row out, whether it asks for what meets or for what does not.
 Edges of GEOMETRY are straight lines in the plane, whatever its CRS (:mod:`pqext.geo.predicates.planar`); those of
 GEOGRAPHY, and of what it is asked about, run as the column's algorithm interpolates them
 (:mod:`pqext.geo.predicates.globe`).
@@ -152,6 +154,7 @@ class SpatialPredicate:
     def evaluate(self, array: GeometryArray, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
         """The answer for every row, as booleans.
 
+        Null for null, and where edges are not planar for coordinates that are no longitudes and latitudes.
         ``edges`` and ``crs`` default to what an extension array says, else to planar edges and OGC:CRS84. Raises
         GeometryError with row and byte on bad WKB, and for distances on GEOGRAPHY in a CRS that nobody knows.
         """
@@ -194,7 +197,9 @@ def as_distance(operation: str, distance: Any) -> float | None:
 
 
 def intersects(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:
-    """Has each row a point in common with ``query``? A boolean for each row, null for null.
+    """Has each row a point in common with ``query``? A boolean for each row.
+
+    Null for null, and where edges are not planar for coordinates that are no longitudes and latitudes.
 
     ``query`` is a box ``(xmin, ymin, xmax, ymax)`` or :class:`BoundingBox`, which wraps around the antimeridian with
     xmin > xmax, or a shapely geometry in the CRS of the array. ``edges`` and ``crs`` default to what an extension

@@ -1,0 +1,168 @@
+"""Coordinates at and beyond the ends of longitudes and latitudes: rounding, clamping, files that hold them anyway."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pqext
+from pqext import geo
+from pqext.core import metadata
+from pqext.core.errors import GeometryError
+from pqext.core.footer import read_footer, serialise_footer
+from pqext.core.limits import DEFAULT_LIMITS
+from pqext.core.source import open_source
+from pqext.geo import BoundingBox, types
+
+BEYOND = 180.00000000000006  # Natural Earth's Russia
+RUSSIA = shapely.box(170, 60, BEYOND, 70)
+GLOBE = [edges for edges in types.EDGES if edges != "planar"]
+
+
+def table(shapes: list[Any], edges: types.Edges = "spherical", crs: Any = None) -> pa.Table:
+    return pa.table([geo.from_shapely(shapes)], schema=pa.schema([geo.geometry_field("g", crs, edges)]))
+
+
+def written(values: pa.Table, **options: Any) -> io.BytesIO:
+    sink = io.BytesIO()
+    pqext.write_table(values, sink, **options)
+    return sink
+
+
+def foreign(shapes: list[Any], box: BoundingBox | None = None, rows: int = 2) -> bytes:
+    """GEOGRAPHY as a writer makes it that checks nothing, with ``box`` for every row group."""
+    sink = io.BytesIO()
+    values = pa.table({"g": geo.from_shapely(shapes), "n": pa.array(range(len(shapes)))})
+    pq.write_table(values, sink, row_group_size=rows)
+    data = sink.getvalue()
+    footer = read_footer(open_source(data), DEFAULT_LIMITS)
+    footer.metadata.schema[1].logicalType = metadata.LogicalType(GEOGRAPHY=metadata.GeographyType())
+    for group in footer.metadata.row_groups:
+        group.columns[0].meta_data.statistics = None
+        if box is not None:
+            found = metadata.GeospatialStatistics(bbox=box.to_metadata())
+            group.columns[0].meta_data.geospatial_statistics = found
+    return data[: footer.offset] + serialise_footer(footer.metadata)
+
+
+def rows_of(source: Any, filter: Any) -> list[int]:
+    return list(pqext.read_table(source, columns=["n"], filter=filter)["n"].to_pylist())
+
+
+@pytest.mark.spec("geo.crs.bounds", "geography.range")
+@pytest.mark.parametrize("edges", types.EDGES)
+@pytest.mark.parametrize("place", [(BEYOND, 66.0), (-BEYOND, 66.0), (12.0, 90.0000000001), (12.0, -90.0000000001)])
+def test_rounding_beyond_the_range_is_written_as_it_is(edges: types.Edges, place: tuple[float, float]) -> None:
+    values = table([shapely.Point(place), shapely.Point(1, 2)], edges)
+    sink = written(values)
+    assert pqext.read_table(sink).equals(values)
+    box = pqext.open(sink).row_groups[0].chunk("g").geospatial_statistics.bbox
+    if edges == "planar":  # the numbers themselves
+        assert (box.xmin, box.xmax, box.ymin, box.ymax) == (min(1, place[0]), max(1, place[0]), *sorted((2, place[1])))
+    else:
+        assert max(-box.xmin, box.xmax) <= 180
+        assert max(-box.ymin, box.ymax) <= 90
+    assert not pqext.verify(sink).total
+    with pytest.raises(GeometryError, match="leave the longitudes"):
+        written(table([shapely.Point(np.sign(place[0]) * 180.00000001, 90.00000001)], edges))
+
+
+@pytest.mark.spec("geography.range")
+@pytest.mark.parametrize("edges", GLOBE)
+def test_what_rounding_put_beyond_the_antimeridian_is_found_on_both_sides(edges: types.Edges) -> None:
+    values = table([RUSSIA, shapely.Point(-BEYOND, 65), shapely.Point(0, 90.0000000001), shapely.Point(1, 2)], edges)
+    ends = [shapely.box(170, 60, 180, 70), shapely.Point(-180, 65), shapely.Point(0, 90), shapely.Point(1, 2)]
+    exact = table(ends, edges)
+    boxes = [geo.bounds(one["g"], edges).to_pylist() for one in (values, exact)]
+    for one, other in zip(*boxes, strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+    queries = [(-180, 64, -175, 66), (175, 64, 180, 66), (170, 64, -170, 66), (0, 0, 3, 3), (50, 89, 60, 90)]
+    for rows in (1, 4):
+        sink = written(values, row_group_rows=rows)
+        for query in queries:
+            kept = pqext.read_table(sink, filter=pqext.col("g").intersects(query))
+            flags = geo.intersects(exact["g"], query, edges)
+            assert kept.equals(values.filter(flags)), query
+            for name in ("covers", "covered_by", "touches", "disjoint"):
+                assert getattr(geo, name)(values["g"], query, edges) == getattr(geo, name)(exact["g"], query, edges)
+    assert shapely.equals_exact(geo.densify(values["g"], edges), geo.densify(exact["g"], edges), 1e-9).all()
+
+
+INSIDE = [shapely.Point(1, 2), shapely.Point(-100, 50), shapely.box(3, 3, 4, 4), None, shapely.Point()]
+OUTSIDE = [
+    shapely.Point(181, 2), shapely.Point(1, -91), shapely.LineString([(0, 0), (200, 1)]), shapely.Point(np.inf, 0),
+]  # fmt: skip
+
+
+@pytest.mark.spec("geography.range")
+@pytest.mark.parametrize("bad", OUTSIDE, ids=str)
+@pytest.mark.parametrize("box", [None, BoundingBox(-180, 180, -90, 90), BoundingBox(0, 5, 0, 5)], ids=str)
+def test_a_row_out_of_range_stops_no_other(bad: Any, box: BoundingBox | None) -> None:
+    shapes = [INSIDE[0], bad, *INSIDE[2:]]
+    source = foreign(shapes, box, rows=len(shapes))
+    assert pqext.read_table(source)["n"].to_pylist() == [*range(5)]
+    near = pqext.col("g").intersects((0, 0, 3.5, 5))
+    assert rows_of(source, near) == [0, 2]
+    assert rows_of(source, ~near) == [4]
+    assert rows_of(source, pqext.col("g").disjoint((0, 0, 3.5, 5))) == [4]
+    assert rows_of(source, near | (pqext.col("n") == 1)) == [0, 1, 2]
+    assert rows_of(source, pqext.col("g").dwithin(shapely.Point(1, 2.0001), 1000)) == [0]
+    assert rows_of(source, pqext.col("g").is_null()) == [3]
+    answers = geo.intersects(geo.from_shapely(shapes), (0, 0, 3.5, 5), "spherical")
+    assert answers.to_pylist() == [True, None, True, None, False]
+
+
+@given(
+    st.lists(
+        st.sampled_from([*INSIDE, *OUTSIDE[:3], RUSSIA, shapely.Point(-BEYOND, 3), shapely.Point(-177, 3)]), max_size=8
+    ),
+    st.sampled_from([(170, 0, -170, 80), (0, 0, 3, 3), (-180, -90, 180, 90), (-120, 40, -90, 60)]),
+    st.booleans(),
+)
+def test_boxes_of_such_files_never_lose_rows(shapes: list[Any], query: Any, negated: bool) -> None:
+    asked = pqext.col("g").intersects(query)
+    asked = ~asked if negated else asked
+    answers = geo.intersects(geo.from_shapely(shapes), query, "spherical").to_pylist()
+    expected = [row for row, answer in enumerate(answers) if answer is (not negated)]
+    assert rows_of(foreign(shapes), asked) == expected
+
+
+class TestClamp:
+    @pytest.mark.spec("geo.crs.bounds")
+    @pytest.mark.parametrize("edges", ["planar", "spherical", "karney"])
+    @pytest.mark.parametrize("covering", [False, True])
+    def test_it_writes_the_ends_of_the_range(self, edges: types.Edges, covering: bool) -> None:
+        values = table([shapely.Point(181, 2, 7), None, shapely.Point(-500, -95), shapely.Point(3, 4)], edges)
+        sink = written(values, geometry={"g": {"check_range": "clamp", "covering": covering, "order": "hilbert"}})
+        found = {shape.wkt for shape in geo.to_shapely(pqext.read_table(sink)["g"]) if shape}
+        assert found == {"POINT Z (180 2 7)", "POINT (-180 -90)", "POINT (3 4)"}
+        assert not pqext.verify(sink).total
+
+    @pytest.mark.spec("geo.crs.bounds")
+    def test_it_does_not_touch_what_has_no_range(self) -> None:
+        values = table([shapely.Point(1e6, 2e6)], "planar", 3857)
+        assert pqext.read_table(written(values, geometry={"g": {"check_range": "clamp"}})).equals(values)
+
+    @pytest.mark.spec("geo.crs.bounds")
+    def test_infinite_coordinates_are_refused_all_the_same(self) -> None:
+        values = table([shapely.Point(1, 2), shapely.Point(np.inf, 2)])
+        with pytest.raises(GeometryError, match="row 1"):
+            written(values, geometry={"g": {"check_range": "clamp"}})
+
+    def test_other_words_are_refused(self) -> None:
+        with pytest.raises(TypeError, match='check_range must be a bool or "clamp"'):
+            written(table([]), geometry={"g": {"check_range": "clip"}})
+
+    def test_the_function_keeps_nan_and_what_lies_within(self) -> None:
+        shapes = [shapely.Point(np.nan, 100), None, RUSSIA, shapely.Point(), shapely.Point(np.inf, 1), INSIDE[2]]
+        found = geo.to_shapely(geo.clamp(pa.chunked_array([geo.from_shapely(shapes)])))
+        expected = [shapely.Point(np.nan, 90), None, shapely.box(170, 60, 180, 70), shapely.Point(), *shapes[4:]]
+        assert [shapely.to_wkb(shape) for shape in found] == [shapely.to_wkb(shape) for shape in expected]
