@@ -14,7 +14,8 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
 
     Inner lists are conjunctions, the outer one is their disjunction; one list of tuples is a conjunction.
     A tuple holds a column (dotted, or its path in parts), one of ``= == != < <= > >= in`` and ``not in``,
-    and a literal. Raises ``ValueError`` for anything else.
+    and a literal. NaN compares as :func:`pqext.col` says: greater than every number, unlike in pyarrow and pandas.
+    Raises ``ValueError`` for anything else.
     """
     if not isinstance(filters, list | tuple) or not filters:
         raise ValueError("filters are a non-empty list of tuples, or of lists of tuples")

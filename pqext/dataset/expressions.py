@@ -384,6 +384,10 @@ class Not(Expression):
 def col(path: str | Sequence[str]) -> Column:
     """A column by its dotted path, or by its path in parts where a name holds a dot itself.
 
+    NaN is equal to itself and greater than every number, as in Spark, DuckDB, PostgreSQL and polars: ``col("f") > 0``
+    keeps it, ``(col("f") > 0) & (col("f") != math.nan)`` does not. In pyarrow, pandas and numpy every comparison with
+    NaN is false but ``!=``.
+
     >>> str((col("a.b") > 3) & col(["x.y"]).is_null())
     '(a.b > 3 and x.y is null)'
     """

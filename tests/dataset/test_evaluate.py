@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -9,15 +10,19 @@ from uuid import UUID
 
 import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from dataset.strategies import tables_and_expressions
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pqext
+from pqext.core.predicate import COMPARE, Operator
 from pqext.dataset.evaluate import evaluate
-from pqext.dataset.expressions import Expression, col
+from pqext.dataset.expressions import Comparison, Expression, col
 from reference import evaluate as twin
 
 
@@ -57,6 +62,34 @@ def test_nan_is_above_every_number_and_equal_to_itself() -> None:
     assert mask(col("a") == math.nan, a=column) == [False, True, False, None]
     assert mask(~(col("a") <= math.inf), a=column) == [False, True, False, None]
     assert mask(col("a").isin([math.nan, 1]), a=column) == [True, True, False, None]
+
+
+@settings(max_examples=max(10, settings().max_examples // 3))
+@given(
+    st.lists(st.sampled_from([math.nan, None, -math.inf, -1.0, -0.0, 0.0, 2.5, math.inf]), max_size=8),
+    st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+    st.sampled_from([math.nan, 0.0, 2.5, math.inf, -math.inf]),
+    st.booleans(),
+)
+def test_filters_keep_and_prune_nan_as_polars_and_duckdb_order_it(
+    values: list[float | None], operator: Operator, literal: float, negated: bool
+) -> None:
+    table = pa.table({"f": pa.array(values, pa.float64()), "row": pa.array(range(len(values)), pa.int64())})
+    compared = COMPARE[operator](pl.col("f"), literal)
+    expected = pl.from_arrow(table).filter(~compared if negated else compared)["row"].to_list()
+    asked = Comparison(col("f"), operator, literal)
+    for own in (True, False):
+        sink = io.BytesIO()
+        if own:
+            pqext.write_table(table, sink, row_group_rows=3, page_rows=2)
+        else:  # which leaves no count of NaN
+            pq.write_table(table, sink, row_group_size=3, write_page_index=True)
+        found = pqext.read_table(sink, filter=~asked if negated else asked)
+        assert found["row"].to_pylist() == expected
+    sql = f"SELECT row FROM rows WHERE {'NOT' if negated else ''} f {operator} '{literal}'::DOUBLE ORDER BY row"
+    with duckdb.connect() as connection:
+        connection.register("rows", table)
+        assert [row for (row,) in connection.sql(sql).fetchall()] == expected
 
 
 def test_both_zeros_are_equal() -> None:
