@@ -54,11 +54,13 @@ def _value(loaded: Any, duplicate_keys: str) -> Value:
 
 
 def number(text: str) -> Value:
-    """A number's narrowest exact type, a double where none is."""
+    """A number's narrowest exact type, a double where none is, as for the -0.0 that decimals lack."""
     if "e" not in text.lower():
         _, digits, exponent = Decimal(text).as_tuple()
         assert isinstance(exponent, int)
         scale = -exponent
+        if scale and text.startswith("-") and not any(digits):
+            return "double", -0.0
         unscaled = int("".join(map(str, digits))) * (-1 if text.startswith("-") else 1)
         if scale == 0:
             for kind in ("int8", "int16", "int32", "int64"):

@@ -40,7 +40,7 @@ def one(text: str | bytes, **options: Any) -> reference.Value:
 
 # Bytes that Spark 4.3's parse_json gave for the same text.
 SPARK = {
-    "1": "0c01", "-0": "0c00", "-0.0": "200100000000", "2.50": "2002fa000000", "2.5000000000": "240a00ba1dd205000000",
+    "1": "0c01", "-0": "0c00", "2.50": "2002fa000000", "2.5000000000": "240a00ba1dd205000000",
     "0.0000000001": "240a0100000000000000", "0.00000000000000000001": "281401000000000000000000000000000000",
     "0.000000000000000000000000000000000000001": "1c832d55b12fc7d537", "1e2": "1c0000000000005940",
     "1e-400": "1c0000000000000000", "9223372036854775807": "18ffffffffffffff7f",
@@ -60,6 +60,16 @@ SPARK = {
 @pytest.mark.parametrize(("text", "encoded"), SPARK.items())
 def test_scalars_are_encoded_as_spark_encodes_them(text: str, encoded: str) -> None:
     assert Variant.from_json(text).value.hex() == encoded
+
+
+@pytest.mark.parametrize("zeros", [1, 9, 18, 25, 38, 41])
+def test_the_sign_of_zero_is_kept_where_a_number_has_a_point(zeros: int) -> None:
+    text = "-0." + "0" * zeros  # Spark makes a decimal of it, 0 with a scale; DuckDB keeps the sign
+    for numbers in ("decimal", "double"):
+        assert Variant.from_json(text, numbers=numbers).value.hex() == "1c0000000000000080"
+    assert Variant.from_json(text).to_json() == "-0.0"
+    assert Variant.from_json("-0").to_json() == "0"  # an integer
+    assert Variant.from_json(text) == Variant.from_json("0e0")
 
 
 @given(st.from_regex(r"\A-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,41})?([eE][+-]?[0-9]{1,3})?\Z"))

@@ -43,7 +43,7 @@ def parse_json(
     JSON as RFC 8259 has it, in UTF-8, with nothing around a document but space.
 
     ``numbers="decimal"``: integers and decimals of up to 38 digits stay exact, in the narrowest type that
-    holds them; other numbers become doubles. With ``"double"`` so does every number with a point
+    holds them; other numbers become doubles, -0.0 too. With ``"double"`` so does every number with a point
     (``specs/variant-encoding.md``). ``duplicate_keys`` chooses between refusing a text in which an object
     repeats a key and keeping the first or the last of its values. ``max_depth`` limits nesting,
     ``max_bytes`` the length of a text. ``on_error="null"`` turns texts that are not JSON, or exceed a limit,

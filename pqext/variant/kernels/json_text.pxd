@@ -102,7 +102,7 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, N
     """A number of any length and form from its first character; NULL with ps.where and ps.number_fault set if not.
 
     Up to 38 digits with at most 38 after the point stay exact unless there is an exponent, or a point and
-    `ps.doubles` is set.
+    `ps.doubles` is set. Zero with a point and a minus is the double -0.0, because a decimal has no such value.
     """
     cdef const uint8_t *p = start
     cdef const uint8_t *digits
@@ -156,6 +156,9 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, N
     if exact and precision <= 38 and fraction <= 38:
         if fraction == 0 and high == 0 and low <= <uint64_t> INT64_MAX + negative:
             set_int(node, low, negative)
+            return p
+        if negative and fraction and precision == 0:
+            set_double(node, -0.0)  # a decimal has no sign of zero
             return p
         node.scale = <uint8_t> fraction
         if fraction <= 9 and high == 0 and low <= 999999999ULL:
@@ -240,6 +243,9 @@ cdef inline const uint8_t *parse_number(Parser *ps, const uint8_t *start, Node *
             elif not nearest_double(value, -fraction, &number):
                 return parse_long_number(ps, start, node)
             set_double(node, -number if negative else number)
+            return p
+        if negative and value == 0:
+            set_double(node, -0.0)
             return p
         node.kind = NODE_DECIMAL
         node.scale = <uint8_t> fraction
