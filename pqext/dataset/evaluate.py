@@ -177,23 +177,38 @@ def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
         return pa.nulls(len(array), pa.bool_())
     if pa.types.is_floating(array.type):
         return _compare_float(array, operator, value)
-    place, scalar = _locate(value, array.type)
-    return _compare_at(_stored(array), operator, place, scalar)
+    return _compare_placed(array, placed(array.type, operator, value))
 
 
-def _compare_at(array: pa.Array, operator: Operator, place: _Place, scalar: Any) -> pa.Array:
+def placed(type: pa.DataType, operator: Operator, value: Value) -> tuple[Operator, pa.Scalar] | bool:
+    """``operator value`` asked with a scalar that ``type`` can store, or its one answer for all values but null.
+
+    ``type`` is that of a :func:`comparable` array; times and dates are asked as the integers that store them, NaN
+    as a scalar like any other.
+    """
+    if pa.types.is_floating(type):
+        place, scalar = (_Place.EXACT, pa.scalar(value)) if value != value else _locate_float(value)
+    else:
+        place, scalar = _locate(value, type)
     match place:
         case _Place.EXACT:
-            return _COMPUTE[operator](array, scalar)
+            return operator, scalar
         case _Place.BETWEEN if operator in ("<", "<="):
-            return pc.less_equal(array, scalar)
+            return "<=", scalar
         case _Place.BETWEEN if operator in (">", ">="):
-            return pc.greater(array, scalar)
+            return ">", scalar
         case _Place.BELOW:
-            return _where_valid(array, operator in ("!=", ">", ">="))
+            return operator in ("!=", ">", ">=")
         case _Place.ABOVE:
-            return _where_valid(array, operator in ("!=", "<", "<="))
-    return _where_valid(array, operator == "!=")
+            return operator in ("!=", "<", "<=")
+    return operator == "!="
+
+
+def _compare_placed(array: pa.Array, asked: tuple[Operator, pa.Scalar] | bool) -> pa.Array:
+    if isinstance(asked, bool):
+        return _where_valid(array, asked)
+    operator, scalar = asked
+    return _COMPUTE[operator](_stored(array), scalar)
 
 
 def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
@@ -205,8 +220,7 @@ def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Arra
         return _where_valid(array, operator == "<=")
     if operator in (">", ">="):  # Arrow's are false on NaN, as are all its comparisons but !=
         return pc.invert(_compare_float(array, NEGATED[operator], value))
-    place, scalar = _locate_float(value)
-    return _compare_at(array, operator, place, scalar)
+    return _compare_placed(array, placed(array.type, operator, value))
 
 
 def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:

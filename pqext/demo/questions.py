@@ -67,8 +67,8 @@ def questions(source: Source, geometry: str) -> list[Asked]:
         asked.append(
             Asked(
                 source.threshold_title,
-                f"df = read(spark, path, virtual={{'{source.column}': {{'{threshold.path}': 'double'}}}}); "
-                f"df.where(variant(df, '{source.column}').get('{threshold.path}', 'double') >= {threshold.value:g})",
+                f"where(read(spark, path), col('{source.column}').variant('{threshold.path}', 'double') "
+                f">= {threshold.value:g})",
                 None,
                 threshold,
                 lambda spark, path, told: _by_number(spark, path, told, source.column, threshold),
@@ -96,9 +96,8 @@ def _number(column: str, threshold: Threshold) -> Expression:
 
 
 def _by_number(spark: SparkSession, path: Path, told: Path, column: str, threshold: Threshold) -> DataFrame:
-    virtual = {column: {threshold.path: "double"}}
-    frame = on_spark.read(spark, str(path), virtual=virtual, metrics_path=str(told))
-    return frame.where(on_spark.variant(frame, column).get(threshold.path, "double") >= threshold.value)
+    frame = on_spark.read(spark, str(path), metrics_path=str(told))
+    return on_spark.where(frame, _number(column, threshold))
 
 
 def _tuple(values: Sequence[float]) -> str:
@@ -154,8 +153,5 @@ def reading(folder: Path, label: str, asked: Asked, told: Path) -> Reading:
     (task,) = on_spark.explain_read(str(folder), where=asked.filter).tasks
     read = on_spark.read_metrics(str(told)).row_groups
     if read != len(task.kept):
-        raise RuntimeError(
-            f"{asked.title}: {read} row groups were read where {len(task.kept)} would do; "
-            "is spark.sql.python.filterPushdown.enabled off in this session?"
-        )
+        raise RuntimeError(f"{asked.title}: {read} row groups were read where {len(task.kept)} would do")
     return Reading(label, frozenset(task.kept), task.total, task.bytes_kept, task.bytes_total)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pqext.spark import functions as functions
+    from pqext.spark.conditions import variant as variant
     from pqext.spark.datasource import register as register
     from pqext.spark.json_source import read_json as read_json
     from pqext.spark.planning import read_metrics as read_metrics
     from pqext.spark.reading import explain_read as explain_read
     from pqext.spark.reading import read as read
-    from pqext.spark.reading import variant as variant
     from pqext.spark.reading import where as where
     from pqext.spark.session import local_session as local_session
     from pqext.spark.shredding import shred_variant as shred_variant
@@ -30,7 +30,7 @@ _MODULES = {
     "register": "datasource",
     "shred_variant": "shredding",
     "unshred_variant": "shredding",
-    "variant": "reading",
+    "variant": "conditions",
     "where": "reading",
 }
 

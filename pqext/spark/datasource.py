@@ -6,8 +6,8 @@ so must it be on the executors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import pyarrow as pa
@@ -17,18 +17,15 @@ from pyspark.sql.types import StructType
 from pqext.core.reader import ParquetFile
 from pqext.dataset.binding import bind
 from pqext.dataset.evaluate import evaluate
-from pqext.dataset.expressions import Expression
 from pqext.dataset.page_pruning import chosen_of_file
-from pqext.spark.arrays import conform, conform_batch
+from pqext.spark.arrays import conform_batch
 from pqext.spark.brief import brief
 from pqext.spark.planning import ReadMetrics, Slice, needed_columns, plan_read, write_metrics
-from pqext.spark.pushed import translate
-from pqext.spark.query import VIRTUAL, Query
+from pqext.spark.query import Query
 from pqext.spark.types import exchange_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import Filter
 
 BATCH_ROWS = 32_768
 BATCH_BYTES = 64 << 20
@@ -84,19 +81,20 @@ class PqextSource(DataSource):
 
 
 class Reader(DataSourceReader):
-    """Reads what a query asks for, as Arrow batches of Spark's exchange schema."""
+    """Reads what a query asks for, as Arrow batches of Spark's exchange schema.
+
+    It has no ``pushFilters``: Spark 4.3 keeps the partitions that were planned with the filters of a data frame's
+    first action and gives them to its later actions, which then lack rows. Conditions come by the query alone.
+    """
 
     def __init__(self, query: Query, schema: StructType) -> None:
         self.query = query
         self.target = exchange_schema(schema)
-        self.pushed: list[Expression] = []
-        # A method in the class would fail every read where push-down is off, which is Spark's default.
-        self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
 
     @brief
     def partitions(self) -> list[InputPartition]:
         """One slice a task, made of the row groups that may hold matching rows."""
-        plan = plan_read(self.query, self.target.names, self.pushed)
+        plan = plan_read(self.query, self.target.names)
         return [*plan.slices(self.query.partition_bytes)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
@@ -128,43 +126,4 @@ class Reader(DataSourceReader):
     def _give(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = max(1, batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1))
         for start in range(0, batch.num_rows, rows):
-            part = batch.slice(start, rows)
-            if VIRTUAL in self.target.names:
-                part = part.append_column(VIRTUAL, self._virtual(part))
-            yield conform_batch(part, self.target)
-
-    def _virtual(self, batch: pa.RecordBatch) -> pa.Array:
-        from pqext import variant
-
-        target = self.target.field(VIRTUAL).type
-        members = []
-        for member in target:
-            values = [
-                conform(
-                    variant.get(batch.column(member.name), operand.path, operand.type),
-                    field.type,
-                    f"{VIRTUAL}.{member.name}.{field.name}",
-                )
-                for field in member.type
-                if (operand := self.query.virtual_operand((member.name, field.name))) is not None
-            ]
-            members.append(pa.StructArray.from_arrays(values, fields=list(member.type)))
-        return pa.StructArray.from_arrays(members, fields=list(target))
-
-
-class _PushFilters:
-    """What Spark calls as ``reader.pushFilters`` when push-down is on, and takes for the default when it is off."""
-
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-
-    def __call__(self, filters: Iterable[Filter]) -> Iterator[Filter]:
-        query = self.reader.query
-        with ParquetFile(query.files[0], query.options) as file:
-            for filter in filters:
-                expression: Any = translate(filter, query, file.schema)
-                if expression is not None:
-                    self.reader.pushed.append(expression)
-                yield filter  # it only chooses row groups here: Spark evaluates it on the rows
+            yield conform_batch(batch.slice(start, rows), self.target)

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
-from pqext.dataset.expressions import Expression, all_of
 from pqext.dataset.plan import Task
 from pqext.dataset.scan import scan
 from pqext.spark.files import slice_bytes
-from pqext.spark.query import VIRTUAL, Query
+from pqext.spark.query import Query
 
 
 @dataclass(frozen=True)
@@ -83,29 +82,20 @@ def _slice(runs: dict[str, list[int]]) -> Slice:
 
 def needed_columns(query: Query, names: Sequence[str]) -> list[str]:
     """The columns to read from a file for the result's columns ``names`` and the filter, each once."""
-    wanted = [name for name in names if name != VIRTUAL]
-    if VIRTUAL in names:
-        wanted += query.virtual
+    wanted = list(names)
     condition = query.filter()
     if condition is not None:
         wanted += condition.columns()
     return list(dict.fromkeys(wanted))
 
 
-def plan_read(query: Query, names: Sequence[str], pushed: Sequence[Expression] = ()) -> ReadPlan:
-    """Plan a query from the footers of its files.
+def plan_read(query: Query, names: Sequence[str]) -> ReadPlan:
+    """Plan a query from the footers of its files, for the result's columns ``names``.
 
-    ``names`` are the result's columns; ``pushed`` are further conditions that Spark evaluates itself and that
-    only decide about row groups here. Raises ``ValueError`` when the files' schemas differ.
+    Raises ``ValueError`` when the files' schemas differ.
     """
-    condition = query.filter()
-    parts = [*([condition] if condition is not None else []), *pushed]
-    planned = scan(
-        list(query.files),
-        needed_columns(query, names),
-        all_of(parts) if parts else None,
-        shredded=query.shredded,
-    )
+    columns = needed_columns(query, names)
+    planned = scan(list(query.files), columns, query.filter(), shredded=query.shredded)
     return ReadPlan(tuple(planned.plan()))
 
 

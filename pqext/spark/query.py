@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,11 +19,8 @@ from pqext.dataset.dnf import as_expression
 from pqext.dataset.expressions import Expression, all_of, col
 from pqext.geo import types as geo
 from pqext.spark.files import list_files, option_paths
-from pqext.spark.types import exchange_type, parse_type, spark_schema
-from pqext.variant.access.path import as_path, format_path
+from pqext.spark.types import spark_schema
 
-VIRTUAL = "_pqext"
-"""The struct column that holds the virtual fields."""
 PARTITION_BYTES = 64 << 20
 
 Box = tuple[float, float, float, float]
@@ -31,14 +28,13 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Query:
-    """One read. ``virtual`` maps a VARIANT column to paths and their Spark type names."""
+    """One read."""
 
     files: tuple[str, ...]
     columns: tuple[str, ...] | None = None
     where: Expression | None = None
     bbox: Box | None = None
     bbox_column: str | None = None
-    virtual: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     shredded: bool = False
     metrics_path: str | None = None
     partition_bytes: int = PARTITION_BYTES
@@ -71,23 +67,14 @@ class Query:
         return schema
 
     def schema(self) -> T.StructType:
-        """The Spark schema of the result, virtual fields last."""
+        """The Spark schema of the result."""
         arrow = self.arrow_schema()
         if self.columns is not None:
             missing = [name for name in self.columns if name not in arrow.names]
             if missing:
                 raise ValueError(f"no column {missing[0]!r}; there are {', '.join(arrow.names)}")
             arrow = pa.schema([arrow.field(name) for name in self.columns])
-        schema = spark_schema(arrow)
-        if self.virtual:
-            if VIRTUAL in schema.names:
-                raise ValueError(f"virtual fields stand in column {VIRTUAL}, which {self.files[0]} has already")
-            members = [
-                T.StructField(name, T.StructType([T.StructField(path, parse_type(t)) for path, t in paths.items()]))
-                for name, paths in self.virtual.items()
-            ]
-            schema = schema.add(T.StructField(VIRTUAL, T.StructType(members)))
-        return schema
+        return spark_schema(arrow)
 
     def filter(self) -> Expression | None:
         """``where`` and ``bbox`` as one expression."""
@@ -108,24 +95,12 @@ class Query:
             raise ValueError(f"bbox needs a geometry column and {self.files[0]} {found}: name it with bbox_column")
         return replace(self, bbox_column=names[0])
 
-    def virtual_operand(self, path: Sequence[str]) -> Any:
-        """The operand that virtual field ``(column, path)`` stands for; None when there is no such field."""
-        if len(path) != 2 or path[0] not in self.virtual or path[1] not in self.virtual[path[0]]:
-            return None
-        return col([path[0]]).variant(path[1], arrow_name(self.virtual[path[0]][path[1]]))
-
-
-def arrow_name(spark_name: str) -> str:
-    """The name by which ``pqext.variant.get`` knows the Spark type of that name."""
-    return str(exchange_type(parse_type(spark_name)))
-
 
 def encode_options(
     columns: Sequence[str] | None = None,
     where: Any = None,
     bbox: Sequence[float] | None = None,
     bbox_column: str | None = None,
-    virtual: Mapping[str, Mapping[str, str]] | None = None,
     shredded: bool = False,
     metrics_path: str | None = None,
     partition_bytes: int | None = None,
@@ -137,7 +112,6 @@ def encode_options(
         "where": None if expression is None else expression.to_json(),
         "bbox": None if bbox is None else json.dumps(list(map(float, bbox))),
         "bbox_column": bbox_column,
-        "virtual": json.dumps(virtual) if virtual else None,
         "shredded": "true" if shredded else None,
         "metrics_path": metrics_path,
         "partition_bytes": None if partition_bytes is None else str(partition_bytes),
@@ -163,18 +137,6 @@ def _bbox(text: str) -> Box:
     return (xmin, ymin, xmax, ymax)
 
 
-def _virtual(text: str) -> dict[str, dict[str, str]]:
-    mapping = json.loads(text)
-    if not isinstance(mapping, dict) or not all(isinstance(paths, dict) and paths for paths in mapping.values()):
-        raise ValueError('expected {"column": {"$.path": "type"}}')
-    for paths in mapping.values():
-        for path, type in paths.items():
-            if format_path(as_path(path)) != path:
-                raise ValueError(f"write path {path!r} as {format_path(as_path(path))!r}")
-            parse_type(type)
-    return mapping
-
-
 def _flag(text: str) -> bool:
     flags = {"true": True, "false": False}
     if text.lower() not in flags:
@@ -193,7 +155,6 @@ _PARSERS: dict[str, Any] = {
     "where": Expression.from_json,
     "bbox": _bbox,
     "bbox_column": str,
-    "virtual": _virtual,
     "shredded": _flag,
     "metrics_path": str,
     "partition_bytes": _positive,

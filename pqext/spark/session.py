@@ -134,7 +134,6 @@ def _defaults(scratch: Path) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
         "spark.sql.geospatial.enabled": "true",
-        "spark.sql.python.filterPushdown.enabled": "true",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.ui.enabled": "false",

@@ -90,4 +90,4 @@ print("JAVA_HOME" in os.environ, spark.conf.get("spark.sql.python.filterPushdown
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=tmp_path, check=False
     )
     assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.splitlines() == ["[Row(a=1)]", "False true"]
+    assert answer.stdout.splitlines() == ["[Row(a=1)]", "False false"]

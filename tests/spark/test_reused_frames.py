@@ -1,0 +1,138 @@
+"""Data frames that are used again, under other filters, in views, unions and caches, give what Spark's reader gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame
+
+from pqext import col
+from pqext.dataset.expressions import Expression
+from pqext.spark import local_session, read, where
+
+ROWS = 60
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+CONDITIONS: list[tuple[str, Expression]] = [
+    ("id = 5", col("id") == 5),
+    ("id < 3 OR id > 57", (col("id") < 3) | (col("id") > 57)),
+    ("NOT (x <= 40)", ~(col("x") <= 40)),
+    ("x IS NULL", col("x").is_null()),
+    ("name IN ('k7', 'k41')", col("name").isin(["k7", "k41"])),
+    ("s.b >= 55", col("s.b") >= 55),
+    ("x = double('NaN')", col("x") == math.nan),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two files of three row groups, with nulls and NaN."""
+    path = tmp_path_factory.mktemp("reused")
+    table = pa.table(
+        {
+            "id": pa.array(range(ROWS), pa.int64()),
+            "x": pa.array([None if i % 7 == 0 else math.nan if i % 11 == 0 else i for i in range(ROWS)], pa.float64()),
+            "name": [f"k{i}" for i in range(ROWS)],
+            "s": [{"b": i} if i % 5 else None for i in range(ROWS)],
+        }
+    )
+    for number in range(2):
+        rows = table.slice(number * ROWS // 2, ROWS // 2)
+        pq.write_table(rows, path / f"{number}.parquet", row_group_size=10, write_statistics=True)
+    return str(path)
+
+
+@pytest.fixture(params=["false", "true"], ids=["pushdown off", "pushdown on"])
+def pushdown(spark: Any, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The setting under which Spark pushes filters to Python data sources."""
+    spark.conf.set(PUSHDOWN, request.param)
+    yield request.param
+    spark.conf.unset(PUSHDOWN)
+
+
+def rows(df: DataFrame) -> list[Any]:
+    return sorted(row[0] for row in df.select("id").collect())
+
+
+def filters(df: DataFrame, number: int, by_pqext: bool) -> DataFrame:
+    text, expression = CONDITIONS[number]
+    return where(df, expression) if by_pqext else df.where(text)
+
+
+def test_local_session_leaves_the_setting_off(spark: Any) -> None:
+    assert spark.conf.get(PUSHDOWN) == "false"
+    assert local_session().conf.get(PUSHDOWN) == "false"
+
+
+def test_a_filter_changes_no_later_action(spark: Any, folder: str, pushdown: str) -> None:
+    df = read(spark, folder)
+    assert [df.where("id = 5").count(), df.count()] == [1, ROWS]
+    df.createOrReplaceTempView("reused")
+    assert spark.sql("SELECT count(*) FROM reused WHERE x > 50").collect()[0][0] > 0
+    assert spark.sql("SELECT count(*) FROM reused").collect()[0][0] == ROWS
+    assert df.where("id < 3").union(df.where("id > 57")).count() == 5
+
+
+# A step is what becomes of a frame (or of two), and an action that follows it.
+frames = st.integers(0, 5)
+steps = st.one_of(
+    st.tuples(st.just("filter"), frames, st.integers(0, len(CONDITIONS) - 1), st.booleans()),
+    st.tuples(st.just("union"), frames, frames),
+    st.tuples(st.just("view"), frames),
+    st.tuples(st.just("cache"), frames),
+    st.tuples(st.just("act"), frames),
+)
+
+
+@settings(
+    max_examples=max(2, settings().max_examples // 25),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
+@given(steps=st.lists(steps, min_size=3, max_size=7))
+def test_frames_used_again_in_any_order_hold_the_rows_that_spark_s_reader_gives(
+    spark: Any, folder: str, pushdown: str, steps: list[tuple[Any, ...]]
+) -> None:
+    ours, theirs = [read(spark, folder)], [spark.read.parquet(folder)]
+    cached = []
+    for step in steps:
+        kind, at = step[0], step[1] % len(ours)
+        if kind == "filter":
+            ours.append(filters(ours[at], step[2], step[3]))
+            theirs.append(filters(theirs[at], step[2], False))
+        elif kind == "union":
+            other = step[2] % len(ours)
+            ours.append(ours[at].union(ours[other]))
+            theirs.append(theirs[at].union(theirs[other]))
+        elif kind == "view":
+            ours[at].createOrReplaceTempView("again")
+            ours.append(spark.table("again"))
+            theirs.append(theirs[at])
+        elif kind == "cache":
+            cached.append(ours[at].cache())
+        else:
+            assert rows(ours[at]) == rows(theirs[at])
+    try:
+        assert rows(ours[-1]) == rows(theirs[-1])
+        assert ours[0].count() == ROWS
+    finally:
+        for df in cached:
+            df.unpersist()
+
+
+def test_a_cached_frame_keeps_its_rows_when_it_is_asked_again(spark: Any, folder: str, tmp_path: Path) -> None:
+    for file in Path(folder).iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    df = read(spark, str(tmp_path)).cache()
+    assert df.count() == ROWS
+    for file in tmp_path.iterdir():
+        file.unlink()
+    assert rows(where(df, col("id") < 3)) == [0, 1, 2]
+    df.unpersist()
