@@ -1,9 +1,21 @@
-"""How pqext names itself in the files that it writes."""
+"""How writers name themselves in their files: pqext, and old ones whose files need care."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+
+UNCOUNTED_BYTES = 100
+"""What the header of a dictionary page takes at most, in files whose chunks may not count it."""
+
+_PARQUET_MR = re.compile(r"parquet-mr(?![\w-])(?:\s+version\s+(\d{1,9})\.(\d{1,9})\.(\d{1,9}))?", re.IGNORECASE)
+
+
+def counts_dictionary_header(writer: str | None) -> bool:
+    """Does ``total_compressed_size`` count the header of a dictionary page? Not so in parquet-mr before 1.2.9."""
+    found = None if writer is None else _PARQUET_MR.match(writer.strip())
+    return found is None or tuple(int(part or 0) for part in found.groups()) >= (1, 2, 9)
 
 
 @cache

@@ -116,17 +116,18 @@ _HEADER_BYTES = 1 << 12
 
 def raw_pages(
     chunk: Span, limits: Limits, decryptor: ChunkDecryptor | None = None, *, has_dictionary: bool = False,
-    ordinal: int = 0,
+    ordinal: int = 0, entries: int | None = None,
 ) -> Iterator[RawPage]:
     """The pages of a column chunk, one after another, those of types that are not known among them.
 
     What an encrypted page is follows from its place: with ``has_dictionary`` the first is the dictionary, all
-    others are data pages, the first of them number ``ordinal``. Errors carry the ``offset`` within ``chunk``.
+    others are data pages, the first of them number ``ordinal``. With ``entries`` they end with the page that holds the
+    last of so many, and what follows in ``chunk`` is not looked at. Errors carry the ``offset`` within ``chunk``.
     """
     at = base = 0
     held = EMPTY  # what lies in memory from ``base`` on
     number = None if has_dictionary else ordinal
-    while at < chunk.size:
+    while at < chunk.size and (entries is None or entries > 0):
         if decryptor is None:
             if base + len(held) < at + _HEADER_BYTES:
                 held, base = chunk.peek(at, _HEADER_BYTES), at
@@ -153,6 +154,8 @@ def raw_pages(
             held, base, body = EMPTY, 0, chunk.read(start, stored)
         yield RawPage(header, count, body, at, decryptor, number)
         at = start + stored
+        if entries is not None and header.type in (_V1, _V2):
+            entries -= count
         number = ordinal if number is None else number + 1
 
 

@@ -327,9 +327,9 @@ class ParquetFile:
         if chosen is not None and lost is None:
             pages = self._chosen_pages(group, chunks, chosen)
         whole = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
-        spans = spans_of([(chunk.source(self.source), chunk.byte_range) for chunk in whole])
+        spans = spans_of([(chunk.source(self.source), chunk.readable_range(self.source)) for chunk in whole])
         for chunk, span in zip(whole, spans, strict=True):
-            pages[chunk.node.leaf_start] = AllPages(span, group.num_rows)
+            pages[chunk.node.leaf_start] = AllPages(span, group.num_rows, chunk.entries_to_read)
         return {
             leaf.node.leaf_start: ColumnReader(
                 leaf, chunk.metadata, pages[leaf.node.leaf_start], group.num_rows, self._limits,

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pqext.core import metadata as structures
 from pqext.core import statistics
+from pqext.core.created_by import UNCOUNTED_BYTES, counts_dictionary_header
 from pqext.core.encryption.footer import no_decryptor
 from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError
 from pqext.core.errors import CorruptFileError, UnsupportedError
@@ -35,6 +36,8 @@ class ColumnChunk:
     indexes: IndexReader | None = None
     files: FileResolver | None = None
     num_rows: int | None = None
+    uncounted: int = 0
+    """Bytes that the chunk may have beyond those that its metadata counts."""
 
     @property
     def order(self) -> structures.ColumnOrder | None:
@@ -171,12 +174,24 @@ class ColumnChunk:
 
     @property
     def byte_range(self) -> tuple[int, int]:
-        """(offset, length) of the chunk's pages in the file, the dictionary page first."""
+        """(offset, length) of the chunk's pages in the file, the dictionary page first, as its metadata says."""
         meta = self.metadata
         start = meta.data_page_offset
         if meta.dictionary_page_offset is not None and 0 < meta.dictionary_page_offset < start:
             start = meta.dictionary_page_offset
         return start, meta.total_compressed_size
+
+    def readable_range(self, own: Source) -> tuple[int, int]:
+        """:attr:`byte_range` with what its metadata may not count, in the ``own`` source of the file or another."""
+        start, length = self.byte_range
+        if self.uncounted:
+            length += min(self.uncounted, max(self.source(own).size - start - length, 0))
+        return start, length
+
+    @property
+    def entries_to_read(self) -> int | None:
+        """The entries at which the chunk ends; ``None`` where its bytes say that."""
+        return self.metadata.num_values if self.uncounted else None
 
 
 @dataclass(frozen=True)
@@ -225,7 +240,7 @@ class RowGroup:
         ordinal = self.index if self.crypto is None else self.crypto.ordinal(self.metadata, self.index)
         return ColumnChunk(
             node, chunks[index], self.file.column_orders, self.crypto, ordinal, self.limits, self.indexes, self.files,
-            self.num_rows,
+            self.num_rows, self._uncounted,
         )
 
     def _leaf(self, path: str) -> SchemaNode:
@@ -234,6 +249,10 @@ class RowGroup:
             leaves = [leaf.dotted for leaf in self.schema.leaves]
             raise KeyError(f"there is no column chunk {around(path)!r}{not_a_leaf(path, leaves)}")
         return node
+
+    @cached_property
+    def _uncounted(self) -> int:
+        return 0 if counts_dictionary_header(self.file.created_by) else UNCOUNTED_BYTES
 
     @cached_property
     def indexes(self) -> IndexReader | None:

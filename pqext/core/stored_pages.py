@@ -34,19 +34,23 @@ class StoredPages(Protocol):
 
 
 class AllPages:
-    """All pages of a chunk that has the bytes ``span`` and belongs to a row group of ``rows`` rows."""
+    """All pages of a chunk that has the bytes ``span`` and belongs to a row group of ``rows`` rows.
+
+    Where ``span`` may go on behind the chunk, this ends with its ``entries``.
+    """
 
     complete = True
 
-    def __init__(self, span: Span, rows: int) -> None:
+    def __init__(self, span: Span, rows: int, entries: int | None = None) -> None:
         self.path = span.path
         self.offset = span.offset
         self.rows = [range(rows)]
         self._span = span
+        self._entries = entries
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
         """Every page."""
-        return raw_pages(self._span, limits, decryptor, has_dictionary=has_dictionary)
+        return raw_pages(self._span, limits, decryptor, has_dictionary=has_dictionary, entries=self._entries)
 
 
 @dataclass(frozen=True, slots=True)

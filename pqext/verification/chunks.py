@@ -102,7 +102,9 @@ class _ChunkCheck:
         data: list[tuple[int, int]] = []
         has_dictionary = chunk.metadata.dictionary_page_offset is not None
         try:
-            for raw in pages.raw_pages(span, chunk.limits, chunk.decryptor, has_dictionary=has_dictionary):
+            for raw in pages.raw_pages(
+                span, chunk.limits, chunk.decryptor, has_dictionary=has_dictionary, entries=chunk.entries_to_read
+            ):
                 try:
                     pages.verify_checksum(raw)
                 except CorruptFileError as error:
@@ -215,7 +217,7 @@ def runs(
 ) -> Iterator[LeafColumn]:
     """A chunk by runs of rows: those of each page, where an index tells them. Checksums are not looked at."""
     metadata, rows = chunk.metadata, group.num_rows
-    stored = AllPages(_span(file, chunk), rows)
+    stored = AllPages(_span(file, chunk), rows, chunk.entries_to_read)
     reader = ColumnReader(leaf, metadata, stored, rows, chunk.limits, checksums=False, decryptor=chunk.decryptor)
     fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
     step = max(1, min(BATCH_ROWS, fitting))
@@ -234,7 +236,7 @@ def runs(
 
 
 def _span(file: ParquetFile, chunk: ColumnChunk) -> Span:
-    return spans_of([(chunk.source(file.source), chunk.byte_range)])[0]
+    return spans_of([(chunk.source(file.source), chunk.readable_range(file.source))])[0]
 
 
 def _measure(column: LeafColumn, order: BoundOrder) -> Piece:

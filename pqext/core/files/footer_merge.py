@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from pqext.core.created_by import created_by
+from pqext.core.created_by import counts_dictionary_header, created_by
+from pqext.core.errors import UnsupportedError
 from pqext.core.handlers.adopted_columns import describer
 from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, KeyValue, RowGroup
 
@@ -67,16 +68,25 @@ class FooterMerge:
         """The merged footer with these row groups.
 
         It names the files' writer when all have the same, pqext otherwise. Raises ``ValueError`` when the files'
-        key-value metadata contradict each other about their columns.
+        key-value metadata contradict each other about their columns, and ``UnsupportedError`` when one writer's sizes
+        can only be understood under its own name.
         """
         first = self._footer
+        writers = set(self._writers)
+        for writer in writers if len(writers) > 1 else ():
+            if not counts_dictionary_header(writer):
+                raise UnsupportedError(
+                    f"files of {writer!r}, which counts bytes in its own way, join only with files of that version: "
+                    "write them anew first",
+                    feature="joining files of parquet-mr before 1.2.9 with others",
+                )
         return FileMetaData(
             version=self._version,
             schema=first.schema,
             num_rows=sum(group.num_rows for group in row_groups),
             row_groups=row_groups,
             key_value_metadata=[self._of_all(pair) for pair in self._pairs.values()] or None,
-            created_by=self._writers[0] if len(set(self._writers)) == 1 else created_by(),
+            created_by=self._writers[0] if len(writers) == 1 else created_by(),
             column_orders=first.column_orders,
             unknown=first.unknown,
         )
