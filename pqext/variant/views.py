@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TypeVar
 
 import pyarrow as pa
@@ -13,7 +12,6 @@ _LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
 
 
-@lru_cache(maxsize=1024)
 def without_views(type: pa.DataType) -> pa.DataType:
     """``type`` with large layouts in place of views, and dictionaries of decimals that Arrow can make."""
     types = pa.types

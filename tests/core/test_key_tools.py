@@ -19,7 +19,7 @@ import pytest
 import pqext
 from pqext.core.encryption.keytools.material import KeyMaterial, parse_metadata, serialise_reference
 from pqext.core.encryption.keytools.store import KeyMaterialStore
-from pqext.core.encryption.keytools.wrapping import TokenCache, unwrap_locally, wrap_locally
+from pqext.core.encryption.keytools.wrapping import ConnectionCache, unwrap_locally, wrap_locally
 from pqext.core.errors import EncryptionError
 
 MASTERS = {"kf": b"0123456789012345", "kc1": b"1234567890123450", "kc2": b"1234567890123451"}
@@ -246,14 +246,94 @@ def test_double_wrapping_asks_the_kms_once_a_master_key_and_token() -> None:
     assert OurClient.asked == 6
 
 
+FOREIGN = {name: key[::-1] for name, key in MASTERS.items()}
+LIKE_NAMED = pytest.mark.parametrize(
+    "connections",
+    [
+        [pqext.KmsConnectionConfig(name, "https://kms.example", "token") for name in ("east", "west")],
+        [pqext.KmsConnectionConfig("kms", f"https://{name}.example", "token") for name in ("east", "west")],
+        [pqext.KmsConnectionConfig("kms", "https://kms.example", "token", {"region": name}) for name in ("e", "w")],
+    ],
+    ids=["instance", "url", "settings"],
+)
+
+
+@LIKE_NAMED
+@pytest.mark.parametrize("double_wrapping", [True, False])
+@pytest.mark.spec("encryption.tools.double-wrapping")
+def test_a_factory_never_wraps_for_one_kms_with_the_keys_of_another(
+    connections: list[pqext.KmsConnectionConfig], double_wrapping: bool
+) -> None:
+    def client(config: pqext.KmsConnectionConfig) -> OurClient:
+        return OurClient(config, MASTERS if config == connections[0] else FOREIGN)
+
+    shared = pqext.CryptoFactory(client)
+    config = pqext.EncryptionConfiguration("kf", column_keys=COLUMNS, double_wrapping=double_wrapping)
+    for connection, masters in (*zip(connections, (MASTERS, FOREIGN), strict=True), (connections[0], MASTERS)):
+        out = io.BytesIO()
+        pqext.write_table(TABLE, out, encryption=shared.file_encryption_properties(connection, config))
+        properties = their_factory(masters).file_decryption_properties(pe.KmsConnectionConfig())
+        assert pq.ParquetFile(io.BytesIO(out.getvalue()), decryption_properties=properties).read().equals(TABLE)
+        decryption = shared.file_decryption_properties(connection)
+        with pqext.open(out.getvalue(), pqext.ReadOptions(decryption=decryption)) as file:
+            assert file.read().equals(TABLE)
+
+
+@LIKE_NAMED
+def test_what_one_kms_unwrapped_opens_no_file_for_another(connections: list[pqext.KmsConnectionConfig]) -> None:
+    class Refusing(OurClient):
+        def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+            raise PermissionError(master_key_identifier)
+
+    shared = pqext.CryptoFactory(
+        lambda config: (OurClient if config == connections[0] else Refusing)(config, MASTERS)
+    )
+    out = io.BytesIO()
+    config = pqext.EncryptionConfiguration("kf", uniform_encryption=True)
+    pqext.write_table(TABLE, out, encryption=shared.file_encryption_properties(connections[0], config))
+    allowed, refused = (
+        pqext.ReadOptions(decryption=shared.file_decryption_properties(connection)) for connection in connections
+    )
+    with pqext.open(out.getvalue(), allowed) as file:
+        assert file.read().equals(TABLE)
+    with pytest.raises(EncryptionError, match="PermissionError"):
+        pqext.open(out.getvalue(), refused)
+
+
+@pytest.mark.spec("encryption.tools.rotation")
+def test_keys_are_rotated_by_the_kms_that_the_material_names(tmp_path: Path) -> None:
+    def client(config: pqext.KmsConnectionConfig) -> OurClient:
+        return OurClient(config, MASTERS if config.kms_instance_id == "east" else FOREIGN)
+
+    crypto = pqext.CryptoFactory(client)
+    config = pqext.EncryptionConfiguration("kf", column_keys=COLUMNS, internal_key_material=False)
+    east = pqext.KmsConnectionConfig("east", "https://east.example")
+    path = tmp_path / "x.parquet"
+    pqext.write_table(TABLE, path, encryption=crypto.file_encryption_properties(east, config, path))
+    crypto.rotate_master_keys(CONNECTION, tmp_path)
+    assert read(path).equals(TABLE)
+    footer = KeyMaterial.parse(KeyMaterialStore(str(path)).load().get("footerKey"))
+    assert (footer.kms_instance_id, footer.kms_instance_url) == ("east", "https://east.example")
+
+
+def test_key_material_that_could_not_be_written_leaves_nothing(tmp_path: Path) -> None:
+    store = KeyMaterialStore(str(tmp_path / "x.parquet"))
+    store.add("footerKey", "x" * 100)
+    (tmp_path / "_KEY_MATERIAL_FOR_x.parquet.json").mkdir()  # in the way of the rename
+    with pytest.raises(OSError, match="KEY_MATERIAL"):
+        store.save()
+    assert [path.name for path in tmp_path.iterdir()] == ["_KEY_MATERIAL_FOR_x.parquet.json"]
+
+
 def test_caches_belong_to_a_token_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("pqext.core.encryption.keytools.wrapping.time.monotonic", lambda: now[0])
-    cache: TokenCache[int] = TokenCache()
+    cache: ConnectionCache[int] = ConnectionCache()
     made = iter(range(100))
 
-    def get(token: str, name: str) -> int:
-        return cache.get(token, name, 10.0, lambda: next(made))
+    def get(token: str, name: str, lifetime: float = 10.0) -> int:
+        config = pqext.KmsConnectionConfig(key_access_token=token)
+        return cache.get(config, name, lifetime, lambda: next(made))
 
     assert [get("s", "x"), get("s", "y"), get("s", "x"), get("t", "x")] == [0, 1, 0, 2]
     now[0] = 9.9
@@ -262,6 +342,8 @@ def test_caches_belong_to_a_token_and_end(monkeypatch: pytest.MonkeyPatch) -> No
     assert get("s", "x") == 3
     cache.remove("s")
     assert [get("s", "x"), get("t", "x")] == [4, 5]
+    now[0] = 15.2
+    assert [get("s", "x"), get("s", "x", 5.0), get("s", "x")] == [4, 6, 6]
 
 
 @pytest.mark.spec("encryption.tools.material")

@@ -74,7 +74,8 @@ class CryptoFactory:
     """Makes :class:`FileEncryption` and :class:`FileDecryption` whose keys a KMS protects.
 
     ``kms_client_factory`` makes the client of a :class:`KmsConnectionConfig`. KEKs and clients are kept for each
-    access token; a factory is best shared by all files of a process.
+    connection, that is instance, URL, ``custom_kms_conf`` and access token; a factory is best shared by all files of
+    a process.
     """
 
     def __init__(self, kms_client_factory: KmsClientFactory) -> None:
@@ -156,13 +157,15 @@ class CryptoFactory:
             unwrapper = FileKeyUnwrapper(
                 self._caches, kms_connection_config, lifetime, read_kms_url=False, store=store.load
             )
+            # The footer's material knows the KMS instance, which wraps the keys again.
+            references = sorted(store.references(), key=lambda name: name != FOOTER_KEY)
+            materials = [KeyMaterial.parse(store.get(reference)) for reference in references]
+            keys = [unwrapper.unwrap(material) for material in materials]
             wrapper = FileKeyWrapper(
-                self._caches, kms_connection_config, lifetime, double_wrapping=double_wrapping, store=store
+                self._caches, unwrapper.connection, lifetime, double_wrapping=double_wrapping, store=store,
+                stored_url=next((material.kms_instance_url for material in materials if material.is_footer_key), None),
             )
-            # The footer's material knows the KMS instance.
-            for reference in sorted(store.references(), key=lambda name: name != FOOTER_KEY):
-                material = KeyMaterial.parse(store.get(reference))
-                key = unwrapper.unwrap(material)
+            for reference, material, key in zip(references, materials, keys, strict=True):
                 master = (master_keys or {}).get(material.master_key_id, material.master_key_id)
                 wrapper.wrap(key, master, footer=material.is_footer_key, reference=reference)
             store.save()

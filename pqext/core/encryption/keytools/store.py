@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Iterator
+from contextlib import suppress
 
 from pyarrow import fs
 
@@ -67,9 +68,14 @@ class KeyMaterialStore:
 
     def save(self) -> None:
         """Write the material, which appears whole or not at all."""
-        with self._filesystem.open_output_stream(self._temporary) as stream:
-            stream.write(json.dumps(self._material, separators=(",", ":")).encode())
-        self._filesystem.move(self._temporary, self.path)
+        try:
+            with self._filesystem.open_output_stream(self._temporary) as stream:
+                stream.write(json.dumps(self._material, separators=(",", ":")).encode())
+            self._filesystem.move(self._temporary, self.path)
+        except BaseException:
+            with suppress(OSError):
+                self._filesystem.delete_file(self._temporary)
+            raise
 
 
 def stores_in(folder: str, filesystem: fs.FileSystem | None = None) -> list[KeyMaterialStore]:

@@ -11,7 +11,7 @@ import binascii
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -55,24 +55,32 @@ def unwrap_locally(wrapped: str, wrapping_key: bytes, aad: bytes) -> bytes:
         raise EncryptionError("a wrapped key does not open: it was wrapped with another key") from None
 
 
-class TokenCache(Generic[T]):
-    """Things kept for a while for each access token, so that none outlives the permission to use it."""
+class ConnectionCache(Generic[T]):
+    """Things that a KMS gave, kept for a while for each connection and access token.
+
+    A connection is the instance, its URL and the client's own settings: one factory may serve several KMS, whose
+    master keys have the same names. Nothing outlives the permission to use it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: dict[str, tuple[float, dict[str, T]]] = {}
+        self._entries: dict[str, tuple[float, float, dict[Hashable, T]]] = {}
 
-    def get(self, token: str, name: str, lifetime: float, make: Callable[[], T]) -> T:
-        """The entry ``name`` of ``token``, made anew when it is missing or ``lifetime`` seconds have passed."""
+    def get(self, config: KmsConnectionConfig, name: Hashable, lifetime: float, make: Callable[[], T]) -> T:
+        """The entry ``name`` of a connection, made anew when it is missing or ``lifetime`` seconds have passed."""
         now = time.monotonic()
+        token = config.key_access_token
+        place = (_connection(config), name)
         with self._lock:
-            self._entries = {known: entry for known, entry in self._entries.items() if entry[0] > now}
-            kept = self._entries.setdefault(token, (now + lifetime, {}))[1]
-            if name in kept:
-                return kept[name]
+            self._entries = {known: entry for known, entry in self._entries.items() if entry[1] > now}
+            if token in self._entries and self._entries[token][0] + lifetime <= now:
+                del self._entries[token]
+            kept = self._entries.setdefault(token, (now, now + lifetime, {}))[2]
+            if place in kept:
+                return kept[place]
         made = make()  # asks the KMS: not under the lock
         with self._lock:
-            return kept.setdefault(name, made)
+            return kept.setdefault(place, made)
 
     def remove(self, token: str) -> None:
         """Forget all of ``token``."""
@@ -88,6 +96,11 @@ class TokenCache(Generic[T]):
         return f"<cache for {len(self._entries)} tokens>"
 
 
+def _connection(config: KmsConnectionConfig) -> Hashable:
+    """What tells one KMS from another, the access token aside."""
+    return config.kms_instance_id, config.kms_instance_url, frozenset(config.custom_kms_conf.items())
+
+
 @dataclass(frozen=True, slots=True)
 class _KeyEncryptionKey:
     key: bytes = field(repr=False)
@@ -100,15 +113,13 @@ class KeyCaches:
 
     def __init__(self, client_factory: KmsClientFactory) -> None:
         self._client_factory = client_factory
-        self.clients: TokenCache[KmsClient] = TokenCache()
-        self.written_keks: TokenCache[_KeyEncryptionKey] = TokenCache()
-        self.read_keks: TokenCache[bytes] = TokenCache()
+        self.clients: ConnectionCache[KmsClient] = ConnectionCache()
+        self.written_keks: ConnectionCache[_KeyEncryptionKey] = ConnectionCache()
+        self.read_keks: ConnectionCache[bytes] = ConnectionCache()
 
     def client(self, config: KmsConnectionConfig, lifetime: float) -> KmsClient:
         """The client of a KMS instance."""
-        return self.clients.get(
-            config.key_access_token, config.kms_instance_id, lifetime, lambda: self._client_factory(config)
-        )
+        return self.clients.get(config, None, lifetime, lambda: self._client_factory(config))
 
 
 class FileKeyWrapper:
@@ -116,10 +127,12 @@ class FileKeyWrapper:
 
     def __init__(
         self, caches: KeyCaches, config: KmsConnectionConfig, lifetime: float, *,
-        double_wrapping: bool, store: KeyMaterialStore | None,
+        double_wrapping: bool, store: KeyMaterialStore | None, stored_url: str | None = None,
     ) -> None:
+        """``stored_url`` is what the material says of the KMS's address where the configuration has none."""
         self._caches = caches
         self._config = config
+        self._url = config.kms_instance_url or stored_url or DEFAULT_INSTANCE
         self._lifetime = lifetime
         self._double_wrapping = double_wrapping
         self._store = store
@@ -131,7 +144,7 @@ class FileKeyWrapper:
         kek_id = wrapped_kek = None
         if self._double_wrapping:
             kek = self._caches.written_keks.get(
-                self._config.key_access_token, master_key_id, self._lifetime, lambda: _new_kek(client, master_key_id)
+                self._config, master_key_id, self._lifetime, lambda: _new_kek(client, master_key_id)
             )
             wrapped = wrap_locally(key, kek.key, kek.id)
             kek_id, wrapped_kek = base64.b64encode(kek.id).decode(), kek.wrapped
@@ -140,7 +153,7 @@ class FileKeyWrapper:
         material = KeyMaterial(
             is_footer_key=footer, master_key_id=master_key_id, wrapped_dek=wrapped,
             kms_instance_id=(self._config.kms_instance_id or DEFAULT_INSTANCE) if footer else None,
-            kms_instance_url=(self._config.kms_instance_url or DEFAULT_INSTANCE) if footer else None,
+            kms_instance_url=self._url if footer else None,
             kek_id=kek_id, wrapped_kek=wrapped_kek,
         )
         if self._store is None:
@@ -183,16 +196,20 @@ class FileKeyUnwrapper:
             return _unwrapped(client.unwrap_key(material.wrapped_dek, material.master_key_id))
         wrapped_kek = material.wrapped_kek or ""
         # Kept by all that it depends on: the id alone comes from a file that may lie.
-        name = "\0".join((material.kek_id, material.master_key_id, wrapped_kek))
+        name = (material.kek_id, material.master_key_id, wrapped_kek)
         kek = self._caches.read_keks.get(
-            config.key_access_token, name, self._lifetime,
-            lambda: _unwrapped(client.unwrap_key(wrapped_kek, material.master_key_id)),
+            config, name, self._lifetime, lambda: _unwrapped(client.unwrap_key(wrapped_kek, material.master_key_id))
         )
         try:
             aad = base64.b64decode(material.kek_id, validate=True)
         except (binascii.Error, ValueError):
             raise EncryptionError("a key encryption key's id is not in base 64") from None
         return _unwrapped(unwrap_locally(material.wrapped_dek, kek, aad))
+
+    @property
+    def connection(self) -> KmsConnectionConfig:
+        """As configured, with the instance that the footer key's material named."""
+        return self._config
 
     def _connection(self, material: KeyMaterial) -> KmsConnectionConfig:
         """Where the keys are: as configured, else as the file's footer key says."""
