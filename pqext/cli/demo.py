@@ -8,7 +8,7 @@ import re
 import time
 import webbrowser
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -110,9 +110,10 @@ def command(
         job = Job(source, output, page, "null" if on_error is OnError.null else "raise")
         result = run(job, Narrator(console))
     except BaseException as error:
-        if is_new and output.is_dir() and {one.name for one in output.iterdir()} <= {EXAMPLE_FILE}:
-            (output / EXAMPLE_FILE).unlink(missing_ok=True)
-            output.rmdir()
+        with suppress(OSError):  # the error is what the user must see
+            if is_new and output.is_dir() and {one.name for one in output.iterdir()} <= {EXAMPLE_FILE}:
+                (output / EXAMPLE_FILE).unlink(missing_ok=True)
+                output.rmdir()
         if on_error is OnError.stop and isinstance(error, VariantError) and _BAD_LINE.search(error.message):
             raise VariantError(f"{error.message} (with --on-error null such lines become null)") from error
         raise

@@ -41,6 +41,8 @@ def command(
         boxes = _map(path, column, query)
     except KeyError as error:
         raise typer.BadParameter(visible(str(error.args[0]))) from None
+    from pqext.core.sink import Sink
+
     if output.suffix.lower() == ".png":
         from pqext.report import picture
 
@@ -49,7 +51,8 @@ def command(
         from pqext.report.boxes import render
 
         content = render(boxes).encode()
-    output.write_bytes(content)
+    with Sink(output) as sink:
+        sink.write(content)
     typer.echo(
         f"{visible(str(output))}: {counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}, "
         f"{size(len(content))}"

@@ -8,34 +8,36 @@ import os
 import secrets
 import shutil
 import weakref
-from collections.abc import Sequence
-from typing import IO, Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any
 
-from pqext.core.buffers import Bytes
 from pqext.core.local_paths import check_local
 
 _PIECES = 512
 """Pieces given to one call: systems take at least that many, and most of them 1,024."""
+_HELD_BYTES = 1 << 16
+"""Small pieces are gathered until they are so many bytes."""
 
 
 class Sink:
     """Bytes appended in order. ``commit`` makes them the file at ``path``; ``abort`` leaves nothing behind.
 
-    A file that is there already keeps its permissions, a link to it stays one. Raises ``OSError`` where a path cannot
-    be written, and ``ValueError`` for one of a device or pipe, which is ``UnsupportedError`` for a
-    remote one.
+    As a context manager it commits, or aborts when there was an error. A file that is there already keeps its
+    permissions, a link to it stays one. Raises ``OSError`` with the path as it was given where a path cannot be
+    written, or no more of it because the disk is full, and ``ValueError`` for one of a device or pipe, which is
+    ``UnsupportedError`` for a remote one.
     """
 
     def __init__(self, dest: Any) -> None:
         self.offset = 0
         """Bytes written so far."""
-        self._path: str | None = None
-        self._temporary: str | None = None
-        self._stream: IO[bytes]
+        self._dest: _File | _Stream
         if hasattr(dest, "write"):
-            self._stream = dest
             if hasattr(dest, "seekable") and dest.seekable() and dest.tell():
                 raise ValueError("the file object is not at its start: a Parquet file cannot be appended to another")
+            self._dest = _Stream(dest)
             return
         given = os.fsdecode(dest)
         check_local(given, "written")
@@ -43,66 +45,152 @@ class Sink:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
         if os.path.exists(given) and not os.path.isfile(given):
             raise ValueError(f"{given} is not a regular file, so none can take its place: open it and give the object")
-        # The file that a link leads to is replaced, not the link.
-        self._path = os.path.realpath(given)
-        folder, name = os.path.split(self._path)
-        # Next to the destination, so that the rename is atomic; hidden, so that readers pass over it.
-        temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}.tmp")
-        try:
-            self._stream = io.BufferedWriter(io.FileIO(temporary, "x"))
-        except FileNotFoundError as error:
-            raise FileNotFoundError(error.errno, error.strerror, given) from None
-        if os.path.exists(self._path):
-            shutil.copymode(self._path, temporary)
-        self._temporary = temporary
-        self._leftover = weakref.finalize(self, _remove, self._stream, temporary)
+        self._dest = _File(given)
 
     @property
     def path(self) -> str | None:
         """The destination, when it is a path."""
-        return self._path
+        return self._dest.path
 
     def write(self, data: Any) -> None:
         """Append ``data``."""
-        left = memoryview(data).cast("B")
-        self.offset += len(left)
-        # A raw file may take less than it is given; one that does not say how much has taken all.
-        while (taken := self._stream.write(left)) is not None and taken < len(left):
-            left = left[taken:]
+        self.write_all([data])
 
-    def write_all(self, pieces: Sequence[bytes | Bytes]) -> None:
+    def write_all(self, pieces: Sequence[Any]) -> None:
         """Append all ``pieces``, many of them with one call to the system where the file is ours."""
-        if self._temporary is None or not hasattr(os, "writev"):
-            for piece in pieces:
-                self.write(piece)
-            return
-        self._stream.flush()
-        for start in range(0, len(pieces), _PIECES):
-            part: Sequence[Any] = pieces[start : start + _PIECES]
-            size = sum(map(len, part))
-            self.offset += size
-            written = os.writev(self._stream.fileno(), part)
-            # A disk that is full, or a signal, ends a call early.
-            if written < size:
-                self._stream.write(b"".join(part)[written:])
+        views = [memoryview(piece).cast("B") for piece in pieces]
+        self.offset += sum(map(len, views))
+        self._dest.write(views)
 
     def commit(self) -> None:
-        """Finish: the file is whole."""
-        if self._path is None or self._temporary is None:
+        """Finish: the file is whole. When that fails, nothing is left behind."""
+        try:
+            self._dest.commit()
+        except BaseException:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Give up: a path keeps whatever it had before. Raises nothing, so that errors stay what they are."""
+        self._dest.abort()
+
+    def __enter__(self) -> Sink:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.commit()
+        else:
+            self.abort()
+
+
+class _Stream:
+    """A user's file object, which is theirs to close or to remove."""
+
+    path = None
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, pieces: Sequence[memoryview]) -> None:
+        for piece in pieces:
+            left = piece
+            # A raw file may take less than it is given; one that does not say how much has taken all.
+            while len(left):
+                taken = self._stream.write(left)
+                if taken is None and not isinstance(self._stream, io.RawIOBase):
+                    break
+                if not taken:
+                    raise BlockingIOError(errno.EAGAIN, "the file object takes no more bytes: it must block")
+                left = left[taken:]
+
+    def commit(self) -> None:
+        if hasattr(self._stream, "flush"):
             self._stream.flush()
+
+    def abort(self) -> None:
+        pass
+
+
+class _File:
+    """A temporary file next to the destination, which it replaces by one rename.
+
+    Its name is short, so that every name that the file system takes can be written, and hidden, so that readers of
+    the folder pass over it.
+    """
+
+    def __init__(self, given: str) -> None:
+        self._given = given
+        # The file that a link leads to is replaced, not the link.
+        self.path: str = os.path.realpath(given)
+        self._temporary = os.path.join(os.path.dirname(self.path), f".pqext-{secrets.token_hex(8)}.tmp")
+        self._held = bytearray()
+        with self._named():
+            with suppress(FileNotFoundError):
+                os.lstat(self.path)  # a name that is too long is refused now rather than when all is written
+            self._file = io.FileIO(self._temporary, "x")
+            self._leftover = weakref.finalize(self, _remove, self._file, self._temporary, os.getpid())
+            try:
+                if os.path.exists(self.path):
+                    shutil.copymode(self.path, self._temporary)
+            except BaseException:
+                self.abort()
+                raise
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors name the path that the user gave."""
+        try:
+            yield
+        except OSError as error:
+            error.filename, error.filename2 = self._given, None
+            raise
+
+    def write(self, pieces: Sequence[memoryview]) -> None:
+        if sum(map(len, pieces)) + len(self._held) < _HELD_BYTES:
+            for piece in pieces:
+                self._held += piece
             return
-        self._stream.close()
-        os.replace(self._temporary, self._path)
+        held, self._held = memoryview(self._held), bytearray()
+        self._put([held, *pieces])
+
+    def _put(self, pieces: Sequence[memoryview]) -> None:
+        with self._named():
+            left = [piece for piece in pieces if len(piece)]
+            done = 0
+            while done < len(left):
+                part = left[done : done + _PIECES]
+                taken = os.writev(self._file.fileno(), part) if hasattr(os, "writev") else self._file.write(part[0])
+                if not taken:
+                    raise OSError(errno.EIO, "the file system takes no more bytes")
+                # A disk that is nearly full, or a signal, ends a call early.
+                while done < len(left) and taken >= len(left[done]):
+                    taken -= len(left[done])
+                    done += 1
+                if taken:
+                    left[done] = left[done][taken:]
+
+    def commit(self) -> None:
+        self._put([memoryview(self._held)])
+        with self._named():
+            self._file.close()
+            os.replace(self._temporary, self.path)
         self._leftover.detach()
 
     def abort(self) -> None:
-        """Give up: a path keeps whatever it had before."""
-        if self._temporary is not None:
-            self._leftover()
+        self._held = bytearray()
+        self._leftover()
 
 
-def _remove(stream: IO[bytes], temporary: str) -> None:
-    """Leave nothing of a file that was not finished, whether it was given up or forgotten."""
-    stream.close()
-    if os.path.exists(temporary):
-        os.unlink(temporary)
+def _remove(file: io.FileIO, temporary: str, process: int) -> None:
+    """Leave nothing of a file that was not finished, whether it was given up or forgotten.
+
+    A forked child leaves its parent's file alone.
+    """
+    with suppress(OSError):
+        file.close()
+    if os.getpid() == process:
+        with suppress(OSError):
+            os.unlink(temporary)

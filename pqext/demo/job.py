@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 import pqext.spark as on_spark
+from pqext.core.sink import Sink
 from pqext.demo import compare, derive
 from pqext.demo.agreement import agreements
 from pqext.demo.faults import unwrapped
@@ -116,7 +117,8 @@ def _run(spark: SparkSession, job: Job, listener: Listener, began: float) -> Dem
     with listener.step(f"write the report to {job.report}"):
         report = _report(job, source, files, [question for _, question in found], others, lost, began, spark.version)
         job.report.parent.mkdir(parents=True, exist_ok=True)
-        job.report.write_text(render(report), "utf-8")
+        with Sink(job.report) as sink:
+            sink.write(render(report).encode())
     return report
 
 

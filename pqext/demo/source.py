@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from pqext.core.sink import Sink
 from pqext.examples import earthquakes
 from pqext.report.model import Box
 from pqext.variant.access.path import format_path, parse
@@ -73,9 +74,9 @@ def example(folder: Path, schema: str | None = None) -> Source:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / EXAMPLE_FILE
     collection = json.loads(earthquakes().read_text("utf-8"))
-    with path.open("w", encoding="utf-8", newline="\n") as lines:
+    with Sink(path) as lines:
         for feature in collection["features"]:
-            lines.write(json.dumps(feature, ensure_ascii=False, separators=(",", ":")) + "\n")
+            lines.write((json.dumps(feature, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
     return Source(
         title="A week of earthquakes",
         about="Every earthquake recorded by the United States Geological Survey from 31 January to 7 February 2018.",

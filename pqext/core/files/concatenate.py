@@ -60,8 +60,7 @@ def concatenate(
     given = list(sources)
     if not given:
         raise ValueError("there is nothing to concatenate")
-    sink = Sink(dest)
-    try:
+    with Sink(dest) as sink:
         sink.write(MAGIC)
         for source in given:
             opened = open_source(source)
@@ -75,10 +74,6 @@ def concatenate(
                     opened.close()
         metadata = job.finish(sink)
         sink.write(serialise_footer(metadata))
-        sink.commit()
-    except BaseException:
-        sink.abort()
-        raise
     return metadata.num_rows
 
 

@@ -42,14 +42,9 @@ def rewrite_footer(
         footer = plain_footer(opened, limits)
         changed = change(footer.metadata)
         serialised = _checked(footer.metadata if changed is None else changed, limits)
-        sink = Sink(source if dest is None else dest)
-        try:
+        with Sink(source if dest is None else dest) as sink:
             copy_bytes(opened, 0, footer.offset, sink)
             sink.write(serialise_footer(serialised))
-            sink.commit()
-        except BaseException:
-            sink.abort()
-            raise
     except ParquetError as error:
         error.locate(path=opened.path)
         raise

@@ -59,14 +59,9 @@ def write_summary(
     for name, listed in ((METADATA, groups), (COMMON_METADATA, [])):
         whole = merge.finish(listed)
         whole.unknown = ()
-        sink = Sink(os.path.join(root, name))
-        try:
+        with Sink(os.path.join(root, name)) as sink:
             sink.write(MAGIC)
             sink.write(serialise_footer(whole))
-            sink.commit()
-        except BaseException:
-            sink.abort()
-            raise
         written.append(os.path.join(os.fsdecode(folder), name))
     return written[0], written[1]
 

@@ -189,8 +189,7 @@ def write_geojson(
     for field in table.schema:
         if field.name != name:
             _check_type(field.type, field.name)
-    sink = Sink(dest)
-    try:
+    with Sink(dest) as sink:
         sink.write(b'{"type":"FeatureCollection","features":[')
         separator = "\n"
         row = 0
@@ -207,10 +206,6 @@ def write_geojson(
                 separator = ",\n"
             row += batch.num_rows
         sink.write(b"\n]}\n")
-    except BaseException:
-        sink.abort()
-        raise
-    sink.commit()
 
 
 def _geometry_column(schema: pa.Schema, name: str | None) -> str:
