@@ -18,6 +18,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -35,15 +36,31 @@ _FRESH = 2 * 10**9
 
 
 @dataclass(frozen=True)
+class Old:
+    """A file that a save replaces: its path relative to the folder, and what shows that it is still that file."""
+
+    name: str
+    size: int
+    mtime_ns: int
+
+    @staticmethod
+    def of(name: str, path: str) -> Old:
+        """The file that lies at ``path``; raises ``OSError`` when there is none."""
+        stat = os.lstat(path)
+        return Old(name, stat.st_size, stat.st_mtime_ns)
+
+
+@dataclass(frozen=True)
 class Journal:
-    """What a decided save adds to its folder and what it takes away: names, and paths relative to the folder."""
+    """What a decided save adds to its folder, by names, and what it takes away."""
 
     new: tuple[str, ...]
-    old: tuple[str, ...]
+    old: tuple[Old, ...]
 
     def dump(self) -> bytes:
         """The bytes of ``journal.json``."""
-        return json.dumps({"version": 1, "new": self.new, "old": self.old}).encode()
+        old = [[one.name, one.size, one.mtime_ns] for one in self.old]
+        return json.dumps({"version": 1, "new": self.new, "old": old}).encode()
 
     @staticmethod
     def load(folder: str) -> Journal | None:
@@ -61,7 +78,8 @@ class Journal:
             content = json.loads(data)
             if content["version"] != 1:
                 raise ValueError("unknown version")
-            new, old = (tuple(map(_inside, content[key])) for key in ("new", "old"))
+            new = tuple(map(_inside, content["new"]))
+            old = tuple(Old(_inside(name), int(size), int(mtime)) for name, size, mtime in content["old"])
             if any("/" in name for name in new):
                 raise ValueError("a new file in another folder")
         except (ValueError, TypeError, KeyError) as error:
@@ -71,6 +89,23 @@ class Journal:
                 path=path,
             ) from None
         return Journal(new, old)
+
+    def replaced(self, target: str) -> list[str]:
+        """The paths of the old files below ``target``, there or not.
+
+        Raises ``CorruptFileError`` for one that somebody has written anew since: whether it counts is not known.
+        """
+        paths = [below(target, one.name) for one in self.old]
+        for one, path in zip(self.old, paths, strict=True):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                if Old.of(one.name, path) != one:
+                    raise CorruptFileError(
+                        "the file was to be replaced by an interrupted save and has changed since: remove it, or "
+                        "rename it to keep its rows beside those of the save, then run "
+                        f"pqext.spark.clean({target!r})",
+                        path=path,
+                    )
+        return paths
 
 
 def _inside(name: Any) -> str:
@@ -114,22 +149,32 @@ class _Folder:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.files: dict[str, str] = {}
-        self.folders: list[str] = []
-        self.links: list[str] = []
-        self.commits: list[str] = []
-        self.old: set[str] = set()
-        with os.scandir(path or os.curdir) as entries:
-            for entry in entries:
-                self._sort(entry, os.path.join(path, entry.name))
-        for commit in self.commits:
-            journal = Journal.load(commit)
+        without_journal: set[str] = set()
+        while True:
+            self.files: dict[str, str] = {}
+            self.folders: list[str] = []
+            self.links: list[str] = []
+            self.commits: list[str] = []
+            self.old: set[str] = set()
+            self._scan()
+            journals = {commit: Journal.load(commit) for commit in self.commits}
+            ended = {commit for commit, journal in journals.items() if journal is None}
+            if ended <= without_journal:
+                break
+            # A save ended after the scan began, which may have seen files that the save removed.
+            without_journal |= ended
+        for commit, journal in journals.items():
             if journal is not None:
-                self.old.update(below(path, name) for name in journal.old)
+                self.old.update(journal.replaced(path))
                 for name in journal.new:
                     self._add(commit, name)
         self.files = dict(sorted(self.files.items()))
         self.folders.sort()
+
+    def _scan(self) -> None:
+        with os.scandir(self.path or os.curdir) as entries:
+            for entry in entries:
+                self._sort(entry, os.path.join(self.path, entry.name))
 
     def _sort(self, entry: os.DirEntry[str], path: str) -> None:
         if entry.name.startswith(COMMIT) and entry.is_dir():

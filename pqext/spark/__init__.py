@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pqext.spark import functions as functions
+    from pqext.spark.commit import clean as clean
     from pqext.spark.conditions import variant as variant
     from pqext.spark.datasource import register as register
     from pqext.spark.json_source import read_json as read_json
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pqext.spark.shredding import unshred_variant as unshred_variant
 
 _MODULES = {
+    "clean": "commit",
     "explain_read": "reading",
     "local_session": "session",
     "read": "reading",

@@ -1,17 +1,14 @@
 """The writing half of data source ``pqext``: every task a file, all files visible at once or none.
 
-Tasks write into a hidden folder of the target, named after the job. Commit moves the finished files up,
-removes the old ones when overwriting, and puts ``_SUCCESS`` last; abort removes the folder.
+Tasks write into a hidden folder of the target. :mod:`pqext.spark.commit` tells how its files become the target's, what
+is seen of a save that is killed, and by whom. Overwriting removes what reading the target would show, and nothing else.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -23,11 +20,11 @@ from pyspark.sql.types import StructType
 
 from pqext.core.options import WriteOptions
 from pqext.core.writer import ParquetWriter
+from pqext.spark import commit
 from pqext.spark.arrays import conform_batch
 from pqext.spark.files import option_paths
 from pqext.spark.types import file_schema
 
-SUCCESS = "_SUCCESS"
 _SPARK_OPTIONS = {"path", "paths"}
 
 
@@ -52,9 +49,8 @@ class Sink(DataSourceArrowWriter):
         self.schema = file_schema(schema)
         self.overwrite = overwrite
         self.job = uuid.uuid4().hex
-        self.folder = self.target / f"_pqext_temporary-{self.job}"
-        # Made before any task runs, and by none: a task that starts after the job was aborted finds it gone.
-        self.folder.mkdir(parents=True)
+        # A task that starts after the job was aborted finds it gone.
+        self.folder = commit.begin(self.target, self.job)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's batches to one file; its remains are deleted when anything fails."""
@@ -75,6 +71,7 @@ class Sink(DataSourceArrowWriter):
                 if batch.num_rows:
                     writer.write_batch(conform_batch(batch, self.schema))
             writer.close()
+            commit.flush(path)
         except BaseException:
             if writer is not None:
                 writer.abort()
@@ -83,60 +80,37 @@ class Sink(DataSourceArrowWriter):
         return Written(name)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make the files of all tasks visible; when that fails, none of them stays."""
-        names = [message.name for message in messages if isinstance(message, Written) and message.name is not None]
-        if not names:
-            names = [self._write_empty()]
-        old = self._visible() if self.overwrite else []
-        moved: list[Path] = []
+        """Make the files of all tasks the target's: see :func:`pqext.spark.commit.commit`."""
         try:
-            for name in names:
-                os.replace(self.folder / name, self.target / name)
-                moved.append(self.target / name)
+            names = [message.name for message in messages if isinstance(message, Written) and message.name is not None]
+            commit.commit(self.target, self.job, names or [self._write_empty()], overwrite=self.overwrite)
         except BaseException:
-            for path in moved:
-                path.unlink(missing_ok=True)
-            self._clean()
+            commit.abort(self.target, self.job)
             raise
-        for path in old:
-            path.unlink(missing_ok=True)
-            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-        self._clean()
-        (self.target / SUCCESS).touch()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove whatever the tasks left, those that failed and those that did not."""
-        self._clean()
+        """Remove what the tasks left, those that failed and those that did not."""
+        commit.abort(self.target, self.job)
 
     def _write_empty(self) -> str:
         """A data frame without rows still has a schema, which needs a file to stand in."""
         name = f"part-00000-{self.job}-empty.parquet"
         with ParquetWriter(str(self.folder / name), self.schema, **self.options):
             pass
+        commit.flush(self.folder / name)
         return name
-
-    def _visible(self) -> list[Path]:
-        """The Parquet files that readers of the folder see now; nothing else is ever removed."""
-        return [
-            path
-            for path in self.target.rglob("*.parquet")
-            if path.is_file() and not any(part.startswith(("_", ".")) for part in path.relative_to(self.target).parts)
-        ]
-
-    def _clean(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        with suppress(OSError):
-            self.target.rmdir()  # the job created it and left nothing in it
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, Any]:
     """The writer's options out of a data source's, which are all text.
 
     Names are those of :class:`pqext.core.options.WriteOptions`; a value is a word, a number, ``true`` or
-    ``false``, or JSON where the option takes a mapping. Raises ``ValueError`` for a name or value that is none.
+    ``false``, or JSON where the option takes a mapping. ``profile`` is ``spark`` unless ``none`` is asked for, since
+    Spark's own reader loses rows of other files (:mod:`pqext.core.types.profile`). Raises ``ValueError`` for an unknown
+    name or an unsuitable value.
     """
     known = {field.name: field for field in fields(WriteOptions)}
-    parsed = {}
+    parsed: dict[str, Any] = {}
     for key, text in options.items():
         name = key.lower()
         if name in _SPARK_OPTIONS:
@@ -144,7 +118,16 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
         if name not in known:
             raise ValueError(f"unknown option {key!r}; data source pqext writes with {', '.join(sorted(known))}")
         parsed[name] = _parse_option(text)
+    if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:
+        parsed["profile"] = None
     WriteOptions(**parsed)
+    if "profile" in parsed:
+        return parsed
+    parsed["profile"] = "spark"
+    try:
+        WriteOptions(**parsed)
+    except ValueError as error:
+        raise ValueError(f"{error}, which is the default in Spark; option profile=none lifts it") from None
     return parsed
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import pqext
 from pqext.core.errors import CorruptFileError
-from pqext.dataset.folders import COMMIT, JOURNAL, Journal
+from pqext.dataset.folders import COMMIT, JOURNAL, Journal, Old
 from pqext.dataset.sources import find_sources
 
 JOB = "0" * 32
@@ -26,7 +26,7 @@ def tree(root: Path, *names: str) -> Path:
 def unfinished(root: Path, new: tuple[str, ...], old: tuple[str, ...]) -> Path:
     folder = root / (COMMIT + JOB)
     folder.mkdir(exist_ok=True)
-    (folder / JOURNAL).write_bytes(Journal(new, old).dump())
+    (folder / JOURNAL).write_bytes(Journal(new, tuple(Old.of(name, str(root / name)) for name in old)).dump())
     return folder
 
 
@@ -53,6 +53,13 @@ def test_files_that_others_add_to_it_are_seen(tmp_path: Path) -> None:
     assert seen(tmp_path) == ["b.parquet"]
 
 
+def test_a_replaced_file_that_was_written_anew_is_an_error(tmp_path: Path) -> None:
+    unfinished(tree(tmp_path, "a.parquet"), (), ("a.parquet",))
+    (tmp_path / "a.parquet").write_bytes(b"more")
+    with pytest.raises(CorruptFileError, match=r"has changed since: remove it, or rename it.*a\.parquet"):
+        find_sources(tmp_path)
+
+
 def test_a_folder_of_a_save_without_its_journal_hides_nothing(tmp_path: Path) -> None:
     assert seen(tree(tmp_path, "a.parquet", f"{COMMIT}{JOB}/n.parquet")) == ["a.parquet"]
 
@@ -62,7 +69,8 @@ def test_a_folder_of_a_save_without_its_journal_hides_nothing(tmp_path: Path) ->
     [
         b"", b"[]", b"{", b"\xff", b'{"version": 2, "new": [], "old": []}', b'{"version": 1, "new": []}',
         b'{"version": 1, "new": ["../x"], "old": []}', b'{"version": 1, "new": ["a/x"], "old": []}',
-        b'{"version": 1, "new": [], "old": ["/etc/passwd"]}', b'{"version": 1, "new": [], "old": ["a/../../x"]}',
+        b'{"version": 1, "new": [], "old": [["/x", 1, 1]]}', b'{"version": 1, "new": [], "old": [["a/../../x", 1, 1]]}',
+        b'{"version": 1, "new": [], "old": ["a.parquet"]}', b'{"version": 1, "new": [], "old": [["a", 1, null]]}',
         b'{"version": 1, "new": [1], "old": []}', b'{"version": 1, "new": [""], "old": []}',
     ],
 )  # fmt: skip

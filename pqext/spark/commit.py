@@ -1,0 +1,244 @@
+"""Saves into a folder that happen whole or not at all, wherever the process that makes them is killed.
+
+The steps of a save: ``F`` is its folder, which :func:`begin` makes as ``_pqext_temporary-<job>`` before any task runs.
+
+1. The tasks write their files into F.
+2. Under a lock on the target: earlier saves that were interrupted are finished; ``_SUCCESS`` is removed; a journal in F
+   names the new files and, when overwriting, all that a reader sees now as old.
+3. F is renamed to ``_pqext_commit-<job>``. *This decides*: a save killed before has not happened, one killed after has.
+4. The new files are moved up, the old ones deleted, ``_SUCCESS`` is written, F is deleted.
+
+pqext's own readers honour the journal (:mod:`pqext.dataset.folders`), so that they list the old rows before step 3 and
+the new ones after it. A file may be moved or deleted between their listing and their reading: the read then fails and
+can be repeated. Other readers know no journal. During step 4, and after a save that was killed in it until it is
+finished, they see old and new rows together, or some of the new ones; ``_SUCCESS`` is missing all that time, as it is
+from step 2 on. :func:`clean` and every later save finish such a save.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from pqext.dataset.folders import COMMIT, JOURNAL, Journal, Old, files_below
+
+SUCCESS = "_SUCCESS"
+TEMPORARY = "_pqext_temporary-"
+"""How the name of a folder begins whose save is not decided."""
+OWNER = "owner.json"
+ABANDONED_AFTER = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What :func:`clean` did: the jobs whose saves it finished, and those whose remains it removed."""
+
+    finished: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def begin(target: Path, job: str) -> Path:
+    """Make the folder for a job's files, and ``target`` if needed, before any task runs: none makes it again."""
+    folder = target / f"{TEMPORARY}{job}"
+    folder.mkdir(parents=True)
+    owner = _driver()
+    if owner is not None:
+        (folder / OWNER).write_text(json.dumps(owner))
+    return folder
+
+
+def commit(target: Path, job: str, names: Sequence[str], *, overwrite: bool) -> None:
+    """Make a job's files ``names`` part of ``target``, in place of all that readers see there when overwriting.
+
+    Raises ``RuntimeError`` when a file is missing, before anything has changed, and ``OSError`` when the system refuses
+    a step: its notes say whether the save has happened.
+    """
+    staged, decided = target / f"{TEMPORARY}{job}", target / f"{COMMIT}{job}"
+    with _locked(target):
+        _tidy(target, ABANDONED_AFTER)
+        missing = [name for name in names if not (staged / name).is_file()]
+        if missing:
+            raise RuntimeError(f"{missing[0]} of the job that writes {target} was removed before it was committed")
+        seen = files_below(str(target)) if overwrite else {}
+        old = [Old.of(_relative(path, target), at) for path, at in seen.items()]
+        succeeded = (target / SUCCESS).exists()
+        try:
+            (target / SUCCESS).unlink(missing_ok=True)
+            _write(staged / JOURNAL, Journal(tuple(names), tuple(old)).dump())
+            flush(staged)
+            staged.rename(decided)
+        except BaseException as error:
+            if succeeded and staged.exists():
+                (target / SUCCESS).touch()
+            error.add_note(f"{target} is as it was before the save")
+            raise
+        try:
+            flush(target)
+            _finish(decided)
+        except BaseException as error:
+            error.add_note(
+                f"the save is decided, and pqext reads its rows; readers that know no journal see other rows until "
+                f"the next save, or pqext.spark.clean({str(target)!r}), has finished it"
+            )
+            raise
+
+
+def abort(target: Path, job: str) -> None:
+    """Remove what a save left that was not decided, and ``target`` if that was all in it."""
+    shutil.rmtree(target / f"{TEMPORARY}{job}", ignore_errors=True)
+    with suppress(OSError):
+        target.rmdir()
+
+
+def clean(path: str | os.PathLike[str], *, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
+    """Finish the saves into folder ``path`` that were killed after they were decided, and remove what others left.
+
+    What a save left that was never decided is removed if its driver is known to be dead (it ran on this machine), or if
+    nothing in it has changed for ``older_than``. Saves clean the folder they write to in the same way.
+
+    Raises ``FileNotFoundError`` for no folder, and ``CorruptFileError`` for a journal that cannot be followed.
+    """
+    target = Path(path).absolute()
+    with _locked(target):
+        return _tidy(target, older_than)
+
+
+def flush(path: Path) -> None:
+    """Have the system write a file, or the names in a folder, to its disk."""
+    if os.name != "posix" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    flush(path)
+
+
+def _relative(path: str, target: Path) -> str:
+    return Path(path).relative_to(target).as_posix()
+
+
+@contextmanager
+def _locked(target: Path) -> Iterator[None]:
+    """Hold the lock that all of pqext's saves into ``target`` take; it ends with the process.
+
+    File systems that know no locks go without: there, one of two overwrites at the same time may keep the other's rows.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    descriptor = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _tidy(target: Path, older_than: timedelta) -> Cleaned:
+    finished, removed = [], []
+    for folder in sorted(target.iterdir()):
+        if folder.name.startswith(COMMIT):
+            _finish(folder)
+            finished.append(folder.name.removeprefix(COMMIT))
+        elif folder.name.startswith(TEMPORARY) and _is_abandoned(folder, older_than):
+            shutil.rmtree(folder, ignore_errors=True)
+            removed.append(folder.name.removeprefix(TEMPORARY))
+    return Cleaned(tuple(finished), tuple(removed))
+
+
+def _finish(folder: Path) -> None:
+    """Step 4 of a save, from wherever it stopped; two processes may do it at once."""
+    target = folder.parent
+    journal = Journal.load(str(folder))
+    if journal is not None:
+        for name in journal.new:
+            with suppress(FileNotFoundError):
+                os.replace(folder / name, target / name)
+        # Where there are no locks, an old file may be on its way up from the folder of its own save.
+        for other in target.glob(f"{COMMIT}*"):
+            if other != folder:
+                _remove(journal.replaced(str(other)))
+        _remove(journal.replaced(str(target)))
+        flush(target)
+        (target / SUCCESS).touch()
+        for path in folder.iterdir():
+            if path.name != JOURNAL:
+                path.unlink(missing_ok=True)
+        (folder / JOURNAL).unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        folder.rmdir()
+
+
+def _remove(paths: list[str]) -> None:
+    for path in map(Path, paths):
+        path.unlink(missing_ok=True)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+def _is_abandoned(folder: Path, older_than: timedelta) -> bool:
+    try:
+        owner = json.loads((folder / OWNER).read_bytes())
+        if owner["machine"] == _machine():
+            pid, started = int(owner["pid"]), owner["started"]
+            if _started(pid) != started:
+                return True
+    except (OSError, ValueError, TypeError, KeyError):
+        pass
+    try:
+        newest = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+    except FileNotFoundError:
+        return False  # somebody is at work in it
+    return time.time() - newest > older_than.total_seconds()
+
+
+def _driver() -> dict[str, object] | None:
+    """The Java process that runs the job, the nearest one above this; None where the system does not tell."""
+    machine, pid = _machine(), os.getpid()
+    while machine is not None and pid > 0:
+        stat = _stat(pid)
+        if stat is None:
+            return None
+        if stat[0] == "java":
+            return {"machine": machine, "pid": pid, "started": _started(pid)}
+        pid = int(stat[2])
+    return None
+
+
+def _machine() -> str | None:
+    """What tells this boot of this machine, with its process numbers, from all others."""
+    try:
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return None
+
+
+def _started(pid: int) -> str | None:
+    """When process ``pid`` began, None if there is none (any more)."""
+    stat = _stat(pid)
+    return None if stat is None or stat[1] == "Z" else stat[20]
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Name, state, parent and what follows of a process, as Linux tells it."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return None
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    return [name, *rest.split()]

@@ -1,0 +1,224 @@
+"""A save happens whole or not at all: killed at any step, and for readers that list its folder meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import types as T
+
+import pqext
+from pqext.core.errors import CorruptFileError
+from pqext.dataset.folders import COMMIT, JOURNAL
+from pqext.spark import clean, commit
+from pqext.spark.sink import Sink
+
+JOB = "a" * 32
+SCHEMA = T.StructType([T.StructField("x", T.LongType())])
+OLD = [0, 1, 2]
+NEW = [10, 11]
+NAMES = [f"part-{at:05}-{JOB}-{at}.parquet" for at in range(2)]
+
+
+def put(path: Path, value: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"x": [value]}), path)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    """A folder of three files, one without an ending and one in a folder, beside which two new files are staged."""
+    base = tmp_path / "base"
+    for name, value in zip(("b.parquet", "data", "k=1/c.pq"), OLD, strict=True):
+        put(base / name, value)
+    (base / "_SUCCESS").touch()
+    (base / "_notes").touch()
+    staged = commit.begin(base, JOB)
+    for name, value in zip(NAMES, NEW, strict=True):
+        put(staged / name, value)
+    put(staged / "part-00000-of-a-failed-attempt.parquet", 99)
+    return base
+
+
+def rows(folder: Path) -> list[int]:
+    return sorted(pqext.read_table(folder, columns=["x"])["x"].to_pylist())
+
+
+def rows_of_others(folder: Path) -> list[int]:
+    """What a reader sees that knows no journal."""
+    return sorted(pa.dataset.dataset(folder, format="parquet").to_table(columns=["x"])["x"].to_pylist())
+
+
+def steps(what: str, folder: Path, overwrite: bool) -> Any:
+    arguments = json.dumps({"names": NAMES, "overwrite": overwrite})
+    program = Path(__file__).with_name("commit_steps.py")
+    done = subprocess.run(
+        [sys.executable, str(program), what, str(folder), arguments], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def save(target: Path, values: list[int], *, overwrite: bool) -> None:
+    sink = Sink({"path": str(target)}, SCHEMA, overwrite)
+    sink.commit([sink.write(iter([pa.record_batch({"x": values})]))])
+
+
+def hidden(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.name.startswith(("_", "."))}
+
+
+@pytest.mark.parametrize("overwrite", [True, False], ids=["overwrite", "append"])
+def test_a_save_that_is_killed_at_any_step_has_happened_or_has_not(base: Path, overwrite: bool) -> None:
+    before, after = OLD, NEW if overwrite else OLD + NEW
+    seen: dict[str, list[list[int]]] = {}
+    for name in steps("kill", base.parent, overwrite):
+        target = base.parent / name
+        found = rows(target)
+        assert found in (before, after), name
+        seen.setdefault(name[:8] if name.count("-") > 1 else name[:4], []).append(found)
+        if (target / "_SUCCESS").exists():
+            assert rows_of_others(target) == found, name
+        if name.count("-") == 1:
+            again = base.parent / "again"
+            shutil.copytree(target, again)
+            save(again, [20], overwrite=overwrite)
+            assert rows(again) == rows_of_others(again) == ([20] if overwrite else [*found, 20])
+            assert hidden(again) - {f"{commit.TEMPORARY}{JOB}"} == {"_SUCCESS", "_notes"}
+            shutil.rmtree(again)
+        clean(target, older_than=timedelta(0))
+        assert rows(target) == rows_of_others(target) == found, name
+        assert hidden(target) <= {"_SUCCESS", "_notes"}
+    for how in ("kill", "exit"):
+        first = seen[how].index(after)
+        assert seen[how] == [before] * first + [after] * (len(seen[how]) - first)
+        assert 2 <= first < len(seen[how]) - (7 if overwrite else 4), "steps on both sides of the decision"
+    assert all(len({tuple(one) for one in found}) == 1 for key, found in seen.items() if "-" in key)
+
+
+@pytest.mark.parametrize("overwrite", [True, False], ids=["overwrite", "append"])
+def test_a_listing_beside_a_save_is_of_before_or_after_it(base: Path, overwrite: bool) -> None:
+    before = ["b.parquet", "data", "c.pq"]
+    after = NAMES if overwrite else ["b.parquet", "data", *NAMES, "c.pq"]
+    assert sorted(steps("beside", base.parent, overwrite)) == sorted([before, after])
+
+
+def test_overwriting_removes_what_reading_shows_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("a.parquet", "b", "c.snappy", "k=1/d.parq", "_private/e.parquet", ".f.parquet", "k=1/_g.parquet"):
+        put(tmp_path / name, 1)
+    (tmp_path / ".a.parquet.crc").touch()
+    assert rows(tmp_path) == [1, 1, 1, 1]
+    save(tmp_path, [5], overwrite=True)
+    assert rows(tmp_path) == rows_of_others(tmp_path) == [5]
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    (new,) = (name for name in left if name.startswith("part-"))
+    assert left - {new} == {"_private/e.parquet", ".f.parquet", "k=1/_g.parquet", "_SUCCESS"}
+
+
+def test_two_saves_at_a_time_both_happen(tmp_path: Path) -> None:
+    save(tmp_path, [1], overwrite=False)
+    sinks = [Sink({"path": str(tmp_path)}, SCHEMA, overwrite) for overwrite in (True, False, True)]
+    written = [[sink.write(iter([pa.record_batch({"x": [at]})]))] for at, sink in enumerate(sinks, 10)]
+    for sink, messages, expected in zip(sinks, written, ([10], [10, 11], [12]), strict=True):
+        sink.commit(messages)
+        assert rows(tmp_path) == expected
+
+
+def test_files_that_others_add_beside_an_unfinished_save_stay(base: Path) -> None:
+    staged = base / f"{commit.TEMPORARY}{JOB}"
+    names = [commit.Old.of(name, str(base / name)) for name in ("b.parquet", "data", "k=1/c.pq")]
+    (staged / JOURNAL).write_bytes(commit.Journal(tuple(NAMES), tuple(names)).dump())
+    staged.rename(base / f"{COMMIT}{JOB}")
+    put(base / "part-from-spark.parquet", 7)
+    assert rows(base) == [7, *NEW]
+    assert clean(base).finished == (JOB,)
+    assert rows(base) == rows_of_others(base) == [7, *NEW]
+    assert clean(base) == commit.Cleaned((), ())
+
+
+def test_a_damaged_journal_stops_saves_and_loses_nothing(base: Path) -> None:
+    (base / f"{commit.TEMPORARY}{JOB}" / JOURNAL).write_bytes(b"{")
+    (base / f"{commit.TEMPORARY}{JOB}").rename(base / f"{COMMIT}{JOB}")
+    before = sorted(path for path in base.rglob("*"))
+    for act in (lambda: rows(base), lambda: clean(base), lambda: save(base, [1], overwrite=True)):
+        with pytest.raises(CorruptFileError, match=r"journal of an interrupted save is damaged"):
+            act()
+    assert sorted(path for path in base.rglob("*")) == before
+
+
+def test_a_step_that_the_system_refuses_before_the_decision_changes_nothing(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(OSError, match="disk full") as caught:
+        commit.commit(base, JOB, NAMES, overwrite=True)
+    assert caught.value.__notes__ == [f"{base} is as it was before the save"]
+    assert rows(base) == rows_of_others(base) == OLD
+    assert (base / "_SUCCESS").exists()
+
+
+def test_a_step_that_the_system_refuses_after_the_decision_is_made_up_later(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError("not yours")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(commit, "_remove", refuse)
+        with pytest.raises(PermissionError, match="not yours") as caught:
+            commit.commit(base, JOB, NAMES, overwrite=True)
+        assert "the save is decided, and pqext reads its rows" in caught.value.__notes__[0]
+        commit.abort(base, JOB)
+        assert rows(base) == NEW
+    assert rows_of_others(base) == OLD + NEW
+    clean(base)
+    assert rows_of_others(base) == NEW
+
+
+def test_a_file_that_vanished_before_the_commit_stops_it(base: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"part-missing of the job that writes .* was removed before it was commit"):
+        commit.commit(base, JOB, [*NAMES, "part-missing"], overwrite=True)
+    assert rows(base) == OLD
+
+
+def test_remains_of_a_dead_driver_are_removed_by_the_next_save_and_those_of_a_living_one_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    owner = {"machine": commit._machine(), "pid": process.pid, "started": commit._started(process.pid)}
+    monkeypatch.setattr(commit, "_driver", lambda: owner)
+    remains = commit.begin(tmp_path, "b" * 32)
+    put(remains / "part.parquet", 1)
+    monkeypatch.setattr(commit, "_driver", lambda: None)
+    unknown = commit.begin(tmp_path, "c" * 32)
+    save(tmp_path, [1], overwrite=False)
+    assert remains.exists()
+    process.communicate(b"\n")
+    assert clean(tmp_path).removed == ("b" * 32,)
+    assert not remains.exists()
+    week = commit.ABANDONED_AFTER.total_seconds()
+    os.utime(unknown, times=(0, unknown.stat().st_mtime - week + 60))
+    save(tmp_path, [2], overwrite=False)
+    assert unknown.exists()
+    os.utime(unknown, times=(0, unknown.stat().st_mtime - 120))
+    save(tmp_path, [3], overwrite=False)
+    assert not unknown.exists()
+    assert rows(tmp_path) == [1, 2, 3]
+
+
+def test_cleaning_needs_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        clean(tmp_path / "nowhere")
