@@ -26,12 +26,12 @@ def test_every_mutation_is_of_a_rule_on_the_page_of_its_name() -> None:
 
 def test_what_is_noted_as_seen_is_a_test_of_the_rule() -> None:
     holders = {(mark.id, mark.test.relative_to(ledger.ROOT).as_posix()) for mark in ledger.marks()}
-    entries = [item for page in ledger.pages() for item in catalogue.seen(page.stem).items()]
-    for rule, entry in entries:
-        path, _, name = entry["test"].partition("::")
+    seen = [item for page in ledger.pages() for item in catalogue.seen(page.stem).items()]
+    for rule, test in ((rule, test) for rule, noted in seen for test in noted.values()):
+        path, _, name = test.partition("::")
         assert (rule, path) in holders, f"{rule}: {path} does not hold it; run tests/mutations/run.py --record {rule}"
         function = name.rpartition("::")[2]
-        assert f"def {function}(" in (ledger.ROOT / path).read_text("utf-8"), f"{rule}: {entry['test']} is gone"
+        assert f"def {function}(" in (ledger.ROOT / path).read_text("utf-8"), f"{rule}: {test} is gone"
 
 
 def test_a_text_that_is_not_there_once_is_refused() -> None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from core import tables
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pqext
@@ -283,6 +283,7 @@ def test_shortened_bytes_bound_what_they_stand_for(value: bytes, size: int) -> N
 
 @pytest.mark.spec("statistics.truncation")
 @given(st.text(max_size=12), st.integers(1, 8))
+@example("\ud7ff above it are surrogates", 3)
 def test_shortened_text_is_text(value: str, size: int) -> None:
     leaf = LeafType(Type.BYTE_ARRAY, logical=LogicalType(STRING=StringType()))
     try:
@@ -293,6 +294,16 @@ def test_shortened_text_is_text(value: str, size: int) -> None:
     assert low.decode() <= value
     assert low <= raw <= high
     assert high.decode() or not raw
+
+
+@pytest.mark.spec("statistics.type-order-floats")
+@pytest.mark.parametrize("leaf", FLOATS, ids=str)
+def test_a_bound_that_is_nan_says_nothing(leaf: LeafType) -> None:
+    code = {2: "<e", 4: "<f", 8: "<d"}[leaf.width or 8]
+    one, nan = struct.pack(code, 1.0), struct.pack(code, math.nan)
+    for low, high in ((nan, one), (one, nan), (nan, nan)):
+        found = statistics.to_bounds(leaf, Statistics(min_value=low, max_value=high, nan_count=1), 5, TYPE)
+        assert (found.minimum, found.maximum) == (None, None)
 
 
 @pytest.mark.spec("statistics.truncation")
@@ -338,12 +349,20 @@ def test_the_deprecated_fields_say_nothing_of_unsigned_values() -> None:
         (LeafType(Type.FIXED_LEN_BYTE_ARRAY, 3), b"abd", b"abc"),
         (LeafType(Type.BYTE_ARRAY, logical=LogicalType(DECIMAL=DecimalType(scale=0, precision=5))), b"", bytes(100)),
         (LeafType(Type.INT64), b"\1\0\0\0", b"\2\0\0\0"),
+        (HALF, b"\0\0\0\0", b"\0\0\0\0"),
+        (LeafType(Type.FIXED_LEN_BYTE_ARRAY, 3, LogicalType(DECIMAL=DecimalType(scale=0, precision=5))), b"a", b"ab"),
     ],
 )
 def test_bounds_that_make_no_sense_are_unknown(leaf: LeafType, low: bytes, high: bytes) -> None:
     found = statistics.to_bounds(leaf, Statistics(min_value=low, max_value=high, nan_count=-1), 5, TYPE)
     assert (found.minimum, found.maximum) == (None, None)
-    assert found.has_nan is (None if leaf.physical == Type.DOUBLE else False)
+    assert found.has_nan is (None if leaf in (HALF, LeafType(Type.DOUBLE)) else False)
+
+
+@pytest.mark.spec("statistics.untrusted")
+@pytest.mark.parametrize(("stored", "known"), [(-1, None), (0, 0), (5, 5), (6, None), (2**40, None)])
+def test_counts_of_nulls_that_make_no_sense_are_unknown(stored: int, known: int | None) -> None:
+    assert statistics.to_bounds(LeafType(Type.INT32), Statistics(null_count=stored), 5, TYPE).null_count == known
 
 
 @pytest.mark.spec("statistics.nan-count")

@@ -171,6 +171,15 @@ def test_level_histograms_are_those_of_pyarrow() -> None:
     assert ours.metadata.size_statistics == theirs.metadata.size_statistics
 
 
+@pytest.mark.spec("statistics.sizes")
+def test_byte_arrays_are_counted_without_their_lengths() -> None:
+    values = ["a", "bcd", None, "", "\u00e9\u00e9", "x" * 100]
+    chunk = only(values, dictionary=False)
+    assert chunk.metadata.size_statistics.unencoded_byte_array_data_bytes == 1 + 3 + 4 + 100
+    assert chunk.offset_index.unencoded_byte_array_data_bytes == [4, 0, 104]
+    assert only(range(4)).metadata.size_statistics.unencoded_byte_array_data_bytes is None
+
+
 @pytest.mark.spec("page-index.boundary-order")
 @pytest.mark.parametrize(
     ("values", "order"),

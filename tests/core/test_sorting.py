@@ -128,6 +128,14 @@ def test_what_is_refused_is_what_is_not_sorted(data: st.DataObject) -> None:
             write(table, keys)
 
 
+@pytest.mark.spec("sorting.checked")
+def test_a_later_key_counts_only_between_rows_that_all_earlier_keys_leave_equal() -> None:
+    rows = {"a": [0, 0, 1], "b": [0, 0, 0], "c": [0, 1, 0]}
+    write(pa.table(rows), ["a", "b", "c"])
+    with pytest.raises(ValueError, match="not sorted by 'c'"):
+        write(pa.table(rows | {"a": [0, 0, 0]}), ["a", "b", "c"])
+
+
 @pytest.mark.spec("sorting.floats")
 def test_nan_sorts_behind_all_numbers_and_zeros_are_one() -> None:
     write(pa.table({"a": [0.0, -0.0, 1.0, math.nan, math.nan]}), ["a"])

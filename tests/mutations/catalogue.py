@@ -50,13 +50,13 @@ def mutations(page: str = "*") -> list[Mutation]:
     """The mutations recorded for one page, or for all of them."""
     found = []
     for file in sorted(FOLDER.glob(f"{page}.toml")):
-        for rule, change in tomllib.loads(file.read_text("utf-8")).items():
-            found.append(Mutation(file.stem, rule, **change))
+        for rule, changes in tomllib.loads(file.read_text("utf-8")).items():
+            found += [Mutation(file.stem, rule, **change) for change in changes]
     return found
 
 
 def seen(page: str) -> dict[str, dict[str, str]]:
-    """For each rule of ``page`` the digest of the mutation that was run (``change``) and the ``test`` that failed."""
+    """For each rule of ``page`` the test that failed, by the digest of the mutation that was run."""
     file = SEEN / f"{page}.json"
     return json.loads(file.read_text("utf-8")) if file.is_file() else {}
 
@@ -68,5 +68,8 @@ def note(page: str, records: dict[str, dict[str, str]]) -> None:
 
 
 def shown() -> set[str]:
-    """The rules whose own test was seen to fail under their mutation as it stands now."""
-    return {m.rule for m in mutations() if seen(m.page).get(m.rule, {}).get("change") == m.digest}
+    """The rules whose own tests were seen to fail under each of their mutations as they stand now."""
+    known = mutations()
+    records = {page: seen(page) for page in {mutation.page for mutation in known}}
+    unseen = {m.rule for m in known if m.digest not in records[m.page].get(m.rule, {})}
+    return {m.rule for m in known} - unseen

@@ -149,14 +149,19 @@ def run(chosen: list[Mutation], jobs: int) -> Iterator[Outcome]:
 def record(outcomes: list[Outcome]) -> None:
     """Note the outcomes; what is noted of rules that have no mutation any more goes."""
     for page in sorted({outcome.mutation.page for outcome in outcomes}):
-        known = {mutation.rule for mutation in mutations(page)}
-        records = {rule: entry for rule, entry in seen(page).items() if rule in known}
+        records = seen(page)
         for outcome in outcomes:
             if outcome.mutation.page == page:
-                records.pop(outcome.mutation.rule, None)
+                noted = records.setdefault(outcome.mutation.rule, {})
+                noted.pop(outcome.mutation.digest, None)
                 if outcome.test is not None:
-                    records[outcome.mutation.rule] = {"change": outcome.mutation.digest, "test": outcome.test}
-        note(page, records)
+                    noted[outcome.mutation.digest] = outcome.test
+        kept = {(m.rule, m.digest) for m in mutations(page)}
+        records = {
+            rule: {digest: test for digest, test in noted.items() if (rule, digest) in kept}
+            for rule, noted in records.items()
+        }
+        note(page, {rule: noted for rule, noted in records.items() if noted})
 
 
 def main() -> int:
