@@ -1,7 +1,8 @@
 """Covering columns: a plain struct with each geometry's box, for engines that prune on plain columns.
 
 As GeoParquet 1.1 has them: a struct ``xmin, ymin, xmax, ymax`` beside the geometry, null where the geometry is; the
-bounds of a geometry without coordinates are null. A box that crosses the antimeridian has its west above its east.
+bounds of a geometry without coordinates are null. Engines compare the columns as they stand and know nothing of boxes
+that wrap: what crosses the antimeridian has a box from -180 to 180.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.geo.crs import LONGITUDES
 from pqext.geo.summary import bounds
 from pqext.geo.types import GeospatialType
 
@@ -61,7 +63,11 @@ class Covering:
         return pa.chunked_array([self._chunk(chunk, kind) for chunk in found.chunks], type=kind)
 
     def _chunk(self, boxes: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-        children = [boxes.field(boxes.type.get_field_index(name)) for name in BOUNDS]
+        sides = {name: boxes.field(boxes.type.get_field_index(name)) for name in BOUNDS}
+        wraps = pc.greater(sides["xmin"], sides["xmax"])
+        for name, limit in zip(("xmin", "xmax"), LONGITUDES, strict=True):
+            sides[name] = pc.if_else(pc.fill_null(wraps, False), limit, sides[name])
+        children = list(sides.values())
         if self.type == "float":
             children = [_rounded(child, up=name.endswith("max")) for name, child in zip(BOUNDS, children, strict=True)]
         mask = boxes.is_null() if boxes.null_count else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import geopandas
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -177,3 +178,25 @@ def test_coordinates_that_are_infinite_or_missing_are_what_they_are() -> None:
     )["g_bbox"].to_pylist()
     assert found[0]["xmin"] is None
     assert found[1]["xmax"] == math.inf
+
+
+@pytest.mark.spec("geo.covering.geometry")
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_engines_that_compare_bounds_lose_no_row_across_the_antimeridian(tmp_path: Path, kind: str) -> None:
+    line = shapely.LineString([(170, 5), (-170, 5)])
+    points = [shapely.MultiPoint([(179, 5), (-179, 5)]), shapely.Point(180, 5), shapely.Point(-180, 5)]
+    square = shapely.Polygon([(175, 0), (-175, 0), (-175, 9), (175, 9)])
+    cap = shapely.Polygon([(x, 70) for x in range(-180, 180, 30)])
+    shapes = [shapely.Point(0, 5), line, *points, square, cap, None, shapely.Polygon()]
+    path = tmp_path / "covered.parquet"
+    data = table(shapes, geo.geometry_field("g", edges="spherical"))
+    path.write_bytes(written(data, {"name": "b", "type": kind}, geoparquet=True))
+    for west, east in ((175.0, 180.0), (-180.0, -175.0)):
+        expected = geo.intersects(data["g"], (west, -10, east, 85), "spherical").to_pylist()
+        assert expected == [False, True, True, True, True, True, True, None, False]
+        kept = [number for number, one in enumerate(expected) if one]
+        with pytest.warns(UserWarning, match="spherical edges"):
+            frame = geopandas.read_parquet(path, bbox=(west, -10, east, 85))
+        assert frame["id"].tolist() == kept
+        inside = f"b.xmin <= {east} and b.xmax >= {west} and b.ymin <= 85 and b.ymax >= -10"
+        assert duckdb.sql(f"select id from '{path}' where {inside} order by id").fetchall() == [(n,) for n in kept]
