@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pqext.geo.kernels.nearest import nearest
 from pqext.geo.predicates.distance import _spheres
 
+POINTS = ["none", "some", "all"]
+"""Which segments have no length, as those of points."""
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32), st.booleans())
-def test_no_pair_of_points_is_nearer(seed: int, points: bool) -> None:
+
+@settings(max_examples=2 * settings.default.max_examples // 5)
+@given(st.integers(0, 2**32), st.sampled_from(POINTS), st.sampled_from(POINTS))
+@example(0, "none", "all")
+@example(0, "all", "none")
+@example(0, "all", "all")
+def test_no_pair_of_points_is_nearer(seed: int, ours_points: str, their_points: str) -> None:
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 6))
     rows = random.normal(size=(2 * count, 6))
     query = random.normal(size=(int(random.integers(1, 90)), 6)) * 2 + 1
-    if points:
-        rows[:, 3:] = rows[:, :3]
+    for segments, points in ((rows, ours_points), (query, their_points)):
+        still = random.random(len(segments)) < {"none": 0, "some": 0.5, "all": 1}[points]
+        segments[still, 3:] = segments[still, :3]
     found = np.full((3, 4), np.nan)
     nearest(rows, np.array([0, count, count, 2 * count]), query, _spheres(query), found)
     assert np.isnan(found[1]).all()  # a row without segments

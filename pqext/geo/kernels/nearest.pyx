@@ -27,11 +27,10 @@ cdef double between(const double *a, const double *b, double *s, double *t) noex
         w[i] = a[i] - b[i]
     uu, uv, vv, uw, vw = dot(u, u), dot(u, v), dot(v, v), dot(u, w), dot(v, w)
     det = uu * vv - uv * uv
+    # Where the lines through them are nearest, then on each the point nearest to the other's: also without length.
     s[0] = share((uv * vw - vv * uw) / det) if det > 1e-12 * uu * vv else 0.0
-    t[0] = (uv * s[0] + vw) / vv if vv > 0 else 0.0
-    if t[0] < 0 or t[0] > 1:
-        t[0] = share(t[0])
-        s[0] = share((uv * t[0] - uw) / uu) if uu > 0 else 0.0
+    t[0] = share((uv * s[0] + vw) / vv) if vv > 0 else 0.0
+    s[0] = share((uv * t[0] - uw) / uu) if uu > 0 else 0.0
     for i in range(3):
         one = w[i] + s[0] * u[i] - t[0] * v[i]
         total += one * one
