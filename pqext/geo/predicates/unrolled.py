@@ -31,6 +31,7 @@ _LONGEST = 1.0  # degrees: a longer chord is halved whatever its middle says, wh
 _ROUNDS = 24
 _DIGITS = 7  # a centimetre: what is computed twice, in other company, comes out the same
 _POLE = 90 - 1e-12
+_HALF = 1e-9  # degrees: what is so nearly half a turn wide may be an exact half of the globe
 _OVERLAPS, _OVERLAPS_EACH = 16_384, 16
 """So many pairs of overlapping areas, and for each area more, are united."""
 _NEAR, _NEAR_EACH = 1_000_000, 64
@@ -62,6 +63,9 @@ def unroll(geometries: _Shapes, geod: Geod | None, middle: float = 0.0, toleranc
     placed[lines] = _lines(parts[lines], geod, middle, tolerance)
     polygons = np.flatnonzero(kinds == 3)
     placed[polygons] = _polygons(parts[polygons], geod, middle, tolerance)
+    if (shapely.get_type_id(placed[polygons]) != 3).any():  # some have fallen into several
+        placed, whose = explode(placed)
+        owners = owners[whose]
     return _collect(placed, owners, len(geometries))
 
 
@@ -164,9 +168,11 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
     centre = (low + high) / 2
     anchor = centre[shell] + 360.0 * _turns(centre[shell], middle)
     # A hole lies where its shell is; around a pole any turn will do, because areas there repeat.
-    x, y, chain = chains.placed(_turns(centre, anchor[owners])), chains.y, chains.number
+    turns = _turns(centre, anchor[owners])
+    x, y, chain = chains.placed(turns), chains.y, chains.number
     wide = np.zeros(len(polygons), dtype=np.bool_)
-    np.logical_or.at(wide, owners, (np.abs(net) > 180) | (high - low > 180))
+    np.logical_or.at(wide, owners, (np.abs(net) > 180) | (high - low >= 180 - _HALF))
+    wide |= _with_a_hole_beyond(rings, owners, shell)
     found = np.empty(len(polygons), dtype=object)
     plain = ~wide[owners]
     if plain.any():
@@ -178,12 +184,41 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
         areas = []
         for ring in range(*np.searchsorted(owners, [number, number + 1]).tolist()):
             at = slice(stops[ring], stops[ring + 1])
-            areas.append(_around(x[at], y[at], net[ring]))
-        shell, holes = areas[0], areas[1:]
-        if holes and _repeats(shell):
-            holes = [copy for hole in holes for copy in ([hole] if _repeats(hole) else _repeated(hole))]
-        found[number] = shapely.difference(shell, united(holes)) if holes else shell
+            areas.append(_inside(chains.x[at], chains.turn[at] + turns[ring], y[at], net[ring]))
+        found[number] = _holed(areas[0], areas[1:]) if len(areas) > 1 else areas[0]
     return found
+
+
+def _with_a_hole_beyond(rings: _Shapes, owners: _Numbers, shell: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which polygons have a hole, as written, beyond the box of their shell: one that may lie outside of it."""
+    import shapely
+
+    holes = np.flatnonzero(~shell)
+    found = np.zeros(int(shell.sum()), dtype=np.bool_)
+    inner, outer = shapely.bounds(rings[holes]), shapely.bounds(rings[shell])[owners[holes]]
+    beyond = (inner[:, :2] < outer[:, :2]).any(axis=1) | (inner[:, 2:] > outer[:, 2:]).any(axis=1)
+    found[owners[holes[beyond]]] = True
+    return found
+
+
+def _holed(shell: Any, holes: list[Any]) -> Any:
+    """What lies in the shell or a hole but not in both, as S2 takes it; of a hole that crosses the shell, the shell."""
+    import shapely
+
+    areas = [
+        area if area.is_valid else shapely.make_valid(area, method="structure", keep_collapsed=False)
+        for area in (shell, *holes)
+    ]
+    around = [_repeats(area) for area in areas]
+    if any(around):
+        parts = [[area] if repeats else _repeated(area) for area, repeats in zip(areas, around, strict=True)]
+        areas = [united(parts[0]), *(area for part in parts[1:] for area in part)]
+    shell, holes = areas[0], areas[1:]
+    shapely.prepare(shell)
+    astray = shapely.overlaps(shell, holes)
+    holes = [shapely.intersection(shell, hole) if over else hole for hole, over in zip(holes, astray, strict=True)]
+    found = shapely.symmetric_difference(shell, united(holes))
+    return shapely.clip_by_rect(found, *WINDOW) if any(around) else found
 
 
 def _repeats(area: Any) -> bool:
@@ -201,22 +236,45 @@ def _repeated(area: Any) -> list[Any]:
     return [shifted(area, 360.0 * (turn - middle)) for turn in range(-2, 3)]
 
 
-def _around(x: _Doubles, y: _Doubles, net: float) -> Any:
-    """The smaller side of a wide ring as an area; where it holds a pole, it repeats all over :data:`WINDOW`."""
+def _inside(x: _Doubles, turn: _Doubles, y: _Doubles, net: float) -> Any:
+    """The smaller side of a ring, of two halves the left one. One that holds a pole repeats all over :data:`WINDOW`."""
     import shapely
 
-    middle, step = np.radians((y[1:] + y[:-1]) / 2), np.radians(np.diff(x))
+    unrolled = x + 360.0 * turn
+    area = _area_below(unrolled, y)
     if abs(net) <= 180:
-        area = shapely.Polygon(np.column_stack([x, y]))
-        if abs(float((step * np.sin(middle)).sum())) <= 2 * np.pi:
-            return area
-        return shapely.difference(shapely.box(*WINDOW), united(_repeated(area)))
-    north = abs(float((step * (1 - np.sin(middle))).sum())) <= 2 * np.pi
+        ring = shapely.Polygon(np.column_stack([unrolled, y]))
+        if area < 0 if _is_half(area) else abs(area) <= 2 * np.pi:
+            return ring
+        return shapely.difference(shapely.box(*WINDOW), united(_repeated(ring)))
+    # Between the ring and the north pole lies a whole turn less what is below.
+    above = 2 * np.pi - area if net > 0 else 2 * np.pi + area
+    north = net > 0 if _is_half(above) else above <= 2 * np.pi
     pole = BEYOND_POLE if north else -BEYOND_POLE
-    turns = np.arange(-2, 3) * (360.0 if net > 0 else -360.0)
-    x, y = np.append((x[:-1] + turns[:, None]).ravel(), x[-1] + turns[-1]), np.append(np.tile(y[:-1], 5), y[-1])
+    # The meridian from there to the pole meets the ring nowhere else.
+    first, step = int(np.argmin(np.abs(pole - y))), np.round(net / 360)
+    x, y = np.append(x[first:-1], x[: first + 1]), np.append(y[first:-1], y[: first + 1])
+    turn = np.append(turn[first:-1], turn[: first + 1] + step)
+    before = np.floor((WINDOW[0] - unrolled.max()) / 360) - abs(step)
+    after = np.ceil((WINDOW[2] - unrolled.min()) / 360) + 1
+    laps = np.arange(before, after, abs(step))[:: 1 if net > 0 else -1]
+    # Whole turns are added to a longitude at once, so that a place has one x in each, whichever vertex is first.
+    turn = np.append((turn[:-1] + laps[:, None]).ravel(), turn[-1] + laps[-1])
+    x, y = np.append(np.tile(x[:-1], len(laps)), x[-1]) + 360.0 * turn, np.append(np.tile(y[:-1], len(laps)), y[-1])
     corners = np.column_stack([np.append(x, [x[-1], x[0]]), np.append(y, [pole, pole])])
     return shapely.clip_by_rect(shapely.Polygon(corners), *WINDOW)
+
+
+def _area_below(x: _Doubles, y: _Doubles) -> float:
+    """The area between a chain and the equator, of the unit sphere: positive where it runs eastward in the north."""
+    turn, half = np.tan(np.radians(np.diff(x)) / 2), np.tan(np.radians(y) / 2)
+    start, stop = half[:-1], half[1:]
+    return float(2 * np.arctan2(turn * (start + stop), 1 + start * stop).sum())
+
+
+def _is_half(area: float) -> bool:
+    """Is the area half of the globe, within what a metre more on every side makes?"""
+    return bool(abs(abs(area) - 2 * np.pi) < 2 * np.pi * np.radians(TOLERANCE))
 
 
 @dataclass(frozen=True, slots=True)

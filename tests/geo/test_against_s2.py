@@ -1,0 +1,170 @@
+"""Predicates and distances on the sphere held against S2: drawn shapes, rings around poles, halves of the globe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyproj
+import pytest
+import shapely
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pqext import geo
+from reference import s2
+
+SPHERE = pyproj.CRS.from_dict({"proj": "longlat", "R": s2.RADIUS})
+SEEDS = st.integers(0, 2**31)
+
+
+def check(rows: list[Any], query: Any, relations: Any = s2.RELATIONS) -> None:
+    """Every answer that S2 is certain of is ours."""
+    try:
+        oracle = s2.Oracle(rows, query)
+    except ValueError:  # a shape that touches itself once it is turned
+        assume(False)
+    array = geo.from_shapely(rows)
+    for relation in relations:
+        expected, certain = oracle.related(relation)
+        found = getattr(geo, relation)(array, query, edges="spherical").to_pylist()
+        for number, sure in enumerate(certain):
+            assert not sure or found[number] == expected[number], (relation, rows[number].wkt, query.wkt)
+
+
+def check_distances(rows: list[Any], query: Any, metres: float) -> None:
+    """Rows nearer than ``metres`` are found and others are not, but for those within the error that is stated."""
+    found = geo.dwithin(geo.from_shapely(rows), query, metres, edges="spherical", crs=SPHERE).to_pylist()
+    for row, distance, near in zip(rows, s2.Oracle(rows, query).distances(), found, strict=True):
+        if abs(distance - metres) > 3 + 3e-5 * metres:
+            assert near == (distance <= metres), (distance, metres, row.wkt, query.wkt)
+
+
+def near_each_other(draw: Any, count: int) -> list[Any]:
+    place = draw(st.sampled_from(s2.PLACES))
+    return [draw(s2.shapes([place])) for _ in range(count)]
+
+
+@pytest.mark.spec("geo.predicates.geography", "geo.edges.inside", "geo.pruning.sound")
+@settings(max_examples=settings.default.max_examples // 2)
+@given(st.data())
+def test_relations_are_those_that_s2_finds(data: st.DataObject) -> None:
+    *rows, query = near_each_other(data.draw, 5)
+    check(rows, query, data.draw(st.permutations(s2.RELATIONS))[:3])
+
+
+@pytest.mark.spec("geo.predicates.dwithin", "geo.pruning.dwithin")
+@settings(max_examples=settings.default.max_examples // 2)
+@given(st.data())
+def test_distances_are_those_that_s2_finds(data: st.DataObject) -> None:
+    *rows, query = near_each_other(data.draw, 4)
+    (distance,) = s2.Oracle(rows[:1], query).distances()
+    metres = max(0.0, distance * data.draw(st.sampled_from([0.999, 1, 1.001])) + data.draw(st.sampled_from([-20, 20])))
+    check_distances(rows, query, metres)
+
+
+KILOMETRE = 1 / (np.radians(1) * s2.RADIUS / 1000)
+"""Degrees of latitude."""
+
+
+@pytest.mark.spec("geo.predicates.dwithin")
+@pytest.mark.parametrize("edges", ["spherical", "karney"])
+def test_a_point_finds_the_middle_of_a_line_beside_it(edges: Any) -> None:
+    line = shapely.LineString([(0, 50), (0, 50.04)])
+    square = shapely.Polygon([(0, 50), (0, 50.04), (0.03, 50.04), (0.03, 50)])
+    point = shapely.Point(-0.1 * KILOMETRE / np.cos(np.radians(50.02)), 50.02)
+    points = shapely.MultiPoint([point, (3, 50)])
+    for one in (line, square, shapely.MultiLineString([line, [(9, 9), (8, 8)]]), shapely.MultiPolygon([square])):
+        for other in (point, points, shapely.LineString([point, point])):
+            for row, query in ((one, other), (other, one)):
+                row_of = geo.from_shapely([row])
+                assert [geo.dwithin(row_of, query, m, edges)[0].as_py() for m in (95, 105, 1000)] == [False, True, True]
+
+
+@pytest.mark.spec("geo.predicates.geography", "geo.edges.inside", "geo.edges.poles")
+@settings(max_examples=1 + settings.default.max_examples // 10)
+@given(SEEDS, st.sampled_from([-90, 90]), st.sampled_from([3.0, 25.0, 70.0]), st.integers(4, 10))
+def test_a_ring_around_a_pole_is_one_from_every_vertex(seed: int, pole: int, radius: float, count: int) -> None:
+    random = np.random.default_rng(seed)
+    flat = s2.bent(random, radius, count)
+    place, within = random.uniform(0.05, 0.95, 2), shapely.Polygon(flat).representative_point()
+    centre = np.array([within.x, within.y]) * place[0]  # somewhere beside what is then moved to the pole
+    ring = s2.on_the_globe(np.array(flat.exterior.coords)[:-1] - centre, (0, pole))
+    away = np.tan(np.radians(radius)) * random.uniform(-1, 1, (12, 2))
+    points = [shapely.Point(corner) for corner in (*s2.on_the_globe(away, (0, pole)), (0, pole), (7, pole * 0.99))]
+    lines = [shapely.LineString([one, other]) for one, other in zip(points[:4], points[4:8], strict=True)]
+    rows = [shapely.Polygon(np.roll(ring, by, axis=0)[::way]) for by in range(count) for way in (1, -1)]
+    assume(s2.is_valid(rows[0]))
+    for query in (points[-1], points[0], lines[0]):
+        check(rows, query, ["contains", "intersects"])
+    for row in rows[::3]:
+        check(points + lines, row, ["within", "intersects"])
+
+
+@pytest.mark.spec("geo.predicates.geography", "geo.edges.inside")
+def test_the_seam_of_a_ring_around_a_pole_may_cross_it() -> None:
+    ring = [(0, -60), (5, -80), (-10, -70), (-120, -70), (120, -70)]
+    rows = [shapely.Polygon(np.roll(ring, by, axis=0)) for by in range(5)]
+    rows += [shapely.Polygon([(x, -y) for x, y in row.exterior.coords]) for row in rows]
+    for edges in ("spherical", "karney"):
+        for sign in (1, -1):
+            there = geo.contains(geo.from_shapely(rows), shapely.Point(0, -89 * sign), edges).to_pylist()
+            assert there == [sign > 0] * 5 + [sign < 0] * 5
+    check(rows, shapely.Point(0, -89))
+
+
+@pytest.mark.spec("geo.predicates.geography", "geo.predicates.globe")
+@settings(max_examples=1 + settings.default.max_examples // 10)
+@given(st.data())
+def test_a_shape_equals_itself_from_any_vertex(data: st.DataObject) -> None:
+    shape = data.draw(s2.shapes().filter(lambda shape: shape.geom_type == "Polygon"))
+    random = np.random.default_rng(data.draw(SEEDS))
+    shell, *holes = (s2.rolled(random, np.array(ring.coords)[:-1]) for ring in (shape.exterior, *shape.interiors))
+    again = shapely.Polygon(shell, holes)
+    assert s2.spherely.equals(s2.geography(shape), s2.geography(again))
+    for relation in ("equals", "covers", "covered_by", "contains", "within", "intersects"):
+        assert getattr(geo, relation)(geo.from_shapely([again]), shape, "spherical").to_pylist() == [True], relation
+    assert geo.touches(geo.from_shapely([again]), shape, "spherical").to_pylist() == [False]
+
+
+HALVES = {
+    "north": [(0, 0), (120, 0), (-120, 0)],
+    "meridians": [(30, 0), (30, 90), (-150, 0), (30, -90)],
+    "meridian": [(0, -50), (0, 60), (180, 40), (180, -30)],
+    "tilted": [(0, 30), (90, 0), (180, -30), (-90, 0)],
+    "corners": [(0, 0), (90, 0), (90, 90)],
+}
+
+
+@pytest.mark.spec("geo.edges.inside")
+@pytest.mark.parametrize("name", HALVES)
+def test_of_two_halves_the_left_one_is_inside(name: str) -> None:
+    around = np.array(HALVES[name], dtype=float)
+    rows = [shapely.Polygon(np.roll(around, by, axis=0)[::way]) for by in range(len(around)) for way in (1, -1)]
+    rows = [row for row in rows if s2.is_valid(row)]
+    assert len(rows) >= 6
+    points = [shapely.Point(x, y) for x in range(-175, 180, 50) for y in (-70, -20, 20, 70)]
+    for row in rows:
+        check(points, row, ["intersects", "within"])
+    check(rows, points[5], ["contains"])
+
+
+CIRCLES = {y: [(float(x), y) for x in range(-180, 180, 10)] for y in (0.0, 0.001, -0.001, 89.999, -89.999)}
+COASTS = {
+    "island": [(0, 50), (10, 50), (10, 60), (0, 60)],
+    "southern island": [(0, -50), (10, -50), (10, -60), (0, -60)],
+    "antarctica": [(x, -65 - x % 7) for x in range(-180, 180, 20)],
+    "arctic": [(x, 65 + x % 7) for x in range(-180, 180, 20)],
+}
+
+
+@pytest.mark.spec("geo.edges.inside")
+@pytest.mark.parametrize("coast", COASTS)
+def test_a_hole_beyond_the_smaller_side_of_the_shell_leaves_what_lies_between(coast: str) -> None:
+    rows = [shapely.Polygon(circle[::way], [COASTS[coast]]) for circle in CIRCLES.values() for way in (1, -1)]
+    rows += [shapely.MultiPolygon([row, shapely.box(40, 5, 41, 6)]) for row in rows[:2]]
+    places = [(30, 20), (30, -20), (5, 55), (5, -55), (1, -89), (1, 89), (1, 89.9999), (1, -89.9999), (90, 90)]
+    points = [shapely.Point(place) for place in places]
+    for row in (*rows, s2.moved(rows[2], [0.7, 0.3, 0.2]), s2.moved(rows[5], [0.7, 0.3, 0.2])):
+        check(points, row, ["intersects", "within"])
+    check(rows, points[2], ["contains", "intersects"])
