@@ -15,8 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, cast
 
+import pyarrow as pa
+
 from pqext.core.predicate import COMPARE, Operator
-from pqext.dataset.literals import Literal, canonical, key
+from pqext.dataset.literals import Literal, canonical, key, time_text
 from pqext.dataset.spatial import (
     Geometry,
     SpatialQuestions,
@@ -411,6 +413,8 @@ def operand_column(operand: Operand) -> Column:
 
 def literal_text(literal: Literal) -> str:
     """A literal for people to read."""
+    if isinstance(literal, pa.Scalar) and pa.types.is_time(literal.type):
+        return time_text(literal)
     return repr(literal) if isinstance(literal, str | bytes) else str(literal)
 
 

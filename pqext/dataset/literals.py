@@ -114,10 +114,17 @@ def timestamp_literal(nanoseconds: int, utc: bool) -> datetime | pa.Scalar:
 
 
 def time_literal(nanoseconds: int) -> time | pa.Scalar:
-    """The canonical time of day that is ``nanoseconds`` after midnight."""
-    if not 0 <= nanoseconds < _DAY:
+    """The canonical time of day that is ``nanoseconds`` after midnight, up to 24:00, which Python's times lack."""
+    if not 0 <= nanoseconds <= _DAY:
         raise ValueError("a time of day lies between midnight and midnight")
-    return pa.scalar(nanoseconds, pa.time64("ns")) if nanoseconds % 1000 else _time_of_day(nanoseconds)
+    if nanoseconds % 1000 or nanoseconds == _DAY:
+        return pa.scalar(nanoseconds, pa.time64("ns"))
+    return _time_of_day(nanoseconds)
+
+
+def time_text(literal: time | pa.Scalar) -> str:
+    """A canonical time of day for people to read; to Arrow, 24:00 looks like 00:00."""
+    return "24:00:00" if time_nanoseconds(literal) == _DAY else str(literal)
 
 
 def _time_of_day(nanoseconds: int) -> time:
@@ -295,7 +302,7 @@ def value_text(value: Value, kind: Kind | None) -> str:
             case int(), Kind("date"):
                 return date.fromordinal(value + _EPOCH).isoformat()
             case int(), Kind("time"):
-                return str(time_literal(value))
+                return time_text(time_literal(value))
             case int(), Kind("timestamp", utc):
                 return str(timestamp_literal(value, utc))
     except (ValueError, OverflowError):

@@ -219,12 +219,37 @@ def test_no_integer_wider_than_its_annotation_can_be_written() -> None:
 
 @pytest.mark.spec("logical.time.range")
 def test_a_time_outside_the_day_is_an_error_on_both_ways() -> None:
-    for value in (-1, DAY * 1000):
+    for value in (-1, DAY * 1000 + 1):
         with pytest.raises(CorruptFileError, match=rf"TIME lies outside the day: {value}.*column c"):
             read(one(Type.INT32, int32(value), 1, converted_type=ConvertedType.TIME_MILLIS))
-    late = pa.Array.from_buffers(pa.time64("us"), 1, [None, pa.py_buffer(int64(DAY * 10**6))])
+    late = pa.Array.from_buffers(pa.time64("us"), 1, [None, pa.py_buffer(int64(DAY * 10**6 + 1))])
     with pytest.raises(ValueError, match="outside the day"):
         written(pa.table({"c": late}))
+
+
+@pytest.mark.spec("logical.time.range")
+def test_the_midnight_that_ends_a_day_is_read_and_written_as_duckdb_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "times.parquet"
+    times = "(values (TIME '24:00:00'), (NULL), (TIME '00:00:00'), (TIME '23:59:59.999999')) v(t)"
+    duckdb.sql(f"copy (select * from {times}) to '{path}'")
+    table = pqext.read_table(path)
+    counts = [DAY * 10**6, None, 0, DAY * 10**6 - 1]
+    assert table["t"].cast(pa.int64()).to_pylist() == pq.read_table(path)["t"].cast(pa.int64()).to_pylist() == counts
+    assert pqext.verify(path).ok
+    pqext.write_table(table, tmp_path / "again.parquet")
+    again = duckdb.sql(f"select t::varchar from '{tmp_path}/again.parquet'").fetchall()
+    assert again == duckdb.sql(f"select t::varchar from {times}").fetchall()
+    end = pa.scalar(DAY * 10**6, pa.time64("us"))
+    for filter, rows in ((pqext.col("t") == end, 1), (pqext.col("t") < end, 2), (pqext.col("t") > dt.time(23), 2)):
+        assert pqext.read_table(path, filter=filter).num_rows == rows
+        assert type(filter).from_json(filter.to_json()) == filter
+    assert "24:00:00" in pqext.scan(path, filter=pqext.col("t") > end).explain()
+    for unit, seconds in (("s", 1), ("ms", 1000), ("ns", 10**9)):
+        kind = pa.time32(unit) if unit != "ns" else pa.time64(unit)
+        data = int64(DAY * seconds) if unit == "ns" else int32(DAY * seconds)
+        late = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(data)])
+        found = pqext.read_table(written(pa.table({"c": late})))["c"].chunk(0)
+        assert int.from_bytes(found.buffers()[1].to_pybytes()[:8].ljust(8, b"\0"), "little") == DAY * max(seconds, 1000)
 
 
 @pytest.mark.spec("logical.unknown")
