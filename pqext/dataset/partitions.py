@@ -59,6 +59,8 @@ class Partitions:
 
     def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
         """The value of each column in each source, a row a source; null where no folder names it."""
+        if not self:
+            return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), len(sources), [None]))
         found = [_named(source, self.root) for source in sources]
         columns = []
         for field in self.schema:
@@ -72,7 +74,7 @@ class Partitions:
 
         Raises ``TypeError`` for a literal that does not compare with its column.
         """
-        if filter is None:
+        if filter is None or not self:
             return [Narrowed(filter)] * values.num_rows
         whole = filter.normalise()
         for operand in operands(whole):
@@ -107,6 +109,16 @@ class Partitions:
     def arrays(self, values: pa.RecordBatch, row: int, length: int) -> dict[str, pa.Array]:
         """The columns for ``length`` rows of the source in ``row`` of ``values``."""
         return {name: pa.repeat(values.column(name)[row], length) for name in self.schema.names}
+
+    def complete(self, batch: pa.RecordBatch, values: pa.RecordBatch, row: int) -> pa.RecordBatch:
+        """Rows of the source in ``row`` of ``values`` with these columns behind their own."""
+        for name, array in self.arrays(values, row, batch.num_rows).items():
+            batch = batch.append_column(name, array)
+        return batch
+
+    def columns_of_files(self, names: Sequence[str]) -> list[str]:
+        """Those of the columns ``names`` that are in the files."""
+        return [name for name in names if name not in self.schema.names]
 
 
 NO_PARTITIONS = Partitions(None, pa.schema([]))

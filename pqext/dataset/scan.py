@@ -136,8 +136,6 @@ class Scan:
     @cached_property
     def _narrowed(self) -> list[Narrowed]:
         """What is left of the filter for each source."""
-        if not self.partitions:
-            return [Narrowed(self.filter)] * len(self.sources)
         return self.partitions.narrow(self.filter, self._values)
 
     def _kept(self) -> list[int]:
@@ -165,9 +163,9 @@ class Scan:
         if self.partitions:
             names = set(self.partitions.schema.names)
             if columns is not None:
-                columns = [name for name in columns if name not in names]
+                columns = self.partitions.columns_of_files(columns)
             elif names & {child.name for child in file.schema.root.children}:
-                columns = [name for name in file.arrow_schema.names if name not in names]
+                columns = self.partitions.columns_of_files(file.arrow_schema.names)
         return FileScan(file, columns, self.computed, self._narrowed[row].filter)
 
     def _result_schema(self, row: int, file: ParquetFile) -> pa.Schema:

@@ -105,8 +105,10 @@ class Reader(DataSourceReader):
             yield from self._read_file(path, row_groups)
 
     def _read_file(self, path: str, row_groups: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
-        condition = self.query.filter()
-        columns = needed_columns(self.query, self.target.names)
+        partitions = self.query.partitions
+        values = partitions.values([path])
+        condition = partitions.narrow(self.query.filter(), values)[0].filter
+        columns = partitions.columns_of_files(needed_columns(self.query, self.target.names))
         rows_read = rows_returned = 0
         with ParquetFile(path, self.query.options) as file:
             try:
@@ -117,7 +119,7 @@ class Reader(DataSourceReader):
                         batch = batch.filter(evaluate(condition, batch))
                     rows_returned += batch.num_rows
                     if batch.num_rows:
-                        yield from self._give(batch)
+                        yield from self._give(partitions.complete(batch, values, 0))
             finally:
                 if self.query.metrics_path is not None:
                     done = ReadMetrics(1, len(row_groups), rows_read, rows_returned, file.source.bytes_read)

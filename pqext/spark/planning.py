@@ -10,8 +10,10 @@ from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
+from pqext.core.limits import DEFAULT_LIMITS
+from pqext.core.options import ReadOptions
 from pqext.dataset.plan import Task
-from pqext.dataset.scan import scan
+from pqext.dataset.scan import Scan
 from pqext.spark.files import slice_bytes
 from pqext.spark.query import Query
 
@@ -94,8 +96,8 @@ def plan_read(query: Query, names: Sequence[str]) -> ReadPlan:
 
     Raises ``ValueError`` when the files' schemas differ.
     """
-    columns = needed_columns(query, names)
-    planned = scan(list(query.files), columns, query.filter(), shredded=query.shredded)
+    columns, options = tuple(needed_columns(query, names)), ReadOptions(shredded=query.shredded)
+    planned = Scan(query.files, columns, query.filter(), options, DEFAULT_LIMITS, query.partitions)
     return ReadPlan(tuple(planned.plan()))
 
 

@@ -17,6 +17,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.dataset.dnf import as_expression
 from pqext.dataset.expressions import Expression, all_of, col
+from pqext.dataset.partitions import NO_PARTITIONS, Partitioning, Partitions, partitions_of
 from pqext.geo import types as geo
 from pqext.spark.files import list_files, option_paths
 from pqext.spark.types import spark_schema
@@ -38,6 +39,7 @@ class Query:
     shredded: bool = False
     metrics_path: str | None = None
     partition_bytes: int = PARTITION_BYTES
+    partitions: Partitions = NO_PARTITIONS
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Query:
@@ -53,7 +55,9 @@ class Query:
                     values[name] = parse(options[name])
                 except (ValueError, TypeError) as error:
                     raise ValueError(f"option {name}: {error}") from None
-        return cls(tuple(list_files(option_paths(options))), **values)
+        paths = option_paths(options)
+        files = tuple(list_files(paths))
+        return cls(files, partitions=partitions_of(paths, files, values.pop("partitioning", "hive")), **values)
 
     @property
     def options(self) -> ReadOptions:
@@ -61,10 +65,9 @@ class Query:
         return ReadOptions(shredded=self.shredded, threads=1)
 
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema of the first file: all files must agree with it."""
+        """The Arrow schema of the first file, with which all must agree, and of what folders name."""
         with ParquetFile(self.files[0], self.options) as file:
-            schema: pa.Schema = file.arrow_schema
-        return schema
+            return self.partitions.complete_schema(file.arrow_schema)
 
     def schema(self) -> T.StructType:
         """The Spark schema of the result."""
@@ -104,6 +107,7 @@ def encode_options(
     shredded: bool = False,
     metrics_path: str | None = None,
     partition_bytes: int | None = None,
+    partitioning: Partitioning = "hive",
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
@@ -115,6 +119,7 @@ def encode_options(
         "shredded": "true" if shredded else None,
         "metrics_path": metrics_path,
         "partition_bytes": None if partition_bytes is None else str(partition_bytes),
+        "partitioning": {None: "none", "hive": None}.get(partitioning, str(partitioning)),
     }
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
@@ -150,6 +155,13 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _partitioning(text: str) -> Partitioning:
+    known: dict[str, Partitioning] = {"hive": "hive", "none": None}
+    if text.lower() not in known:
+        raise ValueError(f"expected hive or none, not {text!r}")
+    return known[text.lower()]
+
+
 _PARSERS: dict[str, Any] = {
     "columns": _columns,
     "where": Expression.from_json,
@@ -158,4 +170,5 @@ _PARSERS: dict[str, Any] = {
     "shredded": _flag,
     "metrics_path": str,
     "partition_bytes": _positive,
+    "partitioning": _partitioning,
 }

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from pqext.dataset.dnf import as_expression
 from pqext.dataset.expressions import MAX_DEPTH, Expression, all_of
+from pqext.dataset.partitions import Partitioning
 from pqext.spark.conditions import condition, reads_alike
 from pqext.spark.datasource import ensure_registered
 from pqext.spark.planning import ReadPlan, plan_read
@@ -45,6 +46,7 @@ def read(
     bbox_column: str | None = None,
     metrics_path: str | None = None,
     partition_bytes: int | None = None,
+    partitioning: Partitioning = "hive",
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext.
 
@@ -55,10 +57,14 @@ def read(
     filters on the data frame are right, but reach no statistics: :func:`where` does.
 
     ``shredded=True`` gives shredded VARIANT columns as their storage structs. ``metrics_path`` is a folder in
-    which tasks leave what they read, for :func:`read_metrics`.
+    which tasks leave what they read, for :func:`read_metrics`. ``partitioning="hive"`` takes folders named
+    ``year=2020`` for columns, as :func:`pqext.scan` does: files that ``where`` refuses by them are not opened.
+    With None (option ``none``) the files alone are read.
     """
     expression = as_expression(where)
-    options = encode_options(columns, expression, bbox, bbox_column, shredded, metrics_path, partition_bytes)
+    options = encode_options(
+        columns, expression, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning
+    )
     ensure_registered(spark)
     paths = path if isinstance(path, str) else list(path)
     df = spark.read.format("pqext").options(**options).load(paths)
@@ -72,6 +78,7 @@ def read(
         bbox_column=bbox_column,
         metrics_path=metrics_path,
         partition_bytes=partition_bytes,
+        partitioning=partitioning,
     )
     _reads[df] = _Read(again, expression)
     return df
@@ -117,9 +124,10 @@ def explain_read(
     where: Any = None,
     bbox: Box | None = None,
     bbox_column: str | None = None,
+    partitioning: Partitioning = "hive",
 ) -> ReadPlan:
     """What :func:`read` with these arguments would read, by the same planner, run here on the footers."""
-    options = encode_options(columns, where, bbox, bbox_column)
+    options = encode_options(columns, where, bbox, bbox_column, partitioning=partitioning)
     paths = [path] if isinstance(path, str) else list(path)
     query = Query.from_options({**options, "paths": json.dumps(paths)}).resolved()
     return plan_read(query, query.schema().names)

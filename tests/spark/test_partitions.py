@@ -1,0 +1,56 @@
+"""Folders named ``key=value`` are columns to data source ``pqext`` as they are to Spark's own reader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+import pqext
+from pqext.spark import explain_read, read, read_metrics, where
+
+VALUES = ["a b", "c/d:e", "100%", "x=y", "é", None]
+
+
+@pytest.fixture(scope="module")
+def folder(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve rows that Spark wrote by two columns: a text with what has to be escaped, and a number."""
+    path = tmp_path_factory.mktemp("partitioned") / "table"
+    texts = F.element_at(F.array(*map(F.lit, VALUES)), (F.col("x") % 6 + 1).cast("int"))
+    df = spark.range(12).withColumnRenamed("id", "x").select("x", texts.alias("k"), (F.col("x") % 2 - 1).alias("n"))
+    df.repartition(1).write.partitionBy("k", "n").parquet(str(path))
+    return path
+
+
+def test_what_spark_wrote_reads_as_spark_reads_it(spark: Any, folder: Path) -> None:
+    ours, theirs = read(spark, str(folder)), spark.read.parquet(str(folder))
+    assert ours.dtypes == theirs.dtypes
+    expected = sorted(theirs.collect(), key=str)
+    assert {row.k for row in expected} == set(VALUES)
+    assert sorted(ours.collect(), key=str) == expected
+    assert sorted(map(str, pqext.read_table(folder).to_pylist())) == sorted(str(row.asDict()) for row in expected)
+    for condition in ("n = -1", "k IS NULL", "k = 'a b' OR n = 0", "k > 'b' AND x > 3", "NOT (n < 0)"):
+        assert sorted(ours.where(condition).collect(), key=str) == sorted(theirs.where(condition).collect(), key=str)
+    assert ours.select("k").distinct().count() == len(VALUES)
+    assert ours.groupBy("n").count().count() == 2
+
+
+def test_files_that_a_filter_on_folders_refuses_are_not_opened(spark: Any, folder: Path, tmp_path: Path) -> None:
+    filter = (pqext.col("n") == -1) & (pqext.col("k") == "c/d:e")
+    assert [task.refusal is None for task in explain_read(str(folder), where=filter).tasks].count(True) == 0
+    filter = (pqext.col("n") == 0) & (pqext.col("k") == "c/d:e")
+    found = where(read(spark, str(folder), metrics_path=str(tmp_path)), filter)
+    assert sorted(row.x for row in found.collect()) == [1, 7]
+    metrics = read_metrics(str(tmp_path))
+    assert metrics.files == len(list(folder.glob("k=c%2Fd%3Ae/n=0/*.parquet")))
+    both = read(spark, str(folder), ["n"], where=(pqext.col("x") < 4) & (pqext.col("n") == 0))
+    assert [row.n for row in both.collect()] == [0, 0]
+
+
+def test_partitioning_can_be_left_out(spark: Any, folder: Path) -> None:
+    assert read(spark, str(folder), partitioning=None).columns == ["x"]
+    assert spark.read.format("pqext").option("partitioning", "none").load(str(folder)).columns == ["x"]
+    with pytest.raises(ValueError, match="expected hive or none"):
+        read(spark, str(folder), partitioning="year")  # type: ignore[arg-type]
