@@ -240,11 +240,15 @@ register(
         option="shredding",
     )
 )
+_GEOARROW = (
+    "wkb", "wkt", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+    "geometry", "geometrycollection",
+)  # fmt: skip
 register(
     Annotation(
         logical="GEOMETRY",
         handler="pqext.geo.annotation:HANDLER",
-        extension_names=frozenset({"geoarrow.wkb", "ogc.wkb"}),
+        extension_names=frozenset({"ogc.wkb", *(f"geoarrow.{layout}" for layout in _GEOARROW)}),
         option="geometry",
         extensions={PAGE_BOXES: "page boxes"},
         property="geo",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pqext.geo.box import BoundingBox
     from pqext.geo.coordinate_range import clamp
     from pqext.geo.frames import from_geopandas, to_geopandas, write_geopandas
+    from pqext.geo.geoarrow import from_geoarrow
     from pqext.geo.layout.curves import hilbert_index, sort, sort_indices, zorder_index
     from pqext.geo.layout.explain import Layout, explain_layout
     from pqext.geo.predicates.densified import densify
@@ -44,6 +45,7 @@ _MODULES = {
     "layout.curves": ("hilbert_index", "sort", "sort_indices", "zorder_index"),
     "predicates.densified": ("densify",),
     "frames": ("from_geopandas", "to_geopandas", "write_geopandas"),
+    "geoarrow": ("from_geoarrow",),
     "text.geojson": ("from_geojson", "read_geojson", "to_geojson", "write_geojson"),
     "layout.explain": ("Layout", "explain_layout"),
     "predicates.predicate": (
@@ -88,6 +90,7 @@ __all__ = [
     "dwithin",
     "equals",
     "explain_layout",
+    "from_geoarrow",
     "from_geojson",
     "from_geopandas",
     "from_points",

@@ -21,13 +21,14 @@ from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import CheckRange, box_within_range, within_range
 from pqext.geo.covering import Covering
+from pqext.geo.geoarrow import ENCODINGS, as_wkb, check_layout, encoding_of
 from pqext.geo.kernels.boxes import Summary
 from pqext.geo.layout.curves import check_curve
 from pqext.geo.layout.order import OrdersRows
 from pqext.geo.predicates.predicate import SpatialPredicate
 from pqext.geo.storage import GeometryStorage
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe
-from pqext.geo.types import GeospatialType, mark, type_of, unmark
+from pqext.geo.types import GeospatialType, mark, marked_type, unmark
 from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso
 
 if TYPE_CHECKING:
@@ -71,13 +72,22 @@ class GeospatialHandler(OrdersRows):
         ``order``; it wins over the marks. In a geographic CRS longitudes lie in -180 to 180 and latitudes in -90 to
         90, up to 1e-9 degrees, which are rounding. ``check_range`` is what becomes of other coordinates: True, the
         default, refuses them, ``"clamp"`` writes all with the ends of the range in their place, and False, for
-        GEOMETRY alone, writes them as they are.
+        GEOMETRY alone, writes them as they are. Fields in GeoArrow's other layouts (:mod:`pqext.geo.geoarrow`) become
+        WKB; without their marks they are written as the structs, lists and texts that they are.
 
         Raises GeometryError for a field that holds no bytes and for GEOGRAPHY in a CRS that is not known to be
         geographic, ValueError for an order that is none.
         """
-        if not holds_bytes(field.type):
+        encoding = encoding_of(field)
+        if encoding in ENCODINGS:
+            try:
+                check_layout(field.type, encoding)
+            except GeometryError as error:
+                error.locate(column=path)
+                raise
+        elif not holds_bytes(field.type):
             hint = "; geo.from_wkt makes it of WKT" if str(field.type) in ("string", "large_string") else ""
+            hint = "; geo.from_geoarrow makes it of GeoArrow's layouts" if pa.types.is_nested(field.type) else hint
             raise GeometryError(f"{path!r}: a geometry column holds WKB in a binary array, not {field.type}{hint}")
         option = _option(options.geometry.get(path))
         if option.get("covering") and path != field.name:
@@ -96,6 +106,7 @@ class GeospatialHandler(OrdersRows):
             type=type,
             check_range=geographic is True and (option.get("check_range", True) or not type.planar),
             order=check_curve(option["order"]) if option.get("order") is not None else None,
+            encoding=encoding,
         )
 
     def to_storage(
@@ -107,7 +118,7 @@ class GeospatialHandler(OrdersRows):
         and on coordinates that are no longitude and latitude where the CRS is geographic.
         """
         stored = GeometryStorage.of(storage)
-        (plain,) = binary_chunks(array)
+        (plain,) = binary_chunks(stored.wkb(array))
         (whole,) = summaries(plain, strict=True)
         _check_srid(whole, stored.type, options.key_value_metadata)
         if not _in_range(whole, plain, stored.check_range):
@@ -129,6 +140,7 @@ class GeospatialHandler(OrdersRows):
         clamps = option.get("check_range") == "clamp" and crs_.is_geographic(type.crs, options.key_value_metadata)
 
         def values(geometries: pa.ChunkedArray) -> pa.ChunkedArray:
+            geometries = as_wkb(geometries, encoding_of(field))
             return covering.values(coordinate_range.clamp(geometries) if clamps else geometries, type)
 
         return Derived(covering.field(field), values)
@@ -231,7 +243,7 @@ def _type_of_node(node: SchemaNode, properties: Mapping[str, str] | None = None)
 
 def _type_to_write(field: pa.Field, option: Mapping[str, Any]) -> GeospatialType:
     """What a field is written as: by the option where that says so, else by the field's marks."""
-    marked = type_of(field) or GeospatialType()
+    marked = GeospatialType() if encoding_of(field) is None else marked_type(field)
     crs = crs_.normalize(option["crs"]) if option.get("crs") is not None else marked.crs
     return GeospatialType(crs, option.get("edges", marked.edges))
 

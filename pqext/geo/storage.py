@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pqext.core.annotations import Storage
+from pqext.geo.geoarrow import as_wkb
 from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
     from pqext.geo.coordinate_range import CheckRange
     from pqext.geo.layout.curves import Curve
+    from pqext.geo.wkb import GeometryArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +20,18 @@ class GeometryStorage(Storage):
     """How a geometry column is stored; ``check_range``: what is done with coordinates that are no longitude and
     latitude.
 
-    ``order``: the curve along which the column orders the file's rows.
+    ``order``: the curve along which the column orders the file's rows. ``encoding``: the layout of GeoArrow in which
+    values are given, if not WKB.
     """
 
     type: GeospatialType
     check_range: CheckRange
     order: Curve | None = None
+    encoding: str | None = None
+
+    def wkb(self, values: GeometryArray) -> GeometryArray:
+        """The values, as users give them, as WKB."""
+        return as_wkb(values, self.encoding)
 
     @classmethod
     def of(cls, storage: Storage) -> GeometryStorage:

@@ -138,6 +138,14 @@ def type_of(field: pa.Field) -> GeospatialType | None:
     return GeospatialType.from_extension_metadata(metadata.get(EXTENSION_METADATA))
 
 
+def marked_type(field: pa.Field) -> GeospatialType:
+    """The crs and edges that a geometry field of any layout says by its extension type or marks, else the defaults."""
+    if isinstance(field.type, pa.BaseExtensionType):
+        serialize = getattr(field.type, "__arrow_ext_serialize__", None)
+        return GeospatialType.from_extension_metadata(serialize() if serialize else None)
+    return GeospatialType.from_extension_metadata((field.metadata or {}).get(EXTENSION_METADATA))
+
+
 def array_type(type: pa.DataType) -> GeospatialType | None:
     """What an Arrow type says of itself; None unless it is the extension type of WKB geometries."""
     if not isinstance(type, pa.BaseExtensionType) or type.extension_name not in EXTENSION_NAMES:

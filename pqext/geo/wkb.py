@@ -57,6 +57,8 @@ def require_bytes(array: Any) -> None:
     if not holds_bytes(array.type):
         texts = ("string", "large_string", "string_view")
         hint = "; geo.from_wkt makes one of WKT" if str(storage_type(array.type)) in texts else ""
+        nested = pa.types.is_nested(storage_type(array.type))
+        hint = "; geo.from_geoarrow makes one of GeoArrow's layouts" if nested else hint
         raise TypeError(f"{expected}, not {array.type}{hint}")
 
 

@@ -30,7 +30,7 @@ class OrdersRows:
         self, storage: Storage, values: pa.ChunkedArray, at_most: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rows along the curve that fills the column's extent, cut where the boxes of row groups stay small."""
-        boxes = row_boxes(values)
+        boxes = row_boxes(GeometryStorage.of(storage).wkb(values))
         order = _order(storage, boxes)
         return order, cuts(boxes, at_most, order)
 
@@ -38,7 +38,7 @@ class OrdersRows:
         self, storage: Storage, values: pa.ChunkedArray, at_most: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
         """The same for the pages of a row group, of :data:`PAGE_ROWS` rows at most."""
-        boxes = row_boxes(values)
+        boxes = row_boxes(GeometryStorage.of(storage).wkb(values))
         order = _order(storage, boxes) if sort else None
         return order, cuts(boxes, min(at_most, PAGE_ROWS), order)
 

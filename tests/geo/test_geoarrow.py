@@ -1,0 +1,225 @@
+"""GeoArrow's own layouts become WKB: what geopandas makes of shapely geometries, and layouts made by hand."""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import cache
+from typing import Any
+
+import geopandas
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shapely import LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon
+
+import pqext
+from pqext import geo
+from pqext.core.errors import GeometryError
+from pqext.geo.geoarrow import ENCODINGS, from_geoarrow
+
+HOLED = Polygon([(0, 0), (9, 0), (9, 9)], [[(1, 0.5), (2, 0.5), (2, 1)], [(5, 1), (6, 1), (6, 2)]])
+SHAPES: dict[str, list[Any]] = {
+    "point": [Point(1, 2), None, Point(), Point(-3.5, 4)],
+    "linestring": [LineString([(1, 2), (3, 4)]), None, LineString(), LineString([(0, 0), (1, 1), (2, 5)])],
+    "polygon": [shapely.box(0, 0, 1, 1), HOLED, None, Polygon(), shapely.box(5, 5, 7, 7)],
+    "multipoint": [MultiPoint([(1, 2), (3, 4)]), MultiPoint(), None, MultiPoint([(5, 6)])],
+    "multilinestring": [MultiLineString(), MultiLineString([[(1, 2), (3, 4)], [(5, 6), (7, 8), (9, 1)]]), None],
+    "multipolygon": [MultiPolygon([shapely.box(0, 0, 1, 1), HOLED]), None, MultiPolygon(), MultiPolygon([HOLED])],
+}
+ORDINATES = st.sampled_from([0.0, 1.5, -7.25, 100.0])
+
+
+def by_geopandas(shapes: list[Any], interleaved: bool, crs: Any = 4326) -> pa.Table:
+    frame = geopandas.GeoDataFrame(geometry=geopandas.GeoSeries(shapes, crs=crs))
+    return pa.table(frame.to_arrow(index=False, geometry_encoding="geoarrow", interleaved=interleaved))
+
+
+def written(table: pa.Table, **options: Any) -> io.BytesIO:
+    sink = io.BytesIO()
+    pqext.write_table(table, sink, **options)
+    return sink
+
+
+@cache
+def layout(encoding: str) -> Any:
+    class Layout(pa.ExtensionType):  # type: ignore[misc]
+        def __init__(self, storage: pa.DataType, metadata: str) -> None:
+            self._metadata = metadata
+            super().__init__(storage, encoding)
+
+        def __arrow_ext_serialize__(self) -> bytes:
+            return self._metadata.encode()
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> Any:
+            return cls(storage, serialized.decode())
+
+    return Layout
+
+
+def extension(array: pa.Array, encoding: str, metadata: str = "") -> pa.ExtensionArray:
+    """An array of an extension type that nothing has registered."""
+
+    return pa.ExtensionArray.from_storage(layout(encoding)(array.type, metadata), array)
+
+
+def marked(array: pa.Array, encoding: str, metadata: str = "") -> pa.Table:
+    marks = {"ARROW:extension:name": encoding, "ARROW:extension:metadata": metadata}
+    return pa.table([array], schema=pa.schema([pa.field("g", array.type, metadata=marks)]))
+
+
+@pytest.mark.spec("geo.geoarrow")
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("high", [False, True])
+def test_every_layout_is_written_as_the_geometries_that_it_holds(kind: str, interleaved: bool, high: bool) -> None:
+    shapes = [shapely.force_3d(shape, 5.0) if high and shape else shape for shape in SHAPES[kind]]
+    table = by_geopandas(shapes, interleaved)
+    assert table.schema.field("geometry").metadata[b"ARROW:extension:name"].decode() == f"geoarrow.{kind}"
+    sink = written(table, row_group_rows=2, geometry={"geometry": {"covering": True}}, geoparquet=True)
+    file = pqext.open(sink)
+    assert file.schema.leaves[0].logical_name == "GEOMETRY"
+    found = file.read()["geometry"]
+    texts = [text and text.replace(" Z EMPTY", " EMPTY") for text in shapely.to_wkt(geo.to_shapely(found)).tolist()]
+    assert texts == [text and text.replace(" Z EMPTY", " EMPTY") for text in shapely.to_wkt(shapes).tolist()]
+    assert not pqext.verify(sink).total
+    everywhere = pqext.read_table(sink, filter=pqext.col("geometry").intersects((-180, -90, 180, 90)))
+    assert everywhere.num_rows == sum(shape is not None and not shape.is_empty for shape in shapes)
+    geopandas.read_parquet(io.BytesIO(sink.getvalue()))
+    for start in range(len(shapes) + 1):  # slices, and parts of a chunked array
+        chunk = table["geometry"].combine_chunks()
+        chunk = chunk.chunk(0) if isinstance(chunk, pa.ChunkedArray) else chunk
+        parts = pa.chunked_array([chunk[:start], chunk[start:]])
+        assert from_geoarrow(parts, f"geoarrow.{kind}").to_pylist() == found.to_pylist()
+
+
+@st.composite
+def polygons(draw: st.DrawFn) -> Any:
+    rings = draw(st.lists(st.lists(st.tuples(ORDINATES, ORDINATES), min_size=3, max_size=5), max_size=3))
+    return Polygon(rings[0], rings[1:]) if rings else Polygon()
+
+
+def _lines() -> st.SearchStrategy[Any]:
+    return st.lists(st.tuples(ORDINATES, ORDINATES), min_size=2, max_size=5).map(LineString)
+
+
+def _several(kind: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
+    return st.lists(st.none() | kind, min_size=1, max_size=5)
+
+
+_AREAS = st.lists(polygons().filter(lambda one: not one.is_empty), max_size=3).map(MultiPolygon)
+_CHAINS = st.lists(_lines(), max_size=3).map(MultiLineString)
+
+
+@settings(max_examples=max(20, settings().max_examples // 2))
+@given(
+    st.one_of(_several(polygons()), _several(_AREAS), _several(_CHAINS), _several(_lines())).filter(any),
+    st.booleans(),
+    st.sampled_from([1, 3, 1 << 18]),
+)
+def test_layouts_in_any_pieces_are_what_shapely_writes(shapes: list[Any], interleaved: bool, piece: int) -> None:
+    table = by_geopandas(shapes, interleaved)
+    name = table.schema.field("geometry").metadata[b"ARROW:extension:name"].decode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pqext.geo.geoarrow._PIECE", piece)
+        found = from_geoarrow(table["geometry"], name).to_pylist()
+    assert found == geo.from_shapely(shapes).to_pylist()
+
+
+@pytest.mark.spec("geo.geoarrow")
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("edges", [None, "spherical"])
+def test_crs_and_edges_are_those_of_the_type(own: bool, edges: str | None) -> None:
+    points = pa.array([{"x": 170.0, "y": 1.0}, None, {"x": -170.0, "y": 3.0}])
+    texts = ["POINT (170 1)", None, "POINT (-170 3)"]
+    metadata = json.dumps({"crs": "EPSG:4258", **({"edges": edges} if edges else {})})
+    for array, encoding in ((points, "geoarrow.point"), (pa.array(texts), "geoarrow.wkt")):
+        table = pa.table({"g": extension(array, encoding, metadata)}) if own else marked(array, encoding, metadata)
+        sink = written(table, geometry={"g": {"order": "hilbert", "covering": True}})
+        field = pqext.open(sink).arrow_schema.field("g")
+        assert geo.types.type_of(field) == geo.GeospatialType("EPSG:4258", edges or "planar")
+        assert set(geo.to_wkt(pqext.read_table(sink)["g"]).to_pylist()) == set(texts)
+        assert not pqext.verify(sink).total
+        box = pqext.open(sink).row_groups[0].chunk("g").geospatial_statistics.bbox
+        assert (box.xmin, box.xmax) == (170.0, -170.0)
+
+
+def test_fields_within_others_are_converted_too() -> None:
+    points = extension(pa.array([{"x": 1.0, "y": 2.0}, None, {"x": 3.0, "y": 4.0}]), "geoarrow.point")
+    listed = pa.ListArray.from_arrays([0, 2, 3], points)
+    found = pqext.read_table(written(pa.table({"s": pa.StructArray.from_arrays([points[:2]], ["g"]), "l": listed})))
+    wkb = geo.from_points([1.0, 3.0], [2.0, 4.0]).to_pylist()
+    assert found["s"].to_pylist() == [{"g": wkb[0]}, {"g": None}]
+    assert found["l"].to_pylist() == [[wkb[0], None], [wkb[1]]]
+
+
+@pytest.mark.parametrize("names", ["xy", "xyz", "xym", "xyzm"])
+def test_all_dimensions_are_kept(names: str) -> None:
+    rows = [[float(10 * row + index) for index in range(len(names))] for row in range(3)]
+    separate = pa.array([dict(zip(names, row, strict=True)) for row in rows])
+    together = pa.array(rows, pa.list_(pa.field(names, pa.float64()), len(names)))
+    tag = {"xy": "", "xyz": "Z ", "xym": "M ", "xyzm": "ZM "}[names]
+    expected = [f"POINT {tag}({' '.join(f'{value:g}' for value in row)})" for row in rows]
+    for layout in (separate, together, together[1:].slice(0), extension(separate, "geoarrow.point")):
+        assert geo.to_wkt(from_geoarrow(layout, "geoarrow.point")).to_pylist() == expected[3 - len(layout):]
+
+
+def test_unions_and_collections_hold_several_kinds() -> None:
+    point = {"x": 1.0, "y": 2.0}
+    points, lines = pa.array([point, None, point]), pa.array([[point, {"x": 3.0, "y": 4.0}]])
+    union = pa.UnionArray.from_dense(
+        pa.array([1, 2, 1, 1], pa.int8()), pa.array([0, 0, 1, 2], pa.int32()), [points, lines], ["Point", "LineString"],
+        [1, 2],
+    )
+    texts = ["POINT (1 2)", "LINESTRING (1 2, 3 4)", None, "POINT (1 2)"]
+    assert geo.to_wkt(from_geoarrow(union, "geoarrow.geometry")).to_pylist() == texts
+    assert geo.to_wkt(from_geoarrow(union[1:], "geoarrow.geometry")).to_pylist() == texts[1:]
+    found = pqext.read_table(written(pa.table({"g": extension(union, "geoarrow.geometry")})))
+    assert geo.to_wkt(found["g"]).to_pylist() == texts
+    parts = union.take(pa.array([0, 1, 3]))
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, None, 2, 3], pa.int32()), parts)
+    collections = [
+        "GEOMETRYCOLLECTION (POINT (1 2), LINESTRING (1 2, 3 4))", "GEOMETRYCOLLECTION EMPTY", None,
+        "GEOMETRYCOLLECTION (POINT (1 2))",
+    ]  # fmt: skip
+    assert geo.to_wkt(from_geoarrow(lists, "geoarrow.geometrycollection")).to_pylist() == collections
+    assert geo.to_wkt(from_geoarrow(lists[3:], "geoarrow.geometrycollection")).to_pylist() == collections[3:]
+
+
+@pytest.mark.spec("geo.geoarrow")
+@pytest.mark.parametrize("encoding", sorted(ENCODINGS - {"geoarrow.wkt"}))
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array([1]), pa.array([{"x": 1.0}]), pa.array([{"y": 1.0, "x": 2.0}]), pa.array([{"x": "1", "y": "2"}]),
+        pa.array([[1.0, 2.0]]), pa.array([[1.0]], pa.list_(pa.float64(), 1)), pa.array([[[[[[[1.0]]]]]]]),
+        pa.array(["x"]),
+    ],
+    ids=lambda array: str(array.type),
+)
+def test_fields_whose_type_does_not_fit_are_refused_by_name(encoding: str, array: pa.Array) -> None:
+    with pytest.raises(GeometryError, match="layout is geoarrow") as caught:
+        written(marked(array, encoding))
+    assert caught.value.column == "g"
+
+
+def test_values_that_do_not_fit_are_named_with_their_row() -> None:
+    with pytest.raises(GeometryError, match="row 1"):
+        written(marked(pa.array(["POINT (1 2)", "POINT 1 2"]), "geoarrow.wkt"))
+    open_ring = pa.array([[[{"x": float(i), "y": float(i * i)} for i in range(4)]]])
+    with pytest.raises(GeometryError, match="row 0"):
+        written(marked(open_ring, "geoarrow.polygon"))
+    with pytest.raises(GeometryError, match=r"geoarrow\.wkt is text"):
+        written(marked(pa.array([1]), "geoarrow.wkt"))
+    with pytest.raises(TypeError, match="from_geoarrow"):
+        geo.bounds(open_ring)
+    with pytest.raises(ValueError, match="no layout of GeoArrow"):
+        from_geoarrow(open_ring)
+
+
+def test_fields_without_marks_stay_what_they_are() -> None:
+    table = pa.table({"p": pa.array([{"x": 1.0, "y": 2.0}]), "t": ["POINT (1 2)"]})
+    assert pqext.read_table(written(table)).equals(table)
