@@ -25,8 +25,8 @@ from pqext.core.thrift import decode, encode
 
 KEY = b"0123456789012345"
 LIMITS = Limits(
-    footer_bytes=1 << 20, metadata_elements=100_000, page_bytes=1 << 22, page_values=1 << 16,
-    byte_array_bytes=1 << 22, column_bytes=1 << 24, bloom_filter_bytes=1 << 20, page_index_bytes=1 << 20,
+    footer_bytes=1 << 20, metadata_elements=100_000, page_bytes=1 << 22,
+    memory_bytes=1 << 24, memory_expansion=0, bloom_filter_bytes=1 << 20, page_index_bytes=1 << 20,
 )
 """Small enough that a file of some kilobytes which reaches them does so in a moment."""
 
@@ -119,7 +119,7 @@ def _values(encoding: int, physical: Type, count: int, width: int, body: Bytes) 
     if found is None:
         return
     if physical == Type.BYTE_ARRAY:
-        builder = ByteArrayBuilder(1 << 22)
+        builder = ByteArrayBuilder(limit=1 << 22)
         slots = count + count // 3
         present = np.ones(slots, np.uint8)
         present[: slots - count] = 0

@@ -19,15 +19,38 @@ from pqext.core.types import leaf, map_keys
 _FLAT = np.empty(0, np.int16)
 
 
-def assemble(shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
-    """The Arrow array of ``shape`` from its leaves' columns, keyed by column index; all hold the same rows."""
-    storage = _storage(shape, columns, options)
+def assemble(
+    shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, shown: pa.DataType | None = None
+) -> pa.Array:
+    """The Arrow array of ``shape`` from its leaves' columns, keyed by column index; all hold the same rows.
+
+    ``shown`` is the type of the shape's Arrow field, where it is known: types are made once for a column, not once
+    for each level of it.
+    """
     if shape.annotation is None:
-        return storage
-    return shape.annotation.load().from_storage(shape.node, storage, options)
+        return _storage(shape, columns, options, shape.storage_field(options).type if shown is None else shown)
+    stored = None if isinstance(shape, LeafShape) else shape.storage_field(options).type
+    return shape.annotation.load().from_storage(shape.node, _storage(shape, columns, options, stored), options)
 
 
-def _storage(shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
+def assembled_bytes(shape: Shape, columns: Mapping[int, LeafColumn]) -> int:
+    """What :func:`assemble` allocates at most: offsets, validity, and what an annotation makes of its storage."""
+    if isinstance(shape, LeafShape):
+        return 2 * columns[shape.node.leaf_start].nbytes if shape.annotation is not None else 0
+    entries = columns[shape.first_leaf()].entries
+    if isinstance(shape, GroupShape):
+        size = entries * 2 + sum(assembled_bytes(child, columns) for child in shape.children)
+    else:
+        assert isinstance(shape, ListShape)
+        size = entries * 6 + assembled_bytes(shape.element, columns)
+    if shape.annotation is not None:
+        size += 2 * sum(columns[leaf.node.leaf_start].nbytes for leaf in shape.leaves())
+    return size
+
+
+def _storage(
+    shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptions, kind: pa.DataType | None
+) -> pa.Array:
     if isinstance(shape, LeafShape):
         try:
             return leaf.show(shape.node.leaf_type, columns[shape.node.leaf_start].array, options.int96_unit)
@@ -35,13 +58,17 @@ def _storage(shape: Shape, columns: Mapping[int, LeafColumn], options: ReadOptio
             error.locate(column=shape.node.dotted)
             raise
     if isinstance(shape, GroupShape):
-        return _group(shape, columns, options)
+        return _group(shape, columns, options, kind)
     assert isinstance(shape, ListShape)
-    return _list(shape, columns, options)
+    return _list(shape, columns, options, kind)
 
 
-def _group(shape: GroupShape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
-    children = [assemble(child, columns, options) for child in shape.children]
+def _group(
+    shape: GroupShape, columns: Mapping[int, LeafColumn], options: ReadOptions, kind: pa.StructType
+) -> pa.Array:
+    children = [
+        assemble(child, columns, options, kind.field(place).type) for place, child in enumerate(shape.children)
+    ]
     slots = len(children[0])
     validity = None
     # A required group below a null one has slots without values, which an annotation must not take for damage.
@@ -58,11 +85,10 @@ def _group(shape: GroupShape, columns: Mapping[int, LeafColumn], options: ReadOp
             validity = _bitmap(present[:slots])
     for child in children:
         _agree(shape, len(child), slots)
-    fields = [child.field(options) for child in shape.children]
-    return pa.Array.from_buffers(pa.struct(fields), slots, [validity], children=children)
+    return pa.Array.from_buffers(kind, slots, [validity], children=children)
 
 
-def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOptions) -> pa.Array:
+def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOptions, kind: pa.DataType) -> pa.Array:
     first = columns[shape.first_leaf()]
     assert first.definition is not None
     assert first.repetition is not None
@@ -74,13 +100,13 @@ def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOpti
     )
     if slots < 0:
         raise CorruptFileError("a list element comes before any list", column=shape.node.dotted)
-    element = assemble(shape.element, columns, options)
+    is_map = pa.types.is_map(kind)
+    pairs_type = pa.struct([kind.key_field, kind.item_field]) if is_map else None
+    element = assemble(shape.element, columns, options, pairs_type if is_map else kind.value_type)
     _agree(shape, len(element), elements)
     validity = _bitmap(present[:slots]) if not present[:slots].all() else None
     buffers = [validity, pa.py_buffer(offsets[: slots + 1])]
-    arrow = shape.storage_field(options).type
-    if pa.types.is_map(arrow):
-        entries_type = pa.struct([arrow.key_field, arrow.item_field])
+    if is_map:
         if element.null_count or element.field(0).null_count:
             raise CorruptFileError("a map has a null key", column=shape.node.dotted)
         keys, items = element.field(0), element.field(1)
@@ -88,9 +114,9 @@ def _list(shape: ListShape, columns: Mapping[int, LeafColumn], options: ReadOpti
         if kept is not None:
             keys, items, ends = kept.apply(keys), kept.apply(items), kept.offsets
             buffers, elements = [validity, pa.py_buffer(ends)], len(keys)
-        pairs = pa.Array.from_buffers(entries_type, elements, [None], children=[keys, items])
-        return pa.Array.from_buffers(arrow, slots, buffers, children=[pairs])
-    return pa.Array.from_buffers(arrow, slots, buffers, children=[element])
+        pairs = pa.Array.from_buffers(pairs_type, elements, [None], children=[keys, items])
+        return pa.Array.from_buffers(kind, slots, buffers, children=[pairs])
+    return pa.Array.from_buffers(kind, slots, buffers, children=[element])
 
 
 def _agree(shape: Shape, found: int, expected: int) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
 
-from pqext.core import encodings, page
+from pqext.core import encodings, page, page_groups
+from pqext.core.budget import Account, Budget
 from pqext.core.encodings import Dictionary, plain
 from pqext.core.encryption.reading import ChunkDecryptor
-from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.kernels import levels as level_kernel
-from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, Levels, decoded_bytes, join
+from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnMetaData, Encoding, PageType
 from pqext.core.page import DataPages, RawPage
@@ -27,8 +29,6 @@ _PASSED_ROWS = 1 << 16
 _FEW_RANGES = 16
 """Ranges of rows that are cut out one by one; more are filtered."""
 _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
-_GROUP_BYTES = 1 << 20
-"""Pages are decoded together until they hold so much: less takes turns at the interpreter, more leaves the cache."""
 
 
 class ColumnReader:
@@ -42,7 +42,7 @@ class ColumnReader:
 
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: StoredPages, rows: int, limits: Limits,
-        *, checksums: bool, lose: Callable[[int, int, ParquetError], None] | None = None,
+        budget: Budget, *, checksums: bool, lose: Callable[[int, int, ParquetError], None] | None = None,
         decryptor: ChunkDecryptor | None = None,
     ) -> None:
         self._shape = shape
@@ -52,7 +52,10 @@ class ColumnReader:
         self._offset = pages.offset
         self._complete = pages.complete
         self._checksums = checksums
-        self._limits = limits
+        self._account = Account(budget)
+        self._dictionary_bytes = 0
+        self._gathered_bytes = 0
+        self._held_bytes = 0
         self._lose = lose
         self._dictionary: Dictionary | None = None
         self._entries_left = metadata.num_values
@@ -75,19 +78,43 @@ class ColumnReader:
         """Bytes of all the chunk's pages before compression, as its metadata says."""
         return self._metadata.total_uncompressed_size
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes that a row takes on average, as the chunk's metadata says."""
+        made = max(self.size, decoded_bytes(self._shape, max(self._metadata.num_values, 0)))
+        return made // max(self._group_rows, 1)
+
+    def close(self) -> None:
+        """Nothing of the reader is counted any more; it is not used afterwards."""
+        self._account.settle(0)
+
     def take(self, rows: RowRanges) -> LeafColumn:
         """``rows`` of the row group, which lie behind those taken before; fewer only when the chunk ends.
 
         Raises ``CorruptFileError`` or ``UnsupportedError`` with the column and the offset in the file.
         """
+        parts = []
         try:
-            column = join([self._take_near(places) for places in _near(self._places(rows))] or [self._decode([])])
+            for places in _near(self._places(rows)):
+                parts.append(self._take_near(places))
+                self._gathered_bytes += parts[-1].nbytes
+                self._settle(self._gathered_bytes if len(parts) > 1 else 0)  # they are about to be copied
+            column = join(parts or [self._decode([])])
         except ParquetError as error:
             raise self._located(error) from None
         if self._lose is not None and self._has_more():
             # Any of its rows may be another than it seems.
             self._lose(0, self._rows, self._located(CorruptFileError(_TOO_MANY)))
         return column
+
+    def _settle(self, more: int = 0) -> None:
+        """Count what is held, and ``more`` bytes."""
+        self._account.settle(self._dictionary_bytes + self._gathered_bytes + self._held_bytes + more)
+
+    def let_go(self) -> None:
+        """What was taken so far is no longer counted as this reader's."""
+        self._gathered_bytes = 0
+        self._settle()
 
     def _places(self, rows: RowRanges) -> Iterator[tuple[int, int]]:
         """Where ``rows`` begin and end among those of the pages that are read."""
@@ -148,8 +175,16 @@ class ColumnReader:
             held += piece.rows
         if held < rows and self._lose is not None:
             pieces.append(self._lose_rest(CorruptFileError("a column chunk ends before its row group")))
+        if len(pieces) > 1:
+            self._account.take(sum(piece.nbytes for piece in pieces))  # they are copied
         whole = join(pieces) if pieces else self._decode([])
+        is_new = len(pieces) != 1 or pieces[0] is not self._held
         result, self._held = self._split(whole, rows)
+        if self._held is None:
+            self._held_bytes = 0
+        elif is_new:
+            self._held_bytes = whole.nbytes  # a part of it keeps all of it
+        self._settle(result.nbytes)
         self._taken_rows += result.rows
         return result
 
@@ -224,9 +259,11 @@ class ColumnReader:
     def _placeholder(self, rows: int) -> LeafColumn:
         """Rows in the place of lost ones."""
         node = self._shape.node
-        if decoded_bytes(self._shape, rows) > self._limits.column_bytes:
+        try:
+            self._account.take(decoded_bytes(self._shape, rows))
+        except MemoryLimitError:
             # Where something is damaged, such a number is damage too: it costs the row group.
-            raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more")
+            raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more") from None
         slots = rows if self._shape.slot_level == 0 else 0
         levels = np.zeros(rows, np.int16)
         empty = self._decode([])
@@ -262,8 +299,13 @@ class ColumnReader:
     def _read_dictionary(self, raw: RawPage) -> None:
         try:
             self._verify(raw)
-            count, values = page.open_dictionary(raw, self._metadata.codec)
-            self._dictionary = plain.read_dictionary(values, count, self._type.physical, self._type.width)
+            before = self._account.held
+            with self._unpacking(raw.header.uncompressed_page_size):
+                count, values = page.open_dictionary(raw, self._metadata.codec)
+                self._dictionary = plain.read_dictionary(
+                    values, count, self._type.physical, self._type.width, self._account
+                )
+            self._dictionary_bytes = self._account.held - before
         except CorruptFileError as error:
             error.locate(offset=raw.offset)
             if self._lose is None:
@@ -275,24 +317,38 @@ class ColumnReader:
             page.verify_checksum(raw)
 
     def _decode(self, run: list[RawPage]) -> LeafColumn:
-        # Pages may make far more bytes than their values need.
-        made = sum(raw.header.uncompressed_page_size for raw in run)
-        if made > self._limits.column_bytes:
-            raise LimitError(
-                f"pages that unpack to {made} bytes, more than column_bytes={self._limits.column_bytes}; "
-                "read fewer rows at a time with iter_batches"
-            )
-        builder = LeafColumnBuilder(self._shape, sum(raw.num_values for raw in run), self._limits)
+        before = self._account.held
+        try:
+            column = self._decode_groups(run)
+        except MemoryLimitError as error:
+            error.is_final = len(run) == 1
+            raise
+        except ParquetError:
+            self._account.settle(before)
+            raise
+        page_groups.check_rows(run, column.repetition, by_header=self._lose is not None)
+        return column
+
+    def _decode_groups(self, run: list[RawPage]) -> LeafColumn:
+        builder = LeafColumnBuilder(self._shape, sum(raw.num_values for raw in run), self._account)
         first = self._decoded_rows == 0
-        for group in _groups(run):
+        for group in page_groups.of(run):
             try:
-                builder.append(self._open(group), self._dictionary, first=first)
+                with self._unpacking(page_groups.scratch_bytes(group, self._type.width)):
+                    builder.append(self._open(group), self._dictionary, first=first)
+            except MemoryLimitError:
+                raise
             except ParquetError as error:
                 raise (self._first_fault(group, error, first=first) if error.offset is None else error) from None
             first = first and not any(raw.num_values for raw in group)
-        column = builder.finish()
-        _check_rows(run, column.repetition, by_header=self._lose is not None)
-        return column
+        return builder.finish()
+
+    @contextmanager
+    def _unpacking(self, size: int) -> Iterator[None]:
+        """Pages take ``size`` bytes in here that nothing keeps."""
+        self._account.take(size)
+        yield
+        self._account.settle(self._account.held - size)
 
     def _open(self, group: list[RawPage]) -> DataPages:
         node = self._shape.node
@@ -310,7 +366,7 @@ class ColumnReader:
     def _first_fault(self, group: list[RawPage], error: ParquetError, *, first: bool) -> ParquetError:
         """What is wrong with the first page at fault of those that could not be decoded together, and where it is."""
         for raw in group:
-            builder = LeafColumnBuilder(self._shape, raw.num_values, self._limits)
+            builder = LeafColumnBuilder(self._shape, raw.num_values, self._account)
             try:
                 builder.append(self._open([raw]), self._dictionary, first=first)
             except ParquetError as fault:
@@ -377,41 +433,5 @@ def _near(places: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
             yield group
             group = []
         group.append(place)
-    if group:
-        yield group
-
-
-def _check_rows(run: list[RawPage], repetition: Levels | None, *, by_header: bool) -> None:
-    """Raise ``CorruptFileError`` unless pages hold whole rows, as many as the offset index says.
-
-    ``by_header``: or as many as their own header. Where damage is passed over, others would move all rows behind them.
-    """
-    at = 0
-    for raw in run:
-        levels = None if repetition is None else repetition[at : at + raw.num_values]
-        at += raw.num_values
-        expected = raw.num_rows if raw.indexed_rows is None and by_header else raw.indexed_rows
-        if expected is None:
-            continue
-        rows = raw.num_values if levels is None else level_kernel.count_rows(levels)
-        # Some old writers of version 2 cut rows in two.
-        is_torn = raw.indexed_rows is not None and levels is not None and len(levels) and levels[0]
-        if rows != expected or is_torn:
-            source = "its header" if raw.indexed_rows is None else "the offset index"
-            raise CorruptFileError(f"a page holds {rows} rows where {source} says {expected}", offset=raw.offset)
-
-
-def _groups(run: list[RawPage]) -> Iterator[list[RawPage]]:
-    """Pages of one form to be decoded together."""
-    group: list[RawPage] = []
-    held, shared = 0, None
-    for raw in run:
-        form = raw.form
-        if group and (held >= _GROUP_BYTES or form != shared):
-            yield group
-            group, held = [], 0
-        shared = form
-        group.append(raw)
-        held += raw.header.uncompressed_page_size
     if group:
         yield group

@@ -78,6 +78,15 @@ class LimitError(ParquetError):
     """A size in the file exceeds one of :class:`pqext.core.limits.Limits`; raise the limit to go on."""
 
 
+class MemoryLimitError(LimitError):
+    """What a call holds decoded exceeds ``Limits.memory_bytes``, or what one Arrow array can hold.
+
+    ``is_final``: reading fewer rows at a time would not help.
+    """
+
+    is_final = False
+
+
 class EncryptionError(ParquetError):
     """A module cannot be decrypted or authenticated."""
 

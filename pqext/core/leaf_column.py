@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate
 from pqext.core.encodings import Counts, Dictionary, rle
-from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.limits import Limits
 from pqext.core.page import DataPages
 from pqext.core.shape import LeafShape
 from pqext.core.slots import SlotBuilder
@@ -23,6 +23,8 @@ Levels = NDArray[np.int16]
 
 _LEVEL_BYTES = 6
 """Two levels and two flags of each entry."""
+_CONVERTED = {"DECIMAL": 32, "INTERVAL": 16, "INT96": 24}
+"""Bytes of a value in another form than the stored one, by its type."""
 
 
 @dataclass(slots=True)
@@ -46,6 +48,12 @@ class LeafColumn:
     def entries(self) -> int:
         """Levels of the run, or slots where these are the same."""
         return len(self.array) if self.repetition is None else len(self.repetition)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the levels and the array."""
+        levels = sum(part.nbytes for part in (self.repetition, self.definition) if part is not None)
+        return levels + int(self.array.nbytes)
 
     def cut(self, start: tuple[int, int], stop: tuple[int, int]) -> LeafColumn:
         """What lies between two places, each an entry and the slot that it has or that comes next."""
@@ -75,22 +83,18 @@ def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
 
 def decoded_bytes(shape: LeafShape, entries: int) -> int:
     """The most memory that so many entries take, byte arrays' data aside."""
-    return entries * ((shape.node.leaf_type.width or 4) + _LEVEL_BYTES)
+    leaf = shape.node.leaf_type
+    return entries * ((leaf.width or 4) + _LEVEL_BYTES + _CONVERTED.get(leaf.member or leaf.physical.name, 0))
 
 
 class LeafColumnBuilder:
-    """Decodes pages that hold ``entries`` entries altogether; raises ``LimitError`` when these are too many."""
+    """Decodes pages that hold ``entries`` entries altogether, whose bytes ``account`` counts."""
 
-    def __init__(self, shape: LeafShape, entries: int, limits: Limits) -> None:
-        needed = decoded_bytes(shape, entries)
-        if needed > limits.column_bytes:
-            raise LimitError(
-                f"{entries} values need up to {needed} bytes, more than column_bytes={limits.column_bytes}; "
-                "read fewer rows at a time with iter_batches"
-            )
+    def __init__(self, shape: LeafShape, entries: int, account: Account) -> None:
+        account.take(decoded_bytes(shape, entries))
         self._shape = shape
         self._at = 0
-        self._slots = SlotBuilder(shape.node.leaf_type, entries, limits)
+        self._slots = SlotBuilder(shape.node.leaf_type, entries, account)
         levels = shape.node.max_repetition_level > 0 or shape.node.max_definition_level > shape.nullable
         self._repetition = allocate(entries * 2).view(np.int16) if shape.node.max_repetition_level else None
         self._definition = allocate(entries * 2).view(np.int16) if levels and shape.node.max_definition_level else None

@@ -22,8 +22,8 @@ class Limits:
     as few as two in the file. Row groups, columns and the schema do so one by one, when they are asked for."""
     metadata_depth: int = 64
     """Nesting of structures and lists in the metadata."""
-    schema_depth: int = 256
-    """Nesting of groups in the schema."""
+    schema_depth: int = 100
+    """Levels of the schema, the root's among them; the default is pyarrow's."""
     page_header_bytes: int = 16 << 20
     """Length of one page header."""
     page_index_bytes: int = 128 << 20
@@ -32,18 +32,40 @@ class Limits:
     """Bytes of one Bloom filter's bits."""
     page_bytes: int = (1 << 31) - 1
     """Uncompressed size of one page."""
-    page_values: int = 1 << 28
-    """Values in one page: a run of a few bytes can stand for any number of them."""
-    byte_array_bytes: int = (1 << 31) - 1
-    """Bytes of the byte arrays of one column in one batch: a dictionary entry or a shared prefix of a few bytes in
-    the file can stand for any number of values. Larger numbers than the default mean the default."""
-    column_bytes: int = 8 << 30
-    """Decoded bytes of one column in one batch, and bytes that its pages decompress to; reading fewer rows at a time
-    needs less."""
+    memory_bytes: int = 1 << 30
+    """Bytes that one call holds decoded: all columns' levels, values, dictionaries and decompressed pages. A few bytes
+    in the file can stand for any number of them. ``read`` counts the whole table, ``iter_batches`` and scans what is
+    not handed over yet; their batches end early so as to stay below, and no page is cut: one that exceeds it alone
+    is refused."""
+    memory_expansion: int = 256
+    """A larger file may take more than ``memory_bytes``: so many times its own size."""
+
+    @classmethod
+    def untrusted(cls, **changes: int) -> Limits:
+        """Limits for files of strangers: 100 MiB, or sixteen times the file's own size where that is more.
+
+        The commands, Spark and :func:`pqext.verify` take them by default. ``changes`` are fields by their names;
+        ``memory_expansion=0`` makes the bound the same for files of any size.
+        """
+        return cls(**{**_UNTRUSTED, **changes})
+
+    def memory_of(self, file_bytes: int) -> int:
+        """What a call on a file of this size may hold."""
+        return max(self.memory_bytes, self.memory_expansion * file_bytes)
 
     def __repr__(self) -> str:
         changed = (f for f in fields(self) if getattr(self, f.name) != f.default)
         return f"Limits({', '.join(f'{f.name}={getattr(self, f.name)}' for f in changed)})"
 
+
+_UNTRUSTED = {
+    "footer_bytes": 64 << 20,
+    "metadata_elements": 20_000_000,
+    "metadata_objects": 500_000,
+    "page_index_bytes": 16 << 20,
+    "bloom_filter_bytes": 32 << 20,
+    "memory_bytes": 100 << 20,
+    "memory_expansion": 16,
+}
 
 DEFAULT_LIMITS = Limits()

@@ -147,8 +147,6 @@ def raw_pages(
             raise CorruptFileError("a data page lacks its header", offset=at)
         if count < 0:
             raise CorruptFileError(f"a page of {count} values", offset=at)
-        if count > limits.page_values:
-            raise LimitError(f"a page of {count} values exceeds page_values={limits.page_values}", offset=at)
         body = held[start - base : start - base + stored]
         if len(body) < stored:
             held, base, body = EMPTY, 0, chunk.read(start, stored)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from itertools import repeat
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -17,36 +16,28 @@ import pyarrow as pa
 
 from pqext.core import metadata as structures
 from pqext.core import shape
-from pqext.core.assemble import assemble
-from pqext.core.column import ColumnReader
-from pqext.core.damage import Damage, Losses
-from pqext.core.errors import AnnotationWarning, CorruptFileError, LimitError, ParquetError
-from pqext.core.extension import second_copy
+from pqext.core.budget import Account, Budget
+from pqext.core.damage import Damage
+from pqext.core.errors import AnnotationWarning, LimitError, ParquetError
 from pqext.core.extension.places import listed
-from pqext.core.files.external import FileResolver, spans_of
+from pqext.core.files.external import FileResolver
 from pqext.core.footer import Footer, read_footer
 from pqext.core.handlers.adopted_columns import adopt
 from pqext.core.indexes.reading import PageIndex
-from pqext.core.indexes.row_ranges import RowRanges, in_parts, merged
+from pqext.core.indexes.row_ranges import RowRanges, merged
 from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.metadata import OffsetIndex, Type
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.row_group import ColumnChunk, RowGroup
+from pqext.core.row_group_reader import RowGroupReader, rows_of
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
-from pqext.core.shape import LeafShape, Shape
+from pqext.core.shape import Shape
 from pqext.core.source import Source, open_source
-from pqext.core.stored_pages import AllPages, ChosenPages, StoredPages
 from pqext.core.suggest import not_a_column
 from pqext.core.types import int96
 from pqext.core.warn import warn
-from pqext.core.workers import Workers
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]
-
-_SMALL = 64 << 10
-"""Bytes of a column's pages that are not worth a thread, on average: threads wait for one another more than they work.
-"""
 
 
 class ParquetFile:
@@ -66,7 +57,7 @@ class ParquetFile:
             raise TypeError(f"limits must be Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
         self.options = from_keywords(ReadOptions, keywords, "options", "limits", base=options)
         self.source: Source = open_source(source)
-        self._limits = limits
+        self.limits = limits
         self.damage: list[Damage] = []
         self.files = FileResolver(self.source.path, self.options.external_files)
         try:
@@ -113,14 +104,14 @@ class ParquetFile:
     def num_rows(self) -> int:
         """Rows of the file: the sum of its row groups'. Raises ``CorruptFileError`` for one of negative size."""
         with self._located():
-            return sum(_rows(group) for group in self.row_groups)
+            return sum(rows_of(group) for group in self.row_groups)
 
     @cached_property
     def row_groups(self) -> list[RowGroup]:
         """The row groups in file order."""
         return [
             RowGroup(
-                self.metadata, self.schema, index, self.path, self._footer.decryptor, self._limits, self.source,
+                self.metadata, self.schema, index, self.path, self._footer.decryptor, self.limits, self.source,
                 self.files, self.options.trust_statistics,
             )
             for index in range(len(self.metadata.row_groups))
@@ -186,21 +177,26 @@ class ParquetFile:
         chosen = self._chosen(row_groups, rows)
         with self._located():
             arrow_schema = self._schema_to_read(columns, shapes)
-            batches = list(self._iterate(shapes, chosen, None, arrow_schema))
+            budget = self.budget()
+            batches = list(self._iterate(shapes, chosen, None, arrow_schema, budget, Account(budget)))
             return pa.Table.from_batches(batches, arrow_schema)
 
     def iter_batches(
         self, batch_rows: int = 65_536, columns: Sequence[str] | None = None,
         row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range] | None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The same as batches of at most ``batch_rows`` rows; of a large row group windows are in memory, not all."""
+        """The same as batches of at most ``batch_rows`` rows; of a large row group windows are in memory, not all.
+
+        Where rows are large, batches have fewer, so that what is decoded at once stays far below what
+        ``limits.memory_bytes`` allows. Raises ``LimitError`` where a page alone takes more.
+        """
         if operator.index(batch_rows) < 1:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
         shapes = self.select(columns)
         chosen = self._chosen(row_groups, rows)
         with self._located():
             arrow_schema = self._schema_to_read(columns, shapes)
-            return self._iterate(shapes, chosen, batch_rows, arrow_schema)
+            return self._iterate(shapes, chosen, batch_rows, arrow_schema, self.budget())
 
     def _schema_to_read(self, columns: Sequence[str] | None, shapes: Sequence[Shape]) -> pa.Schema:
         """The Arrow schema of the chosen columns; warns of their annotations that are passed over."""
@@ -209,23 +205,31 @@ class ParquetFile:
         return self.arrow_schema if columns is None else self._arrow_schema(shapes)
 
     def _iterate(
-        self, shapes: Sequence[Shape], chosen: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema
+        self, shapes: Sequence[Shape], chosen: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema,
+        budget: Budget, kept: Account | None = None,
     ) -> Iterator[pa.RecordBatch]:
         with self._located():
             for index, rows in chosen:
-                yield from self._batches(self.row_groups[index], shapes, batch_rows, arrow_schema, rows)
+                group = self.row_groups[index]
+                reader = RowGroupReader(group, shapes, arrow_schema, self.options, self.damage, budget, kept)
+                yield from reader.batches(batch_rows, rows)
+
+    def budget(self) -> Budget:
+        """What one call on the file may hold in memory."""
+        return Budget(self.limits, self.source.size)
 
     def iter_stored(
-        self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | None = None
+        self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | None = None, budget: Budget | None = None
     ) -> Iterator[pa.Array]:
         """A top-level column of one row group as it is stored, annotations left aside, a batch at a time.
 
-        Of ``rows`` only, which ascend and lie apart, when they are given.
+        Of ``rows`` only, which ascend and lie apart, when they are given. Columns read side by side share a ``budget``;
+        their batches need not end at the same rows (see :func:`pqext.core.in_step.in_step`).
         """
         shapes = (shape.bare(top),)
         with self._located():
             arrow_schema = self._arrow_schema(shapes)
-        for batch in self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema):
+        for batch in self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema, budget or self.budget()):
             yield batch.column(0)
 
     def close(self) -> None:
@@ -270,89 +274,6 @@ class ParquetFile:
         chosen = [(index, _ranges(rows[index], self.row_groups[index])) for index in indices if index in rows]
         return [(index, ranges) for index, ranges in chosen if ranges != []]
 
-    def _batches(
-        self, group: RowGroup, shapes: Sequence[Shape], batch_rows: int | None, arrow_schema: pa.Schema,
-        chosen: RowRanges | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        leaves = [leaf for top in shapes for leaf in top.leaves()]
-        lost = self._losses(group)
-        try:
-            rows = [range(_rows(group))] if chosen is None else chosen
-            readers = self._column_readers(group, leaves, lost, chosen)
-            wanted = sum(map(len, rows))
-            at_once = min(batch_rows or wanted, wanted)
-            sizes = {index: reader.size * at_once // max(group.num_rows, 1) for index, reader in readers.items()}
-            below = [_bytes_to_assemble(top, sizes) for top in shapes]
-            jobs = len(readers) if sum(sizes.values()) > _SMALL * len(readers) else 1
-            with Workers(self.options.threads, jobs) as workers:
-                for part in in_parts(rows, max(at_once, 1)):
-                    count = sum(map(len, part))
-                    taken = workers.map(ColumnReader.take, readers.values(), repeat(part), sizes=list(sizes.values()))
-                    columns = dict(zip(readers, taken, strict=True))
-                    for index, column in columns.items():
-                        if column.rows != count:
-                            raise CorruptFileError(
-                                f"a column chunk ends {count - column.rows} rows before its row group",
-                                column=self.schema.leaves[index].dotted,
-                            )
-                    kept = count
-                    if lost is not None and (ranges := lost.outside(part)) is not None:
-                        columns = {index: readers[index].keep(column, ranges) for index, column in columns.items()}
-                        kept = sum(last - first for first, last in ranges)
-                    arrays = list(workers.map(assemble, shapes, repeat(columns), repeat(self.options), sizes=below))
-                    if kept:
-                        yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema) if arrays else _empty(kept)
-                for reader in readers.values():
-                    reader.check_end()
-        except CorruptFileError as error:
-            error.locate(row_group=group.index)
-            if lost is None:
-                raise
-            lost.add(None, 0, max(group.num_rows, 0), error)
-        except ParquetError as error:
-            error.locate(row_group=group.index)
-            raise
-
-    def _losses(self, group: RowGroup) -> Losses | None:
-        return Losses(self.damage, group.index, self.path) if self.options.on_corrupt == "skip" else None
-
-    def _column_readers(
-        self, group: RowGroup, leaves: Sequence[LeafShape], lost: Losses | None, chosen: RowRanges | None
-    ) -> dict[int, ColumnReader]:
-        chunks = [group.chunk(leaf.node) for leaf in leaves]
-        if self.options.second_copies:
-            chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
-        pages: dict[int, StoredPages] = {}
-        # Damage is not to be stepped over unseen: who asks for what it leaves has all pages looked at.
-        if chosen is not None and lost is None:
-            pages = self._chosen_pages(group, chunks, chosen)
-        whole = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
-        spans = spans_of([(chunk.source(self.source), chunk.readable_range(self.source)) for chunk in whole])
-        for chunk, span in zip(whole, spans, strict=True):
-            pages[chunk.node.leaf_start] = AllPages(span, group.num_rows, chunk.entries_to_read)
-        return {
-            leaf.node.leaf_start: ColumnReader(
-                leaf, chunk.metadata, pages[leaf.node.leaf_start], group.num_rows, self._limits,
-                checksums=self.options.checksums, lose=None if lost is None else partial(lost.add, leaf.node.dotted),
-                decryptor=chunk.decryptor,
-            )
-            for leaf, chunk in zip(leaves, chunks, strict=True)
-        }
-
-    def _chosen_pages(
-        self, group: RowGroup, chunks: Sequence[ColumnChunk], rows: RowRanges
-    ) -> dict[int, StoredPages]:
-        """By leaf, the pages that hold any of ``rows``, of those chunks that have an offset index."""
-        if group.indexes is not None:
-            group.indexes.load([chunk for chunk in chunks if chunk.indexes is not None], kinds=(OffsetIndex,))
-        pages: dict[int, StoredPages] = {}
-        for chunk in chunks:
-            known = chunk.page_places
-            if known is not None:
-                source = chunk.source(self.source)
-                pages[chunk.node.leaf_start] = ChosenPages(source, chunk.byte_range, known, rows)
-        return pages
-
 
 _Chosen = tuple[int, RowRanges | None]
 """A row group and the rows of it that are read, ``None`` for all."""
@@ -377,23 +298,6 @@ def _ranges(rows: Iterable[range] | None, group: RowGroup) -> RowRanges | None:
 
 def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
-    """Of the ``sizes`` of leaves, those below ``top``; none for a column that is whole once it is read."""
-    is_whole = isinstance(top, LeafShape) and top.annotation is None and top.node.physical_type != Type.INT96
-    return 0 if is_whole else sum(sizes[leaf.node.leaf_start] for leaf in top.leaves())
-
-
-def _rows(group: RowGroup) -> int:
-    if group.num_rows < 0:
-        raise CorruptFileError(f"a row group of {group.num_rows} rows", row_group=group.index)
-    return group.num_rows
-
-
-def _empty(rows: int) -> pa.RecordBatch:
-    """A batch of rows without columns."""
-    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
 
 
 class _Located:

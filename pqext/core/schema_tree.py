@@ -62,7 +62,7 @@ class _Tree:
         if fault == "missing":
             raise CorruptFileError("a group of the schema has fewer children than it claims")
         if fault == "deep":
-            raise LimitError(f"the schema nests deeper than schema_depth={limits.schema_depth}")
+            raise LimitError(f"the schema nests deeper than schema_depth={limits.schema_depth} levels")
         if fault == "left":
             raise CorruptFileError(f"the schema holds {len(self.names) - at} elements that belong to no group")
         # The groups around it are those that were not closed yet; element 0 is the root.

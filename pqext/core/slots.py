@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core import encodings
+from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate
 from pqext.core.encodings import Counts, Dictionary
 from pqext.core.errors import UnsupportedError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.limits import Limits
 from pqext.core.types import leaf
 from pqext.core.types.logical import LeafType
 
@@ -23,7 +23,7 @@ from pqext.core.types.logical import LeafType
 class SlotBuilder:
     """Takes the pages of a run, which hold at most ``capacity`` slots of ``leaf_type`` altogether."""
 
-    def __init__(self, leaf_type: LeafType, capacity: int, limits: Limits) -> None:
+    def __init__(self, leaf_type: LeafType, capacity: int, account: Account) -> None:
         self._type = leaf_type
         self._capacity = capacity
         self._slots = 0
@@ -32,7 +32,7 @@ class SlotBuilder:
         self._builder: ByteArrayBuilder | None = None
         self._fixed = EMPTY
         if self._width is None:
-            self._builder = ByteArrayBuilder(min(limits.byte_array_bytes, 0x7FFFFFFF))
+            self._builder = ByteArrayBuilder(account)
         else:
             self._fixed = allocate(capacity * self._width)
 

@@ -129,6 +129,10 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Wait for what is still running, and never begin what has not begun; its results are lost."""
         if self._pending:
             for future in self._pending:
                 future.cancel()

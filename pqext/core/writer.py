@@ -32,6 +32,7 @@ from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.handlers import derived_columns, file_metadata, row_order
 from pqext.core.handlers.adopted_columns import of_other_rows
 from pqext.core.indexes.writing import IndexWriter
+from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
 from pqext.core.options import WriteOptions, from_keywords
 from pqext.core.orders import to_write
@@ -195,6 +196,12 @@ class ParquetWriter:
             self._shapes = tuple(shape.of(node) for node in self._schema.root.children)
         except RecursionError:
             raise LimitError(_TOO_DEEP) from None
+        for leaf in self._schema.leaves:
+            if len(leaf.path) >= DEFAULT_LIMITS.schema_depth:
+                raise LimitError(
+                    f"the schema nests {len(leaf.path) + 1} levels deep, root and leaf included; "
+                    f"readers, pyarrow among them, take {DEFAULT_LIMITS.schema_depth}"
+                )
         self.options.check_leaves(dict.fromkeys(leaf.dotted for leaf in self._schema.leaves))
         self._sorting = sorting.to_columns(self.options.sort_keys, self._schema)
         self._order = row_order.find(self._derived.own(self._plan))

@@ -145,8 +145,8 @@ class FileScan:
             rows = None if chosen is None else {index: chosen[index]}
             batches = file.iter_batches(batch_rows, [_name(file, node) for node in needed], [index], rows=rows)
             if leaves:
-                own = read_leaves(file, group, leaves, batch_rows, None if chosen is None else chosen[index])
-                yield from zip(batches, own, strict=True)
+                here = None if chosen is None else chosen[index]
+                yield from read_leaves(file, group, leaves, batches, batch_rows, here)
             else:
                 yield from ((batch, {}) for batch in batches)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core import shape
+from pqext.core.in_step import in_step
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.reader import ParquetFile, RowGroup
 from pqext.core.schema import SchemaNode
@@ -101,16 +102,17 @@ def leaves_of(
 
 
 def read_leaves(
-    file: ParquetFile, group: RowGroup, leaves: Mapping[Computed, SchemaNode], batch_rows: int,
-    rows: RowRanges | None,
-) -> Iterator[dict[Computed, pa.Array]]:
-    """The columns from their leaves, batch after batch of a row group, or of ``rows`` in it."""
+    file: ParquetFile, group: RowGroup, leaves: Mapping[Computed, SchemaNode], batches: Iterator[pa.RecordBatch],
+    batch_rows: int, rows: RowRanges | None,
+) -> Iterator[tuple[pa.RecordBatch, dict[Computed, pa.Array]]]:
+    """The columns from their leaves, beside the ``batches`` of a row group, or of ``rows`` in it."""
     from pqext import variant
     from pqext.variant.access.targets import target_type
 
     nodes = {leaf.leaf_start: leaf for leaf in leaves.values()}
-    streams = [file.iter_stored(shape.of(leaf), group.index, batch_rows, rows) for leaf in nodes.values()]
-    for arrays in zip(*streams, strict=True):
+    budget = file.budget()
+    streams = [file.iter_stored(shape.of(leaf), group.index, batch_rows, rows, budget) for leaf in nodes.values()]
+    for batch, *arrays in in_step([batches, *streams]):
         found = dict(zip(nodes, arrays, strict=True))
         columns = {}
         for column, leaf in leaves.items():
@@ -120,7 +122,7 @@ def read_leaves(
                 continue
             shredded = pa.StructArray.from_arrays([_metadata(len(typed)), typed], ["metadata", "typed_value"])
             columns[column] = variant.get(shredded, (), column.field.type)
-        yield columns
+        yield batch, columns
 
 
 def _metadata(rows: int) -> pa.Array:

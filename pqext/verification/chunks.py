@@ -30,6 +30,8 @@ from pqext.verification.model import Fault, Findings
 
 BATCH_ROWS = 65_536
 BATCH_BYTES = 32 << 20
+LEAST_ROWS = 1024
+"""Rows read at a time, whatever sizes the metadata claims."""
 
 T = TypeVar("T")
 
@@ -218,12 +220,14 @@ def runs(
     """A chunk by runs of rows: those of each page, where an index tells them. Checksums are not looked at."""
     metadata, rows = chunk.metadata, group.num_rows
     stored = AllPages(_span(file, chunk), rows, chunk.entries_to_read)
-    reader = ColumnReader(leaf, metadata, stored, rows, chunk.limits, checksums=False, decryptor=chunk.decryptor)
+    reader = ColumnReader(
+        leaf, metadata, stored, rows, chunk.limits, file.budget(), checksums=False, decryptor=chunk.decryptor
+    )
     fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
-    step = max(1, min(BATCH_ROWS, fitting))
+    step = max(LEAST_ROWS, min(BATCH_ROWS, fitting))
     counts = (
-        [len(known.rows(page)) for page in range(len(known))] if known is not None
-        else [min(step, rows - start) for start in range(0, rows, step)]
+        (len(known.rows(page)) for page in range(len(known))) if known is not None
+        else (min(step, rows - start) for start in range(0, rows, step))
     )  # fmt: skip
     start = 0
     for count in counts:
@@ -232,6 +236,7 @@ def runs(
         if column.rows != count:
             raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
         yield column
+        reader.let_go()
     reader.check_end()
 
 

@@ -14,7 +14,6 @@ from pqext.core.errors import CorruptFileError, EncryptionError, GeometryError, 
 from pqext.core.extension.container import entry
 from pqext.core.indexes.page_index import ChunkPages
 from pqext.core.leaf_column import LeafColumn
-from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import GeospatialStatistics
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.schema_tree import from_elements
@@ -46,7 +45,7 @@ _CONTAIN, _PAGE_CONTAIN = "geo.box.contains", "geo.page_boxes.contain"
 def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
     """Check every GEOMETRY and GEOGRAPHY column below ``tops``."""
     text = _metadata(file)
-    plain = from_elements(file.metadata.schema, DEFAULT_LIMITS, file.path) if text else None
+    plain = from_elements(file.metadata.schema, file.limits, file.path) if text else None
     boxes = geoparquet.boxes(text) if text else {}
     for top in tops:
         for leaf in top.leaves():

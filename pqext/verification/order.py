@@ -10,6 +10,7 @@ from pqext.core import shape as shapes
 from pqext.core import sorting
 from pqext.core.disassemble import DenseColumn, disassemble
 from pqext.core.errors import EncryptionError, LimitError, ParquetError, UnsupportedError
+from pqext.core.in_step import in_step
 from pqext.core.indexes.options import SortKey
 from pqext.core.metadata import SortingColumn
 from pqext.core.orders import of_column, to_write
@@ -22,10 +23,12 @@ BATCH_ROWS = 65_536
 
 def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
     """Check the sort keys of every row group, as far as their columns are among ``tops``."""
+    first_row = 0
     for group in file.row_groups:
         keys = list(_keys(file, tops, group, findings))
         if keys:
-            _check_rows(file, group, keys, findings)
+            _check_rows(file, group, keys, first_row, findings)
+        first_row += group.num_rows
 
 
 def _keys(
@@ -50,14 +53,13 @@ def _keys(
 
 
 def _check_rows(
-    file: ParquetFile, group: RowGroup, keys: Sequence[tuple[SortKey, Shape]], findings: Findings
+    file: ParquetFile, group: RowGroup, keys: Sequence[tuple[SortKey, Shape]], first_row: int, findings: Findings
 ) -> None:
     ordered = [key for key, _ in keys]
     numbered = [
         SortingColumn(column_idx=i, descending=key.descending, nulls_first=key.nulls_first)
         for i, key in enumerate(ordered)
     ]
-    first_row = sum(before.num_rows for before in file.row_groups[: group.index])
     try:
         floats = [chunk for chunk in group.chunks() if of_column(chunk.node.leaf_type, chunk.order).kind == "total"]
         for start, columns in _columns(file, group, keys):
@@ -80,7 +82,9 @@ def _columns(
     bare = [shapes.bare(top) for _, top in keys]
     last: list[pa.Array] = []
     start = 0
-    for arrays in zip(*(file.iter_stored(top, group.index, BATCH_ROWS) for _, top in keys), strict=True):
+    budget = file.budget()
+    streams = [file.iter_stored(top, group.index, BATCH_ROWS, budget=budget) for _, top in keys]
+    for arrays in in_step(streams):
         joined = [pa.concat_arrays([end, array]) for end, array in zip(last, arrays, strict=True)] if last else arrays
         found = []
         for (key, _), top, array in zip(keys, bare, joined, strict=True):

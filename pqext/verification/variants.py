@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core import shape as shapes
-from pqext.core.errors import EncryptionError, ParquetError, UnsupportedError, VariantError
+from pqext.core.errors import EncryptionError, LimitError, ParquetError, UnsupportedError, VariantError
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.shape import GroupShape, ListShape, Shape
@@ -21,7 +21,6 @@ from pqext.verification.model import Fault, Findings
 from pqext.verification.variant_groups import group_faults
 
 BATCH_ROWS = 65_536
-BATCH_BYTES = 32 << 20
 """Decoded bytes of a column that are looked at at a time, as far as one row has no more."""
 
 Rows = NDArray[np.int64]
@@ -88,14 +87,11 @@ def _check_rows(file: ParquetFile, top: Shape, readable: Sequence[Readable], fin
     for group in file.row_groups:
         at = first_row
         try:
-            stored = sum(file.row_groups[group.index].chunk(leaf.node).metadata.total_uncompressed_size
-                         for leaf in top.leaves())
-            fitting = BATCH_BYTES * group.num_rows // max(stored, 1)
-            for array in file.iter_stored(top, group.index, max(1, min(BATCH_ROWS, fitting))):
+            for array in file.iter_stored(top, group.index, BATCH_ROWS):
                 for variant, found, rows in _located(top, readable, array, None):
                     _judge(variant, found, rows, at, group.index, findings)
                 at += len(array)
-        except (UnsupportedError, EncryptionError) as error:
+        except (UnsupportedError, EncryptionError, LimitError) as error:
             findings.skip(top.node.dotted, group.index, error.message)
         except ParquetError as error:
             findings.damaged(

@@ -251,6 +251,6 @@ def test_a_flipped_byte_in_an_encoded_file_gives_a_table_or_a_typed_error(name: 
 def test_byte_arrays_beyond_their_limit_are_refused() -> None:
     table = pa.table({"s": ["x" * 1000] * 100})
     data = written(table, encodings={"s": "delta_byte_array"})
-    assert read(data, limits=Limits(byte_array_bytes=100_000)).equals(table)
-    with pytest.raises(ParquetError, match="byte_array_bytes"):
-        read(data, limits=Limits(byte_array_bytes=99_999))
+    assert read(data, limits=Limits(memory_bytes=1 << 20)).equals(table)
+    with pytest.raises(ParquetError, match="memory_bytes"):
+        read(data, limits=Limits(memory_bytes=99_999, memory_expansion=0))

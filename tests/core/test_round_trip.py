@@ -208,12 +208,22 @@ def test_only_the_chosen_columns_are_fetched() -> None:
         assert file.source.bytes_read - before == file.row_groups[0].chunk(0).byte_range[1]
 
 
-def test_a_schema_nested_a_hundred_lists_deep_round_trips() -> None:
+def test_a_schema_as_deep_as_pyarrow_reads_round_trips_and_a_deeper_one_is_refused() -> None:
     kind, value = pa.int32(), 7
-    for _ in range(100):
+    for _ in range(49):  # two levels each, beside the root and the leaf
         kind, value = pa.list_(kind), [value]
     table = pa.table({"deep": pa.array([value, None], kind)})
     assert pqext.open(written(table)).read()["deep"].to_pylist() == [value, None]
+    assert pq.read_table(io.BytesIO(written(table))).num_rows == 2
+    deeper = pa.table({"deep": pa.array([{"a": value}, None], pa.struct([("a", kind)]))})
+    with pytest.raises(pqext.LimitError, match="101 levels deep"):
+        written(deeper)
+    out = io.BytesIO()
+    pq.write_table(deeper, out)
+    with pytest.raises(OSError, match="current limit is 100"):
+        pq.read_table(io.BytesIO(out.getvalue()))
+    with pytest.raises(pqext.LimitError, match="schema_depth=100"):
+        pqext.open(out.getvalue())
 
 
 def test_an_empty_table_keeps_its_schema() -> None:

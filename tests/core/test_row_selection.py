@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.errors import CorruptDataWarning, CorruptFileError
-from pqext.core.indexes.row_ranges import difference, in_parts, merged
+from pqext.core.indexes.row_ranges import RowQueue, difference, merged
 from pqext.core.metadata import OffsetIndex
 from pqext.core.page import raw_pages
 from pqext.core.source import Span
@@ -181,6 +181,11 @@ def test_row_ranges_are_sets_of_rows(first: list[range], second: list[range], co
 
     one, other = merged(first), merged(second)
     assert rows(difference(one, other)) == sorted(set(rows(one)) - set(rows(other)))
-    parts = list(in_parts(one, count))
+    queue = RowQueue(one)
+    parts = []
+    while part := queue.take(count):
+        queue.give_back(part)
+        assert rows(queue.take(count)) == rows(part)
+        parts.append(part)
     assert [row for part in parts for row in rows(part)] == rows(one)
     assert all(len(rows(part)) == count for part in parts[:-1])

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -31,17 +33,19 @@ def byte_arrays(
 ) -> None:
     """Byte arrays. A long prefix may be repeated any number of times: the builder's limit bounds the sum."""
     for page, count, flags, number in slot_parts(run, present, slots):
-        data, lengths = _join(page, count, builder.room, -1)
+        data, lengths = _join(page, count, builder.room, -1, builder.claim)
         builder.append_run(data, lengths, flags, number)
 
 
-def _join(page: Bytes, count: int, limit: int, width: int) -> tuple[Bytes, NDArray[np.int32]]:
+def _join(
+    page: Bytes, count: int, limit: int, width: int, claim: Callable[[int], None] | None = None
+) -> tuple[Bytes, NDArray[np.int32]]:
     if count == 0:
         return EMPTY, np.empty(0, np.int32)
     prefixes, rest = decode_lengths(page, count)
     suffixes, rest = decode_lengths(rest, count)
     lengths = np.empty(count, np.int32)
-    return view(prefix.join_prefixes(prefixes, suffixes, rest, lengths, limit, width)), lengths
+    return view(prefix.join_prefixes(prefixes, suffixes, rest, lengths, limit, width, claim)), lengths
 
 
 def encode(values: pa.Array) -> Bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.encodings import Counts, Dictionary, parts
 from pqext.core.errors import CorruptFileError
@@ -31,17 +32,23 @@ def byte_arrays(
     builder.append_plain(run, present, slots)
 
 
-def read_dictionary(page: Bytes, count: int, physical: Type, width: int | None) -> Dictionary:
-    """The values of a dictionary page."""
+def read_dictionary(
+    page: Bytes, count: int, physical: Type, width: int | None, account: Account | None = None
+) -> Dictionary:
+    """The values of a dictionary page; ``account`` counts their bytes."""
     if width is not None:
         if len(page) < ((count + 7) // 8 if physical == Type.BOOLEAN else count * width):
             raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} values")
+        if account is not None:
+            account.take(count * width)
         values = allocate(count * width)
         fixed(PageRun([page], [count]), physical, width, None, values)
         return Dictionary(count, values)
     if count * 4 > len(page):
         raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} byte arrays")
-    builder = ByteArrayBuilder()
+    if account is not None:
+        account.take(count * 4)
+    builder = ByteArrayBuilder(account)
     builder.append_plain(PageRun([page], [count]), EMPTY, np.array([count]))
     offsets, data, _ = builder.finish()
     return Dictionary(count, view(data), np.frombuffer(offsets, np.int32))

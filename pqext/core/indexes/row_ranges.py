@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 
 RowRanges = list[range]
 """Ascending, apart from each other, none empty."""
@@ -54,19 +55,27 @@ def difference(first: Sequence[range], second: Sequence[range]) -> RowRanges:
     return merged(result)
 
 
-def in_parts(rows: Sequence[range], count: int) -> Iterator[RowRanges]:
-    """``rows`` in parts of ``count`` rows each, the last one smaller."""
-    part: RowRanges = []
-    held = 0
-    for one in rows:
-        at = one.start
-        while at < one.stop:
-            stop = min(one.stop, at + count - held)
-            part.append(range(at, stop))
-            held += stop - at
-            at = stop
-            if held == count:
-                yield part
-                part, held = [], 0
-    if part:
-        yield part
+class RowQueue:
+    """``rows`` that are taken from the front, as many at a time as is asked for."""
+
+    def __init__(self, rows: Sequence[range]) -> None:
+        self._rows = deque(one for one in rows if len(one))
+
+    def take(self, count: int) -> RowRanges:
+        """The next ``count`` rows, fewer at the end."""
+        part: RowRanges = []
+        while count and self._rows:
+            one = self._rows.popleft()
+            if len(one) > count:
+                self._rows.appendleft(range(one.start + count, one.stop))
+                one = range(one.start, one.start + count)
+            part.append(one)
+            count -= len(one)
+        return part
+
+    def give_back(self, part: Sequence[range]) -> None:
+        """Have ``part``, the rows taken last, come next again."""
+        for one in reversed(part):
+            if self._rows and self._rows[0].start == one.stop:
+                one = range(one.start, self._rows.popleft().stop)
+            self._rows.appendleft(one)

@@ -7,7 +7,7 @@ from pqext.core.kernels.bitpack cimport load64
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
 from pqext.core.kernels.page_run cimport PagePart, PageRun
 
-from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.errors import CorruptFileError, MemoryLimitError
 
 cdef enum:
     OK = 0
@@ -17,6 +17,7 @@ cdef enum:
     OUT_OF_RANGE = -4
     NEGATIVE = -5
 
+    ROUGH = 1 << 20  # so many bytes need not be counted to the byte
 
 
 cdef inline uint32_t load32(const uint8_t *p) noexcept nogil:
@@ -38,18 +39,20 @@ cdef inline void copy(uint8_t *target, const uint8_t *source, size_t length, siz
 cdef class ByteArrayBuilder:
     """Collects the slots of a BYTE_ARRAY leaf over many pages as 32-bit offsets and contiguous data.
 
-    `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. More than `limit` bytes of
-    data raise ``LimitError``.
+    `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. `account`, where there is one,
+    counts the data before it is copied. More than `limit` bytes of data raise ``MemoryLimitError``.
     """
     cdef Bytes offsets
     cdef Bytes data
     cdef size_t limit
+    cdef object account
 
-    def __cinit__(self, int32_t limit=0x7FFFFFFF):
+    def __cinit__(self, account=None, int32_t limit=0x7FFFFFFF):
         cdef int32_t zero = 0
         if limit < 0:
             raise ValueError("a negative limit")
         self.limit = limit
+        self.account = account
         if bytes_append(&self.offsets, &zero, 4) != 0:
             raise MemoryError("byte array offsets")
 
@@ -61,6 +64,11 @@ cdef class ByteArrayBuilder:
     def room(self):
         """Bytes of data that may still be appended."""
         return self.limit - self.data.size
+
+    def claim(self, size):
+        """Count `size` bytes that are about to be allocated."""
+        if self.account is not None and size:
+            self.account.take(size)
 
     cdef int _append_plain(self, const uint8_t *p, size_t size, const uint8_t *present, Py_ssize_t slots) noexcept nogil:
         cdef size_t at = 0
@@ -106,6 +114,7 @@ cdef class ByteArrayBuilder:
         cdef int status
         cdef Py_ssize_t i
         cdef int64_t total = 0
+        cdef size_t stored = 0
         cdef const uint8_t *flags = NULL
         if slots.shape[0] != run.size:
             raise ValueError("as many numbers of slots as pages")
@@ -113,12 +122,14 @@ cdef class ByteArrayBuilder:
             if slots[i] < 0 or slots[i] > 0x7FFFFFFF or (not present.shape[0] and slots[i] != run.parts[i].count):
                 raise ValueError("slots and values of a page do not agree")
             total += slots[i]
+            stored += run.parts[i].size
         if present.shape[0]:
             if present.shape[0] < total:
                 raise ValueError("fewer flags than slots")
             flags = &present[0]
         if not run.size:
             return
+        self.claim(stored)
         with nogil:
             status = self._append_pages(run.parts, flags, &slots[0], run.size)
         self._check(status)
@@ -164,11 +175,14 @@ cdef class ByteArrayBuilder:
         cdef const uint8_t *p = NULL
         cdef const int32_t *chosen = NULL
         cdef Py_ssize_t i
+        cdef int64_t longest = 0, made = 0
         if ends.shape[0] < 1:
             raise ValueError("a dictionary has one offset more than entries")
         for i in range(ends.shape[0] - 1):
             if ends[i] < 0 or ends[i] > ends[i + 1]:
                 raise ValueError("dictionary offsets must ascend")
+            if ends[i + 1] - ends[i] > longest:
+                longest = ends[i + 1] - ends[i]
         if ends[ends.shape[0] - 1] > values.shape[0]:
             raise ValueError("dictionary offsets leave the data")
         if present.shape[0]:
@@ -179,6 +193,13 @@ cdef class ByteArrayBuilder:
             p = &values[0]
         if indices.shape[0]:
             chosen = &indices[0]
+        made = longest * indices.shape[0]
+        if made > ROUGH:
+            made = 0
+            for i in range(indices.shape[0]):
+                if 0 <= chosen[i] < ends.shape[0] - 1:
+                    made += ends[chosen[i] + 1] - ends[chosen[i]]
+        self.claim(made)
         with nogil:
             status = self._append_lookup(
                 p, &ends[0], ends.shape[0] - 1, chosen, indices.shape[0], flags, slots
@@ -243,6 +264,7 @@ cdef class ByteArrayBuilder:
             p = &values[0]
         if lengths.shape[0]:
             sizes = &lengths[0]
+        self.claim(values.shape[0])
         with nogil:
             status = self._append_run(p, values.shape[0], sizes, lengths.shape[0], flags, slots)
         self._check(status)
@@ -258,8 +280,8 @@ cdef class ByteArrayBuilder:
         if status == OUT_OF_RANGE:
             raise CorruptFileError("a dictionary index lies outside the dictionary")
         if status == TOO_LARGE:
-            raise LimitError(
-                f"more than {self.limit} bytes of byte array values in one batch (byte_array_bytes); "
+            raise MemoryLimitError(
+                f"more than {self.limit} bytes of byte array values in one batch; "
                 "read fewer rows at a time with iter_batches"
             )
         if status == NEGATIVE:

@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from pqext.core.kernels.bitpack cimport load64
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 
-from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.errors import CorruptFileError, MemoryLimitError
 
 cdef enum:
     OK = 0
@@ -74,12 +74,12 @@ cdef void join(
 
 def join_prefixes(
     const int32_t[::1] prefixes, const int32_t[::1] suffixes, const uint8_t[::1] data, int32_t[::1] lengths,
-    int64_t limit, int64_t width=-1,
+    int64_t limit, int64_t width=-1, claim=None,
 ):
     """The values, back to back, whose prefix and suffix lengths are given and whose suffixes lie in `data`.
 
     Fills `lengths`. `width` is the length that each value must have, -1 for any. Raises ``LimitError`` when the
-    values have more than `limit` bytes together.
+    values have more than `limit` bytes together. `claim` is told how many they have before memory is taken.
     """
     cdef Bytes out
     cdef Py_ssize_t count = prefixes.shape[0]
@@ -95,15 +95,18 @@ def join_prefixes(
             p = &data[0]
         with nogil:
             status = measure(&prefixes[0], &suffixes[0], count, data.shape[0], width, limit, &lengths[0], &total)
+        if status == OK and claim is not None:
+            claim(total)
+        with nogil:
             if status == OK and bytes_reserve(&out, total) != 0:
                 status = OUT_OF_MEMORY
             if status == OK and total:
                 join(&prefixes[0], &suffixes[0], count, p, out.data)
                 out.size = total
     if status == TOO_LARGE:
-        raise LimitError(
-            f"shared prefixes stand for more than the {limit} bytes of byte array values left for this batch "
-            "(byte_array_bytes); read fewer rows at a time with iter_batches"
+        raise MemoryLimitError(
+            f"shared prefixes stand for more than the {limit} bytes of byte array values left for this batch; "
+            "read fewer rows at a time with iter_batches"
         )
     if status == OUT_OF_MEMORY:
         raise MemoryError("byte array values")

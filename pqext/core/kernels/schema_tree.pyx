@@ -116,7 +116,7 @@ def levels(const int32_t[::1] children, const int8_t[::1] repetition, const uint
         if at >= count:
             fault = "missing"
             break
-        if depth > max_depth:
+        if depth >= max_depth:
             fault = "deep"
             break
         definition = repeated = 0

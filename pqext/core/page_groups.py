@@ -1,0 +1,62 @@
+"""Data pages that are decoded together: which they are, what they take meanwhile, whether they hold whole rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.leaf_column import Levels
+from pqext.core.metadata import Encoding
+from pqext.core.page import RawPage
+
+_GROUP_BYTES = 1 << 20
+"""Pages are decoded together until they hold so much: less takes turns at the interpreter, more leaves the cache."""
+
+
+def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
+    """What pages take beside what they become: their bytes, a flag a value, indices, lengths, joined values.
+
+    ``width`` is that of a value, ``None`` for byte arrays.
+    """
+    unpacked = sum(raw.header.uncompressed_page_size for raw in group)
+    values = sum(raw.num_values for raw in group)
+    if width is None:
+        return unpacked + values * 13
+    return unpacked + values * (width + 13 if group[0].form[1] == Encoding.DELTA_BYTE_ARRAY else 1)
+
+
+def check_rows(run: Sequence[RawPage], repetition: Levels | None, *, by_header: bool) -> None:
+    """Raise ``CorruptFileError`` unless pages hold whole rows, as many as the offset index says.
+
+    ``by_header``: or as many as their own header. Where damage is passed over, others would move all rows behind them.
+    """
+    at = 0
+    for raw in run:
+        levels = None if repetition is None else repetition[at : at + raw.num_values]
+        at += raw.num_values
+        expected = raw.num_rows if raw.indexed_rows is None and by_header else raw.indexed_rows
+        if expected is None:
+            continue
+        rows = raw.num_values if levels is None else level_kernel.count_rows(levels)
+        # Some old writers of version 2 cut rows in two.
+        is_torn = raw.indexed_rows is not None and levels is not None and len(levels) and levels[0]
+        if rows != expected or is_torn:
+            source = "its header" if raw.indexed_rows is None else "the offset index"
+            raise CorruptFileError(f"a page holds {rows} rows where {source} says {expected}", offset=raw.offset)
+
+
+def of(run: Sequence[RawPage]) -> Iterator[list[RawPage]]:
+    """Pages of one form to be decoded together."""
+    group: list[RawPage] = []
+    held, shared = 0, None
+    for raw in run:
+        form = raw.form
+        if group and (held >= _GROUP_BYTES or form != shared):
+            yield group
+            group, held = [], 0
+        shared = form
+        group.append(raw)
+        held += raw.header.uncompressed_page_size
+    if group:
+        yield group

@@ -1,0 +1,193 @@
+"""Batches of one row group: its columns decoded side by side, within one budget, and assembled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import repeat
+
+import pyarrow as pa
+
+from pqext.core.assemble import assemble, assembled_bytes
+from pqext.core.budget import Account, Budget
+from pqext.core.column import ColumnReader
+from pqext.core.damage import Damage, Losses
+from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
+from pqext.core.extension import second_copy
+from pqext.core.files.external import spans_of
+from pqext.core.indexes.row_ranges import RowQueue, RowRanges
+from pqext.core.leaf_column import LeafColumn
+from pqext.core.metadata import OffsetIndex, Type
+from pqext.core.options import ReadOptions
+from pqext.core.row_group import ColumnChunk, RowGroup
+from pqext.core.shape import LeafShape, Shape
+from pqext.core.stored_pages import AllPages, ChosenPages, StoredPages
+from pqext.core.workers import Workers
+
+_SMALL = 64 << 10
+"""Bytes of a column's pages that are not worth a thread, on average: threads wait for one another more than they work.
+"""
+_FEW_ROWS = 1024
+"""A batch has so many rows at least, whatever sizes the metadata claims; only rows that were decoded prove them."""
+_FEWER = 16
+"""Where a batch exceeds the budget, one of so many times fewer rows is tried."""
+
+
+class RowGroupReader:
+    """Reads ``shapes`` of one row group as ``arrow_schema`` has them.
+
+    Decoded bytes count in ``budget`` until a batch is handed over, and in ``kept`` from then on where it is given.
+    Damage that the options pass over is added to ``damage``.
+    """
+
+    def __init__(
+        self, group: RowGroup, shapes: Sequence[Shape], arrow_schema: pa.Schema, options: ReadOptions,
+        damage: list[Damage], budget: Budget, kept: Account | None = None,
+    ) -> None:
+        self._group = group
+        self._shapes = shapes
+        self._leaves = [leaf for top in shapes for leaf in top.leaves()]
+        self._schema = arrow_schema
+        self._options = options
+        self._lost = Losses(damage, group.index, group.path) if options.on_corrupt == "skip" else None
+        self._budget = budget
+        self._assembling = Account(budget)
+        self._kept = kept
+
+    def batches(self, batch_rows: int | None, chosen: RowRanges | None) -> Iterator[pa.RecordBatch]:
+        """All rows or the ``chosen`` ones, at most ``batch_rows`` at a time and fewer where they take much memory.
+
+        ``None`` makes one batch of them.
+        """
+        try:
+            yield from self._batches(batch_rows, chosen)
+        except CorruptFileError as error:
+            error.locate(row_group=self._group.index)
+            if self._lost is None:
+                raise
+            self._lost.add(None, 0, max(self._group.num_rows, 0), error)
+        except ParquetError as error:
+            error.locate(row_group=self._group.index)
+            raise
+
+    def _batches(self, batch_rows: int | None, chosen: RowRanges | None) -> Iterator[pa.RecordBatch]:
+        rows = [range(rows_of(self._group))] if chosen is None else chosen
+        readers = self._readers(chosen)
+        most = max(min(batch_rows or (1 << 62), sum(map(len, rows))), 1)
+        claimed = sum(reader.row_bytes for reader in readers.values())
+        at_once = most if batch_rows is None else min(most, max(self._budget.rows_of(claimed), _FEW_ROWS))
+        sizes = {index: reader.size * at_once // max(self._group.num_rows, 1) for index, reader in readers.items()}
+        below = [_bytes_to_assemble(top, sizes) for top in self._shapes]
+        jobs = len(readers) if sum(sizes.values()) > _SMALL * len(readers) else 1
+        queue = RowQueue(rows)
+        with Workers(self._options.threads, jobs) as workers:
+            while part := queue.take(at_once):
+                count = sum(map(len, part))
+                taken = workers.map(ColumnReader.take, readers.values(), repeat(part), sizes=list(sizes.values()))
+                try:
+                    columns = dict(zip(readers, taken, strict=True))
+                    self._assembling.take(sum(assembled_bytes(top, columns) for top in self._shapes))
+                except MemoryLimitError as error:
+                    if batch_rows is None or count == 1 or error.is_final:
+                        raise
+                    # The columns are opened again, and pass over what was handed out.
+                    workers.abandon()
+                    for reader in readers.values():
+                        reader.close()
+                    at_once = max(count // _FEWER, 1)
+                    queue.give_back(part)
+                    readers = self._readers(chosen)
+                    continue
+                if batch_rows is not None:
+                    found = sum(column.nbytes for column in columns.values()) // count
+                    at_once = min(most, 2 * at_once, max(self._budget.rows_of(found), 1))
+                columns, kept = self._without_lost(readers, columns, part)
+                made = workers.map(
+                    assemble, self._shapes, repeat(columns), repeat(self._options), self._schema.types, sizes=below
+                )
+                arrays = list(made)
+                del columns, taken, made
+                self._hand_over(readers, arrays)
+                if kept:
+                    yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(kept)
+            for reader in readers.values():
+                reader.check_end()
+
+    def _without_lost(
+        self, readers: Mapping[int, ColumnReader], columns: dict[int, LeafColumn], part: RowRanges
+    ) -> tuple[dict[int, LeafColumn], int]:
+        """The columns without the rows that damage cost, and how many rows are left."""
+        count = sum(map(len, part))
+        for index, column in columns.items():
+            if column.rows != count:
+                raise CorruptFileError(
+                    f"a column chunk ends {count - column.rows} rows before its row group",
+                    column=self._group.schema.leaves[index].dotted,
+                )
+        if self._lost is None or (ranges := self._lost.outside(part)) is None:
+            return columns, count
+        columns = {index: readers[index].keep(column, ranges) for index, column in columns.items()}
+        return columns, sum(last - first for first, last in ranges)
+
+    def _hand_over(self, readers: Mapping[int, ColumnReader], arrays: Sequence[pa.Array]) -> None:
+        for reader in readers.values():
+            reader.let_go()
+        self._assembling.settle(0)
+        if self._kept is not None:
+            self._kept.take(sum(array.get_total_buffer_size() for array in arrays))
+
+    def _readers(self, chosen: RowRanges | None) -> dict[int, ColumnReader]:
+        """The columns, opened at their first row, by their index."""
+        group, lost = self._group, self._lost
+        assert group.source is not None
+        chunks = [group.chunk(leaf.node) for leaf in self._leaves]
+        if self._options.second_copies:
+            chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
+        pages: dict[int, StoredPages] = {}
+        # Damage is not to be stepped over unseen: who asks for what it leaves has all pages looked at.
+        if chosen is not None and lost is None:
+            pages = self._chosen_pages(chunks, chosen)
+        whole = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
+        spans = spans_of([(chunk.source(group.source), chunk.readable_range(group.source)) for chunk in whole])
+        for chunk, span in zip(whole, spans, strict=True):
+            pages[chunk.node.leaf_start] = AllPages(span, group.num_rows, chunk.entries_to_read)
+        return {
+            leaf.node.leaf_start: ColumnReader(
+                leaf, chunk.metadata, pages[leaf.node.leaf_start], group.num_rows, group.limits, self._budget,
+                checksums=self._options.checksums, lose=None if lost is None else partial(lost.add, leaf.node.dotted),
+                decryptor=chunk.decryptor,
+            )
+            for leaf, chunk in zip(self._leaves, chunks, strict=True)
+        }
+
+    def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: RowRanges) -> dict[int, StoredPages]:
+        """By leaf, the pages that hold any of ``rows``, of those chunks that have an offset index."""
+        group = self._group
+        assert group.source is not None
+        if group.indexes is not None:
+            group.indexes.load([chunk for chunk in chunks if chunk.indexes is not None], kinds=(OffsetIndex,))
+        pages: dict[int, StoredPages] = {}
+        for chunk in chunks:
+            known = chunk.page_places
+            if known is not None:
+                source = chunk.source(group.source)
+                pages[chunk.node.leaf_start] = ChosenPages(source, chunk.byte_range, known, rows)
+        return pages
+
+
+def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
+    """Of the ``sizes`` of leaves, those below ``top``; none for a column that is whole once it is read."""
+    is_whole = isinstance(top, LeafShape) and top.annotation is None and top.node.physical_type != Type.INT96
+    return 0 if is_whole else sum(sizes[leaf.node.leaf_start] for leaf in top.leaves())
+
+
+def rows_of(group: RowGroup) -> int:
+    """Rows of the group. Raises ``CorruptFileError`` where it claims fewer than none."""
+    if group.num_rows < 0:
+        raise CorruptFileError(f"a row group of {group.num_rows} rows", row_group=group.index)
+    return group.num_rows
+
+
+def _empty(rows: int) -> pa.RecordBatch:
+    """A batch of rows without columns."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
