@@ -32,7 +32,7 @@ class SlotBuilder:
         self._builder: ByteArrayBuilder | None = None
         self._fixed = EMPTY
         if self._width is None:
-            self._builder = ByteArrayBuilder(account)
+            self._builder = ByteArrayBuilder(account.take)
         else:
             self._fixed = allocate(capacity * self._width)
 

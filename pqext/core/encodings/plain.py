@@ -48,7 +48,7 @@ def read_dictionary(
         raise CorruptFileError(f"a dictionary page of {len(page)} bytes cannot hold {count} byte arrays")
     if account is not None:
         account.take(count * 4)
-    builder = ByteArrayBuilder(account)
+    builder = ByteArrayBuilder(None if account is None else account.take)
     builder.append_plain(PageRun([page], [count]), EMPTY, np.array([count]))
     offsets, data, _ = builder.finish()
     return Dictionary(count, view(data), np.frombuffer(offsets, np.int32))

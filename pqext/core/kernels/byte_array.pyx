@@ -39,20 +39,20 @@ cdef inline void copy(uint8_t *target, const uint8_t *source, size_t length, siz
 cdef class ByteArrayBuilder:
     """Collects the slots of a BYTE_ARRAY leaf over many pages as 32-bit offsets and contiguous data.
 
-    `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. `account`, where there is one,
-    counts the data before it is copied. More than `limit` bytes of data raise ``MemoryLimitError``.
+    `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. `take`, where it is given,
+    is told how many bytes of data are about to be copied. More than `limit` bytes of data raise ``MemoryLimitError``.
     """
     cdef Bytes offsets
     cdef Bytes data
     cdef size_t limit
-    cdef object account
+    cdef object taking
 
-    def __cinit__(self, account=None, int32_t limit=0x7FFFFFFF):
+    def __cinit__(self, take=None, int32_t limit=0x7FFFFFFF):
         cdef int32_t zero = 0
         if limit < 0:
             raise ValueError("a negative limit")
         self.limit = limit
-        self.account = account
+        self.taking = take
         if bytes_append(&self.offsets, &zero, 4) != 0:
             raise MemoryError("byte array offsets")
 
@@ -66,9 +66,9 @@ cdef class ByteArrayBuilder:
         return self.limit - self.data.size
 
     def claim(self, size):
-        """Count `size` bytes that are about to be allocated."""
-        if self.account is not None and size:
-            self.account.take(size)
+        """Tell that `size` bytes are about to be allocated."""
+        if self.taking is not None and size:
+            self.taking(size)
 
     cdef int _append_plain(self, const uint8_t *p, size_t size, const uint8_t *present, Py_ssize_t slots) noexcept nogil:
         cdef size_t at = 0
