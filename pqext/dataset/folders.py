@@ -3,7 +3,8 @@
 pqext's sink for Spark collects a job's files in a hidden folder. One rename of it, to ``_pqext_commit-<job>``, decides:
 from then on the files that its ``journal.json`` calls new belong to the dataset, wherever they are, and those that it
 calls old do not. Moving the former and deleting the latter comes afterwards and can be done by anyone who finds the
-folder (:mod:`pqext.spark.commit`). Folders without it are taken as they are.
+folder (:mod:`pqext.spark.commit`). Folders without it are taken as they are, but for those of a streaming sink of
+Spark, in which the files count that its log names (:mod:`pqext.dataset.spark_metadata`).
 
 A listing takes time, in which a whole save may pass. A walk therefore counts if no folder changed since it began; if
 one did, or changed so recently that its time stamp cannot tell, the walk counts once a second one finds the same files.
@@ -24,6 +25,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pqext.core.errors import CorruptFileError
+from pqext.dataset.spark_metadata import SinkLog
 
 COMMIT = "_pqext_commit-"
 """How the name of a folder begins whose save is decided and not finished."""
@@ -206,12 +208,16 @@ class _Walk:
         self.complete = True
         self._found: dict[str, str] = {}
         self._old: set[str] = set()
+        self._logged: list[tuple[str, SinkLog, bool]] = []
         self._enter(directory, pattern, is_root=True)
         self.found = {path: here for path, here in self._found.items() if path not in self._old}
+        for folder, log, whole in self._logged:
+            self._keep(folder, log, whole)
 
     def _enter(self, directory: str, pattern: tuple[str, ...], *, is_root: bool = False) -> None:
         try:
             stamp = os.stat(directory or os.curdir).st_mtime_ns
+            log = SinkLog.of(directory)  # before the files, which are there when the log names them
             folder = _Folder(directory)
         except FileNotFoundError:
             if is_root:
@@ -221,7 +227,18 @@ class _Walk:
         self.stamps.setdefault(directory, stamp)
         self.commits.update(folder.commits)
         self._old |= folder.old
+        if log is not None:
+            self._logged.append((directory, log, pattern in ((), ("**",))))
         self._take(folder, pattern)
+
+    def _keep(self, folder: str, log: SinkLog, whole: bool) -> None:
+        """Of the files below ``folder``, keep those that its log names."""
+        start = os.path.join(folder, "")
+        files = {path: tuple(path[len(start) :].split(os.sep)) for path in self.found if path.startswith(start)}
+        kept = log.committed([*files.values()], whole)
+        for path, parts in files.items():
+            if parts not in kept:
+                del self.found[path]
 
     def _take(self, folder: _Folder, pattern: tuple[str, ...]) -> None:
         if pattern in ((), ("**",)):

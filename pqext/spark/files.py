@@ -4,35 +4,47 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pqext.core.errors import UnsupportedError
 from pqext.dataset.sources import find_sources
 
 
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
+_LOCAL_HOSTS = ("", "localhost")
+
+
 def option_paths(options: Mapping[str, str]) -> list[str]:
     """The local paths given to ``load`` or ``save``: option ``path`` or, as a JSON list, ``paths``.
 
-    Raises ``ValueError`` when there are none and ``UnsupportedError`` for a scheme other than ``file:``.
+    They are absolute: executors stand in other folders than the driver, which calls this. Raises ``ValueError`` when
+    there are none and ``UnsupportedError`` as :func:`local_path`.
     """
-    if "paths" in options:
-        return [local_path(path) for path in json.loads(options["paths"])]
-    if "path" not in options:
+    paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
+    if not paths or not all(paths):
         raise ValueError("no path: give one to load() or save()")
-    return [local_path(options["path"])]
+    return [local_path(path) for path in paths]
 
 
 def local_path(path: str) -> str:
-    """``path`` without its ``file:`` scheme; raises ``UnsupportedError`` for another one."""
-    scheme, separator, rest = path.partition(":")
-    if separator and scheme.lower() == "file":
-        return unquote(urlsplit(path).path)
-    if separator and rest.startswith("//") and "/" not in scheme:
-        raise UnsupportedError(
-            f"{path} is not on a local file system: mount it, or copy the files", feature=f"{scheme} paths"
-        )
-    return path
+    """The absolute path that ``path`` names, which may be a ``file:`` URI; only there ``%20`` stands for a space.
+
+    Raises ``UnsupportedError`` for the URI of another scheme (``hdfs:/x``, ``s3://b/x``) or of another machine
+    (``file://host/x``).
+    """
+    match = _URI.match(path)
+    if match is None:
+        return os.path.join(os.getcwd(), path)
+    scheme, host, rest = match[1].lower(), (match[2] or "//")[2:], match[3]
+    if scheme == "file" and host.lower() in _LOCAL_HOSTS and rest:
+        return unquote(rest)
+    if scheme == "file" and rest:
+        reason, advice = f"on the machine {host!r}", "leave the machine out (file:/path) when all machines mount it"
+    else:
+        reason, advice = "not on a local file system", "mount it and give the path where it is mounted, or copy the files"
+    raise UnsupportedError(f"{path} is {reason}: {advice}", feature=f"{scheme} paths")
 
 
 def list_files(paths: Iterable[str]) -> list[str]:

@@ -1,0 +1,88 @@
+"""In a folder of a streaming sink of Spark, the files count that its log names."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.dataset.sources import find_sources
+from pqext.dataset.spark_metadata import FOLDER
+
+
+def folder(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    (root / FOLDER).mkdir(exist_ok=True)
+    return root
+
+
+def log(root: Path, batches: Mapping[str, list[str]]) -> None:
+    """Batches by the names of their files; a file that begins with ``-`` is deleted."""
+    for batch, names in batches.items():
+        lines = ["v1"]
+        for name in names:
+            action = "delete" if name.startswith("-") else "add"
+            path = (root / name.removeprefix("-")).as_uri()
+            lines.append(json.dumps({"path": path, "size": 1, "isDir": False, "action": action}))
+        (root / FOLDER / batch).write_text("\n".join(lines))
+
+
+def seen(root: Path, source: str = "") -> list[str]:
+    return [str(Path(path).relative_to(root)) for path in find_sources(str(root / source))]
+
+
+def test_files_that_no_batch_names_are_not_there(tmp_path: Path) -> None:
+    root = folder(tmp_path / "t", "a.parquet", "y=1/b c%2F.parquet", "orphan.parquet", "y=1/orphan.parquet")
+    log(root, {"0": ["a.parquet"], "1": ["y=1/b c%2F.parquet"]})
+    (root / FOLDER / ".2.tmp").write_text("v1\nbroken")
+    assert seen(root) == ["a.parquet", "y=1/b c%2F.parquet"]
+    assert seen(root, "*.parquet") == ["a.parquet"]
+    assert seen(tmp_path) == ["t/a.parquet", "t/y=1/b c%2F.parquet"]
+    assert find_sources(str(root / "orphan.parquet")) == (str(root / "orphan.parquet"),)
+
+
+def test_the_last_compact_file_and_what_follows_it_count_and_what_was_deleted_does_not(tmp_path: Path) -> None:
+    root = folder(tmp_path, *(f"{i}.parquet" for i in range(6)))
+    log(root, {"1": ["5.parquet"], "2.compact": ["0.parquet", "1.parquet"]})
+    log(root, {"3": ["2.parquet", "-0.parquet"], "4": ["3.parquet"]})
+    assert seen(root) == ["1.parquet", "2.parquet", "3.parquet"]
+    (root / FOLDER / "3").unlink()
+    with pytest.raises(CorruptFileError, match="lacks batch 3"):
+        seen(root)
+
+
+def test_a_folder_may_move_and_a_file_may_not_vanish(tmp_path: Path) -> None:
+    root = folder(tmp_path / "t", "y=1/a.parquet", "y=2/a.parquet", "b.parquet")
+    log(root, {"0": ["y=1/a.parquet", "b.parquet"]})
+    moved = tmp_path / "elsewhere" / "deep"
+    shutil.copytree(root, moved)
+    assert seen(moved) == ["b.parquet", "y=1/a.parquet"]
+    (root / "b.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match=r"b\.parquet: the log of a streaming sink in .* is not there"):
+        seen(root)
+
+
+def test_no_batch_is_no_file_and_a_damaged_log_is_told_with_its_name(tmp_path: Path) -> None:
+    root = folder(tmp_path, "a.parquet")
+    with pytest.raises(FileNotFoundError, match="No file in this folder"):
+        seen(root)
+    for text, error in (
+        ("v2\n{}", UnsupportedError),
+        ("v1\n{", CorruptFileError),
+        ('v1\n{"path": 1, "action": "add"}', CorruptFileError),
+        ('v1\n{"path": "/", "action": "add"}', CorruptFileError),
+        ('v1\n{"path": "/a", "action": "move"}', CorruptFileError),
+        ("v1\n[]", CorruptFileError),
+    ):
+        (root / FOLDER / "0").write_text(text)
+        with pytest.raises(error, match=rf"{FOLDER}/0"):
+            seen(root)
+    (root / FOLDER / "0").write_bytes(b"v1\n\xff")
+    with pytest.raises(CorruptFileError, match="damaged"):
+        seen(root)
