@@ -11,7 +11,6 @@ from urllib.parse import unquote
 from pqext.core.errors import UnsupportedError
 from pqext.dataset.sources import find_sources
 
-
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
 _LOCAL_HOSTS = ("", "localhost")
 
@@ -43,7 +42,10 @@ def local_path(path: str) -> str:
     if scheme == "file" and rest:
         reason, advice = f"on the machine {host!r}", "leave the machine out (file:/path) when all machines mount it"
     else:
-        reason, advice = "not on a local file system", "mount it and give the path where it is mounted, or copy the files"
+        reason, advice = (
+            "not on a local file system",
+            "mount it and give the path where it is mounted, or copy the files",
+        )
     raise UnsupportedError(f"{path} is {reason}: {advice}", feature=f"{scheme} paths")
 
 

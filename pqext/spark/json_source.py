@@ -6,7 +6,7 @@ A task parses a byte range of a file. A line belongs to the range in which it be
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -84,9 +84,7 @@ class JsonLinesSource(DataSource):
     @brief
     def schema(self) -> T.StructType:
         """One VARIANT column, and the column of errors when it is asked for."""
-        unknown = {name.lower() for name in self.options} - _OPTIONS - {"path", "paths"}
-        if unknown:
-            raise ValueError(f"unknown option {min(unknown)!r}; there are {', '.join(sorted(_OPTIONS))}")
+        _check_options(self.options)
         schema = T.StructType([T.StructField(self.options.get("column", "value"), T.VariantType())])
         if "error_column" in self.options:
             schema = schema.add(self.options["error_column"], T.StringType())
@@ -94,20 +92,49 @@ class JsonLinesSource(DataSource):
 
     @brief
     def reader(self, schema: T.StructType) -> DataSourceReader:
-        """A reader with these options."""
+        """A reader with these options; a ``schema`` of the user's may name the columns, and leave one out."""
+        _check_options(self.options)
+        error_column = self.options.get("error_column")
+        column = self.options.get("column") or _variant_name(schema, error_column)
+        _check_schema(schema, column, error_column)
         on_error = self.options.get("on_error", "raise")
         if on_error not in ("raise", "null"):
             raise ValueError(f"on_error is 'raise' or 'null', not {on_error!r}")
         return JsonLinesReader(
             files=tuple(list_files(option_paths(self.options))),
             schema=exchange_schema(schema),
-            column=self.options.get("column", "value"),
-            error_column=self.options.get("error_column"),
+            column=column,
             raises=on_error == "raise",
             partition_bytes=int(self.options.get("partition_bytes", 0)),
             max_line_bytes=int(self.options.get("max_line_bytes", MAX_LINE_BYTES)),
             duplicate_keys=self.options.get("duplicate_keys", "error"),
         )
+
+
+def _check_options(options: Mapping[str, str]) -> None:
+    unknown = {name.lower() for name in options} - _OPTIONS - {"path", "paths"}
+    if unknown:
+        raise ValueError(f"unknown option {min(unknown)!r}; there are {', '.join(sorted(_OPTIONS))}")
+
+
+def _variant_name(schema: T.StructType, error_column: str | None) -> str:
+    """What the one VARIANT column is called in a schema of the user's."""
+    names = [field.name for field in schema if isinstance(field.dataType, T.VariantType) and field.name != error_column]
+    return names[0] if len(names) == 1 else "value"
+
+
+def _check_schema(schema: T.StructType, column: str, error_column: str | None) -> None:
+    """Raise ``ValueError`` for a column that no line has a value for."""
+    types: dict[str, T.DataType] = {column: T.VariantType()}
+    if error_column is not None:
+        types[error_column] = T.StringType()
+    for field in schema:
+        if types.get(field.name) != field.dataType:
+            expected = ", ".join(f"`{name}` {type.simpleString().upper()}" for name, type in types.items())
+            raise ValueError(
+                f"the schema has `{field.name}` {field.dataType.simpleString().upper()}, and data source {FORMAT} "
+                f"reads {expected}: leave schema() out, and take fields of the VARIANT by variant_get"
+            )
 
 
 @dataclass
@@ -117,7 +144,6 @@ class JsonLinesReader(DataSourceReader):
     files: tuple[str, ...]
     schema: pa.Schema
     column: str
-    error_column: str | None
     raises: bool
     partition_bytes: int
     max_line_bytes: int
@@ -146,10 +172,10 @@ class JsonLinesReader(DataSourceReader):
             return  # Spark makes one partition of no partitions
         numbers = json_lines.LineNumbers(partition.path)
 
-        def describe(start: int, fault: LineFault) -> str:
-            """File, line and reason of a fault in the text that begins at byte ``start``."""
-            line = numbers.before(start) + fault.line
-            return f"{partition.path}, line {line}, byte {fault.offset}: {fault.reason}"
+        def describe(start: int, faults: Sequence[LineFault]) -> list[str]:
+            """File, line and reason of faults in the text that begins at byte ``start``."""
+            before = numbers.before(start) if faults else 0
+            return [f"{partition.path}, line {before + f.line}, byte {f.offset}: {f.reason}" for f in faults]
 
         for start, text in read_lines(partition, self.max_line_bytes):
             try:
@@ -163,9 +189,9 @@ class JsonLinesReader(DataSourceReader):
                 error.locate(path=partition.path)
                 raise
             if faults and self.raises:
-                raise VariantError(describe(start, faults[0]))
+                raise VariantError(*describe(start, faults[:1]))
             if len(values):
-                yield self._batch(values, [describe(start, fault) for fault in faults])
+                yield self._batch(values, describe(start, faults))
 
     def _batch(self, values: pa.Array, reasons: list[str]) -> pa.RecordBatch:
         columns = []

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from pqext.core.options import WriteOptions
 from pqext.core.writer import ParquetWriter
+from pqext.dataset import spark_metadata
 from pqext.spark import commit
 from pqext.spark.arrays import conform_batch
 from pqext.spark.files import option_paths
@@ -45,6 +46,11 @@ class Sink(DataSourceArrowWriter):
         self.target = Path(paths[0]).absolute()
         if self.target.is_file():
             raise ValueError(f"{self.target} is a file; save() writes a folder")
+        if (self.target / spark_metadata.FOLDER).is_dir():
+            raise ValueError(
+                f"{self.target} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "
+                "the new files from all readers: save to another folder"
+            )
         self.options = write_options(options)
         self.schema = file_schema(schema)
         self.overwrite = overwrite

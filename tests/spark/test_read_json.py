@@ -67,3 +67,21 @@ def test_a_file_that_is_not_there_and_an_option_that_is_none_are_named(spark: An
         read_json(spark, str(tmp_path)).collect()
     with pytest.raises(Exception, match=r"s3a://bucket/x is not on a local file system"):
         read_json(spark, "s3a://bucket/x").collect()
+
+
+def test_a_schema_may_name_the_columns_and_nothing_else(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "lines.json"
+    path.write_text('{"a": 1}\nnot JSON\n')
+    reader = spark.read.format("pqext_json").option("on_error", "null")
+    rows = reader.schema("v VARIANT").load(str(path)).select(F.expr("try_variant_get(v, '$.a', 'int')")).collect()
+    assert [row[0] for row in rows] == [1, None]
+    both = reader.option("error_column", "e").schema("e STRING, v VARIANT").load(str(path)).collect()
+    assert [row.e is None for row in both] == [True, False]
+    plain = spark.read.format("pqext_json")
+    for schema in ("a int", "v VARIANT, a INT", "v VARIANT, w VARIANT", "v VARIANT, e STRING"):
+        with pytest.raises(Exception, match=r"the schema has `\w` .* leave schema\(\) out, and take fields"):
+            plain.schema(schema).load(str(path)).collect()
+    with pytest.raises(Exception, match="`other` VARIANT"):
+        plain.option("column", "other").schema("v VARIANT").load(str(path)).collect()
+    with pytest.raises(Exception, match="unknown option 'colum'"):
+        plain.option("colum", "v").schema("v VARIANT").load(str(path)).collect()

@@ -218,3 +218,41 @@ def test_a_document_too_large_for_one_column_is_refused_by_line(monkeypatch: pyt
     monkeypatch.setattr(parser, "shred_lines", lambda *arguments: (-50, 0, 7))
     with pytest.raises(LimitError, match="line 7: a column exceeds"):
         variant.parse_json_lines(b"1\n", shredding="a INT")
+
+
+class Counted(bytes):
+    """Bytes that know how many of them were copied to be joined to others one piece at a time."""
+
+    copied = 0
+
+    def __radd__(self, other: bytes) -> bytes:
+        Counted.copied += len(other) + len(self)
+        return bytes(other) + bytes(self)
+
+
+class CountingFile(io.BytesIO):
+    """A file that counts what is read of it."""
+
+    bytes_read = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        text = Counted(super().read(size))
+        self.bytes_read += len(text)
+        return text
+
+
+@pytest.mark.parametrize("step", [None, 100_000, 7_000])
+def test_a_line_over_many_pieces_and_ranges_is_read_once_and_copied_once(step: int | None) -> None:
+    content = b'1\n"' + b"x" * 1_000_000 + b'"\n2\n'
+    file = CountingFile(content)
+    starts = range(0, len(content), step) if step else [0]
+    Counted.copied = 0
+    found = []
+    for start in starts:
+        file.seek(0)
+        stop = None if step is None else start + step
+        found += read_lines(file, start, stop, piece_bytes=1000, max_line_bytes=1 << 20)
+    assert b"".join(text for _, text in found) == content
+    assert [at for at, _ in found] == sorted(at for at, _ in found)
+    assert file.bytes_read <= 2 * len(content) + 2 * len(starts)
+    assert Counted.copied <= 2 * len(content)

@@ -54,25 +54,25 @@ def read_lines(
     """The whole lines that begin at or after byte ``start`` of a file and before ``stop``, or its end.
 
     They come in pieces of about ``piece_bytes``, each with its offset in the file. A line belongs to the range
-    in which it begins, so that ranges that abut give every line once. A byte order mark at the start of the
-    file is left out. The file is read from its present position when ``start`` is 0, and never back.
+    in which it begins, so that ranges that abut give every line once; a range in which none begins is read to its end
+    and no further. A byte order mark at the start of the file is left out. The file is read from its present position
+    when ``start`` is 0, and never back.
 
     Raises ``VariantLimitError`` for a line longer than ``max_line_bytes``, of which not much more is read.
     """
-    at = start  # the offset of what `rest` begins with
-    rest = b""
-    skipping = start > 0
-    if skipping:
-        # The line that begins at `start` is ours when the byte before it ends another.
-        at = start - 1
-        file.seek(at)
-    first = not skipping
-    while stop is None or at < stop or skipping:
-        wanted = piece_bytes
-        if stop is not None:
-            # Up to the end of the range, then in steps until the line that reaches over it has ended.
-            wanted = max(min(piece_bytes, stop - at - len(rest)), min(piece_bytes, 64 << 10))
-        text = file.read(wanted)
+    at, text = start, b""
+    held: list[bytes] = []  # what was read of the line that begins at `at`, and its length
+    length = 0
+    if start > 0:
+        found = _first_line(file, start, stop, piece_bytes)
+        if found is None:
+            return
+        at, text = found
+    first = start == 0
+    while stop is None or at < stop:
+        # Up to the end of the range, then in steps until the line that reaches over it has ended.
+        left = piece_bytes if stop is None else stop - at - length
+        text = text or file.read(max(min(piece_bytes, left), min(piece_bytes, 64 << 10)))
         if first:
             first = False
             while 0 < len(text) < 3 and (more := file.read(3 - len(text))):
@@ -82,29 +82,35 @@ def read_lines(
                 if not text:
                     continue
         if not text:
-            if rest and not skipping:
-                yield at, rest
+            if held:
+                yield at, b"".join(held)
             return
-        if skipping:
-            found = text.find(b"\n")
-            if found < 0:
-                at += len(text)
-                _check(at - start, max_line_bytes, start, path)
-                continue
-            at += found + 1
-            text = text[found + 1 :]
-            skipping = False
-            if stop is not None and at >= stop:
-                return
-        end = _end_of_lines(text, at + len(rest), stop)
-        if end == 0:
-            rest += text
-            _check(len(rest), max_line_bytes, at, path)
-            continue
-        piece = rest + text[:end] if rest or end < len(text) else text
-        yield at, piece
-        at += len(piece)
-        rest = text[end:]
+        end = _end_of_lines(text, at + length, stop)
+        if end:
+            piece = b"".join([*held, text[:end]]) if held or end < len(text) else text
+            yield at, piece
+            at += len(piece)
+            held, length = [], 0
+        if end < len(text):
+            held.append(text[end:])
+            length += len(text) - end
+            _check(length, max_line_bytes, at, path)
+        text = b""
+
+
+def _first_line(file: IO[bytes], start: int, stop: int | None, piece_bytes: int) -> tuple[int, bytes] | None:
+    """Where the first line begins that does so at or after ``start`` and before ``stop``, and text read of it."""
+    at = start - 1  # the line at `start` counts when the byte before it ends another
+    file.seek(at)
+    while stop is None or at < stop - 1:
+        text = file.read(piece_bytes if stop is None else min(piece_bytes, stop - 1 - at))
+        if not text:
+            return None
+        end = text.find(b"\n") + 1
+        if end:
+            return at + end, text[end:]
+        at += len(text)
+    return None
 
 
 def _end_of_lines(text: bytes, at: int, stop: int | None) -> int:

@@ -1,0 +1,73 @@
+"""Which local file a path names: plain paths as they are, ``file:`` URIs decoded, everything else refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
+
+from pqext.core.errors import UnsupportedError
+from pqext.spark import read
+from pqext.spark.files import local_path, option_paths
+
+
+@pytest.mark.parametrize(
+    ("path", "local"),
+    [
+        ("/a b/c%20d", "/a b/c%20d"),
+        ("/a:b/c", "/a:b/c"),
+        ("file:/x%20y", "/x y"),
+        ("file:///x/*.parquet", "/x/*.parquet"),
+        ("FILE://localhost/x#1?2", "/x#1?2"),
+        ("file:///a%2520b", "/a%20b"),
+    ],
+)
+def test_plain_paths_stay_and_file_uris_are_decoded(path: str, local: str) -> None:
+    assert local_path(path) == local
+
+
+@pytest.mark.parametrize("path", ["x/y", "./x", "../*.parquet", "x:y/z", "a%20b"])
+def test_relative_paths_count_from_the_driver_s_folder(path: str) -> None:
+    assert local_path(path) == os.path.join(os.getcwd(), path)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("hdfs:/x", "hdfs:/x is not on a local file system: mount it"),
+        ("dbfs:/x", "not on a local file system"),
+        ("s3a://bucket/x", "not on a local file system"),
+        ("s3://bucket", "not on a local file system"),
+        ("abfss://c@account.dfs.core.windows.net/x", "not on a local file system"),
+        ("hdfs://", "not on a local file system"),
+        ("file://host/p", r"file://host/p is on the machine 'host': leave the machine out \(file:/path\)"),
+        ("file://", "not on a local file system"),
+    ],
+)
+def test_what_is_not_on_this_machine_is_refused(path: str, text: str) -> None:
+    with pytest.raises(UnsupportedError, match=text):
+        local_path(path)
+
+
+def test_no_path_is_told(tmp_path: Path) -> None:
+    for options in ({}, {"paths": "[]"}, {"path": ""}, {"paths": '[""]'}):
+        with pytest.raises(ValueError, match=r"no path: give one to load\(\) or save\(\)"):
+            option_paths(options)
+
+
+def test_spark_reads_and_writes_where_the_path_says(spark: Any, tmp_path: Path) -> None:
+    plain, spaced = tmp_path / "a%20b", tmp_path / "a b"
+    spark.range(3).write.format("pqext").mode("append").save(str(plain))
+    spark.range(5).write.format("pqext").mode("append").save(spaced.as_uri())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a b", "a%20b"]
+    assert (read(spark, str(plain)).count(), read(spark, f"file:{tmp_path}/a%20b").count()) == (3, 5)
+    for path in ("hdfs:/x", f"file://host{plain}"):
+        with pytest.raises(Exception, match="UnsupportedError"):
+            read(spark, path).count()
+        with pytest.raises(Exception, match="UnsupportedError"):
+            spark.range(1).write.format("pqext").mode("append").save(path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a b", "a%20b"]
