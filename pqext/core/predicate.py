@@ -101,7 +101,8 @@ def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) ->
 def _may_compare(predicate: Comparison, bounds: Bounds) -> bool:
     low, high, value = bounds.minimum, bounds.maximum, predicate.value
     if isinstance(value, float) and value != value:
-        return True  # how NaN compares is the engine's choice
+        # It equals itself and is greater than every number.
+        return bounds.has_nan is not False if predicate.operator in ("==", ">=") else predicate.operator != ">"
     if bounds.has_nan is not False and predicate.operator in ("!=", ">", ">="):
         return True  # some engines order NaN above every number
     try:

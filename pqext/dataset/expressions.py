@@ -10,6 +10,7 @@ and binary values compare by their unsigned bytes, numbers by their exact value 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -160,6 +161,10 @@ class Operand(ABC):
     def is_not_null(self) -> IsNotNull:
         """Is there a value?"""
         return IsNotNull(self)
+
+    def is_nan(self) -> Comparison:
+        """Is the value NaN? Null on null, as in pyarrow; the same as ``== math.nan``, for NaN is equal to itself."""
+        return self._compare("==", math.nan)
 
     def _compare(self, operator: Operator, value: object) -> Comparison:
         if isinstance(value, Operand | Expression):
@@ -388,7 +393,7 @@ def col(path: str | Sequence[str]) -> Column:
 
     NaN is equal to itself and greater than every number, as in Spark, DuckDB, PostgreSQL and polars: ``col("f") > 0``
     keeps it, ``(col("f") > 0) & (col("f") != math.nan)`` does not. In pyarrow, pandas and numpy every comparison with
-    NaN is false but ``!=``.
+    NaN is false but ``!=``. ``col("f").is_nan()`` asks for NaN alone.
 
     >>> str((col("a.b") > 3) & col(["x.y"]).is_null())
     '(a.b > 3 and x.y is null)'

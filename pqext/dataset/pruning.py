@@ -87,7 +87,13 @@ def _known(leaf: Leaf, row_group: RowGroup) -> str:
     asked = [question for question in leaf.questions if isinstance(question, Comparison | IsIn)]
     if asked and all(may_match(question, bounds) for question in asked):
         return ": its Bloom filter does not hold the value"
+    if bounds.has_nan is False and any(map(_asks_for_nan, asked)):
+        return ": no value is NaN"
     if bounds.minimum is None or bounds.maximum is None:
         return ""
     kind = kind_of_node(leaf.node)
     return f": values lie between {value_text(bounds.minimum, kind)} and {value_text(bounds.maximum, kind)}"
+
+
+def _asks_for_nan(question: Comparison | IsIn) -> bool:
+    return isinstance(question, Comparison) and question.value != question.value

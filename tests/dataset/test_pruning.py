@@ -202,7 +202,7 @@ def test_mistakes_are_found_before_anything_is_read(expression: Expression, erro
 )
 def test_long_lists_are_searched_as_short_ones_are_walked(literals: list[Any], values: list[int]) -> None:
     table = pa.table({"a": pa.array(values, pa.int64())})
-    within = any(min(values) <= literal <= max(values) or literal != literal for literal in literals)
+    within = any(min(values) <= literal <= max(values) for literal in literals)  # no integer is NaN
     assert kept(table, col("a").isin(literals), rows=4) == ([0] if within else [])
 
 

@@ -1,0 +1,122 @@
+"""Questions for NaN: the rows are pyarrow's, and ``nan_count`` alone lets them pass over row groups and pages."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext.dataset.expressions import Expression, col
+from pqext.dataset.scan import read_table, scan
+
+FLOATS = [pa.float16(), pa.float32(), pa.float64()]
+NAN = math.nan
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pqext.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def asked(table: pa.Table, filter: Expression, mask: pa.ChunkedArray, data: bytes) -> None:
+    assert read_table(data, ["row"], filter).equals(table.select(["row"]).filter(mask))
+    assert scan(data, None, filter).count() == pc.sum(mask).as_py()
+
+
+@pytest.mark.spec("statistics.nan-count.pruning")
+@given(st.data())
+@settings(max_examples=max(10, settings.default.max_examples // 2))
+def test_the_rows_are_those_of_pyarrow(data: st.DataObject) -> None:
+    kind = data.draw(st.sampled_from(FLOATS))
+    values = data.draw(
+        st.lists(st.sampled_from([None, NAN, -NAN, 0.0, -0.0, 1.5, -math.inf, math.inf]), min_size=1, max_size=30)
+    )
+    table = pa.table({"row": pa.array(range(len(values))), "f": pa.array(values, kind)})
+    size = data.draw(st.integers(1, 8))
+    if data.draw(st.booleans()):
+        order = data.draw(st.sampled_from(["type", "ieee754"]))
+        stored = written(table, row_group_rows=3 * size, page_rows=size, float_order=order, dictionary=False)
+    else:
+        sink = io.BytesIO()
+        pq.write_table(table, sink, row_group_size=size, write_page_index=True, store_schema=False)
+        stored = sink.getvalue()
+    wide = table["f"].cast(pa.float64())  # pyarrow compares no half floats
+    is_nan = pc.is_nan(wide)
+    number = col("f").is_nan()
+    asked(table, number, pc.fill_null(is_nan, False), stored)
+    asked(table, ~number, pc.fill_null(pc.invert(is_nan), False), stored)
+    asked(table, number | (col("f") == 1.5), pc.fill_null(pc.or_(is_nan, pc.equal(wide, 1.5)), False), stored)
+    asked(table, col("f").isin([NAN]), pc.fill_null(is_nan, False), stored)
+    asked(table, col("f") > NAN, pc.equal(table["row"], -1), stored)
+    asked(table, col("f") <= NAN, pc.is_valid(table["f"]), stored)
+
+
+@pytest.mark.spec("statistics.nan-count.pruning")
+@pytest.mark.parametrize("kind", FLOATS, ids=str)
+@pytest.mark.parametrize("order", ["type", "ieee754"])
+def test_row_groups_and_pages_without_nan_are_not_read(kind: pa.DataType, order: str) -> None:
+    values = [float(row % 100) for row in range(4000)]
+    values[1234] = NAN
+    table = pa.table({"row": range(4000), "f": pa.array(values, kind)})
+    data = written(table, row_group_rows=1000, page_rows=100, float_order=order)
+    query = scan(data, ["row"], col("f").is_nan())
+    (task,) = query.plan(pages=True)
+    assert task.kept == (1,)
+    assert task.row_groups[1].rows == [range(200, 300)]
+    assert query.to_table().to_pydict() == {"row": [1234]}
+    assert "row group 0 skipped: f == nan is true of no row: no value is NaN" in query.explain()
+    assert scan(data, ["row"], ~col("f").is_nan()).plan()[0].kept == (0, 1, 2, 3)
+
+
+@pytest.mark.spec("statistics.nan-count.pruning")
+def test_without_nan_count_every_row_group_is_read(tmp_path: Path) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"f": [1.0, NAN, 2.0, 3.0]}), sink, row_group_size=2, write_page_index=True)
+    query = scan(sink.getvalue(), None, col("f").is_nan())
+    assert query.plan(pages=True)[0].kept == (0, 1)
+    assert query.count() == 1
+
+
+@pytest.mark.spec("statistics.nan-count.pruning")
+def test_the_counts_of_duckdb_serve(tmp_path: Path) -> None:
+    path = tmp_path / "duckdb.parquet"
+    source = "select case when i = 5000 then 'nan'::double else i end f from range(8192) t(i)"
+    duckdb.sql(f"copy ({source}) to '{path}' (row_group_size 2048)")
+    query = scan(path, None, col("f").is_nan())
+    assert query.plan()[0].kept == (2,)
+    assert query.count() == 1
+
+
+def test_numbers_that_cannot_be_nan_are_not_and_text_cannot_be_asked() -> None:
+    table = pa.table({"i": [1, None], "d": pa.array([None, 2], pa.decimal128(5, 2)), "s": ["a", "nan"]})
+    data = written(table)
+    for name in ("i", "d"):
+        assert read_table(data, filter=col(name).is_nan()).num_rows == 0
+        assert read_table(data, filter=~col(name).is_nan()).num_rows == 1
+    with pytest.raises(TypeError, match="column s holds string values"):
+        read_table(data, filter=col("s").is_nan())
+
+
+def test_a_value_of_a_variant_may_be_asked_too() -> None:
+    from pqext import variant
+
+    values = [variant.Variant.from_python(value) for value in ({"f": NAN}, {"f": 1.0}, {"f": None}, {"f": "NaN"}, {})]
+    column = pa.array([{"metadata": value.metadata, "value": value.value} for value in values], variant.variant_type())
+    for options in ({}, {"shredding": {"v": "f DOUBLE"}}):
+        schema = pa.schema([("row", pa.int64()), variant.variant_field("v")])
+        data = written(pa.table([pa.array(range(5)), column], schema=schema), **options)
+        field = col("v").variant("$.f", "float64")
+        mask = pc.is_nan(variant.get(column, "$.f", "float64"))
+        for filter, expected in ((field.is_nan(), mask), (~field.is_nan(), pc.invert(mask))):
+            assert read_table(data, ["row"], filter)["row"].to_pylist() == pc.indices_nonzero(expected).to_pylist()
