@@ -36,7 +36,7 @@ from pqext.core.metadata import (
 )
 from pqext.core.options import WriteOptions
 from pqext.core.page import PageWriter
-from pqext.core.types import leaf
+from pqext.core.types import leaf, profile
 
 
 @dataclass
@@ -113,6 +113,9 @@ def encode_chunk(
         options.encoding_of(path), physical, leaf_type.physical, codec, indexed, split=options.profile != "spark"
     )
     indexed = indexed if chosen.keep_dictionary else None
+    if options.profile == "spark":
+        profile.check_values(column.values, path)
+        indexed = distinct.with_both_zeros(indexed) if indexed is not None else None
     values = _Values(physical, indexed, chosen.encoding)
     metadata = ColumnMetaData(
         type=leaf_type.physical,

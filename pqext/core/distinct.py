@@ -46,6 +46,17 @@ def index(physical: pa.Array) -> IndexedValues | None:
     return found if count and stored < size_of(physical, count) else None
 
 
+def with_both_zeros(indexed: IndexedValues) -> IndexedValues:
+    """``indexed`` with an entry for either zero, used or not, where floats have one of the two."""
+    if not pa.types.is_floating(indexed.entries.type):
+        return indexed
+    zeros = np.signbit(values := indexed.entries.to_numpy())[values == 0]
+    if not len(zeros) or zeros.any() != zeros.all():
+        return indexed
+    other = pa.array([0.0 if zeros[0] else -0.0], indexed.entries.type)
+    return IndexedValues(indexed.indices, pa.concat_arrays([indexed.entries, other]))
+
+
 def _promises(found: int, physical: pa.Array) -> bool:
     """May a dictionary pay, of whose first ``SAMPLE`` values ``found`` are distinct?"""
     if found <= SAMPLE // 2:

@@ -13,6 +13,7 @@ import pytest
 
 import pqext
 from pqext.core.errors import UnsupportedError
+from reference import page_headers
 
 
 def written(table: pa.Table, **options: Any) -> bytes:
@@ -75,6 +76,41 @@ def test_each_type_is_stored_as_the_nearest_that_spark_reads_and_holds_every_val
 def test_digits_finer_than_spark_has_are_refused_not_dropped(kind: pa.DataType, value: int) -> None:
     with pytest.raises(ValueError, match=r"'c'.*lose data"):
         written(pa.table({"c": pa.array([value], kind)}))
+
+
+FAR = (2**63 - 1) // 1000
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+@pytest.mark.parametrize("physical_type", ["INT64", "INT96"])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_timestamps_beyond_spark_s_microseconds_are_refused_and_the_last_within_them_are_not(
+    unit: str, physical_type: str, sign: int
+) -> None:
+    most = sign * (FAR // (1000 if unit == "s" else 1))
+    declared = field(pa.timestamp(unit), **({"physical_type": "INT96"} if physical_type == "INT96" else {}))
+    element = pa.field("c", pa.list_(declared.with_name("element")))
+    for nested in (False, True):
+        def table(values: list[int | None]) -> pa.Table:
+            column = [[value] for value in values] if nested else values  # noqa: B023
+            kept = element if nested else declared  # noqa: B023
+            return pa.table([pa.array(column, kept.type)], schema=pa.schema([kept]))
+
+        assert pqext.open(written(table([most, None]))).num_rows == 2
+        with pytest.raises(UnsupportedError, match=r"'c[\w.]*': value 1 that is not null .* is -?\d+ m?s from 1970"):
+            written(table([0, None, most + 2 * sign]))
+
+
+def test_a_dictionary_of_floats_with_one_zero_has_both() -> None:
+    for kind in (pa.float32(), pa.float64()):
+        for zeros in ([0.0], [-0.0], [0.0, -0.0], []):
+            values = [*zeros, 1.5] * 50
+            data = written(pa.table({"c": pa.array(values, kind)}))
+            found = pqext.open(data).read()["c"].to_pylist()
+            assert list(map(str, found)) == list(map(str, values))
+            assert pqext.verify(data).ok
+            page = page_headers.of_column(data, 0)[0]
+            assert (page.kind, page.values) == ("DICTIONARY_PAGE", 1 + (2 if zeros else 0))
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ REFUSED = {
 """Types whose columns Spark refuses to read, and why: it says so when it sees the schema."""
 
 READABLE = {name: kind for name, kind in strategies.SCALARS.items() if name not in REFUSED}
+# Spark's timestamps are 64 bits of microseconds: profile="spark" refuses values beyond them.
+READABLE["timestamp_s"] = READABLE["timestamp_s"][0], st.integers(-(2**43), 2**43)
 SETTINGS = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
     max_examples=10,
@@ -166,8 +168,9 @@ COMPARED = NUMBERS | {
         "decimal18", "decimal38",
     )
 }
-"""Types whose Python values Spark takes for literals. No NaN: by bounds, which leave it out, Spark loses its rows in
-any writer's files (specs/statistics.md)."""
+"""Types whose Python values Spark takes for literals. No NaN and no -0.0: by bounds, which leave NaN out, and by
+dictionaries without the other zero, Spark loses rows in any writer's files (specs/statistics.md). What is written for
+it is tested by itself."""
 OPERATORS = [operator.eq, operator.lt, operator.ge]
 
 
@@ -195,15 +198,6 @@ def test_spark_loses_no_row_by_statistics_page_index_and_bloom_filters(reader: A
         data.draw(strategies.options(table.schema, encrypted=False, alp=False, brotli=False)) for _ in range(3)
     ]
     check_values(reader, table, choices, [data.draw(st.booleans())], expected, keep=keep)
-
-
-@pytest.mark.spec("statistics.type-order-floats")
-def test_spark_finds_nan_in_what_is_written_for_it(reader: Any, tmp_path: Path) -> None:
-    table = pa.table({"c": pa.array([0.5, float("nan"), -1.0])})
-    pqext.write_table(table, tmp_path / "t.parquet", profile="spark")
-    for vectorized in (True, False):
-        found = read(reader, tmp_path, vectorized, lambda frame: frame.where("c > 0.5D"))
-        assert found["t.parquet"] == values.columns(table.slice(1, 1))
 
 
 @pytest.mark.spec("bloom.zeros")

@@ -5,6 +5,8 @@ stores the nearest type that holds every value, or refuses the column by name:
 
 - half floats as FLOAT;
 - nanosecond timestamps and times as microseconds, milliseconds of a day too; a value with finer digits is refused;
+- timestamps keep milliseconds, but a value beyond 64 bits of microseconds, which both of Spark's readers fail on, is
+  refused; so it is in INT96;
 - times as local ones, since Spark knows no others;
 - UUIDs as plain 16 bytes and FILE structs as plain structs, without their annotation;
 - decimals of more than 38 digits and intervals are refused;
@@ -12,7 +14,9 @@ stores the nearest type that holds every value, or refuses the column by name:
 - BROTLI is refused, because Spark has no codec for it;
 - ALP is refused, which no Spark reads, and BYTE_STREAM_SPLIT, which Spark's vectorized reader knows from 4.3 on only;
 - encrypted pages of version 2 are refused, because Spark takes their levels for plaintext;
-- a chunk of floats that holds NaN has no bounds: Spark skips by them what compares above all numbers.
+- a chunk of floats that holds NaN has no bounds: Spark skips by them what compares above all numbers;
+- a dictionary of floats that holds one zero holds the other too: Spark takes both for equal, and skips chunks in whose
+  dictionary the one asked for is missing.
 
 Unsigned integers stay: Spark reads them as the next wider type, UINT_64 as DECIMAL(20, 0).
 """
@@ -22,6 +26,7 @@ from __future__ import annotations
 import re
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pqext.core.errors import UnsupportedError
 from pqext.core.schema import Schema, SchemaNode
@@ -70,6 +75,25 @@ def check(schema: Schema) -> None:
         spatial = (logical.GEOMETRY or logical.GEOGRAPHY) if logical is not None else None
         if spatial is not None and spatial.crs is not None and not _CRS.fullmatch(spatial.crs):
             raise _refused(node.dotted, "a CRS that Spark does not parse; use OGC:CRS84, EPSG:<n> or SRID:<n>")
+
+
+_A_MICROSECOND = {"s": 10**6, "ms": 10**3}
+
+
+def check_values(values: pa.Array, path: str) -> None:
+    """Refuse values of the leaf at ``path`` that Spark's type for it does not hold, as ``UnsupportedError``."""
+    if not pa.types.is_timestamp(values.type) or values.type.unit not in _A_MICROSECOND:
+        return
+    most = (2**63 - 1) // _A_MICROSECOND[values.type.unit]
+    counts = values.view(pa.int64())
+    far = pc.or_(pc.less(counts, -most), pc.greater(counts, most))
+    if pc.any(far).as_py():
+        at = pc.index(far, True).as_py()
+        raise _refused(
+            path,
+            f"value {at} that is not null in its row group is {counts[at].as_py()} {values.type.unit} from 1970, and "
+            "Spark's timestamps end at 64 bits of microseconds",
+        )
 
 
 def _nodes(node: SchemaNode) -> list[SchemaNode]:

@@ -1,0 +1,100 @@
+"""``profile="spark"``, the sink's default: Spark's own reader finds every row and reads every value."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, functions
+from pyspark.sql import types as T
+
+import pqext
+from pqext.spark.sink import Sink, write_options
+
+VECTORIZED = "spark.sql.parquet.enableVectorizedReader"
+NAN = float("nan")
+GROUPS = [[NAN, 1.0, 2.0], [NAN] * 3, [-0.0] * 3, [0.0] * 3, [1.0, 2.0, None], [1.5] * 3, [float("inf"), 0.0, -1.0]]
+"""Floats of row groups by each of which a reader could wrongly pass."""
+
+
+@pytest.mark.spec("statistics.type-order-floats")
+def test_spark_finds_nan_and_zeros_in_what_is_written_for_it(spark: Any, tmp_path: Path) -> None:
+    """By bounds of chunks and pages, dictionaries and Bloom filters; NaN is above all numbers and zeros are equal."""
+    floats = [value for group in GROUPS for value in group]
+    doubles = pa.array(floats, pa.float64())
+    table = pa.table({
+        "a": doubles, "b": doubles,
+        "s": pa.StructArray.from_arrays([pa.array(floats, pa.float32())], ["f"]),
+    })
+    pqext.write_table(
+        table, tmp_path / "t.parquet", profile="spark", row_group_rows=3, page_rows=2, dictionary={"b": False},
+        bloom_filters={"b": True, "s.f": True},
+    )
+    frame = spark.read.parquet(str(tmp_path))
+    operators = {
+        "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+    }
+    present = [value for value in floats if value is not None]
+    questions = [
+        (f"{column} {sign} {kind}('{literal!r}')", sum(compare(_rank(value), _rank(literal)) for value in present))
+        for column, kind in (("a", "double"), ("b", "double"), ("s.f", "float"))
+        for literal in (NAN, 0.0, -0.0)
+        for sign, compare in operators.items()
+    ]
+    asked = [frame.where(text).select(functions.lit(at)) for at, (text, _) in enumerate(questions)]
+    found = Counter(row[0] for row in reduce(DataFrame.unionAll, asked).collect())
+    assert {text: found[at] for at, (text, _) in enumerate(questions)} == dict(questions)
+
+
+def _rank(value: float) -> tuple[bool, float]:
+    return (True, 0.0) if value != value else (False, value)
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ms", "UTC"), pa.timestamp("s", "UTC")])
+def test_spark_reads_timestamps_as_far_as_its_profile_goes_and_fails_beyond(
+    spark: Any, kind: pa.DataType, tmp_path: Path
+) -> None:
+    last = (2**63 - 1) // (10**3 if kind.unit == "ms" else 10**6)
+    for name, most in (("within", last), ("beyond", last + 2)):
+        table = pa.table({"c": pa.array([most, -most, None], kind)})
+        (tmp_path / name).mkdir()
+        pqext.write_table(table, tmp_path / name / "t.parquet", profile="spark" if name == "within" else None)
+    frames = {
+        name: spark.read.parquet(str(tmp_path / name)).selectExpr("unix_micros(c)") for name in ("within", "beyond")
+    }
+    scale = 10**3 if kind.unit == "ms" else 10**6
+    before = spark.conf.get(VECTORIZED)
+    try:
+        for vectorized in ("true", "false"):
+            spark.conf.set(VECTORIZED, vectorized)
+            assert [row[0] for row in frames["within"].collect()] == [last * scale, -last * scale, None]
+            with pytest.raises((PySparkException, Py4JJavaError), match="overflow"):
+                frames["beyond"].collect()
+    finally:
+        spark.conf.set(VECTORIZED, before)
+
+
+def test_the_sink_writes_for_spark_unless_told_otherwise(tmp_path: Path) -> None:
+    schema = T.StructType([T.StructField("d", T.DoubleType())])
+    for name, options, bounds in (("default", {}, False), ("spark", {"profile": "spark"}, False),
+                                  ("none", {"Profile": "None"}, True)):
+        sink = Sink({"path": str(tmp_path / name), **options}, schema, False)
+        sink.commit([sink.write(iter([pa.record_batch({"d": [1.0, NAN]})]))])
+        (file,) = (tmp_path / name).glob("*.parquet")
+        assert pq.read_metadata(file).row_group(0).column(0).statistics.has_min_max == bounds
+
+
+def test_options_that_the_profile_forbids_are_refused_with_the_way_round_it() -> None:
+    with pytest.raises(ValueError, match=r'"spark" forbids it, which is the default in Spark; option profile=none'):
+        write_options({"compression": "brotli"})
+    assert write_options({"compression": "brotli", "profile": "none"}) == {"compression": "brotli", "profile": None}
+    with pytest.raises(ValueError, match=r'profile="spark" forbids it$'):
+        write_options({"compression": "brotli", "profile": "spark"})
