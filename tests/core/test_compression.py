@@ -90,7 +90,7 @@ def test_one_page_of_another_size_among_several_is_damage(codec: CompressionCode
         compression.decompress_all(codec, packed, sizes)
 
 
-@pytest.mark.spec("compression.no-framing")
+@pytest.mark.spec("compression.no-framing", "compression.uncompressed")
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @given(data=st.binary(max_size=300) | st.binary(max_size=3).map(lambda part: part * 999), level=st.none() | st.just(1))
 @settings(max_examples=25)

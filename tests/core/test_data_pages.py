@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
+from pqext.core import page
 from pqext.core.errors import CorruptFileError
 from pqext.core.footer import serialise_footer
-from pqext.core.metadata import ColumnMetaData, Type
+from pqext.core.metadata import ColumnMetaData, DataPageHeaderV2, Type
 from reference import hybrid, page_headers
 from reference.compact import Reader
 
@@ -58,7 +59,7 @@ def test_a_page_of_version_1_is_its_levels_and_values_and_nothing_else() -> None
     assert page_headers.of_column(data, 0)[0].levels == ("RLE", "RLE")
 
 
-@pytest.mark.spec("page.v2.levels", "page.v2.counts", "page.v2.is-compressed")
+@pytest.mark.spec("page.order", "page.uncompressed-size", "page.v2.levels", "page.v2.counts", "page.v2.is-compressed")
 @pytest.mark.parametrize("codec", ["uncompressed", "zstd"])
 def test_a_page_of_version_2_has_its_levels_in_front_uncompressed(codec: str) -> None:
     lists = LISTS * 50
@@ -71,10 +72,32 @@ def test_a_page_of_version_2_has_its_levels_in_front_uncompressed(codec: str) ->
     assert hybrid.decode(body[:first], 1, 500) == REPETITION * 50
     assert hybrid.decode(body[first : first + second], 2, 500) == DEFINITION * 50
     values = body[first + second :]
+    assert header[2] == first + second + 350 * 8
     if codec == "zstd":
         assert fields.get(7, True) is True
         values = pa.Codec("zstd").decompress(values, header[2] - first - second, asbytes=True)
     assert struct.unpack("<350q", values) == tuple(VALUES * 50)
+
+
+@pytest.mark.spec("page.order", "page.v2.levels", "page.v2.is-compressed")
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_pages_of_version_2_from_pyarrow_are_read(codec: str) -> None:
+    table = pa.table({"a": pa.array(LISTS * 50, pa.list_(pa.int64()))})
+    out = io.BytesIO()
+    pq.write_table(table, out, data_page_version="2.0", compression=codec, use_dictionary=False, store_schema=False)
+    assert detail(header_of(out.getvalue())[0])[7] is (codec != "none")
+    assert pqext.read_table(out.getvalue())["a"].to_pylist() == LISTS * 50
+
+
+@pytest.mark.spec("page.v2.is-compressed")
+def test_values_are_compressed_where_the_header_does_not_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(**fields: Any) -> DataPageHeaderV2:
+        return DataPageHeaderV2(**(fields | {"is_compressed": None}))
+
+    monkeypatch.setattr(page, "DataPageHeaderV2", silent)
+    data = written(pa.table({"a": [7] * 1000}), page_version=2, compression="zstd")
+    assert 7 not in detail(header_of(data)[0])
+    assert pqext.read_table(data)["a"].to_pylist() == pq.read_table(pa.BufferReader(data))["a"].to_pylist() == [7] * 1000
 
 
 @pytest.mark.spec("page.v2.is-compressed")
@@ -83,7 +106,7 @@ def test_values_that_do_not_shrink_are_left_as_they_are() -> None:
     header, body = header_of(data)
     assert detail(header)[7] is False
     assert body.endswith(struct.pack("<q", 7))
-    assert pq.read_table(pa.BufferReader(data)).to_pydict() == {"a": [7]}
+    assert pq.read_table(pa.BufferReader(data)).to_pydict() == pqext.read_table(data).to_pydict() == {"a": [7]}
 
 
 @pytest.mark.spec("page.no-repetition-levels", "page.no-definition-levels")
@@ -145,8 +168,8 @@ def test_every_page_starts_a_row(version: int) -> None:
     data = written(table, page_rows=7, page_version=version)
     pages = page_headers.of_column(data, 0)
     assert len(pages) == -(-200 // 7)
-    for page in pages:
-        body = page.body if version == 2 else page.body[4:]
+    for one in pages:
+        body = one.body if version == 2 else one.body[4:]
         assert hybrid.decode(body, 1, 1) == [0]
 
 
