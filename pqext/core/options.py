@@ -44,8 +44,11 @@ class ReadOptions:
     timestamps are whole microseconds and may lie in any year, and ``"ns"`` for others; a value that the unit cannot
     hold is an error that names a coarser one.
     ``second_copies``: read columns from their second copy, where the writer stored one (``second_encodings``).
-    ``trust_statistics``: leave out row groups and pages of geometries by their bounding boxes. Minima and maxima of
-    such columns, which some writers leave there, are never used.
+    ``trust_statistics``: leave out what the file itself says cannot match: row groups by statistics, bounding boxes
+    and Bloom filters, pages by column indexes and boxes, parts of shredded columns by their counts of nulls; and find
+    pages by the offset index. ``False`` reads all row groups and pages and compares every row, for files in which any
+    of these is wrong (``pqext verify`` finds out). Folder names of a partitioned dataset count all the same. Minima
+    and maxima of geometries, which some writers leave there, are never used.
     ``geoparquet``: take plain columns for geometries that the file's GeoParquet metadata says are.
     ``properties``: those of the table that the file belongs to, where a CRS ``projjson:<property>`` is looked up; what
     the file's own key-value metadata has goes before.

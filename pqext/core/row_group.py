@@ -25,7 +25,11 @@ from pqext.core.suggest import around, not_a_leaf
 
 @dataclass(frozen=True)
 class ColumnChunk:
-    """One leaf in one row group: its metadata and what its statistics prove."""
+    """One leaf in one row group: its metadata and what its statistics prove.
+
+    Unless it is ``trusted``, statistics, indexes and the Bloom filter prove nothing: questions whether values, pages or
+    rows can be left out are answered with no. What the file stores of them can be looked at all the same.
+    """
 
     node: SchemaNode
     chunk: structures.ColumnChunk
@@ -38,6 +42,7 @@ class ColumnChunk:
     num_rows: int | None = None
     uncounted: int = 0
     """Bytes that the chunk may have beyond those that its metadata counts."""
+    trusted: bool = True
 
     @property
     def order(self) -> structures.ColumnOrder | None:
@@ -115,7 +120,7 @@ class ColumnChunk:
 
     def bounds(self) -> Bounds:
         """What the chunk's statistics prove of its values: nothing where it has not as many as its row group's rows."""
-        if not self._has_all_rows:
+        if not self.trusted or not self._has_all_rows:
             return Bounds(has_nan=None)
         return statistics.to_bounds(
             self.node.leaf_type, self.metadata.statistics, self.metadata.num_values, self.order
@@ -132,7 +137,7 @@ class ColumnChunk:
 
     def may_contain(self, predicate: Predicate) -> bool:
         """The same by the Bloom filter alone, which is read when it is asked for a value."""
-        return self.indexes is None or self.indexes.may_contain(self, predicate)
+        return self.indexes is None or not self.trusted or self.indexes.may_contain(self, predicate)
 
     @property
     def column_index(self) -> structures.ColumnIndex | None:
@@ -147,12 +152,12 @@ class ColumnChunk:
     @property
     def pages(self) -> ChunkPages | None:
         """The pages for pruning, ``None`` without an offset index; a damaged index warns and is passed over."""
-        return None if self.indexes is None else self.indexes.pages(self)
+        return None if self.indexes is None or not self.trusted else self.indexes.pages(self)
 
     @property
     def page_places(self) -> ChunkPages | None:
         """The same without what bounds the values of pages, which need not be read."""
-        return None if self.indexes is None else self.indexes.places(self)
+        return None if self.indexes is None or not self.trusted else self.indexes.places(self)
 
     def page_bounds(self) -> list[Bounds]:
         """What the page index proves of each page's values; empty without a page index."""
@@ -198,8 +203,8 @@ class ColumnChunk:
 class RowGroup:
     """One row group of a file: what the footer ``file`` says of it, under ``schema``.
 
-    ``index`` is its place in the file, ``path`` names the file in errors. ``trust_statistics``: may statistics that
-    annotations have of their own, such as bounding boxes, leave out rows?
+    ``index`` is its place in the file, ``path`` names the file in errors. ``trust_statistics``: may statistics, indexes
+    and Bloom filters leave out rows?
     """
 
     file: structures.FileMetaData
@@ -240,7 +245,7 @@ class RowGroup:
         ordinal = self.index if self.crypto is None else self.crypto.ordinal(self.metadata, self.index)
         return ColumnChunk(
             node, chunks[index], self.file.column_orders, self.crypto, ordinal, self.limits, self.indexes, self.files,
-            self.num_rows, self._uncounted,
+            self.num_rows, self._uncounted, self.trust_statistics,
         )
 
     def _leaf(self, path: str) -> SchemaNode:

@@ -164,7 +164,7 @@ class RowGroupReader:
         """By leaf, the pages that hold any of ``rows``, of those chunks that have an offset index."""
         group = self._group
         assert group.source is not None
-        if group.indexes is not None:
+        if group.indexes is not None and group.trust_statistics:
             group.indexes.load([chunk for chunk in chunks if chunk.indexes is not None], kinds=(OffsetIndex,))
         pages: dict[int, StoredPages] = {}
         for chunk in chunks:

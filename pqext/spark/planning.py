@@ -96,7 +96,8 @@ def plan_read(query: Query, names: Sequence[str]) -> ReadPlan:
 
     Raises ``ValueError`` when the files' schemas differ.
     """
-    columns, options = tuple(needed_columns(query, names)), ReadOptions(shredded=query.shredded)
+    options = ReadOptions(shredded=query.shredded, trust_statistics=query.trust_statistics)
+    columns = tuple(needed_columns(query, names))
     planned = Scan(query.files, columns, query.filter(), options, DEFAULT_LIMITS, query.partitions)
     return ReadPlan(tuple(planned.plan()))
 

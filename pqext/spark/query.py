@@ -40,6 +40,7 @@ class Query:
     metrics_path: str | None = None
     partition_bytes: int = PARTITION_BYTES
     partitions: Partitions = NO_PARTITIONS
+    trust_statistics: bool = True
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Query:
@@ -62,7 +63,7 @@ class Query:
     @property
     def options(self) -> ReadOptions:
         """The reader's options. Spark runs a task a processor, so a task keeps to one thread."""
-        return ReadOptions(shredded=self.shredded, threads=1)
+        return ReadOptions(shredded=self.shredded, threads=1, trust_statistics=self.trust_statistics)
 
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the first file, with which all must agree, and of what folders name."""
@@ -108,6 +109,7 @@ def encode_options(
     metrics_path: str | None = None,
     partition_bytes: int | None = None,
     partitioning: Partitioning = "hive",
+    trust_statistics: bool = True,
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
@@ -120,6 +122,7 @@ def encode_options(
         "metrics_path": metrics_path,
         "partition_bytes": None if partition_bytes is None else str(partition_bytes),
         "partitioning": {None: "none", "hive": None}.get(partitioning, str(partitioning)),
+        "trust_statistics": None if trust_statistics else "false",
     }
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
@@ -171,4 +174,5 @@ _PARSERS: dict[str, Any] = {
     "metrics_path": str,
     "partition_bytes": _positive,
     "partitioning": _partitioning,
+    "trust_statistics": _flag,
 }

@@ -47,6 +47,7 @@ def read(
     metrics_path: str | None = None,
     partition_bytes: int | None = None,
     partitioning: Partitioning = "hive",
+    trust_statistics: bool = True,
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext.
 
@@ -59,11 +60,13 @@ def read(
     ``shredded=True`` gives shredded VARIANT columns as their storage structs. ``metrics_path`` is a folder in
     which tasks leave what they read, for :func:`read_metrics`. ``partitioning="hive"`` takes folders named
     ``year=2020`` for columns, as :func:`pqext.scan` does: files that ``where`` refuses by them are not opened.
-    With None (option ``none``) the files alone are read.
+    With None (option ``none``) the files alone are read. ``trust_statistics=False`` reads all row groups and
+    pages, as :class:`pqext.ReadOptions` describes it.
     """
     expression = as_expression(where)
     options = encode_options(
-        columns, expression, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning
+        columns, expression, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
+        trust_statistics,
     )
     ensure_registered(spark)
     paths = path if isinstance(path, str) else list(path)
@@ -79,6 +82,7 @@ def read(
         metrics_path=metrics_path,
         partition_bytes=partition_bytes,
         partitioning=partitioning,
+        trust_statistics=trust_statistics,
     )
     _reads[df] = _Read(again, expression)
     return df
@@ -125,9 +129,12 @@ def explain_read(
     bbox: Box | None = None,
     bbox_column: str | None = None,
     partitioning: Partitioning = "hive",
+    trust_statistics: bool = True,
 ) -> ReadPlan:
     """What :func:`read` with these arguments would read, by the same planner, run here on the footers."""
-    options = encode_options(columns, where, bbox, bbox_column, partitioning=partitioning)
+    options = encode_options(
+        columns, where, bbox, bbox_column, partitioning=partitioning, trust_statistics=trust_statistics
+    )
     paths = [path] if isinstance(path, str) else list(path)
     query = Query.from_options({**options, "paths": json.dumps(paths)}).resolved()
     return plan_read(query, query.schema().names)

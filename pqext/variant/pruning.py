@@ -96,7 +96,7 @@ def matching_rows(node: SchemaNode, row_group: RowGroup, predicate: VariantPredi
     with its chunk's statistics.
     """
     evidence = _find_evidence(node, predicate)
-    if evidence is None:
+    if evidence is None or not row_group.trust_statistics:
         return None
     try:
         row_group.load_page_indexes([leaf for leaf in (evidence.value, evidence.typed) if leaf is not None])

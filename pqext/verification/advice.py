@@ -8,7 +8,8 @@ _RESHRED = (
 )
 _SCHEMA = "the schema is wrong, not a row: write the file again from its source, with groups and types as the rule says"
 
-_BOXES = "readers that trust these statistics lose rows: read with trust_statistics=False and write the file again"
+_WRONG = "readers that trust {} lose rows: read with trust_statistics=False and write the file again"
+_BOXES = _WRONG.format("these statistics")
 _NO_ORDER = "readers that trust these bounds may lose rows; pqext never does: write the file again without them"
 
 ADVICE: tuple[tuple[str, str], ...] = (
@@ -18,11 +19,11 @@ ADVICE: tuple[tuple[str, str], ...] = (
                  'with on_corrupt="skip"'),
     ("layout.page-lost", "fetch the file again; what is not damaged can be read with on_corrupt=\"skip\""),
     ("layout.chunk-lost", "fetch the file again; what is not damaged can be read with on_corrupt=\"skip\""),
-    ("statistics.", "readers that trust these statistics lose rows: read without a filter and write the file again"),
-    ("page-index.", "readers that trust this index lose rows: read without a filter and write the file again"),
+    ("statistics.", _WRONG.format("these statistics")),
+    ("page-index.", _WRONG.format("this index")),
     ("sorting.", "readers that trust the sort keys may skip or merge rows wrongly: sort the rows, or write the file "
                  "again without sort keys"),
-    ("bloom.", "readers that trust this filter lose rows: write the file again"),
+    ("bloom.", _WRONG.format("this filter")),
     ("shredding.value.exclusive", _RESHRED),
     ("shredding.object.disjoint", _RESHRED),
     ("shredding.object.typed", _RESHRED),

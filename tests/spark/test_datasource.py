@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+import pqext
 from pqext import col
 from pqext.core.errors import CorruptFileError
 from pqext.core.reader import ParquetFile
@@ -342,3 +343,19 @@ def test_files_of_different_schemas_are_refused_by_name(spark: Any, tmp_path: Pa
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "b.parquet")
     with pytest.raises(Exception, match=r"schemas differ.*b\.parquet"):
         read(spark, str(tmp_path)).count()
+
+
+def test_statistics_that_are_not_trusted_leave_nothing_out(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "t.parquet")
+    plain: dict[str, Any] = {"compression": "uncompressed", "dictionary": False, "checksums": False}
+    pqext.write_table(pa.table({"id": [5] * 9 + [6]}), path, **plain)
+    data = Path(path).read_bytes()
+    # The data holds 7 where the statistics saw 6.
+    Path(path).write_bytes(data.replace((6).to_bytes(8, "little"), (7).to_bytes(8, "little"), 1))
+    seven = col("id") == 7
+    plans = [explain_read(path, where=seven, trust_statistics=trusted) for trusted in (True, False)]
+    assert [plan.row_groups for plan in plans] == [0, 1]
+    found = [read(spark, path, where=seven, trust_statistics=trusted).collect() for trusted in (True, False)]
+    assert [[row.id for row in rows] for rows in found] == [[], [7]]
+    with pytest.raises(Exception, match="trust_statistics"):
+        spark.read.format("pqext").option("trust_statistics", "perhaps").load(path).count()
