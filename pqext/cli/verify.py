@@ -43,7 +43,7 @@ def command(
         typer.echo(f"pqext: {describe(error)}", err=True)
         raise typer.Exit(3) from None
     show(report, as_json)
-    if not report.ok:
+    if report.counts:
         raise typer.Exit(1)
-    if report.unchecked:
+    if not report.complete:
         raise typer.Exit(3)

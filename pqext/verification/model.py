@@ -79,8 +79,17 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Is nothing wrong with what was checked?"""
-        return not self.counts
+        """Was everything checked that was asked for, and nothing wrong?
+
+        A file without faults of which something could not be checked is not ``ok``: see ``unchecked``, and ``total``
+        for the faults alone.
+        """
+        return not self.counts and self.complete
+
+    @property
+    def complete(self) -> bool:
+        """Could everything be checked that was asked for?"""
+        return not self.unchecked
 
     @property
     def total(self) -> int:
@@ -89,7 +98,7 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries, lists, strings, numbers, booleans and None, fit for JSON."""
-        return {"ok": self.ok, "total": self.total, **asdict(self)}
+        return {"ok": self.ok, "complete": self.complete, "total": self.total, **asdict(self)}
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from pqext.verification.rendering import render

@@ -53,7 +53,8 @@ def verify(
     ``columns`` (top-level names) narrows the work, ``limit`` how many faults are listed; all are counted. Memory is
     bounded by a batch of one column, whatever the file holds.
 
-    A file that is damaged gives a report, a damaged footer too. Raises ``ValueError`` for wrong arguments, ``OSError``
+    A file that is damaged gives a report, a damaged footer too. Columns that cannot be checked, because a key is
+    missing or an encoding is not known, are listed as ``unchecked``, and the report is not ``ok``. Raises ``ValueError`` for wrong arguments, ``OSError``
     for a file that cannot be read, and ``LimitError`` for a footer beyond ``limits``.
     """
     if isinstance(checks, str) or isinstance(columns, str):
@@ -62,6 +63,8 @@ def verify(
     for name in wanted:
         if name not in CHECKS:
             raise ValueError(f"checks are {', '.join(CHECKS)}, not {name!r}")
+    if not wanted or (columns is not None and not columns):
+        raise ValueError("there is nothing to check: name at least one check and one column, or None for all")
     if limit < 0:
         raise ValueError(f"limit must not be negative, not {limit}")
     findings = Findings(limit)

@@ -267,11 +267,22 @@ def test_what_needs_a_key_is_named_as_not_checked() -> None:
     other = b"5432109876543210"
     source = written(encryption=pqext.FileEncryption(key, column_keys={"i": other}, encrypt_columns="listed"))
     report = verify(source, decryption=pqext.FileDecryption(key))
-    assert report.ok
+    assert (report.ok, report.complete, report.total) == (False, False, 0)
     assert {skipped.column for skipped in report.unchecked} == {"i"}
     full = verify(source, decryption=pqext.FileDecryption(key, column_keys={"i": other}))
     assert full.ok, str(full)
     assert full.unchecked == ()
+    assert full.complete
+
+
+def test_a_file_of_which_nothing_could_be_checked_is_not_ok() -> None:
+    encryption = pqext.FileEncryption(b"0123456789012345", plaintext_footer=True)
+    report = verify(written(encryption=encryption))
+    assert {skipped.column for skipped in report.unchecked} == {*TABLE.column_names, LISTED} - {"l"}
+    assert (report.ok, report.total, report.to_dict()["complete"]) == (False, 0, False)
+    for nothing in ({"checks": []}, {"columns": []}):
+        with pytest.raises(ValueError, match="nothing to check"):
+            verify(written(), **nothing)
 
 
 BAD = {
