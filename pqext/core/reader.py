@@ -23,6 +23,7 @@ from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver
 from pqext.core.footer import Footer, read_footer
 from pqext.core.handlers.adopted_columns import adopt
+from pqext.core.indexes.kept_filters import KeptFilters
 from pqext.core.indexes.reading import PageIndex
 from pqext.core.indexes.row_ranges import RowRanges, merged
 from pqext.core.limits import DEFAULT_LIMITS, Limits
@@ -109,10 +110,11 @@ class ParquetFile:
     @cached_property
     def row_groups(self) -> list[RowGroup]:
         """The row groups in file order."""
+        filters = KeptFilters()
         return [
             RowGroup(
                 self.metadata, self.schema, index, self.path, self._footer.decryptor, self.limits, self.source,
-                self.files, self.options.trust_statistics,
+                self.files, self.options.trust_statistics, filters,
             )
             for index in range(len(self.metadata.row_groups))
         ]

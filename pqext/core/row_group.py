@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pqext.core import metadata as structures
@@ -14,6 +14,7 @@ from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, Missing
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.files.external import FileResolver
 from pqext.core.indexes.bloom import SplitBlockFilter
+from pqext.core.indexes.kept_filters import KeptFilters
 from pqext.core.indexes.page_index import ChunkPages
 from pqext.core.indexes.reading import IndexReader
 from pqext.core.limits import DEFAULT_LIMITS, Limits
@@ -164,9 +165,9 @@ class ColumnChunk:
         pages = self.pages
         return [] if pages is None else pages.bounds
 
-    @cached_property
+    @property
     def bloom_filter(self) -> SplitBlockFilter | None:
-        """The Bloom filter, ``None`` when there is none of a known kind.
+        """The Bloom filter, ``None`` when there is none of a known kind; the file keeps those asked last.
 
         Raises ``CorruptFileError`` or ``LimitError`` when it is damaged.
         """
@@ -216,6 +217,7 @@ class RowGroup:
     source: Source | None = None
     files: FileResolver | None = None
     trust_statistics: bool = True
+    filters: KeptFilters = field(default_factory=KeptFilters, compare=False)
 
     @cached_property
     def metadata(self) -> structures.RowGroup:
@@ -262,7 +264,9 @@ class RowGroup:
     @cached_property
     def indexes(self) -> IndexReader | None:
         """What reads the group's page indexes and Bloom filters, and keeps what was read."""
-        return None if self.source is None else IndexReader(self.source, self.limits, self.num_rows)
+        return None if self.source is None else IndexReader(
+            self.source, self.limits, self.num_rows, self.index, self.filters
+        )
 
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
         """Fetch the page indexes of ``leaves``, all by default, before they are asked for: near ones in one read."""

@@ -12,6 +12,7 @@ from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.files.external import read_many
 from pqext.core.indexes import bloom
 from pqext.core.indexes.bloom import SplitBlockFilter
+from pqext.core.indexes.kept_filters import KeptFilters
 from pqext.core.indexes.page_index import (
     ChunkPages,
     PagePlaces,
@@ -44,10 +45,12 @@ class DamagedIndexWarning(UserWarning):
 class IndexReader:
     """The indexes of one row group's chunks. What was read is kept; threads may ask at the same time."""
 
-    def __init__(self, source: Source, limits: Limits, num_rows: int) -> None:
+    def __init__(self, source: Source, limits: Limits, num_rows: int, row_group: int, filters: KeptFilters) -> None:
         self._source = source
         self._limits = limits
         self._num_rows = num_rows
+        self._row_group = row_group
+        self._filters = filters
         self._indexes: dict[tuple[int, _Kind], Any] = {}
         self._raw: dict[int, Any] = {}
         self._pages: dict[int, ChunkPages | None] = {}
@@ -145,11 +148,14 @@ class IndexReader:
         about = chunk.metadata
         if about.bloom_filter_offset is None:
             return None
+        offset, length = about.bloom_filter_offset, about.bloom_filter_length
+
+        def read() -> SplitBlockFilter | None:
+            source = chunk.source(self._source)
+            return bloom.read(source, offset, length, chunk.node.leaf_type, self._limits, chunk.decryptor)
+
         with _located(chunk):
-            return bloom.read(
-                chunk.source(self._source), about.bloom_filter_offset, about.bloom_filter_length, chunk.node.leaf_type,
-                self._limits, chunk.decryptor,
-            )
+            return self._filters.get((self._row_group, chunk.node.leaf_start), read)
 
     def may_contain(self, chunk: ColumnChunk, predicate: Predicate) -> bool:
         """Can the chunk satisfy ``predicate`` by its Bloom filter? A damaged filter warns and is passed over."""
