@@ -111,9 +111,17 @@ def spark_count(
     """Rows that Spark's own reader finds for a question, asked as a user of plain Spark would."""
     from pyspark.sql import functions as F
 
+    from pqext.spark.functions import try_variant_get
+    from pqext.spark.variant_paths import spark_path
+    from pqext.variant.access.path import parse
+
     frame = spark.read.parquet(str(path))
     if at_least is not None:
-        found = F.try_variant_get(F.col(_quoted(columns.variant, "`")), at_least[0], "double")
+        variant, path = F.col(_quoted(columns.variant, "`")), spark_path(parse(at_least[0]))
+        if path is None:  # Spark cannot spell it: the value is taken from what its reader gives
+            found = try_variant_get(variant, at_least[0], "double")
+        else:
+            found = F.try_variant_get(variant, path, "double")
         frame = frame.where(found >= at_least[1])
     if box is None:
         return int(frame.count())

@@ -67,7 +67,7 @@ def questions(source: Source, geometry: str) -> list[Asked]:
         asked.append(
             Asked(
                 source.threshold_title,
-                f"where(read(spark, path), col('{source.column}').variant('{threshold.path}', 'double') "
+                f"where(read(spark, path), col({source.column!r}).variant({threshold.path!r}, 'double') "
                 f">= {threshold.value:g})",
                 None,
                 threshold,
@@ -80,8 +80,8 @@ def questions(source: Source, geometry: str) -> list[Asked]:
         asked.append(
             Asked(
                 "Both together",
-                f"read(spark, path, where=(col('{geometry}').intersects({_tuple(sides)})) & "
-                f"(col('{source.column}').variant('{threshold.path}', 'double') >= {threshold.value:g}))",
+                f"read(spark, path, where=(col({geometry!r}).intersects({_tuple(sides)})) & "
+                f"(col({source.column!r}).variant({threshold.path!r}, 'double') >= {threshold.value:g}))",
                 box,
                 threshold,
                 lambda spark, path, told: on_spark.read(spark, str(path), where=both, metrics_path=str(told)),

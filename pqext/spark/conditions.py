@@ -35,6 +35,7 @@ from pqext.spark.types import (
     spark_type,
 )
 from pqext.spark.variant_column import Condition, Value, plain_comparison
+from pqext.spark.variant_paths import spark_path
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.types import variant_field, variant_type
@@ -81,9 +82,10 @@ class BoundVariant:
 
 def _native_get(column: Column, steps: Path, type: T.DataType) -> Column:
     """Spark's own function, which needs no Python, where it can spell the path."""
-    if any(isinstance(step, str) and ("'" in step or "\\" in step) for step in steps):
+    path = spark_path(steps)
+    if path is None:
         return try_variant_get(column, steps, type)
-    return F.try_variant_get(column, format_path(steps), type.simpleString())
+    return F.try_variant_get(column, path, type.simpleString())
 
 
 def variant(df: DataFrame, column: str) -> BoundVariant:

@@ -149,6 +149,19 @@ def test_a_variant_column_is_asked_by_spark_s_own_function(spark: Any) -> None:
     assert df.where(variant(df, "v").get(("a", "x'y"), "int") == 1).count() == 1
 
 
+def test_names_of_any_letters_are_found_in_a_variant_column(spark: Any) -> None:
+    names = [
+        "x'y", 'x"y', "it's \"so\"", "a.b", "a?b", "a.b?", " a", "a ", "\ta", "", "$", "*", "[0]", "a]b", "a[b", "a\\b",
+        "a\\'b", "'", '"', "\n", "é", "a.'\"", "['x']",
+    ]  # fmt: skip
+    document = {"o": {name: number for number, name in enumerate(names)}, "l": [[7]]}
+    df = spark.createDataFrame([(json.dumps(document),)], "text string").selectExpr("parse_json(text) AS v")
+    values = [variant(df, "v").get(("o", name), "int").alias(f"c{i}") for i, name in enumerate(names)]
+    assert list(df.select(*values).collect()[0]) == list(range(len(names)))
+    far = variant(df, "v").get(("l", 2**32 - 1), "int"), variant(df, "v").get(("l", 0, 0), "int")
+    assert list(df.select(*far).collect()[0]) == [None, 7]
+
+
 def test_literals_of_every_kind_compare_with_plain_columns(spark: Any) -> None:
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
