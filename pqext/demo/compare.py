@@ -117,11 +117,11 @@ def spark_count(
 
     frame = spark.read.parquet(str(path))
     if at_least is not None:
-        variant, path = F.col(_quoted(columns.variant, "`")), spark_path(parse(at_least[0]))
-        if path is None:  # Spark cannot spell it: the value is taken from what its reader gives
+        variant, spelled = F.col(_quoted(columns.variant, "`")), spark_path(parse(at_least[0]))
+        if spelled is None:  # Spark cannot spell it: the value is taken from what its reader gives
             found = try_variant_get(variant, at_least[0], "double")
         else:
-            found = F.try_variant_get(variant, path, "double")
+            found = F.try_variant_get(variant, spelled, "double")
         frame = frame.where(found >= at_least[1])
     if box is None:
         return int(frame.count())

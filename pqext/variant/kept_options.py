@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pqext.core.compression import WRITABLE
+from pqext.core.errors import UnsupportedError
 from pqext.core.indexes.options import SortKey
 from pqext.core.metadata import ColumnMetaData, CompressionCodec, Encoding, PageType, Type
 from pqext.core.reader import ParquetFile
@@ -40,7 +41,7 @@ def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
         if chunk.chunk.offset_index_offset is not None:
             indexed.add(chunk.node.dotted)
     about = [(leaf, known.get(leaf.dotted, tops[leaf.path[0]])) for leaf in schema.leaves]
-    options["compression"] = {leaf.dotted: _CODECS.get(CompressionCodec(m.codec), "lz4_raw") for leaf, m in about}
+    options["compression"] = {leaf.dotted: _codec(leaf, m, file) for leaf, m in about}
     same = [(leaf, m) for leaf, m in about if leaf.dotted in known]
     options["dictionary"] = {leaf.dotted: _has_dictionary(m) for leaf, m in same}
     options["encodings"] = dict(_encodings(same))
@@ -55,6 +56,17 @@ def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
         options["page_version"] = 2
     options["sorting"] = list(_sorting(file, {leaf.dotted for leaf, _ in same}))
     return options
+
+
+def _codec(leaf: SchemaNode, metadata: ColumnMetaData, file: ParquetFile) -> str:
+    """The codec of a chunk, LZ4_RAW for those that are not written; UnsupportedError for one that is not known."""
+    try:
+        return _CODECS.get(CompressionCodec(metadata.codec), "lz4_raw")
+    except ValueError:
+        message = f"compression codec {metadata.codec} is not known, so the column cannot be written again as it was"
+        raise UnsupportedError(
+            message, feature=f"codec {metadata.codec}", path=file.path, column=leaf.dotted
+        ) from None
 
 
 def _has_dictionary(metadata: ColumnMetaData) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pqext import variant
@@ -16,6 +16,7 @@ from pqext.variant.shredding.schema import ShreddingSchema
 from pqext.variant.types import is_variant_type, variant_type
 from reference import variant_shred as reference
 from reference.variant_strategies import NAMES, fewer, schemas, variants
+from reference.variant_value import encode
 
 prim = reference.primitive
 ROWS = ['{"a":[1,"2",{"b":3}],"c":{"x":1.5,"y":null}}', '{"a":"no"}', "null", None, "[4]", '{"a":[]}']
@@ -150,6 +151,8 @@ def plain(result: Any) -> Any:
         return [plain(item) for item in result.values]
     if pa.types.is_struct(result.type):
         return {field.name: plain(result[field.name]) for field in result.type}
+    if pa.types.is_temporal(result.type):
+        return result.value  # days, of which Python's dates have few
     value = result.as_py()
     # The JSON of an object may differ in how its equal numbers are written.
     if isinstance(value, str) and value.startswith(("[", "{")):
@@ -180,19 +183,34 @@ def failing(array: pa.Array, path: list[str | int], type: str) -> int | None:
     return None
 
 
+def exact(scalar: pa.Scalar) -> str | None:
+    """A scalar as text: a date as its days, of which Python's dates have few, so that no value is out of reach."""
+    if not scalar.is_valid:
+        return None
+    return repr(scalar.value if pa.types.is_temporal(scalar.type) else scalar.as_py())
+
+
+NOTHING = pa.scalar(None)
+FAR_DATES = [
+    encode(("array", [("date", 2**31 - 1), ("date", -(2**31))])),
+    encode(("object", {"a": ("date", 2**30), "x.y": ("date", 0)})),
+]
+
+
 @given(st.lists(variants(), min_size=1, max_size=4), st.sampled_from(["string", "double", "bigint", "date"]))
+@example(FAR_DATES, "date")
 def test_what_a_list_holds_is_what_the_same_paths_hold(rows: list[tuple[bytes, bytes]], type: str) -> None:
     array = pa.array([{"metadata": row[0], "value": row[1]} for row in rows], variant_type())
     lists = variant.get(array, "$", f"array<{type}>")
     structs = variant.get(array, "$", f"struct<a: {type}, `x.y`: {type}>")
     for index in range(4):
-        single = variant.get(array, (index,), type).to_pylist()
-        items = [row[index] if row is not None and index < len(row) else None for row in lists.to_pylist()]
-        assert list(map(repr, items)) == list(map(repr, single))
+        single = variant.get(array, (index,), type)
+        items = [row.values[index] if row.is_valid and index < len(row.values) else NOTHING for row in lists]
+        assert list(map(exact, items)) == list(map(exact, single))
     for name in ("a", "x.y"):
-        single = variant.get(array, (name,), type).to_pylist()
-        fields = [row[name] if row is not None else None for row in structs.to_pylist()]
-        assert list(map(repr, fields)) == list(map(repr, single))
+        single = variant.get(array, (name,), type)
+        fields = [row[name] if row.is_valid else NOTHING for row in structs]
+        assert list(map(exact, fields)) == list(map(exact, single))
 
 
 @pytest.mark.spec("path.columns")

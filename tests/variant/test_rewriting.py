@@ -18,7 +18,10 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import variant
-from pqext.core.errors import VariantError
+from pqext.core.errors import UnsupportedError, VariantError
+from pqext.core.footer import read_footer, serialise_footer
+from pqext.core.limits import DEFAULT_LIMITS
+from pqext.core.source import open_source
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_files import annotated
@@ -279,6 +282,22 @@ def test_files_that_are_encrypted_or_without_variants_are_refused(tmp_path: Path
     for wrong in ({"on_invalid": "skip"}, {"coerce": "same"}):
         with pytest.raises(ValueError, match=r"on_invalid|coerce"):
             variant.reshred_file(out.getvalue(), dest, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_codec_that_nobody_knows_is_named_with_its_column(plain: Path, tmp_path: Path) -> None:
+    data = plain.read_bytes()
+    footer = read_footer(open_source(data), DEFAULT_LIMITS)
+    chunk = footer.metadata.row_groups[0].columns[1]
+    name = pqext.open(data).schema.leaves[1].dotted
+    chunk.meta_data.codec = 99
+    bad = tmp_path / "bad.parquet"
+    bad.write_bytes(data[: footer.offset] + serialise_footer(footer.metadata))
+    for rewrite in (variant.reshred_file, variant.unshred_file):
+        with pytest.raises(UnsupportedError, match="codec 99") as caught:
+            rewrite(bad, tmp_path / "out")
+        assert caught.value.column == name
+        assert "bad.parquet" in str(caught.value)
+    assert not (tmp_path / "out").exists()
 
 
 def test_progress_counts_the_rows(plain: Path) -> None:

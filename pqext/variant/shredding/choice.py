@@ -9,7 +9,7 @@ from typing import Any
 
 from pqext.core.suggest import around, did_you_mean
 from pqext.variant.shredding.infer import Inference
-from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema
+from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, type_names
 from pqext.variant.shredding.shredder import Coerce, check_coerce
 from pqext.variant.types import VariantLike
 
@@ -62,7 +62,13 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
         return Shredding(None, Inference(**arguments, coerce=coerce), coerce)
     if arguments:
         raise ValueError(f"shredding option {next(iter(arguments))!r} is for schemas that are inferred")
-    return Shredding(shredding_schema(schema), Inference(coerce=coerce), coerce)
+    try:
+        return Shredding(shredding_schema(schema), Inference(coerce=coerce), coerce)
+    except ValueError:
+        meant = did_you_mean(schema.strip(), ["infer", *type_names()]) if isinstance(schema, str) else ""
+        if "'infer'" in meant:
+            raise ValueError(f"{schema!r} is no shredding schema{meant}") from None
+        raise
 
 
 def is_inferred(schema: Any) -> bool:

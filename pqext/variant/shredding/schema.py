@@ -343,12 +343,17 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
         return pa.time64("us")
     if upper not in _LEAF_TYPES:
         types = sorted([*_LEAF_TYPES, "DECIMAL(precision,scale)"])
-        meant = did_you_mean(name, [*_LEAF_TYPES, *_ALIASES, "DECIMAL"])
+        meant = did_you_mean(name, type_names())
         there = f"{meant or ';'} The types are {', '.join(types)}"
         raise ValueError(f"{around(name)} is not a type of the variant encoding{there}")
     if arguments:
         raise ValueError(f"{name} takes no arguments")
     return _LEAF_TYPES[upper]
+
+
+def type_names() -> list[str]:
+    """The names of types of the variant encoding in DDL, in capitals."""
+    return [*_LEAF_TYPES, *_ALIASES, "DECIMAL"]
 
 
 def quote_name(name: str) -> str:
