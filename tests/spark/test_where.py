@@ -1,0 +1,200 @@
+"""An expression means the same to a read, to any data frame and to ``pqext.scan``: nulls, NaN and odd literals too."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+import pqext
+from pqext import col
+from pqext import variant as variants
+from pqext.dataset.evaluate import evaluate
+from pqext.dataset.expressions import Expression, Operand
+from pqext.spark import read, read_metrics, shred_variant, where
+from pqext.spark.conditions import condition
+
+UTC = dt.UTC
+OLD = dt.datetime(1, 3, 1, 12, 0, 0, 1)
+NOON = dt.datetime(2024, 2, 29, 12, 0, 0, 1)
+COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "i8": (pa.int8(), [-128, 0, 5, 127]),
+    "u8": (pa.uint8(), [0, 5, 255]),
+    "i64": (pa.int64(), [-(2**63), 0, 5, 2**53, 2**53 + 1, 2**63 - 1]),
+    "u64": (pa.uint64(), [0, 5, 2**64 - 1]),
+    "f32": (pa.float32(), [-math.inf, -0.0, 0.0, 0.1, 5.0, 16777216.0, math.inf, math.nan]),
+    "f64": (pa.float64(), [-math.inf, -0.0, 0.0, 0.1, 5.0, 2.0**53, math.inf, math.nan]),
+    "d9": (pa.decimal128(9, 2), [Decimal("-9999999.99"), Decimal("0.10"), Decimal("5.00"), Decimal("5.01")]),
+    "d38": (pa.decimal128(38, 18), [Decimal("0.1"), Decimal("0.100000000000000001"), Decimal("5"), Decimal(10**19)]),
+    "text": (pa.string(), ["", "a", "ä", "b", "\U0001f600", "\uffff"]),
+    "bytes": (pa.binary(), [b"", b"\x00", b"\x7f", b"\x80"]),
+    "flag": (pa.bool_(), [False, True]),
+    "day": (pa.date32(), [dt.date(1, 3, 1), dt.date(1970, 1, 1), NOON.date(), dt.date(9999, 12, 31)]),
+    "at": (pa.timestamp("us", "UTC"), [OLD, dt.datetime(1969, 12, 31, 23, 59, 59, 999999), NOON]),
+    "wall": (pa.timestamp("us"), [OLD, dt.datetime(1969, 12, 31, 23, 59, 59, 999999), NOON]),
+}
+NUMBERS = [5, 5.5, 255, 0.1, Decimal("5.005"), 2**53 + 1, -(2**70), -0.0, math.nan, math.inf, 2.0**53, Decimal("0.1")]
+LITERALS: dict[str, list[Any]] = {
+    "text": ["", "a", "ä", "\U0001f600"],
+    "bytes": [b"", b"\x7f", b"\x80"],
+    "flag": [False, True],
+    "day": [dt.date(1, 3, 1), dt.date(1582, 10, 10), dt.date(1970, 1, 1), NOON.date()],
+    "at": [OLD.replace(tzinfo=UTC), NOON.replace(tzinfo=UTC), pa.scalar(-1, pa.timestamp("ns", "UTC"))],
+    "wall": [OLD, NOON, dt.date(2024, 2, 29), pa.scalar(-1, pa.timestamp("ns"))],
+}
+LITERALS["at"].append(pa.scalar(10**15, pa.timestamp("s", "UTC")))
+VALUES = [None, 5, 5.5, 0.1, -1, "5", "a", True, [1], {"b": 5}, 2**53 + 1, 300, "2024-02-29", "ä"]
+FIELDS = {
+    "$.x": ["bigint", "uint8", "double", "float", "decimal(9,2)", "string", "boolean", "date"],
+    "$.x.b": ["int"],
+}
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """Every value of each column with nulls between, and a VARIANT of all kinds of values."""
+    length = max(len(values) for _, values in COLUMNS.values()) + len(VALUES)
+    columns: dict[str, Any] = {"id": pa.array(range(length), pa.int64())}
+    for name, (type, values) in COLUMNS.items():
+        columns[name] = pa.array([[*values, None][i % (len(values) + 1)] for i in range(length)], type)
+    columns["s"] = pa.array([{"b": i, "c": None} if i % 3 else None for i in range(length)])
+    texts = [None if i % 5 == 4 else json.dumps({"x": VALUES[i % len(VALUES)]}) for i in range(length)]
+    columns["v"] = variants.parse_json(pa.array(texts))
+    fields = [pa.field(name, array.type) for name, array in columns.items()]
+    fields[-1] = variants.types.variant_field("v")
+    return pa.table([*columns.values()], schema=pa.schema(fields))
+
+
+@pytest.fixture(scope="module")
+def path(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("where") / "file.parquet"
+    pqext.write_table(table, path, row_group_rows=4)
+    return str(path)
+
+
+@pytest.fixture
+def tokyo(spark: Any) -> Iterator[None]:
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    yield
+    spark.conf.unset("spark.sql.session.timeZone")
+    spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def comparisons(operand: Operand, literals: list[Any]) -> list[Expression]:
+    """Each literal under two operators, each operator with many literals; lists of them, and null."""
+    found: list[Expression] = []
+    for number, literal in enumerate(literals):
+        found.append([operand == literal, operand != literal][number // 2 % 2])
+        found.append([operand < literal, operand >= literal, operand <= literal, operand > literal][number % 4])
+    return [*found, operand.isin(literals), operand.isin([]), operand.is_null()]
+
+
+def grid() -> list[Expression]:
+    """Every comparison of every column with each literal of its kind."""
+    found: list[Expression] = []
+    for name in COLUMNS:
+        found += comparisons(col(name), LITERALS.get(name, NUMBERS))
+    found += [*comparisons(col("s.b"), [3, 3.5]), col("s").is_null(), col("s.c").is_null(), col("v").is_null()]
+    for field, types in FIELDS.items():
+        for type in types:
+            literals = {"string": ["5", "a", "ä"], "boolean": [True], "date": [NOON.date()]}.get(type, NUMBERS[:6])
+            found += comparisons(col("v").variant(field, type), literals)
+    for field in ("array<int>", "struct<b: int>"):
+        found += [col("v").variant("$.x", field).is_null(), ~col("v").variant("$.x", field).is_null()]
+    return found
+
+
+@pytest.mark.parametrize("shredded", [False, True], ids=["variant", "shredded"])
+def test_conditions_are_true_false_and_null_where_pqext_says(
+    spark: Any, tokyo: None, table: pa.Table, path: str, shredded: bool
+) -> None:
+    spark.conf.set("spark.sql.ansi.enabled", str(not shredded).lower())
+    questions = grid()
+    df = read(spark, path)
+    if shredded:
+        df = shred_variant(df, {"v": "x DECIMAL(9,2)"})
+        questions = [question for question in questions if question.columns() == ("v",)]
+    conditions = [condition(df, question) for question in questions]
+    exact = F.array([one.exact for one in conditions])
+    guarded = [i for i, one in enumerate(conditions) if one.guard is not None or one.guard_negated is not None]
+    guarded = guarded[::2]
+    column = F.array([conditions[i].column for i in guarded])
+    negated = F.array([(~conditions[i]).column for i in guarded])
+    found = df.select("id", exact, column, negated).orderBy("id").collect()
+    expected = [evaluate(question, table).to_pylist() for question in questions]
+    assert guarded
+    for i, question in enumerate(questions):
+        assert [row[1][i] for row in found] == expected[i], str(question)
+    for at, i in enumerate(guarded):
+        assert [row[2][at] is True for row in found] == [truth is True for truth in expected[i]], str(questions[i])
+        assert [row[3][at] is True for row in found] == [truth is False for truth in expected[i]], str(questions[i])
+
+
+QUESTIONS = [
+    col("f64") > 5,
+    ~(col("f64") <= 5) | (col("i64") == 2**53 + 1.0),
+    (col("u64") >= 5.5) & ~col("f32").isin([math.nan, 0.0]),
+    ~col("s.b").is_null() & (col("d38") == 0.1),
+    (col("v").variant("$.x", "bigint") >= 5) | (col("v").variant("$.x", "uint8") == 5),
+    ~(col("v").variant("$.x", "string") == "a"),
+    (col("at") <= NOON.replace(tzinfo=UTC)) & (col("wall") > dt.date(1970, 1, 1)),
+]
+
+
+@pytest.mark.parametrize("shredded", [False, True])
+def test_a_read_is_narrowed_to_the_rows_that_any_frame_is_filtered_to(
+    spark: Any, path: str, tmp_path: Path, shredded: bool
+) -> None:
+    for number, question in enumerate(QUESTIONS):
+        expected = pqext.read_table(path, filter=question).column("id").to_pylist()
+        df = read(spark, path, shredded=shredded, metrics_path=str(tmp_path / str(number)))
+        narrowed, filtered = where(df, question), where(df.select("*"), question)
+        assert [row.id for row in narrowed.collect()] == expected, str(question)
+        assert [row.id for row in filtered.collect()] == expected, str(question)
+        again = where(where(df, col("id") >= 4), question)
+        assert [row.id for row in again.collect()] == [id for id in expected if id >= 4]
+
+
+def test_the_first_read_and_its_options_stay_as_they_are(spark: Any, path: str, tmp_path: Path) -> None:
+    first = read(spark, path, columns=["id", "i8"], where=col("id") < 8, metrics_path=str(tmp_path))
+    second = where(first, [("id", ">=", 4)])
+    assert second.columns == ["id", "i8"]
+    assert [row.id for row in second.collect()] == [4, 5, 6, 7]
+    assert read_metrics(str(tmp_path)).row_groups == 1
+    assert first.count() == 8
+    with pytest.raises(ValueError, match="no column 'f64'; there are id, i8"):
+        where(first, col("f64") > 1)
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (col("i64") == "5", "column i64 holds integer values, which do not compare with '5'"),
+        (col("text") == 5, "column text holds string values"),
+        (col("day") <= "2024-01-01", "column day holds date values"),
+        (col("at") <= NOON, "column at holds timestamp in UTC values, .* without timezone"),
+        (col("wall") <= NOON.replace(tzinfo=UTC), "column wall holds timestamp without timezone values"),
+        (col("bytes") == UUID(int=1), "column bytes holds binary values"),
+        (col("s") == 1, "column s of type struct.* compares with no literal"),
+        (col("v") == 1, "column v of type variant compares with no literal"),
+        (col("v").variant("$.x", "uint8") == "5", "integer values, which do not compare"),
+        (col("i64").intersects((0, 0, 1, 1)), "column i64 holds no geometries"),
+        (col("i64").variant("$.x", "uint8") == 5, "column i64 is bigint, neither VARIANT"),
+    ],
+)
+def test_literals_that_do_not_compare_are_refused_of_every_frame(
+    spark: Any, path: str, question: Expression, text: str
+) -> None:
+    df = read(spark, path)
+    for frame in (df, df.select("*")):
+        with pytest.raises(TypeError, match=text):
+            where(frame, question)
