@@ -9,6 +9,7 @@ _RESHRED = (
 _SCHEMA = "the schema is wrong, not a row: write the file again from its source, with groups and types as the rule says"
 
 _WRONG = "readers that trust {} lose rows: read with trust_statistics=False and write the file again"
+_MISLED = "readers that plan by these counts, sizes or encodings may fail or lose rows: write the file again"
 _BOXES = _WRONG.format("these statistics")
 _NO_ORDER = "readers that trust these bounds may lose rows; pqext never does: write the file again without them"
 
@@ -19,6 +20,10 @@ ADVICE: tuple[tuple[str, str], ...] = (
                  'with on_corrupt="skip"'),
     ("layout.page-lost", "fetch the file again; what is not damaged can be read with on_corrupt=\"skip\""),
     ("layout.chunk-lost", "fetch the file again; what is not damaged can be read with on_corrupt=\"skip\""),
+    ("statistics.sizes", _MISLED),
+    ("page-index.histograms", _MISLED),
+    ("layout.chunk-encoding", _MISLED),
+    ("layout.offsets", _MISLED),
     ("statistics.", _WRONG.format("these statistics")),
     ("page-index.", _WRONG.format("this index")),
     ("sorting.", "readers that trust the sort keys may skip or merge rows wrongly: sort the rows, or write the file "

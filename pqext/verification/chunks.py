@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pqext.core.files.external import spans_of
 from pqext.core.indexes import bloom
 from pqext.core.indexes.page_index import ChunkPages
 from pqext.core.leaf_column import LeafColumn
-from pqext.core.metadata import BoundaryOrder, PageType, Type
+from pqext.core.metadata import BoundaryOrder, ColumnIndex, PageType, Type
 from pqext.core.orders import BoundOrder, of_column, to_write
 from pqext.core.predicate import Bounds, Value
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
@@ -26,6 +26,7 @@ from pqext.core.source import Span
 from pqext.core.statistics import of_pages
 from pqext.core.stored_pages import AllPages
 from pqext.core.types.leaf import to_physical
+from pqext.verification import claims
 from pqext.verification.model import Fault, Findings
 
 BATCH_ROWS = 65_536
@@ -55,6 +56,7 @@ class Piece:
     maximum: Value | None
     nans: int | None
     physical: pa.Array | None
+    sizes: claims.Sizes
 
 
 def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
@@ -89,6 +91,10 @@ class _ChunkCheck:
     def _fault(self, rule: str, message: str, offset: int | None = None) -> None:
         self._findings.add(Fault(rule, message, self._group.index, None, self._leaf.node.dotted, offset))
 
+    def _claims(self, faults: claims.Claims) -> None:
+        for rule, message in faults:
+            self._fault(rule, message)
+
     @contextmanager
     def _damage(self, rule: str) -> Iterator[None]:
         try:
@@ -101,6 +107,7 @@ class _ChunkCheck:
         """The data pages, their checksums checked; ``None`` when values cannot be told from damage."""
         span, sound = _span(self._file, chunk), True
         starts: list[int] = []
+        kinds = claims.PageKinds()
         data: list[tuple[int, int]] = []
         has_dictionary = chunk.metadata.dictionary_page_offset is not None
         try:
@@ -115,12 +122,16 @@ class _ChunkCheck:
                     self._findings.know_damage(self._group.index, chunk.node.dotted)
                 if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                     data.append((len(starts), raw.num_values))
+                kinds.add(raw)
                 starts.append(span.offset + raw.offset)
         except CorruptFileError as error:
             error.offset = span.offset + (error.offset or 0)
             with self._damage("layout.page-lost"):
                 raise
             return None
+        self._claims(claims.of_encodings(chunk.metadata, kinds))
+        if chunk.decryptor is None and not chunk.uncounted:
+            self._claims(claims.of_size(chunk.metadata, span.size, kinds))
         ends = [*starts[1:], span.offset + span.size]
         return [StoredPage(starts[i], ends[i] - starts[i], entries) for i, entries in data] if sound else None
 
@@ -146,12 +157,18 @@ class _ChunkCheck:
         measured = order if order.is_defined else to_write(chunk.node.leaf_type)  # that of the deprecated fields
         claimed, filter = chunk.bounds(), self._index_of_values(chunk)
         nulls = nans = entries = 0
+        found: list[claims.Sizes] = []
+        lows: list[Value | None] = []
+        highs: list[Value | None] = []
         outside = absent = False
         for number, piece in enumerate(self._pieces(chunk, measured, known)):
             entries, nulls, nans = entries + piece.entries, nulls + piece.nulls, nans + (piece.nans or 0)
             outside = outside or _outside(piece, claimed)
+            found.append(piece.sizes)
+            lows.append(piece.minimum)
+            highs.append(piece.maximum)
             if known is not None:
-                self._page(known, number, piece, stored[number])
+                self._page(known, columns, number, piece, stored[number])
             if filter is not None and piece.physical is not None and len(piece.physical):
                 absent = absent or not filter.contains_hashes(bloom.hash_values(piece.physical)).all()
         if outside:
@@ -159,6 +176,12 @@ class _ChunkCheck:
         if absent:
             self._fault("bloom.check", "the Bloom filter does not know a value that is there")
         self._counts(chunk, order, entries, nulls, nans)
+        self._claims(claims.of_levels(chunk.metadata, found))
+        if not outside:
+            self._claims(claims.of_exactness(chunk.metadata, order, _extreme(min, lows), _extreme(max, highs)))
+        if known is not None and offsets is not None:
+            for number, rule, message in claims.of_page_levels(columns, offsets, found):
+                self._fault(rule, message, stored[number].offset)
         if known is not None and columns is not None:
             self._boundary_order(order, known, columns.boundary_order)
 
@@ -172,15 +195,19 @@ class _ChunkCheck:
     def _pieces(self, chunk: ColumnChunk, order: BoundOrder, known: ChunkPages | None) -> Iterator[Piece]:
         """The rows of each page, where an index tells them, else runs of rows."""
         for column in runs(self._file, self._group, self._leaf, chunk, known):
-            yield _measure(column, order)
+            yield _measure(column, order, self._leaf)
 
-    def _page(self, known: ChunkPages, number: int, piece: Piece, stored: StoredPage) -> None:
+    def _page(
+        self, known: ChunkPages, columns: ColumnIndex | None, number: int, piece: Piece, stored: StoredPage
+    ) -> None:
         bounds = known[number]
         assert isinstance(bounds, Bounds)
         if piece.entries != stored.entries:
             self._fault("page-index.offsets", "a page does not hold the rows that the offset index says", stored.offset)
-        elif bounds.all_null and piece.nulls < piece.entries:
+        elif columns is not None and columns.null_pages[number] and piece.nulls < piece.entries:
             self._fault("page-index.null-pages", "a page that is called null holds values", stored.offset)
+        elif columns is not None and columns.null_pages[number] and _has_bounds(columns, number):
+            self._fault("page-index.null-pages", "a page that is called null has bounds", stored.offset)
         elif bounds.null_count is not None and bounds.null_count != piece.nulls:
             message = f"the column index counts {bounds.null_count} nulls in a page of {piece.nulls}"
             self._fault("page-index.null-counts", message, stored.offset)
@@ -244,20 +271,30 @@ def _span(file: ParquetFile, chunk: ColumnChunk) -> Span:
     return spans_of([(chunk.source(file.source), chunk.readable_range(file.source))])[0]
 
 
-def _measure(column: LeafColumn, order: BoundOrder) -> Piece:
-    entries = column.entries
+def _measure(column: LeafColumn, order: BoundOrder, leaf: LeafShape) -> Piece:
+    entries, sizes = column.entries, claims.sizes(column, leaf)
     values = column.array.drop_null() if column.array.null_count else column.array
     nulls = entries - len(values)
     if not order.is_defined or pa.types.is_null(values.type):
-        return Piece(entries, nulls, None, None, None, None)
+        return Piece(entries, nulls, None, None, None, None, sizes)
     stored = pa.types.is_fixed_size_binary(values.type) and order.leaf.physical == Type.INT96
     physical = values if stored else to_physical(values, order.leaf)
     extremes = of_pages(order, physical, np.array([0, len(physical)], np.int64))
     low, high = extremes.minima[0], extremes.maxima[0]
     return Piece(
         entries, nulls, None if low is None else order.value(low), None if high is None else order.value(high),
-        None if extremes.nan_counts is None else extremes.nan_counts[0], physical,
+        None if extremes.nan_counts is None else extremes.nan_counts[0], physical, sizes,
     )
+
+
+def _extreme(choose: Callable[[Sequence[Any]], Any], values: Sequence[Value | None]) -> Value | None:
+    """The least or the greatest of the pieces' extremes; NaN is none of them."""
+    known = [value for value in values if value is not None and value == value]
+    return choose(known) if known else None
+
+
+def _has_bounds(columns: ColumnIndex, page: int) -> bool:
+    return bool(columns.min_values[page] or columns.max_values[page])
 
 
 def _outside(piece: Piece, bounds: Bounds) -> bool:

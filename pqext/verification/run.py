@@ -42,7 +42,8 @@ def verify(
     ``source`` is a path or whatever :func:`pqext.open` takes. ``checks`` are, by default, all of
 
     - ``"chunks"``: every page's checksum, levels and values; that the statistics, the page index and the Bloom filter
-      of each column chunk say what its values are, and that the offset index says where its pages lie;
+      of each column chunk say what its values are, that the offset index says where its pages lie, and that sizes,
+      encodings and level histograms are those of the pages;
     - ``"sorting"``: that rows are in the order of the sort keys that their row group names;
     - ``"variants"``: for each VARIANT column the layout of its groups and the types of its columns, every encoded value
       and metadata in full, and how ``value`` and ``typed_value`` go together in every row;
@@ -54,8 +55,10 @@ def verify(
     bounded by a batch of one column, whatever the file holds.
 
     A file that is damaged gives a report, a damaged footer too. Columns that cannot be checked, because a key is
-    missing or an encoding is not known, are listed as ``unchecked``, and the report is not ``ok``. Raises ``ValueError`` for wrong arguments, ``OSError``
-    for a file that cannot be read, and ``LimitError`` for a footer beyond ``limits``.
+    missing or an encoding is not known, are listed as ``unchecked``, and the report is not ``ok``.
+
+    Raises ``ValueError`` for wrong arguments, ``OSError`` for a file that cannot be read, and ``LimitError`` for a
+    footer beyond ``limits``.
     """
     if isinstance(checks, str) or isinstance(columns, str):
         raise TypeError("checks and columns are lists of names")

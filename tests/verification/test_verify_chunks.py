@@ -291,7 +291,9 @@ BAD = {
     "data/datapage_v1-corrupt-checksum.parquet": {"page.crc"},
     "data/list_columns.parquet": {"statistics.null-count"},
     "data/alltypes_plain.parquet": set(),
-    "data/datapage_v1-snappy-compressed-checksum.parquet": set(),
+    # Its writer, in parquet-java, calls pages null that it knows nothing of.
+    "data/datapage_v1-snappy-compressed-checksum.parquet": {"page-index.null-pages"},
+    "data/byte_array_decimal.parquet": set(),
     "data/nan_in_stats.parquet": set(),
 }
 
