@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def near_each_other(draw: Any, count: int) -> list[Any]:
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside", "geo.pruning.sound")
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=1 + settings.default.max_examples // 4)
 @given(st.data())
 def test_relations_are_those_that_s2_finds(data: st.DataObject) -> None:
     *rows, query = near_each_other(data.draw, 5)
@@ -54,7 +55,7 @@ def test_relations_are_those_that_s2_finds(data: st.DataObject) -> None:
 
 
 @pytest.mark.spec("geo.predicates.dwithin", "geo.pruning.dwithin")
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=1 + settings.default.max_examples // 4)
 @given(st.data())
 def test_distances_are_those_that_s2_finds(data: st.DataObject) -> None:
     *rows, query = near_each_other(data.draw, 4)
@@ -82,23 +83,23 @@ def test_a_point_finds_the_middle_of_a_line_beside_it(edges: Any) -> None:
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside", "geo.edges.poles")
-@settings(max_examples=1 + settings.default.max_examples // 10)
-@given(SEEDS, st.sampled_from([-90, 90]), st.sampled_from([3.0, 25.0, 70.0]), st.integers(4, 10))
+@settings(max_examples=1 + settings.default.max_examples // 16)
+@given(SEEDS, st.sampled_from([-90, 90]), st.sampled_from([3.0, 25.0, 70.0]), st.integers(5, 12))
 def test_a_ring_around_a_pole_is_one_from_every_vertex(seed: int, pole: int, radius: float, count: int) -> None:
     random = np.random.default_rng(seed)
     flat = s2.bent(random, radius, count)
-    place, within = random.uniform(0.05, 0.95, 2), shapely.Polygon(flat).representative_point()
-    centre = np.array([within.x, within.y]) * place[0]  # somewhere beside what is then moved to the pole
+    within = flat.representative_point()
+    centre = np.array([within.x, within.y]) * random.choice([1, 1, 0.9, 0])  # what is then moved to the pole
     ring = s2.on_the_globe(np.array(flat.exterior.coords)[:-1] - centre, (0, pole))
     away = np.tan(np.radians(radius)) * random.uniform(-1, 1, (12, 2))
     points = [shapely.Point(corner) for corner in (*s2.on_the_globe(away, (0, pole)), (0, pole), (7, pole * 0.99))]
     lines = [shapely.LineString([one, other]) for one, other in zip(points[:4], points[4:8], strict=True)]
     rows = [shapely.Polygon(np.roll(ring, by, axis=0)[::way]) for by in range(count) for way in (1, -1)]
     assume(s2.is_valid(rows[0]))
-    for query in (points[-1], points[0], lines[0]):
-        check(rows, query, ["contains", "intersects"])
+    for query in (points[-2], lines[0]):
+        check(rows, query, ["contains"])
     for row in rows[::3]:
-        check(points + lines, row, ["within", "intersects"])
+        check(points + lines, row, ["intersects"])
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside")
@@ -114,7 +115,7 @@ def test_the_seam_of_a_ring_around_a_pole_may_cross_it() -> None:
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.predicates.globe")
-@settings(max_examples=1 + settings.default.max_examples // 10)
+@settings(max_examples=1 + settings.default.max_examples // 16)
 @given(st.data())
 def test_a_shape_equals_itself_from_any_vertex(data: st.DataObject) -> None:
     shape = data.draw(s2.shapes().filter(lambda shape: shape.geom_type == "Polygon"))
@@ -168,3 +169,46 @@ def test_a_hole_beyond_the_smaller_side_of_the_shell_leaves_what_lies_between(co
     for row in (*rows, s2.moved(rows[2], [0.7, 0.3, 0.2]), s2.moved(rows[5], [0.7, 0.3, 0.2])):
         check(points, row, ["intersects", "within"])
     check(rows, points[2], ["contains", "intersects"])
+
+
+@pytest.fixture(scope="module")
+def countries() -> dict[str, Any]:
+    """Natural Earth's countries at 1:110 million, which pyogrio, of geopandas, has among its own tests."""
+    pyogrio = pytest.importorskip("pyogrio", reason="pyogrio is not installed (extra 'test')")
+    file = Path(pyogrio.__file__).parent / "tests/fixtures/naturalearth_lowres/naturalearth_lowres.shp"
+    if not file.is_file():
+        pytest.skip("this pyogrio comes without Natural Earth's countries")
+    frame = pyogrio.read_dataframe(file)
+    return dict(zip(frame["name"], frame.geometry, strict=True))
+
+
+@pytest.mark.spec("geo.predicates.geography", "geo.predicates.dwithin", "geo.pruning.sound")
+@settings(max_examples=1 + settings.default.max_examples // 25)
+@given(st.data())
+def test_countries_stand_to_others_and_to_shapes_as_s2_finds(countries: dict[str, Any], data: st.DataObject) -> None:
+    tolerance = data.draw(st.sampled_from([0, 0.5, 2, 5]), "simplified")
+    simplified = {name: shape.simplify(tolerance) for name, shape in countries.items()}
+    rows = {name: shape for name, shape in simplified.items() if s2.is_valid(shape)}
+    name = data.draw(st.sampled_from(["Antarctica", "Fiji", "Russia", "Canada", *rows]).filter(rows.__contains__), "of")
+    place = countries[name].representative_point()
+    query = data.draw(st.one_of(st.just(rows[name]), s2.shapes([(place.x, place.y)])), "query")
+    check(list(rows.values()), query, data.draw(st.permutations(s2.RELATIONS))[:2])
+    distances = s2.Oracle([rows[name], rows["Brazil"], rows["Japan"]], query).distances()
+    metres = data.draw(st.sampled_from([2000.0, 300_000.0, *(distance + 500 for distance in distances)]), "metres")
+    check_distances(list(rows.values()), query, metres)
+
+
+@pytest.mark.spec("geo.predicates.geography", "geo.edges.inside")
+@pytest.mark.parametrize("tolerance", [1, 2, 4])
+def test_the_coast_of_antarctica_has_the_pole_inside_from_any_vertex(
+    countries: dict[str, Any], tolerance: float
+) -> None:
+    mainland = max(countries["Antarctica"].geoms, key=lambda part: part.area)
+    coast = np.array(s2.without_spikes(mainland.simplify(tolerance)).exterior.coords)[:-1]
+    rows = [shapely.Polygon(np.roll(coast, by, axis=0)) for by in range(0, len(coast), 2)]
+    rows.append(mainland)
+    south = [shapely.Point(10, -90), shapely.Point(100, -89), shapely.LineString([(30, -85), (-150, -86)])]
+    for query in south:
+        check(rows, query, ["contains", "intersects"])
+    assert geo.contains(geo.from_shapely(rows), south[1], "spherical").to_pylist() == [True] * len(rows)
+    check(rows, shapely.Point(20, -50), ["intersects", "disjoint"])

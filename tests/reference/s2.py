@@ -8,6 +8,7 @@ of a ring is its inside, of two halves the left one.
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,34 @@ RELATIONS = ("intersects", "disjoint", "within", "contains", "covers", "covered_
 def geography(shape: Any) -> Any:
     """The shape in S2. Raises ValueError where that refuses it."""
     try:
-        return spherely.from_wkb(shapely.to_wkb(shape))
+        return spherely.from_wkb(shapely.to_wkb(without_spikes(shape)))
     except RuntimeError as error:
-        raise ValueError(str(error)) from error
+        if len(getattr(shape, "geoms", ())) < 2:
+            raise ValueError(str(error)) from error
+    return reduce(spherely.union, map(geography, shape.geoms))  # parts that touch, as at the antimeridian
+
+
+def without_spikes(shape: Any) -> Any:
+    """Polygons without edges to and fro, such as those in maps from the antimeridian to a pole."""
+    if shape.geom_type == "MultiPolygon":
+        return shapely.MultiPolygon([without_spikes(part) for part in shape.geoms])
+    if shape.geom_type != "Polygon" or shape.is_empty:
+        return shape
+    rings = (_without_spikes(np.array(ring.coords)[:-1]) for ring in (shape.exterior, *shape.interiors))
+    shell, *holes = (ring for ring in rings if len(ring) > 2)
+    return shapely.Polygon(shell, holes)
+
+
+def _without_spikes(ring: Any) -> Any:
+    while len(ring) > 2:
+        places = unit(*ring.T)
+        again = np.linalg.norm(places - np.roll(places, 1, axis=0), axis=1) < 1e-12
+        spike = np.linalg.norm(np.roll(places, -1, axis=0) - np.roll(places, 1, axis=0), axis=1) < 1e-12
+        bad = np.flatnonzero(again) if again.any() else np.flatnonzero(spike)
+        if not len(bad):
+            break
+        ring = np.delete(ring, bad[0], axis=0)
+    return ring
 
 
 def is_valid(shape: Any) -> bool:

@@ -165,9 +165,9 @@ def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: fl
     chains = _chains(rings, geod, tolerance)
     low, high, net = chains.spans(len(rings))
     shell = np.diff(owners, prepend=-1) > 0
-    centre = (low + high) / 2
+    # A hole lies where its shell is, and that of an area around a pole, which repeats, where it is nearest.
+    centre = np.where(np.abs(net) > 180, middle, (low + high) / 2)
     anchor = centre[shell] + 360.0 * _turns(centre[shell], middle)
-    # A hole lies where its shell is; around a pole any turn will do, because areas there repeat.
     turns = _turns(centre, anchor[owners])
     x, y, chain = chains.placed(turns), chains.y, chains.number
     wide = np.zeros(len(polygons), dtype=np.bool_)
