@@ -43,8 +43,8 @@ def detail(header: dict[int, Any]) -> dict[int, Any]:
     return {id: value for id, _, value in header.get(5) or header[8]}
 
 
-@pytest.mark.spec("page.order", "page.uncompressed-size", "levels.definition", "levels.repetition")
-@pytest.mark.spec("levels.every-entry", "levels.width", "levels.encodings", "nulls.not-stored")
+@pytest.mark.spec("page.order", "page.uncompressed-size", "page.v1.compressed-whole", "levels.definition")
+@pytest.mark.spec("levels.repetition", "levels.every-entry", "levels.width", "levels.encodings", "nulls.not-stored")
 def test_a_page_of_version_1_is_its_levels_and_values_and_nothing_else() -> None:
     data = written(pa.table({"a": pa.array(LISTS, pa.list_(pa.int64()))}), page_version=1)
     header, body = header_of(data)
@@ -107,6 +107,30 @@ def test_values_that_do_not_shrink_are_left_as_they_are() -> None:
     assert detail(header)[7] is False
     assert body.endswith(struct.pack("<q", 7))
     assert pq.read_table(pa.BufferReader(data)).to_pydict() == pqext.read_table(data).to_pydict() == {"a": [7]}
+
+
+@pytest.mark.spec("levels.width")
+@pytest.mark.parametrize("depth", range(1, 9))
+def test_levels_take_the_bits_that_the_deepest_needs(depth: int) -> None:
+    kind: pa.DataType = pa.int64()
+    value: Any = 7
+    hollow: Any = None
+    for _ in range(depth):
+        kind, value, hollow = pa.list_(kind), [value, None], [hollow]
+    table = pa.table({"a": pa.array([value, hollow, [], None], kind)})
+    data = written(table)
+    assert pq.read_table(pa.BufferReader(data))["a"].to_pylist() == table["a"].to_pylist()
+    assert pqext.read_table(data)["a"].to_pylist() == table["a"].to_pylist()
+
+
+@pytest.mark.spec("nulls.not-stored")
+@pytest.mark.parametrize("version", [1, 2])
+def test_pages_hold_the_values_of_their_own_rows_where_others_are_null(version: int) -> None:
+    values = [1, None, None, 2, 3, None, None, 4] * 5
+    data = written(pa.table({"a": values}), page_version=version, page_rows=3)
+    assert pq.read_table(pa.BufferReader(data))["a"].to_pylist() == values
+    pages = page_headers.of_column(data, 0)
+    assert sum(len(one.body) for one in pages) < 20 * 8 + 14 * 12
 
 
 @pytest.mark.spec("page.no-repetition-levels", "page.no-definition-levels")

@@ -99,11 +99,13 @@ def test_any_table_comes_back_encrypted(
 
 
 @pytest.mark.spec("encryption.crc")
+@pytest.mark.parametrize("page_version", [1, 2])
 @pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
-def test_a_pages_checksum_is_that_of_its_encrypted_bytes(algorithm: str) -> None:
+def test_a_pages_checksum_is_that_of_its_encrypted_bytes(algorithm: str, page_version: int) -> None:
     import zlib
 
-    data = encrypted(algorithm=algorithm)
+    encryption = pqext.FileEncryption(FOOTER_KEY, algorithm=algorithm)
+    data = written(encryption=encryption, row_group_rows=60, page_rows=20, page_version=page_version)
     stored = list(reference.modules(data, FOOTER_KEY, KEYS))
     checked = 0
     for header, page in itertools.pairwise(stored):

@@ -75,6 +75,15 @@ def test_a_gcm_module_is_length_nonce_ciphertext_and_tag(length: int) -> None:
     assert len(nonces) == 100
 
 
+@pytest.mark.spec("encryption.key-sizes")
+def test_keys_of_three_lengths_are_taken_and_no_others() -> None:
+    for length in (16, 24, 32):
+        assert FileEncryption(bytes(length), column_keys={"a": bytes(length)}).footer_key == bytes(length)
+    for length in (0, 15, 17, 31, 33, 64):
+        with pytest.raises(ValueError, match="16, 24 or 32"):
+            FileEncryption(bytes(length))
+
+
 @pytest.mark.parametrize("length", [16, 24, 32])
 @pytest.mark.spec("encryption.ctr.module", "encryption.ctr.iv")
 def test_a_ctr_module_is_length_nonce_and_ciphertext(length: int) -> None:

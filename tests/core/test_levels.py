@@ -71,6 +71,7 @@ def levels(level: int | np.ndarray[Any, Any], entries: int) -> list[int]:
     return [level] * entries if isinstance(level, int) else level.tolist()
 
 
+@pytest.mark.spec("levels.definition", "levels.repetition", "levels.every-entry", "nulls.not-stored")
 @given(columns())
 def test_levels_and_values_are_those_of_record_shredding(case: tuple[dremel.Type, list[Any]]) -> None:
     kind, rows = case

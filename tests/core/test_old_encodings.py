@@ -33,6 +33,7 @@ def optional(definition: Sequence[int], level_encoding: Encoding = Encoding.BIT_
 
 
 @pytest.mark.spec("encoding.bit-packed.order", "encoding.bit-packed.length", "encoding.bit-packed.levels-only")
+@pytest.mark.spec("levels.encodings")
 def test_bit_packed_levels_read_as_the_same_levels_in_runs() -> None:
     definition = [1, 0, 0, 1, 1, 1, 0, 1, 0, 1, 1]
     found = read(optional(definition))
@@ -41,7 +42,7 @@ def test_bit_packed_levels_read_as_the_same_levels_in_runs() -> None:
     assert page_headers.of_column(optional(definition), 0)[0].levels == ("BIT_PACKED", "BIT_PACKED")
 
 
-@pytest.mark.spec("encoding.bit-packed.order", "encoding.bit-packed.length")
+@pytest.mark.spec("encoding.bit-packed.order", "encoding.bit-packed.length", "levels.encodings")
 def test_bit_packed_repetition_and_definition_levels_follow_each_other_without_lengths() -> None:
     elements = [
         raw_files.group("l", OPTIONAL, 1, converted_type=ConvertedType.LIST),
