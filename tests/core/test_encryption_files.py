@@ -338,7 +338,9 @@ def test_more_row_groups_or_columns_than_ordinals_are_refused(monkeypatch: pytes
     monkeypatch.setattr("pqext.core.encryption.writing.ORDINAL_MAX", 2)
     encryption = pqext.FileEncryption(FOOTER_KEY)
     with pytest.raises(EncryptionError, match="2 row groups; write larger ones"):
-        written(TABLE.select(["a"]), encryption=encryption, row_group_rows=30)
+        written(TABLE.select(["a"]), encryption=encryption, row_group_rows=34)
+    two = written(TABLE.select(["a"]), encryption=encryption, row_group_rows=50)
+    assert read(two, pqext.FileDecryption(FOOTER_KEY)).num_rows == 100
     with pytest.raises(EncryptionError, match="2 columns, not 3"):
         written(encryption=encryption)
 

@@ -38,6 +38,11 @@ def test_the_aad_is_prefix_file_module_and_ordinals() -> None:
 
 
 @pytest.mark.spec("encryption.aad.ordinals-16-bit")
+def test_ordinals_are_two_bytes_each_the_low_one_first() -> None:
+    assert AAD.chunk(Module.DATA_PAGE, 0x0102, 0x0304, 0x0506)[-6:] == b"\x02\x01\x04\x03\x06\x05"
+
+
+@pytest.mark.spec("encryption.aad.ordinals-16-bit")
 def test_ordinals_beyond_16_bits_are_refused() -> None:
     AAD.chunk(Module.DATA_PAGE, 32767, 32767, 32767)
     for place in range(3):
