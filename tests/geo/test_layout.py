@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -194,3 +195,41 @@ def test_what_is_asked_must_make_sense() -> None:
     with pqext.open(sink) as file:
         assert isinstance(geo.explain_layout(file), Layout)
         assert file.read().num_rows == 1
+
+
+def boxes_of_random_places(size: float) -> pa.Table:
+    rng = np.random.default_rng(7)
+    x, y = rng.uniform(-170, 150, 6000), rng.uniform(-80, 60, 6000)
+    side = rng.lognormal(0, 1, 6000) * size
+    shapes = shapely.box(x, y, np.minimum(x + side, 180), np.minimum(y + side, 90))
+    return pa.table([geo.from_shapely(shapes)], schema=pa.schema([geo.geometry_field("g")]))
+
+
+@pytest.mark.parametrize("size", [0.001, 1.0, 4.0])
+@pytest.mark.parametrize("page_boxes", [False, True])
+def test_rows_that_are_sorted_are_not_to_be_sorted_again(size: float, page_boxes: bool) -> None:
+    table = boxes_of_random_places(size)
+    along = table.take(pa.array(np.argsort(geo.bounds(table["g"].combine_chunks()).field("xmin").to_numpy())))
+    cases = [(table, True), (geo.sort(table, "g"), False), (geo.sort(table, "g", "zorder"), False)]
+    for rows, advised in [*cases, (along, True)] if size > 1 else cases:
+        sink = io.BytesIO()
+        pqext.write_table(rows, sink, row_group_rows=500, page_rows=100, geometry={"g": {"page_boxes": page_boxes}})
+        suggestions = geo.explain_layout(sink).suggestions
+        assert any(text.startswith("sort") for text in suggestions) == advised
+        assert any("page_boxes" in text for text in suggestions) == (not page_boxes)
+
+
+def test_boxes_of_coverings_are_those_that_queries_are_held_against(tmp_path: Path) -> None:
+    geopandas = pytest.importorskip("geopandas")
+    table = geo.sort(boxes_of_random_places(0.1), "g")
+    frame = geopandas.GeoDataFrame(geometry=geo.to_shapely(table["g"]), crs=4326)
+    path = tmp_path / "covered.parquet"
+    frame.to_parquet(path, write_covering_bbox=True, row_group_size=500)
+    layout = geo.explain_layout(path)
+    assert layout.row_groups.with_box == layout.row_groups.count == 12
+    assert layout.row_groups.read < 3
+    own = io.BytesIO()
+    pqext.write_table(table, own, row_group_rows=500)
+    assert layout.row_groups.read == pytest.approx(geo.explain_layout(own).row_groups.read, rel=1e-6)
+    frame.to_parquet(path, row_group_size=500)
+    assert geo.explain_layout(path).row_groups.with_box == 0

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from pqext.core.errors import GeometryError
 from pqext.core.reader import ParquetFile
-from pqext.core.row_group import ColumnChunk
+from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.schema import SchemaNode
 from pqext.geo import page_boxes
 from pqext.geo.box import BoundingBox
+from pqext.geo.geoparquet import covering_box
 from pqext.geo.layout.order import PAGE_ROWS
 from pqext.geo.summary import union
 from pqext.geo.types import GeospatialType
@@ -24,6 +25,10 @@ from pqext.geo.types import GeospatialType
 _Doubles = NDArray[np.float64]
 _WORTH_SORTING = 2.0
 """How many times the pages of an even grid a query may read before sorting is suggested; Hilbert order needs 1.3."""
+
+_FEWEST, _SPREAD, _NEAR = 4, 0.3, 0.5
+"""What boxes of rows in order have: a count, a range of their middles within the extent, and steps from one to the next
+that are short against distances between any two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,8 @@ class Part:
     box: BoundingBox | None
     holds_none: bool = False
     """Nothing in it has a place, so no query reads it."""
+    own: bool = True
+    """Is the box its own, not that of the row group in which it lies?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +121,12 @@ def explain_layout(source: Any, column: str | None = None, query: float | tuple[
     with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
         node = geometry_leaf(file, column)
         groups, pages = parts_of(file, node)
-        frame = _Frame.around((part.box for part in groups), _geographic(file, node))
+        type = _type(file, node)
+        geographic = type is not None and type.geographic
+        frame = _Frame.around((part.box for part in groups), geographic)
         width, height = frame.query(share)
         found = [_describe(parts, frame, width, height) for parts in (groups, pages)]
-        advice = _suggestions(found[0], found[1], sum(part.rows for part in groups), width, height)
+        advice = _suggestions(groups, pages, found, frame, width, height)
         return Layout(
             path=file.path or "(no path)",
             column=node.dotted,
@@ -165,29 +174,33 @@ def parts_of(file: ParquetFile, node: SchemaNode) -> tuple[list[Part], list[Part
     """The row groups of a file, and the pages of its geometry column ``node``."""
     groups: list[Part] = []
     pages: list[Part] = []
-    geographic = _geographic(file, node)
+    type = _type(file, node)
     for group in file.row_groups:
         chunk = group.chunk(node)
-        whole = _whole(chunk, group.index, group.num_rows, geographic)
+        whole = _whole(chunk, group, type)
         groups.append(whole)
         pages += _pages(chunk, whole)
     return groups, pages
 
 
-def _geographic(file: ParquetFile, node: SchemaNode) -> bool:
-    """Are the column's coordinates known to be longitudes and latitudes, so that boxes may wrap?"""
+def _type(file: ParquetFile, node: SchemaNode) -> GeospatialType | None:
+    """The column's type, None where its edges are of an algorithm that is not known."""
     assert node.logical_type is not None  # of a geometry column
     try:
-        return GeospatialType.from_logical_type(node.logical_type, file.options.properties).geographic
-    except GeometryError:  # edges of an algorithm that is not known
-        return False
+        return GeospatialType.from_logical_type(node.logical_type, file.options.properties)
+    except GeometryError:
+        return None
 
 
-def _whole(chunk: ColumnChunk, index: int, rows: int, geographic: bool) -> Part:
+def _whole(chunk: ColumnChunk, group: RowGroup, type: GeospatialType | None) -> Part:
+    """The row group, with the box that a query is held against: the column's own, or that of GeoParquet's covering."""
     found = chunk.geospatial_statistics
+    geographic = type is not None and type.geographic
     box = None if found is None or found.bbox is None else BoundingBox.from_metadata(found.bbox)
+    if box is None and type is not None and type.planar:
+        box = covering_box(group, chunk.node, geographic)
     box = box if box is not None and box.usable and (geographic or not box.wraps) else None
-    return Part(index, rows, chunk.byte_range[1], box, box is None and chunk.bounds().all_null)
+    return Part(group.index, group.num_rows, chunk.byte_range[1], box, box is None and chunk.bounds().all_null)
 
 
 def _pages(chunk: ColumnChunk, whole: Part) -> list[Part]:
@@ -197,7 +210,7 @@ def _pages(chunk: ColumnChunk, whole: Part) -> list[Part]:
     boxes = page_boxes.read(chunk)
     found = []
     for page in range(len(places)):
-        box, none = whole.box, whole.holds_none
+        box, none, own = whole.box, whole.holds_none, boxes is not None and bool(boxes.known[page])
         if boxes is not None:
             none = bool(boxes.nulls[page] or boxes.empty[page])
             if boxes.known[page]:
@@ -205,7 +218,7 @@ def _pages(chunk: ColumnChunk, whole: Part) -> list[Part]:
                     BoundingBox(*(float(line[page]) for line in (boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax))), box
                 )
         rows, size = len(places.rows(page)), places.byte_range(page)[1]
-        found.append(Part(whole.row_group, rows, size, None if none else box, none))
+        found.append(Part(whole.row_group, rows, size, None if none else box, none, own))
     return found
 
 
@@ -314,20 +327,42 @@ def _union(boxes: _Doubles) -> float:
     return min(float(shapely.union_all(shapely.box(lines[0], lines[2], lines[1], lines[3])).area), 1.0)
 
 
-def _suggestions(groups: BoxLayout, pages: BoxLayout, rows: int, width: float, height: float) -> tuple[str, ...]:
-    if not groups.with_box:
+def _suggestions(
+    groups: list[Part], pages: list[Part], layouts: list[BoxLayout], frame: _Frame, width: float, height: float
+) -> tuple[str, ...]:
+    whole, single = layouts
+    if not whole.with_box:
         return ("no row group has a box, so every query reads the whole column: write the file with statistics",)
     found = []
-    per_side = sqrt(pages.count)
+    rows = sum(part.rows for part in groups)
+    own = any(part.own and part.box is not None for part in pages)  # else the pages say nothing of the order of rows
+    name, parts, layout = ("pages", pages, single) if own else ("row groups", groups, whole)
+    per_side = sqrt(layout.count)
     even = (1 + per_side * width) * (1 + per_side * height)
-    if pages.count > 1 and pages.read > _WORTH_SORTING * even:
+    if layout.count > 1 and layout.read > _WORTH_SORTING * even and not _is_ordered(parts, frame):
         found.append(
             f"sort the rows, by order='hilbert' of the writer's geometry option or geo.sort: a query would read about "
-            f"{even:,.0f} pages of an even grid instead of {pages.read:,.0f}"
+            f"{even:,.0f} {name} of an even grid instead of {layout.read:,.0f}"
         )
-    mean = rows / max(pages.count, 1)
-    if mean > 2 * PAGE_ROWS and pages.rows_read > 3 * rows * width * height:
+    if not own and single.count >= 2 * whole.count:
+        found.append("pages have no boxes, so a query reads whole row groups: the writer's option page_boxes makes them")
+    mean = rows / max(single.count, 1)
+    if mean > 2 * PAGE_ROWS and single.rows_read > 3 * rows * width * height:
         found.append(
             f"smaller pages, page_rows={PAGE_ROWS:,} instead of {mean:,.0f} on average, spare rows around the query"
         )
     return tuple(found)
+
+
+def _is_ordered(parts: list[Part], frame: _Frame) -> bool:
+    """Do the rows follow each other in space already, so that what boxes overlap is the size of the geometries?
+
+    Then the middles of the boxes are spread in both directions, and neighbours in the file are neighbours in space.
+    """
+    west, east, south, north = frame.place([box for part in parts if (box := part.box) is not None])
+    middles = np.column_stack([west + east + (west > east), south + north]) / 2
+    if len(middles) < _FEWEST or (np.ptp(middles, axis=0) < _SPREAD).any():
+        return False
+    steps = np.hypot(*np.diff(middles, axis=0).T).mean()
+    apart = np.hypot(*(middles - np.roll(middles, len(middles) // 2, axis=0)).T).mean()
+    return bool(steps < _NEAR * apart)
