@@ -345,7 +345,7 @@ def _suggestions(
             f"{even:,.0f} {name} of an even grid instead of {layout.read:,.0f}"
         )
     if not own and single.count >= 2 * whole.count:
-        found.append("pages have no boxes, so a query reads whole row groups: the writer's option page_boxes makes them")
+        found.append("pages have no boxes, so queries read whole row groups: the writer's option page_boxes makes them")
     mean = rows / max(single.count, 1)
     if mean > 2 * PAGE_ROWS and single.rows_read > 3 * rows * width * height:
         found.append(
