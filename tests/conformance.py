@@ -23,7 +23,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
-from conformance_files import CONTRADICTORY_CASES, CORRUPT_CHECKSUMS, DIFFERENCES, OTHER, READABLE
+from conformance_files import CONTRADICTORY_CASES, CORRUPT_CHECKSUMS, DIFFERENCES, READABLE, SUFFIXES
 
 import pqext
 from pqext.core.encryption.keytools.wrapping import unwrap_locally
@@ -65,8 +65,7 @@ class Verdict:
 def files_of(root: Path) -> list[str]:
     """The Parquet files of the copy at ``root``, bad ones left out, as paths below it."""
     found = [str(path.relative_to(root)) for path in sorted(root.rglob("*")) if path.is_file()]
-    folders = ("data/", "shredded_variant/")
-    return [name for name in found if name.startswith(folders) and not any(fnmatch(name, other) for other in OTHER)]
+    return [name for name in found if name.startswith(("data/", "shredded_variant/")) and name.endswith(SUFFIXES)]
 
 
 def is_listed(root: Path, name: str) -> bool:
@@ -237,6 +236,11 @@ def _decrypted_by_pyarrow(path: Path, name: str) -> pa.Table:
     else:
         properties = pe.create_decryption_properties(FOOTER_KEY)
     return pq.ParquetFile(path, decryption_properties=properties, coerce_int96_timestamp_unit="us").read()
+
+
+def is_labelled_invalid(case: dict[str, Any]) -> bool:
+    """Is a case of shredded variants one that readers may refuse and may read?"""
+    return "INVALID" in case["parquet_file"] or "notes" in case
 
 
 def _judged_case(root: Path, name: str) -> Verdict:

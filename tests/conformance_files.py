@@ -89,8 +89,8 @@ READABLE: dict[str, str] = {
 }
 """What each file exercises; those of ``shredded_variant`` are described by its cases.json."""
 
-OTHER = ["*.md", "*.csv", "*.yaml", "*.json", "data/bloom_filter.bin", "data/bloom_filter.xxhash.bin", "*.variant.bin"]
-"""What lies beside the files: descriptions, expectations, key material, bare Bloom filters."""
+SUFFIXES = (".parquet", ".parquet.encrypted")
+"""How the names of the files end; others are descriptions, expectations, programs, key material, bare Bloom filters."""
 
 DIFFERENCES: dict[tuple[str, str], str] = {
     ("data/int96_from_spark.parquet", "pyarrow"): "wraps timestamps that 64-bit nanoseconds cannot hold",

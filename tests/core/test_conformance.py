@@ -8,11 +8,12 @@ from pathlib import Path
 import conformance
 import conformance_table
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conformance_files import CORRUPT_CHECKSUMS, DIFFERENCES, LARGE, READABLE
 
 import pqext
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, EncryptionError, ParquetError, UnsupportedError
 
 ROOT = Path(os.environ.get("PARQUET_TEST_DATA", ""))
 FILES = conformance.files_of(ROOT) if os.environ.get("PARQUET_TEST_DATA") else []
@@ -20,9 +21,18 @@ LISTED = [name for name in FILES if conformance.is_listed(ROOT, name)]
 pytestmark = pytest.mark.skipif(not FILES, reason="PARQUET_TEST_DATA does not name a copy of apache/parquet-testing")
 
 
-def test_every_file_of_the_folders_is_listed() -> None:
-    unlisted = [name for name in FILES if not conformance.is_listed(ROOT, name)]
-    assert unlisted == [], "new files: say in tests/conformance_files.py what they exercise"
+@pytest.mark.parametrize("name", [name for name in FILES if name not in LISTED])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_file_that_is_not_listed_has_the_values_of_a_judge_or_none_reads_it(name: str) -> None:
+    try:
+        verdict = conformance.judged(ROOT, name)
+    except (UnsupportedError, EncryptionError):
+        return  # of a later version of the format, or with keys that its description tells
+    except ParquetError:
+        with pytest.raises((pa.ArrowException, OSError)):
+            pq.read_table(ROOT / name)
+        return
+    assert verdict.agree or not verdict.differ, f"no judge agrees: {verdict}"
 
 
 @pytest.mark.parametrize("name", [name for name in LISTED if name not in LARGE])
@@ -54,7 +64,7 @@ def test_a_column_chunk_of_more_than_2_gb_is_read_row_by_row(name: str) -> None:
 
 def test_the_table_lists_what_was_judged() -> None:
     table = conformance_table.TABLE.read_text("utf-8")
-    missing = [name for name in LISTED if f"`{name}`" not in table]
+    missing = [name for name in LISTED if name in READABLE and f"`{name}`" not in table]
     assert missing == [], "run: python tests/conformance_table.py"
 
 
