@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 from pqext.core.indexes.row_ranges import RowRanges
+from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk
 from pqext.core.stored_pages import pages_of
 from pqext.dataset.expressions import visible
@@ -50,6 +52,8 @@ class Task:
     row_groups: tuple[RowGroupPlan, ...]
     refusal: str | None = None
     """Why no row can match, when the file is skipped by its path: its row groups are not known then."""
+    footer_crc: int | None = None
+    """CRC-32 of the footer that was planned from, which tells a file that has taken the place of another."""
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -85,6 +89,11 @@ class Task:
     def reasons(self) -> dict[int, str]:
         """Why each row group that is skipped cannot match, by its index."""
         return {plan.index: plan.refusal for plan in self.row_groups if plan.refusal is not None}
+
+
+def footer_crc(file: ParquetFile) -> int:
+    """CRC-32 of the footer of an open file, as it is stored."""
+    return crc32(file.footer.raw.data)
 
 
 def stored_bytes(chunk: ColumnChunk, rows: RowRanges) -> int:

@@ -25,7 +25,7 @@ from pqext.dataset.dnf import as_expression
 from pqext.dataset.expressions import Expression, visible
 from pqext.dataset.file_scan import FileScan
 from pqext.dataset.partitions import NO_PARTITIONS, Narrowed, Partitioning, Partitions, partitions_of
-from pqext.dataset.plan import Task, count, explanation, summary
+from pqext.dataset.plan import Task, count, explanation, footer_crc, summary
 from pqext.dataset.projection import Computed, parse_columns
 from pqext.dataset.sources import find_sources, source_name
 
@@ -75,7 +75,8 @@ class Scan:
         for row in self._kept():
             with self._open(row) as file:
                 self._agreed(row, file)
-                tasks[row] = Task(source_name(self.sources[row]), self._on(row, file).plan(pages))
+                plans = self._on(row, file).plan(pages)
+                tasks[row] = Task(source_name(self.sources[row]), plans, footer_crc=footer_crc(file))
         return [
             tasks[row] if row in tasks else Task(source_name(source), (), self._narrowed[row].refusal)
             for row, source in enumerate(self.sources)

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from uuid import uuid4
 from weakref import WeakSet
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.types import StructType
 
+from pqext.core.errors import ParquetError
 from pqext.core.reader import ParquetFile
 from pqext.dataset.binding import bind
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.page_pruning import chosen_of_file
+from pqext.dataset.plan import footer_crc
 from pqext.spark.arrays import conform_batch
 from pqext.spark.brief import brief
-from pqext.spark.planning import ReadMetrics, Slice, needed_columns, plan_read, write_metrics
+from pqext.spark.planning import ReadMetrics, Run, Slice, needed_columns, plan_read, write_metrics
 from pqext.spark.query import Query
 from pqext.spark.types import exchange_schema
 
@@ -89,6 +93,7 @@ class Reader(DataSourceReader):
 
     def __init__(self, query: Query, schema: StructType) -> None:
         self.query = query
+        self.name = uuid4().hex
         self.target = exchange_schema(schema)
 
     @brief
@@ -101,17 +106,18 @@ class Reader(DataSourceReader):
         """The matching rows of one slice."""
         if not isinstance(partition, Slice):
             return  # Spark makes one partition of no partitions
-        for path, row_groups in partition.runs:
-            yield from self._read_file(path, row_groups)
+        for number, run in enumerate(partition.runs):
+            yield from self._read_run(run, number)
 
-    def _read_file(self, path: str, row_groups: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
+    def _read_run(self, run: Run, number: int) -> Iterator[pa.RecordBatch]:
         partitions = self.query.partitions
-        values = partitions.values([path])
+        values = partitions.values([run.path])
         condition = partitions.narrow(self.query.filter(), values)[0].filter
         columns = partitions.columns_of_files(needed_columns(self.query, self.target.names))
         rows_read = rows_returned = 0
-        with ParquetFile(path, self.query.options) as file:
+        with self._open(run) as file:
             try:
+                row_groups = run.row_groups
                 rows = None if condition is None else chosen_of_file(bind(condition, file.schema), file, row_groups)
                 for batch in file.iter_batches(BATCH_ROWS, columns, row_groups, rows=rows):
                     rows_read += batch.num_rows
@@ -123,7 +129,24 @@ class Reader(DataSourceReader):
             finally:
                 if self.query.metrics_path is not None:
                     done = ReadMetrics(1, len(row_groups), rows_read, rows_returned, file.source.bytes_read)
-                    write_metrics(self.query.metrics_path, done)
+                    write_metrics(self.query.metrics_path, f"{self._task()}-{number}", done)
+
+    def _open(self, run: Run) -> ParquetFile:
+        """The file of a run, if it is still that: Spark keeps the plan of a data frame for all of its actions."""
+        advice = "since this data frame was planned: read it again with a new data frame"
+        try:
+            file = ParquetFile(run.path, self.query.options)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(error.errno, f"The file was removed {advice}", run.path) from None
+        if footer_crc(file) != run.footer_crc:
+            file.close()
+            raise ParquetError(f"another file has taken its place {advice}", path=run.path)
+        return file
+
+    def _task(self) -> str:
+        """A name for what a task does, the same for all its attempts."""
+        context = TaskContext.get()
+        return f"{self.name}-{uuid4().hex if context is None else f'{context.stageId()}-{context.partitionId()}'}"
 
     def _give(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         rows = max(1, batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1))

@@ -213,6 +213,11 @@ def read_lines(partition: Range, max_line_bytes: int = MAX_LINE_BYTES) -> Iterat
     Raises ``LimitError`` for a line longer than ``max_line_bytes``.
     """
     with open(partition.path, "rb") as file:
+        if (size := os.fstat(file.fileno()).st_size) < partition.stop:
+            raise VariantError(
+                f"{partition.path} has {size} bytes and had {partition.stop} or more when this data frame was planned: "
+                "read it again with a new data frame"
+            )
         yield from json_lines.read_lines(
             file,
             partition.start,

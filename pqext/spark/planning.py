@@ -14,15 +14,24 @@ from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.options import ReadOptions
 from pqext.dataset.plan import Task
 from pqext.dataset.scan import Scan
-from pqext.spark.files import slice_bytes
+from pqext.spark.files import local_path, slice_bytes
 from pqext.spark.query import Query
 
 
 @dataclass(frozen=True)
-class Slice(InputPartition):
-    """The work of one Spark task: runs of row groups, each with its file."""
+class Run:
+    """Row groups of a file, and the CRC-32 of the footer by which they were chosen."""
 
-    runs: tuple[tuple[str, tuple[int, ...]], ...]
+    path: str
+    row_groups: tuple[int, ...]
+    footer_crc: int | None
+
+
+@dataclass(frozen=True)
+class Slice(InputPartition):
+    """The work of one Spark task."""
+
+    runs: tuple[Run, ...]
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class ReadPlan:
         """The row groups that are read, cut into tasks of nearly equal bytes, none above ``upper`` by much."""
         target = slice_bytes(self.bytes, upper)
         slices: list[Slice] = []
-        runs: dict[str, list[int]] = {}
+        runs: dict[Task, list[int]] = {}
         size = 0
         for task in self.tasks:
             for group in task.row_groups:
@@ -67,7 +76,7 @@ class ReadPlan:
                 if runs and size + group.num_bytes > target:
                     slices.append(_slice(runs))
                     runs, size = {}, 0
-                runs.setdefault(task.path, []).append(group.index)
+                runs.setdefault(task, []).append(group.index)
                 size += group.num_bytes
         return [*slices, _slice(runs)] if runs else slices
 
@@ -78,8 +87,8 @@ class ReadPlan:
         )
 
 
-def _slice(runs: dict[str, list[int]]) -> Slice:
-    return Slice(tuple((path, tuple(groups)) for path, groups in runs.items()))
+def _slice(runs: dict[Task, list[int]]) -> Slice:
+    return Slice(tuple(Run(task.path, tuple(groups), task.footer_crc) for task, groups in runs.items()))
 
 
 def needed_columns(query: Query, names: Sequence[str]) -> list[str]:
@@ -116,17 +125,22 @@ class ReadMetrics:
     bytes: int = 0
 
 
-def write_metrics(folder: str, metrics: ReadMetrics) -> None:
-    """Leave one task's numbers in ``folder``."""
+def write_metrics(folder: str, name: str, metrics: ReadMetrics) -> None:
+    """Leave one task's numbers in ``folder``; those of an attempt that ran again take the place of the first's."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    (target / f"{uuid.uuid4().hex}.json").write_text(json.dumps(asdict(metrics)))
+    written = target / f".{name}-{uuid.uuid4().hex}"
+    written.write_text(json.dumps(asdict(metrics)))
+    written.replace(target / f"{name}.json")
 
 
 def read_metrics(folder: str) -> ReadMetrics:
-    """The sum of what the tasks of all reads with this ``metrics_path`` have left there."""
+    """The sum of what the tasks of all reads with this ``metrics_path`` have left there.
+
+    Every action on a data frame reads; a task that failed and ran again counts once, as it ran last.
+    """
     totals = asdict(ReadMetrics())
-    for path in Path(folder).glob("*.json"):
+    for path in Path(local_path(folder)).glob("[!.]*.json"):
         for name, value in json.loads(path.read_text()).items():
             totals[name] += value
     return ReadMetrics(**totals)

@@ -19,7 +19,7 @@ from pqext.dataset.dnf import as_expression
 from pqext.dataset.expressions import Expression, all_of, col
 from pqext.dataset.partitions import NO_PARTITIONS, Partitioning, Partitions, partitions_of
 from pqext.geo import types as geo
-from pqext.spark.files import list_files, option_paths
+from pqext.spark.files import list_files, local_path, option_paths
 from pqext.spark.types import spark_schema
 
 PARTITION_BYTES = 64 << 20
@@ -171,7 +171,7 @@ _PARSERS: dict[str, Any] = {
     "bbox": _bbox,
     "bbox_column": str,
     "shredded": _flag,
-    "metrics_path": str,
+    "metrics_path": local_path,
     "partition_bytes": _positive,
     "partitioning": _partitioning,
     "trust_statistics": _flag,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from pyspark.sql import DataFrame
 
 from pqext import col
 from pqext.dataset.expressions import Expression
-from pqext.spark import local_session, read, where
+from pqext.spark import local_session, read, read_json, read_metrics, reading, where
+from pqext.spark.planning import ReadMetrics, write_metrics
 
 ROWS = 60
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -136,3 +139,39 @@ def test_a_cached_frame_keeps_its_rows_when_it_is_asked_again(spark: Any, folder
         file.unlink()
     assert rows(where(df, col("id") < 3)) == [0, 1, 2]
     df.unpersist()
+
+
+def test_files_that_change_between_two_actions_are_told_and_never_read_in_part(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "file.parquet"
+    pq.write_table(pa.table({"id": range(10)}), path, row_group_size=5)
+    df = read(spark, str(tmp_path))
+    assert df.count() == 10
+    pq.write_table(pa.table({"id": range(40)}), path, row_group_size=5)
+    with pytest.raises(Exception, match=r"another file has taken its place since .* new data frame.*file\.parquet"):
+        df.count()
+    assert where(df, col("id") >= 0).count() == read(spark, str(tmp_path)).count() == 40
+    path.rename(tmp_path / "other.parquet")
+    with pytest.raises(Exception, match="The file was removed since this data frame was planned: read it again"):
+        df.count()
+    lines = tmp_path / "lines.json"
+    lines.write_text("1\n2\n3\n")
+    values = read_json(spark, str(lines))
+    assert values.count() == 3
+    lines.write_text("1\n")
+    with pytest.raises(Exception, match=r"lines\.json has 2 bytes and had 6 or more"):
+        values.count()
+
+
+def test_every_option_of_a_read_is_kept_when_it_is_read_anew(spark: Any, folder: str) -> None:
+    again = reading._reads[read(spark, folder)].again
+    assert isinstance(again, partial)
+    given = {"spark", "path", "columns", "where"}
+    assert set(inspect.signature(read).parameters) - given == set(again.keywords)
+    assert len(again.args) == len(given) - 1
+
+
+def test_a_task_that_runs_again_is_counted_once(tmp_path: Path) -> None:
+    write_metrics(str(tmp_path), "task", ReadMetrics(files=1, rows_read=3))
+    write_metrics(str(tmp_path), "task", ReadMetrics(files=1, rows_read=5))
+    write_metrics(str(tmp_path), "other", ReadMetrics(files=1, rows_read=7))
+    assert read_metrics(tmp_path.as_uri()) == ReadMetrics(files=2, rows_read=12)
