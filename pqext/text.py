@@ -1,27 +1,10 @@
-"""Small texts for people: sizes, names from files made harmless."""
+"""Small texts for people: sizes, counts, and names from files made harmless (:mod:`pqext.core.text`)."""
 
 from __future__ import annotations
 
-import unicodedata
+from pqext.core.text import visible
 
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-
-
-def visible(text: str) -> str:
-    r"""``text`` with every control, formatting and unassigned character written as an escape.
-
-    A name in a file can hold anything: escape sequences for terminals, line breaks, marks that turn the
-    direction of writing.
-
-    >>> visible("a\nb\x1b[31m")
-    'a\\nb\\x1b[31m'
-    """
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(
-        character.encode("unicode_escape").decode("ascii") if unicodedata.category(character) in _HIDDEN else character
-        for character in text
-    )
+__all__ = ["counted", "shorten", "size", "visible"]
 
 
 def size(count: int) -> str:

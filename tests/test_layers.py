@@ -14,13 +14,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "pqext"
 
 # A module belongs to the longest prefix that fits it. It may import what lies in its own layer or in those listed.
-FOUNDATION = {"pqext.core.errors", "pqext.core.limits"}
+FOUNDATION = {"pqext.core.errors", "pqext.core.limits", "pqext.core.text"}
 CORE = FOUNDATION | {"pqext.core.kernels", "pqext.core"}
 VALUES = {"pqext.variant", "pqext.geo"}
 DATASET = CORE | VALUES | {"pqext.dataset"}
 TOOLS = {"pqext.text", "pqext.inspection", "pqext.verification", "pqext.report", "pqext.examples"}
 ALLOWED: dict[str, set[str]] = {
-    "pqext.core.errors": set(),
+    "pqext.core.text": set(),
+    "pqext.core.errors": {"pqext.core.text"},
     "pqext.core.limits": set(),
     "pqext.core.kernels": FOUNDATION,
     "pqext.core": CORE,
@@ -29,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.dataset": CORE | VALUES,
     "pqext.spark": DATASET,
     "pqext.skipping": DATASET,
-    "pqext.text": set(),
+    "pqext.text": {"pqext.core.text"},
     "pqext.examples": set(),
     "pqext.report": {"pqext.text"},
     "pqext.inspection": CORE | {"pqext.text"},

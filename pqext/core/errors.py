@@ -6,6 +6,8 @@ feature asked for derives from :class:`ParquetError`. No message ever holds key 
 
 from __future__ import annotations
 
+from pqext.core.text import visible
+
 
 class AnnotationWarning(UserWarning):
     """A column is read as less than its annotation says: the logical type is unknown or does not suit the column."""
@@ -59,7 +61,7 @@ class ParquetError(ValueError):
             )
             if value is not None
         ]
-        return f"{self.message} [{', '.join(place)}]" if place else self.message
+        return visible(f"{self.message} [{', '.join(place)}]" if place else self.message)
 
 
 class CorruptFileError(ParquetError):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pqext.core.metadata import FieldRepetitionType, LogicalType, SchemaElement, Type
+from pqext.core.text import visible
 from pqext.core.types import logical
 from pqext.core.types.logical import LeafType
 
@@ -127,9 +128,10 @@ def _render(node: SchemaNode, depth: int) -> Iterator[str]:
     repetition = node.repetition.name.lower()
     if node.physical_type is not None:
         length = f"({node.type_length})" if node.physical_type == Type.FIXED_LEN_BYTE_ARRAY else ""
-        yield f"{pad}{repetition} {node.physical_type.name}{length} {node.name}{annotation}"
+        yield f"{pad}{repetition} {node.physical_type.name}{length} {visible(node.name)}{annotation}"
         return
-    yield f"{pad}{repetition} group {node.name}{annotation} {{" if depth else f"message {node.name} {{"
+    label = f"{pad}{repetition} group" if depth else "message"
+    yield f"{label} {visible(node.name)}{annotation if depth else ''} {{"
     for child in node.children:
         yield from _render(child, depth + 1)
     yield pad + "}"

@@ -22,6 +22,7 @@ import pyarrow as pa
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.errors import CorruptFileError
 from pqext.core.local_paths import check_local
+from pqext.core.text import visible
 
 MERGED_BYTES = 32 << 20
 """Ranges are not merged into reads longer than this."""
@@ -135,7 +136,7 @@ class Source(ABC):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.path or 'without a name'}, {self.size} bytes>"
+        return f"<{type(self).__name__} {visible(self.path or 'without a name')}, {self.size} bytes>"
 
 
 class Span:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
+from pqext.core.text import visible
+
 _LIBRARY = __name__.partition(".")[0]
 
 
@@ -13,4 +15,4 @@ def warn(message: str, category: type[Warning]) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _LIBRARY:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(visible(message), category, stacklevel=level)

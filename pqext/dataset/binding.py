@@ -14,6 +14,7 @@ from pqext.core import predicate as core
 from pqext.core.annotations import for_logical
 from pqext.core.metadata import Type
 from pqext.core.schema import Schema, SchemaNode
+from pqext.core.text import visible
 from pqext.dataset.expressions import (
     NEGATED,
     And,
@@ -29,7 +30,6 @@ from pqext.dataset.expressions import (
     Spatial,
     VariantField,
     operand_column,
-    visible,
 )
 from pqext.dataset.literals import Kind, kind_of_arrow, kind_of_node, to_value
 from pqext.dataset.spatial import predicate

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NoReturn, cast
 import pyarrow as pa
 
 from pqext.core.predicate import COMPARE, Operator
+from pqext.core.text import visible
 from pqext.dataset.literals import Literal, canonical, key, time_text
 from pqext.dataset.spatial import (
     Geometry,
@@ -421,11 +422,6 @@ def literal_text(literal: Literal) -> str:
     if isinstance(literal, pa.Scalar) and pa.types.is_time(literal.type):
         return time_text(literal)
     return repr(literal) if isinstance(literal, str | bytes) else str(literal)
-
-
-def visible(name: str) -> str:
-    """``name`` with what would not print escaped."""
-    return name if name.isprintable() else repr(name)[1:-1]
 
 
 def _column_path(path: Sequence[str]) -> tuple[str, ...]:

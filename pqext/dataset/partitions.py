@@ -16,18 +16,9 @@ from urllib.parse import unquote_to_bytes
 import pyarrow as pa
 
 from pqext.core.errors import UnsupportedError
+from pqext.core.text import visible
 from pqext.dataset.evaluate import evaluate
-from pqext.dataset.expressions import (
-    And,
-    Expression,
-    Operand,
-    Or,
-    VariantField,
-    all_of,
-    any_of,
-    literal_text,
-    visible,
-)
+from pqext.dataset.expressions import And, Expression, Operand, Or, VariantField, all_of, any_of, literal_text
 from pqext.dataset.sources import common_root, source_name
 from pqext.dataset.visitors import operands, paths
 

@@ -10,7 +10,7 @@ from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk
 from pqext.core.stored_pages import pages_of
-from pqext.dataset.expressions import visible
+from pqext.core.text import visible
 
 _SHOWN_RANGES = 3
 

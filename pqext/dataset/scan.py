@@ -20,9 +20,10 @@ from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.reader import ParquetFile
+from pqext.core.text import visible
 from pqext.dataset.binding import bind
 from pqext.dataset.dnf import as_expression
-from pqext.dataset.expressions import Expression, visible
+from pqext.dataset.expressions import Expression
 from pqext.dataset.file_scan import FileScan
 from pqext.dataset.partitions import NO_PARTITIONS, Narrowed, Partitioning, Partitions, partitions_of
 from pqext.dataset.plan import Task, count, explanation, footer_crc, summary
@@ -92,7 +93,7 @@ class Scan:
             "  reads " + summary(tasks),
             *explanation(tasks),
         ]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the files, in batches of at most ``batch_rows``; none is empty."""

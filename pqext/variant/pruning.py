@@ -29,6 +29,7 @@ from pqext.core.predicate import Bounds, IsNull, Predicate
 from pqext.core.predicate import may_match as core_may_match
 from pqext.core.reader import RowGroup
 from pqext.core.schema import SchemaNode
+from pqext.core.text import visible
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.monotone import always_casts, monotone_cast
@@ -55,7 +56,7 @@ class VariantPredicate:
         object.__setattr__(self, "predicate", predicate)
 
     def __str__(self) -> str:
-        return f"{format_path(self.path)} as {self.type}: {self.predicate}"
+        return visible(f"{format_path(self.path)} as {self.type}: {self.predicate}")
 
 
 def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:

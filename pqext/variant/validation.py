@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.errors import VariantError
+from pqext.core.text import visible
 from pqext.core.workers import Workers, thread_count
 from pqext.variant import faults
 from pqext.variant.faults import Meaning
@@ -58,7 +59,7 @@ class VariantFault:
     def __str__(self) -> str:
         rule = f" ({self.rule})" if self.rule else ""
         byte = f" byte {self.offset}" if self.offset is not None else ""
-        return f"row {self.row}, {self.column}{byte}: {self.message}{rule}"
+        return visible(f"row {self.row}, {self.column}{byte}: {self.message}{rule}")
 
     def error(self) -> VariantError:
         """The fault as an error, to be raised."""

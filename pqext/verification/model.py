@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from pqext.text import visible
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
@@ -37,7 +39,7 @@ class Fault:
         return ", ".join(place) or "file"
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message} ({self.rule})"
+        return visible(f"{self.place}: {self.message} ({self.rule})")
 
 
 @dataclass(frozen=True, slots=True)

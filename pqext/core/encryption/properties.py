@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from pqext.core.text import visible
+
 Algorithm = Literal["AES_GCM_V1", "AES_GCM_CTR_V1"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 KEY_BYTES = (16, 24, 32)
@@ -99,7 +101,7 @@ class FileEncryption:
             raise ValueError("store_aad_prefix=False needs an aad_prefix")
 
     def __repr__(self) -> str:
-        paths = ", ".join(self.column_keys)
+        paths = visible(", ".join(self.column_keys))
         return f"FileEncryption({self.algorithm}, plaintext_footer={self.plaintext_footer}, columns=[{paths}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -148,7 +150,7 @@ class FileDecryption:
 
     def __repr__(self) -> str:
         known = [name for name in ("footer_key", "key_retriever") if getattr(self, name) is not None]
-        return f"FileDecryption({', '.join([*known, *(f'column {path}' for path in self.column_keys)])})"
+        return f"FileDecryption({', '.join([*known, *(f'column {visible(path)}' for path in self.column_keys)])})"
 
 
 def _set(target: Any, name: str, value: Any) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from pqext.core.errors import VariantError
 from pqext.core.suggest import around, did_you_mean
+from pqext.core.text import visible
 from pqext.core.types.marks import UUID_MARK
 from pqext.variant.shredding.ddl import DdlType, ddl_error, parse_ddl
 from pqext.variant.types import is_shredded_type, is_variant_type, metadata_field, storage_type, variant_type
@@ -35,7 +36,7 @@ class _Node:
         for depth, name, node in walk(self):
             kind = {Object: "STRUCT", Array: "ARRAY"}.get(type(node)) or str(node)
             label = f"{quote_name(name)}: {kind}" if depth else f"$: {kind}"
-            lines.append("  " * depth + label + (f"  -- {node.note}" if node.note else ""))
+            lines.append("  " * depth + visible(label + (f"  -- {node.note}" if node.note else "")))
         return "\n".join(lines)
 
 
