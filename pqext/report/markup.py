@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pqext.text import visible
 
@@ -40,17 +40,25 @@ def number(value: float) -> str:
 
 
 def table(head: Iterable[object], rows: Iterable[Iterable[object]], numeric: frozenset[int] = frozenset()) -> Markup:
-    """An HTML table; the columns of ``numeric`` are set flush right."""
+    """An HTML table; the columns of ``numeric`` are set flush right.
 
-    def cells(kind: str, row: Iterable[object]) -> Markup:
-        return join(tag(kind, cell, class_="n" if i in numeric else None) for i, cell in enumerate(row))
+    Each cell carries its column's head, for screens that are too narrow for columns.
+    """
+    heads = list(head)
+
+    def cells(kind: str, row: Iterable[object], labels: Sequence[object] | None) -> Markup:
+        return join(
+            tag(kind, tag("span", cell) if labels else cell, class_="n" if i in numeric else None,
+                data_label=labels[i] if labels and i < len(labels) else None)
+            for i, cell in enumerate(row)
+        )  # fmt: skip
 
     return tag(
         "div",
         tag(
             "table",
-            tag("thead", tag("tr", cells("th", head))),
-            tag("tbody", join(tag("tr", cells("td", row)) for row in rows)),
+            tag("thead", tag("tr", cells("th", heads, None))),
+            tag("tbody", join(tag("tr", cells("td", row, heads)) for row in rows)),
         ),
         class_="scroll",
     )

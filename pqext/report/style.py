@@ -50,4 +50,12 @@ svg{display:block;width:100%;height:auto}
 .layout .head{text-anchor:middle;fill:var(--faint)}.layout .total{text-anchor:start;fill:var(--faint)}
 .cell{fill:var(--cell)}.bar{fill:var(--skipped);opacity:.6}.cell:hover{stroke:var(--asked);stroke-width:1.5}
 .veil rect{fill:var(--veil);opacity:.66;pointer-events:none}
+@media (max-width:640px){
+main{padding:16px 12px 40px}code{overflow-wrap:anywhere}
+table,tbody,tr{display:block;width:100%;min-width:0}thead{display:none}
+tr{border-bottom:1px solid var(--line);padding:6px 0}
+td,td.n{display:flex;gap:12px;padding:1px 0;border:0;text-align:left}
+td::before{content:attr(data-label);flex:0 0 38%;color:var(--faint)}
+td>span{min-width:0;overflow-wrap:anywhere}td:has(>span:empty){display:none}
+}
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -188,3 +189,19 @@ def test_a_long_name_of_a_column_ends_before_the_edge() -> None:
 @pytest.mark.parametrize("box", [Box(-9.9e11, 9.9e11, 0, 0), Box(-2e7, 2e7, -2e7, 2e7), Box(0, 1e-9, -1e11, 1e11)])
 def test_wide_extents_have_few_lines(box: Box) -> None:
     assert str(graticule(Projection.fitting([box]))).count("<path") < 40
+
+
+def test_rows_of_tables_are_read_without_columns_on_a_narrow_screen() -> None:
+    text = render(report("a name that is longer than a telephone is wide"))
+    _, _, narrow = text.partition("@media (max-width:640px){")
+    assert "td::before{content:attr(data-label)" in narrow
+    assert re.search(r"table,tbody,tr\{display:block[^}]*min-width:0", narrow)
+    tables = re.findall(r"<table>(.*?)</table>", text)
+    assert len(tables) == 3
+    for table in tables:
+        page = Page(table)
+        heads = re.findall(r"<th(?:| [^>]*)>(.*?)</th>", table)
+        labels = [attributes["data-label"] for tag, attributes in page.elements if tag == "td"]
+        assert labels == [unescape(head) for head in heads] * (len(labels) // len(heads))
+        assert table.count("<td") == table.count("<td") // len(heads) * len(heads)
+        assert len(re.findall(r"<td[^>]*><span>", table)) == len(labels)  # one box beside the label
