@@ -23,12 +23,16 @@ def command(
 ) -> None:
     """Show a file's schema with levels, its row groups, encodings, sizes, bounds, boxes and extensions."""
     # Imported here so that --help and --version answer at once.
+    from pqext.core.limits import Limits
     from pqext.inspection import inspect
     from pqext.inspection.rendering import MAX_CHUNKS
 
     limit = None if as_json else MAX_CHUNKS
     with refusals():
-        report = inspect(one_file(file), columns=names(columns), row_groups=_indexes(row_groups), max_chunks=limit)
+        report = inspect(
+            one_file(file), columns=names(columns), row_groups=_indexes(row_groups), max_chunks=limit,
+            limits=Limits.untrusted(),
+        )
     show(report, as_json)
 
 

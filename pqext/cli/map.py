@@ -60,11 +60,12 @@ def command(
 
 
 def _map(path: Path, column: str | None, query: float) -> BoxMap:
+    from pqext.core.limits import Limits
     from pqext.core.reader import ParquetFile
     from pqext.geo.layout.explain import explain_layout, geometry_leaf, parts_of
     from pqext.report.boxes import BoxMap
 
-    with ParquetFile(path) as file:
+    with ParquetFile(path, limits=Limits.untrusted()) as file:
         layout = explain_layout(file, column, query)
         groups, pages = parts_of(file, geometry_leaf(file, column))
         return BoxMap(

@@ -26,6 +26,13 @@ def command(
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="List so many faults; all are counted.")] = 100,
+    memory_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--memory-bytes", min=1, show_default=False,
+            help="Hold so many bytes decoded at a time; 100 MiB, or 16 times the file's size where that is more.",
+        ),
+    ] = None,
 ) -> None:
     """Read all of a file and say where it breaks the rules: damage, false statistics, broken or contradictory variants.
 
@@ -33,12 +40,14 @@ def command(
     an encoding is not known), and 0 when all is well.
     """
     from pqext.core.errors import EncryptionError, UnsupportedError
+    from pqext.core.limits import Limits
     from pqext.verification import verify
 
+    limits = Limits.untrusted() if memory_bytes is None else Limits.untrusted(memory_bytes=memory_bytes)
     wanted = cast("list[Check] | None", names(checks))  # verify refuses others
     try:
         with refusals():
-            report = verify(one_file(file), columns=names(columns), checks=wanted, limit=limit)
+            report = verify(one_file(file), columns=names(columns), checks=wanted, limit=limit, limits=limits)
     except (EncryptionError, UnsupportedError) as error:  # of the whole file
         typer.echo(f"pqext: {describe(error)}", err=True)
         raise typer.Exit(3) from None

@@ -38,6 +38,11 @@ def size_of(values: pa.Array, count: int) -> int:
     return count * 4 + int(offsets[start + count]) - int(offsets[start])
 
 
+def filled(values: NDArray[Any], count: int) -> NDArray[Any]:
+    """``values[:count]``, which does not keep much more memory than that."""
+    return values[:count] if count * 2 > len(values) else values[:count].copy()
+
+
 def allocate(size: int) -> Bytes:
     """``size`` writable bytes, many of them of Arrow's memory pool, which keeps what was freed for the next batch."""
     return np.empty(size, np.uint8) if size < _POOLED else np.frombuffer(pa.allocate_buffer(size), np.uint8)

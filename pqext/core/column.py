@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pyarrow as pa
 
-from pqext.core import encodings, page, page_groups
+from pqext.core import encodings, long_runs, page, page_groups
 from pqext.core.budget import Account, Budget
 from pqext.core.encodings import Dictionary, plain
 from pqext.core.encryption.reading import ChunkDecryptor
@@ -154,8 +154,8 @@ class ColumnReader:
 
     def _has_more(self) -> bool:
         """Is there anything left once all rows are taken?"""
-        ended = self._taken_rows >= self._rows
-        return ended and (self._held is not None or (self._complete and self._entries_left > 0))
+        is_more = self._held is not None or self._unread is not None or (self._complete and self._entries_left > 0)
+        return self._taken_rows >= self._rows and is_more
 
     def _located(self, error: ParquetError) -> ParquetError:
         if error.offset is not None:
@@ -208,13 +208,24 @@ class ColumnReader:
         run: list[RawPage] = []
         try:
             while entries > 0 and (raw := self._next_page()) is not None:
-                run.append(raw)
-                entries -= raw.num_values
+                run.append(self._part(raw, max(entries, long_runs.LONG)))
+                entries -= run[-1].num_values
         except CorruptFileError as error:
             if self._lose is None:
                 raise
             return run, error
         return run, None
+
+    def _part(self, raw: RawPage, entries: int) -> RawPage:
+        """The page, or where it is far longer than so many entries, its first ones; the rest is the next page."""
+        if raw.num_values > 2 * entries:
+            node = self._shape.node
+            levels = node.max_repetition_level, node.max_definition_level
+            parts = long_runs.split(raw, entries, self._metadata.codec, levels)
+            if parts is not None:
+                self._verify(raw)
+                raw, self._unread = parts
+        return raw
 
     def _decode_leniently(self, run: list[RawPage]) -> LeafColumn:
         try:

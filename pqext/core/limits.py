@@ -59,8 +59,8 @@ class Limits:
 
 
 _UNTRUSTED = {
-    "footer_bytes": 64 << 20,
-    "metadata_elements": 20_000_000,
+    "footer_bytes": 128 << 20,
+    "metadata_elements": 50_000_000,
     "metadata_objects": 500_000,
     "page_index_bytes": 16 << 20,
     "bloom_filter_bytes": 32 << 20,

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pqext.core import encodings
 from pqext.core.budget import Account
-from pqext.core.buffers import EMPTY, Bytes, allocate
+from pqext.core.buffers import EMPTY, Bytes, allocate, filled
 from pqext.core.encodings import Counts, Dictionary
 from pqext.core.errors import UnsupportedError
 from pqext.core.kernels import levels as level_kernel
@@ -68,4 +68,4 @@ class SlotBuilder:
             offsets, data, slots = self._builder.finish()
             return leaf.from_byte_arrays(self._type, slots, validity, offsets, data)
         assert self._width is not None
-        return leaf.from_fixed(self._type, self._slots, validity, self._fixed[: self._slots * self._width])
+        return leaf.from_fixed(self._type, self._slots, validity, filled(self._fixed, self._slots * self._width))

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
+from pqext.core.budget import Budget
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
@@ -97,18 +98,28 @@ class Scan:
 
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the files, in batches of at most ``batch_rows``; none is empty."""
+        return (batch for batch, _ in self._found(batch_rows))
+
+    def _found(self, batch_rows: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """The batches, each with the bytes of the files opened for it and those before."""
+        opened = 0
         for row in self._kept():
             with self._open(row) as file:
+                opened += file.source.size
                 schema = self._agreed(row, file)
                 for batch, computed in self._on(row, file).matching(batch_rows):
                     named = {column.name: array for column, array in zip(self.computed, computed, strict=True)}
                     named |= self.partitions.arrays(self._values, row, batch.num_rows)
-                    yield _project(batch, named, schema)
+                    yield _project(batch, named, schema), opened
 
     def to_table(self) -> pa.Table:
-        """The rows that match, as one table."""
-        # Whole row groups are read at once where no filter makes the rows fewer.
-        batches = list(self.to_batches(BATCH_ROWS if self.filter is not None else 1 << 62))
+        """The rows that match, as one table. Raises ``LimitError`` where it takes more than ``limits`` allow."""
+        batches, held = [], 0
+        # Row groups are read in few parts where no filter makes the rows fewer.
+        for batch, opened in self._found(BATCH_ROWS if self.filter is not None else 1 << 62):
+            held += batch.get_total_buffer_size()
+            Budget(self.limits, opened).add(held)
+            batches.append(batch)
         return pa.Table.from_batches(batches, schema=self.schema)
 
     def count(self) -> int:

@@ -135,7 +135,7 @@ class Reader(DataSourceReader):
         """The file of a run, if it is still that: Spark keeps the plan of a data frame for all of its actions."""
         advice = "since this data frame was planned: read it again with a new data frame"
         try:
-            file = ParquetFile(run.path, self.query.options)
+            file = ParquetFile(run.path, self.query.options, limits=self.query.limits)
         except FileNotFoundError as error:
             raise FileNotFoundError(error.errno, f"The file was removed {advice}", run.path) from None
         if footer_crc(file) != run.footer_crc:

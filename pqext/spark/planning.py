@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
-from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.options import ReadOptions
 from pqext.dataset.plan import Task
 from pqext.dataset.scan import Scan
@@ -107,7 +106,7 @@ def plan_read(query: Query, names: Sequence[str]) -> ReadPlan:
     """
     options = ReadOptions(shredded=query.shredded, trust_statistics=query.trust_statistics)
     columns = tuple(needed_columns(query, names))
-    planned = Scan(query.files, columns, query.filter(), options, DEFAULT_LIMITS, query.partitions)
+    planned = Scan(query.files, columns, query.filter(), options, query.limits, query.partitions)
     return ReadPlan(tuple(planned.plan()))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as T
 
+from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.dataset.dnf import as_expression
@@ -39,6 +40,7 @@ class Query:
     shredded: bool = False
     metrics_path: str | None = None
     partition_bytes: int = PARTITION_BYTES
+    memory_bytes: int | None = None
     partitions: Partitions = NO_PARTITIONS
     trust_statistics: bool = True
 
@@ -65,9 +67,14 @@ class Query:
         """The reader's options. Spark runs a task a processor, so a task keeps to one thread."""
         return ReadOptions(shredded=self.shredded, threads=1, trust_statistics=self.trust_statistics)
 
+    @property
+    def limits(self) -> Limits:
+        """What a file may ask of a task: see :meth:`Limits.untrusted`; ``memory_bytes`` raises what it may hold."""
+        return Limits.untrusted() if self.memory_bytes is None else Limits.untrusted(memory_bytes=self.memory_bytes)
+
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the first file, with which all must agree, and of what folders name."""
-        with ParquetFile(self.files[0], self.options) as file:
+        with ParquetFile(self.files[0], self.options, limits=self.limits) as file:
             return self.partitions.complete_schema(file.arrow_schema)
 
     def schema(self) -> T.StructType:
@@ -110,6 +117,7 @@ def encode_options(
     partition_bytes: int | None = None,
     partitioning: Partitioning = "hive",
     trust_statistics: bool = True,
+    memory_bytes: int | None = None,
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
@@ -121,6 +129,7 @@ def encode_options(
         "shredded": "true" if shredded else None,
         "metrics_path": metrics_path,
         "partition_bytes": None if partition_bytes is None else str(partition_bytes),
+        "memory_bytes": None if memory_bytes is None else str(memory_bytes),
         "partitioning": {None: "none", "hive": None}.get(partitioning, str(partitioning)),
         "trust_statistics": None if trust_statistics else "false",
     }
@@ -173,6 +182,7 @@ _PARSERS: dict[str, Any] = {
     "shredded": _flag,
     "metrics_path": local_path,
     "partition_bytes": _positive,
+    "memory_bytes": _positive,
     "partitioning": _partitioning,
     "trust_statistics": _flag,
 }

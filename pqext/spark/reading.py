@@ -48,6 +48,7 @@ def read(
     partition_bytes: int | None = None,
     partitioning: Partitioning = "hive",
     trust_statistics: bool = True,
+    memory_bytes: int | None = None,
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext.
 
@@ -61,12 +62,13 @@ def read(
     which tasks leave what they read, for :func:`read_metrics`. ``partitioning="hive"`` takes folders named
     ``year=2020`` for columns, as :func:`pqext.scan` does: files that ``where`` refuses by them are not opened.
     With None (option ``none``) the files alone are read. ``trust_statistics=False`` reads all row groups and
-    pages, as :class:`pqext.ReadOptions` describes it.
+    pages, as :class:`pqext.ReadOptions` describes it. ``memory_bytes`` is what a task may hold decoded of a file, by
+    default what ``pqext.Limits.untrusted()`` allows: a file that asks for more is refused.
     """
     expression = as_expression(where)
     options = encode_options(
         columns, expression, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
-        trust_statistics,
+        trust_statistics, memory_bytes,
     )
     ensure_registered(spark)
     paths = path if isinstance(path, str) else list(path)
@@ -83,6 +85,7 @@ def read(
         partition_bytes=partition_bytes,
         partitioning=partitioning,
         trust_statistics=trust_statistics,
+        memory_bytes=memory_bytes,
     )
     _reads[df] = _Read(again, expression)
     return df

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from pqext.core import shape
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptFileError, ParquetError
-from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.shape import Shape
@@ -34,7 +34,7 @@ def verify(
     checks: Sequence[Check] | None = None,
     columns: Sequence[str] | None = None,
     limit: int = 100,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: Limits | None = None,
     decryption: FileDecryption | None = None,
 ) -> Report:
     """Read all of a Parquet file and say where it breaks the rules of the format.
@@ -52,7 +52,8 @@ def verify(
       than its data is right.
 
     ``columns`` (top-level names) narrows the work, ``limit`` how many faults are listed; all are counted. Memory is
-    bounded by a batch of one column, whatever the file holds.
+    bounded by a batch of one column, whatever the file holds: ``limits`` are ``Limits.untrusted()`` by default. What
+    exceeds them is listed as not checked.
 
     A file that is damaged gives a report, a damaged footer too. Columns that cannot be checked, because a key is
     missing or an encoding is not known, are listed as ``unchecked``, and the report is not ``ok``.
@@ -72,7 +73,7 @@ def verify(
         raise ValueError(f"limit must not be negative, not {limit}")
     findings = Findings(limit)
     try:
-        file = ParquetFile(source, ReadOptions(decryption=decryption), limits=limits)
+        file = ParquetFile(source, ReadOptions(decryption=decryption), limits=limits or Limits.untrusted())
     except CorruptFileError as error:
         findings.add(Fault("layout.footer-lost", error.message, column=error.column, offset=error.offset))
         opened = open_source(source)

@@ -1,0 +1,128 @@
+"""No file of some kilobytes takes much more than the budget, ten seconds, or the process."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from core import bombs
+from core.raw_files import Column, leaf, write
+
+import pqext
+from pqext.core.errors import MemoryLimitError
+from pqext.core.limits import Limits
+from reference.pace import SLOWER
+
+LIMITS = Limits.untrusted()
+OVERHEAD = 96 << 20
+"""What the interpreter, the codecs and one batch under way in a scan take beside the budget."""
+MEMORY = 3_000_000_000
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[tuple[str, str], tuple[str, float, int]]:
+    tests = Path(__file__).parents[1]
+    run = subprocess.run(
+        [sys.executable, "-m", "core.measure_bombs", str(MEMORY), "untrusted"],
+        cwd=tests, env={**os.environ, "PYTHONPATH": str(tests.parent)}, capture_output=True, text=True, check=False,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    rows = [json.loads(line) for line in run.stdout.splitlines()]
+    return {(file, way): (outcome, seconds, taken) for file, _, way, outcome, seconds, taken in rows}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the measurements are those of /proc")
+def test_no_small_file_takes_more_than_the_budget_or_ten_seconds(
+    measured: dict[tuple[str, str], tuple[str, float, int]],
+) -> None:
+    assert len(measured) == len(bombs.files()) * 6
+    allowed = {"MemoryLimitError", "LimitError", "CorruptFileError", "VariantError"}
+    for case, (outcome, seconds, taken) in measured.items():
+        assert outcome == "read" or outcome.split(":")[0] in allowed, (case, outcome)
+        assert seconds < 10 * SLOWER, (case, seconds)
+        assert taken < 2 * LIMITS.memory_bytes + OVERHEAD, (case, taken)  # a scan counts its table beside its batches
+
+
+def test_a_run_that_stands_for_gigabytes_is_read_in_batches() -> None:
+    count = 1 << 25
+    sevens = int.from_bytes(b"7" * 8, "little")
+    for data, value in (
+        (bombs.nulls(bombs.Type.INT64, count), None), (bombs.looked_up(bombs.Type.INT64, b"7" * 8, count), sevens)
+    ):  # fmt: skip
+        batches = pqext.open(data, limits=LIMITS).iter_batches()
+        rows = 0
+        for batch in batches:
+            assert batch.num_rows <= 65_536
+            rows += batch.num_rows
+        assert rows == count
+        assert batch.column(0)[0].as_py() == value
+        with pytest.raises(MemoryLimitError, match="memory_bytes=104857600"):
+            pqext.open(data, limits=LIMITS).read()
+
+
+@pytest.mark.parametrize("batch_rows", [1000, 40_000, 100_001])
+@pytest.mark.parametrize("codec", [0, 6])
+def test_a_page_cut_within_its_runs_holds_what_it_holds_whole(batch_rows: int, codec: int) -> None:
+    runs = bombs.run(70_000, 1) + bombs.run(40_000, 0) + bytes([0b11, 0b10110101]) + bombs.run(90_000, 1)
+    entries = 200_008
+    present = np.concatenate([np.ones(70_000), np.zeros(40_000), [1, 0, 1, 0, 1, 1, 0, 1], np.ones(90_000)]) == 1
+    values = bombs.run(100_000, 1) + bytes([0b11, 0b01011010]) + bombs.run(59_997, 0)
+    flags = np.concatenate([np.ones(100_000), [0, 1, 0, 1, 1, 0, 1, 0], np.zeros(59_997)]) == 1
+    expected = np.full(entries, None, object)
+    expected[present] = flags.tolist()
+    column = Column(bombs.prefixed(runs) + bombs.prefixed(values), entries, encoding=bombs.Encoding.RLE, codec=codec)
+    if codec:
+        column.stored = bombs.compress(codec, column.values).tobytes()
+    data = write([leaf("a", bombs.OPTIONAL, bombs.Type.BOOLEAN)], [column], entries)
+    whole = pqext.open(data).read()["a"]
+    assert whole.to_pylist() == expected.tolist()
+    cut = pa.chunked_array([batch.column(0) for batch in pqext.open(data).iter_batches(batch_rows)])
+    assert cut.num_chunks == -(-entries // batch_rows)
+    assert cut.to_pylist() == expected.tolist()
+
+
+def test_batches_have_fewer_rows_where_these_are_large() -> None:
+    table = pa.table({"s": [bytes([65 + i % 26]) * 20_000 for i in range(2000)], "i": range(2000)})
+    out = io.BytesIO()
+    pqext.write_table(table, out, page_rows=20, compression="zstd")
+    limits = Limits(memory_bytes=8 << 20, memory_expansion=0)
+    with pqext.open(out.getvalue(), limits=limits) as file:
+        batches = list(file.iter_batches())
+        assert max(batch.nbytes for batch in batches) < 6 << 20
+        assert pa.Table.from_batches(batches).equals(table)
+        with pytest.raises(MemoryLimitError, match="iter_batches"):
+            file.read()
+    with pytest.raises(MemoryLimitError):
+        pqext.read_table(out.getvalue(), limits=limits)
+    kept = pqext.read_table(out.getvalue(), filter=pqext.col("i") < 3, limits=limits)
+    assert kept.equals(table.slice(0, 3))
+
+
+def test_computed_columns_stand_beside_their_rows_where_batches_are_cut() -> None:
+    rows = 3000
+    texts = [json.dumps({"n": i, "text": "x" * 9000}) for i in range(rows)]
+    events = pqext.variant.parse_json(pa.array(texts))
+    table = pa.table({"id": range(rows), "fill": ["y" * (20_000 if i % 2 else 1) for i in range(rows)], "e": events})
+    out = io.BytesIO()
+    pqext.write_table(table, out, page_rows=20, shredding={"e": "STRUCT<n BIGINT, text STRING>"})
+    limits = Limits(memory_bytes=24 << 20, memory_expansion=0)
+    wanted = ["id", "fill", pqext.col("e").variant("$.n", "int64")]
+    found = list(pqext.scan(out.getvalue(), wanted, limits=limits).to_batches())
+    assert len(found) > 1
+    whole = pa.Table.from_batches(found)
+    assert whole["id"].to_pylist() == whole["e.n"].to_pylist() == list(range(rows))
+
+
+def test_limits_for_strangers_can_be_changed_one_by_one() -> None:
+    assert Limits.untrusted().memory_of(1000) == 100 << 20
+    assert Limits.untrusted().memory_of(1 << 30) == 16 << 30
+    assert Limits.untrusted(memory_expansion=0, memory_bytes=5).memory_of(1 << 30) == 5
+    with pytest.raises(TypeError):
+        Limits.untrusted(pages=3)
