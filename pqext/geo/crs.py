@@ -34,7 +34,7 @@ SLACK = 1e-9
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9_-]*:[A-Za-z0-9_.-]+")
 _CODES = re.compile(_AUTHORITY.pattern + r"(\+[A-Za-z0-9_.:-]+)?")  # perhaps with a system of heights
 _WKT = re.compile(r"\s*[A-Z_]+\s*\[")
-_CODE = re.compile(r"(EPSG|ESRI|OGC|SRID|WGS|CRS)\W*\w*\d\w*", re.IGNORECASE)
+_CODE = re.compile(r"(EPSG|ESRI|OGC|SRID|WGS|CRS)\W*+(?=\w*\d)\w++", re.IGNORECASE)
 _SRID = re.compile(r"srid:(\d{1,9})", re.IGNORECASE)
 _WELL_KNOWN = frozenset({"EPSG:4326", "srid:4326"})  # known without loading pyproj
 _LONGEST = 1 << 20

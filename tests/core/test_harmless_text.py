@@ -96,7 +96,9 @@ TEXTS: dict[str, Callable[[], str]] = {
     "error of a key": lambda: caught(lambda: pqext.read_table(
         file_of(encryption=pqext.FileEncryption(b"0" * 16, column_keys={EVIL: b"0" * 16}, plaintext_footer=True))
     )),
-    "error of pyarrow's file": lambda: caught(lambda: pqext.read_table(_written_by_pyarrow(), filter=col([EVIL]) < 1.5)),
+    "error of pyarrow's file": lambda: caught(
+        lambda: pqext.read_table(_written_by_pyarrow(), filter=col([EVIL]) < 1.5)
+    ),
 }  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +47,16 @@ class SortKey:
     nulls_first: bool = False
 
 
-_SORT = re.compile(r"(?P<path>.*?)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?", re.I | re.S)
+def _sort_key(text: str) -> SortKey:
+    """``text`` read from its end, since a path may hold spaces and these words too."""
+    path, nulls, way = text.strip(), "", ""
+    parts = path.rsplit(None, 2)
+    if len(parts) == 3 and parts[1].lower() == "nulls" and parts[2].lower() in ("first", "last"):
+        path, nulls = parts[0], parts[2].lower()
+    parts = path.rsplit(None, 1)
+    if len(parts) == 2 and parts[1].lower() in ("asc", "desc"):
+        path, way = parts[0], parts[1].lower()
+    return SortKey(path, descending=way == "desc", nulls_first=nulls == "first")
 
 
 def sort_keys(chosen: Iterable[Any]) -> tuple[SortKey, ...]:
@@ -58,13 +66,7 @@ def sort_keys(chosen: Iterable[Any]) -> tuple[SortKey, ...]:
     keys = []
     for one in chosen:
         if isinstance(one, str):
-            parts = _SORT.fullmatch(one.strip())
-            assert parts is not None
-            one = SortKey(
-                parts["path"],
-                descending=(parts["way"] or "").lower() == "desc",
-                nulls_first=(parts["nulls"] or "").lower() == "first",
-            )
+            one = _sort_key(one)
         if not isinstance(one, SortKey):
             raise TypeError(f"sorting takes columns as text or SortKey, not {one!r}")
         keys.append(one)
