@@ -26,6 +26,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     ("layout.offsets", _MISLED),
     ("statistics.", _WRONG.format("these statistics")),
     ("page-index.", _WRONG.format("this index")),
+    ("logical.json", "readers that parse the column fail on these values: write the rows again, or the column as text"),
     ("sorting.", "readers that trust the sort keys may skip or merge rows wrongly: sort the rows, or write the file "
                  "again without sort keys"),
     ("bloom.", _WRONG.format("this filter")),

@@ -27,6 +27,7 @@ from pqext.core.statistics import of_pages
 from pqext.core.stored_pages import AllPages
 from pqext.core.types.leaf import to_physical
 from pqext.verification import claims
+from pqext.verification.documents import not_json
 from pqext.verification.model import Fault, Findings
 
 BATCH_ROWS = 65_536
@@ -61,15 +62,20 @@ class Piece:
 
 def check(file: ParquetFile, tops: Sequence[Shape], findings: Findings) -> None:
     """Check every column chunk below ``tops``."""
+    first_row = 0
     for group in file.row_groups:
         for top in tops:
             for leaf in top.leaves():
-                _ChunkCheck(file, group, leaf, findings).run()
+                _ChunkCheck(file, group, leaf, findings, first_row).run()
+        first_row += group.num_rows
 
 
 class _ChunkCheck:
-    def __init__(self, file: ParquetFile, group: RowGroup, leaf: LeafShape, findings: Findings) -> None:
+    def __init__(
+        self, file: ParquetFile, group: RowGroup, leaf: LeafShape, findings: Findings, first_row: int
+    ) -> None:
         self._file = file
+        self._first_row = first_row
         self._group = group
         self._leaf = leaf
         self._findings = findings
@@ -194,8 +200,19 @@ class _ChunkCheck:
 
     def _pieces(self, chunk: ColumnChunk, order: BoundOrder, known: ChunkPages | None) -> Iterator[Piece]:
         """The rows of each page, where an index tells them, else runs of rows."""
+        row = self._first_row
         for column in runs(self._file, self._group, self._leaf, chunk, known):
+            if chunk.node.leaf_type.member == "JSON":
+                self._documents(column, row)
+            row += column.rows
             yield _measure(column, order, self._leaf)
+
+    def _documents(self, column: LeafColumn, row: int) -> None:
+        """Report the values of a JSON column that are no JSON; in lists it is not told in which row."""
+        for index in not_json(column.array):
+            place = row + index if column.repetition is None else None
+            path = self._leaf.node.dotted
+            self._findings.add(Fault("logical.json", "a value is no JSON document", self._group.index, place, path))
 
     def _page(
         self, known: ChunkPages, columns: ColumnIndex | None, number: int, piece: Piece, stored: StoredPage

@@ -43,7 +43,7 @@ def verify(
 
     - ``"chunks"``: every page's checksum, levels and values; that the statistics, the page index and the Bloom filter
       of each column chunk say what its values are, that the offset index says where its pages lie, and that sizes,
-      encodings and level histograms are those of the pages;
+      encodings and level histograms are those of the pages; that values of JSON columns are JSON;
     - ``"sorting"``: that rows are in the order of the sort keys that their row group names;
     - ``"variants"``: for each VARIANT column the layout of its groups and the types of its columns, every encoded value
       and metadata in full, and how ``value`` and ``typed_value`` go together in every row;

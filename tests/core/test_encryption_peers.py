@@ -111,6 +111,19 @@ def test_duckdb_reads_ours_and_its_own_files_without_identity_are_refused(tmp_pa
         found = connection.sql(query).to_arrow_table()
         assert found.equals(table)
         connection.execute(f"COPY found TO '{theirs}' (FORMAT parquet, encryption_config {{footer_key: 'k'}})")
+        # What specs/encryption.md says that it does not read.
+        with pytest.raises(duckdb.Error, match="AES tag"):
+            connection.sql(f"{query} WHERE i > 3").fetchall()
+        for options, words in (
+            ({"plaintext_footer": True}, "is not encrypted"),
+            ({"algorithm": "AES_GCM_CTR_V1"}, "only AES_GCM_V1 is supported"),
+            ({"aad_prefix": b"p"}, "AES tag"),
+            ({"column_keys": {"i": PUBLIC_KEYS["double_field"]}}, "bytes|AES tag"),
+        ):
+            encryption: Any = pqext.FileEncryption(FOOTER_KEY, **options)
+            pqext.write_table(table, ours, encryption=encryption)
+            with pytest.raises(duckdb.Error, match=words):
+                connection.sql(query).fetchall()
     # DuckDB uses no AADs at all.
     with pytest.raises(EncryptionError, match="aad_file_unique"):
         read(theirs, pqext.FileDecryption(FOOTER_KEY))

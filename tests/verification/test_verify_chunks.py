@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import warnings
 from collections.abc import Callable
@@ -304,3 +305,30 @@ def test_public_files_are_judged_by_what_is_known_of_them(name: str) -> None:
     if not folder or not (Path(folder) / name).exists():
         pytest.skip("PARQUET_TEST_DATA does not name the parquet-testing folder")
     assert rules(verify(Path(folder) / name)) == BAD[name]
+
+
+def stored(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pqext.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+@pytest.mark.spec("logical.json")
+def test_values_of_json_columns_that_are_no_json_are_found() -> None:
+    good = ['{"a": 1, "a": 2}', "1e999999", "-0", '"\\u00e9"', " [1, null] ", "9" * 500, None, "[" * 1500 + "]" * 1500]
+    bad = ["", "{", "nan", "[NaN]", "{'a': 1}", "[1,]", "01", '"\x01"', "1 2"]
+    marked = pa.field("j", pa.string(), metadata={"PARQUET:logical_type": "JSON"})
+    nested = pa.field("l", pa.list_(marked.with_name("element")))
+    for text in bad:
+        with pytest.raises(ValueError, match="Expecting|Extra|control|delimiter|quotes|Illegal"):  # the oracle: none of them is JSON
+            json.loads(text, parse_constant=lambda constant: json.loads("?"))
+    texts = [*good, *bad, *good]
+    columns = [pa.array(texts, pa.string()), pa.array([[text] for text in texts])]
+    table = pa.table(columns, schema=pa.schema([marked, nested]))
+    report = verify(stored(table, row_group_rows=5, page_rows=2))
+    assert rules(report) == {"logical.json"}
+    assert [fault.row for fault in report.faults if fault.column == "j"] == [*range(len(good), len(good) + len(bad))]
+    assert sum(fault.column == "l.list.element" for fault in report.faults) == len(bad)
+    assert verify(stored(table.slice(0, len(good)))).ok
+    plain = pa.table({"j": pa.array(bad)})
+    assert verify(stored(plain)).ok
