@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,8 @@ class Sink(DataSourceArrowWriter):
         except BaseException:
             if writer is not None:
                 writer.abort()
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # the error is what the user must see
+                path.unlink(missing_ok=True)
             raise
         return Written(name)
 

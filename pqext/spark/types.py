@@ -9,7 +9,7 @@ Arrow form in which Spark itself passes its types to Python, and which it compar
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import lru_cache
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -242,7 +242,7 @@ def without_metadata(type: T.DataType) -> T.DataType:
     return type
 
 
-@cache
+@lru_cache(maxsize=1024)
 def parse_type(name: str) -> T.DataType:
     """The Spark type with a DDL name, such as ``double``, ``decimal(9,2)`` or ``array<struct<a: int>>``.
 

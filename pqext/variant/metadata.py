@@ -65,10 +65,15 @@ class Metadata:
         return self.names[field_id]
 
 
-@lru_cache(maxsize=256)
 def decode_metadata(data: bytes) -> Metadata:
     """``data`` as :class:`Metadata`; what many values share is decoded once."""
-    return Metadata(data)
+    return _decoded(data) if len(data) <= _SHORT else _decoded_long(data)
+
+
+_SHORT = 1 << 14
+"""Bytes of metadata of which many are kept; of longer ones only the last two, since what is kept stays in memory."""
+_decoded = lru_cache(maxsize=256)(Metadata)
+_decoded_long = lru_cache(maxsize=2)(Metadata)
 
 
 def encode_metadata(names: Iterable[str]) -> bytes:
