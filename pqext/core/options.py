@@ -126,8 +126,10 @@ class WriteOptions:
     columns, then end where their boxes stay small, somewhere in the last half of what they may hold: a row group has
     about three quarters of ``row_group_rows``, and pages hold 2,048 rows at most. ``page_boxes=False`` among these
     leaves out the box that each page gets, ``covering=True`` (or a name) adds a plain struct column of boxes
-    (:mod:`pqext.geo.covering`). ``geoparquet=True``, or the name of the primary column, writes GeoParquet metadata for
-    geopandas and others (:mod:`pqext.geo.geoparquet`).
+    (:mod:`pqext.geo.covering`). ``check_range`` decides what is done with coordinates beyond the longitudes and
+    latitudes of a geographic CRS by more than rounding: True, the default, refuses them, ``"clamp"`` moves them to the
+    ends of the range, False writes them (GEOMETRY only). ``geoparquet=True``, or the name of the primary column,
+    writes GeoParquet metadata for geopandas and others (:mod:`pqext.geo.geoparquet`).
     A row group or page ends at whichever of its rows and bytes is reached first (``row_group_rows``,
     ``row_group_bytes``, ``page_rows``, ``page_bytes``); bytes are those of Arrow before encoding. ``page_version`` is
     1 or 2. ``threads``: columns encoded at once, 0 for one a processor.
