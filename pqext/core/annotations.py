@@ -226,6 +226,11 @@ def for_property(key: str) -> Annotation | None:
     return next((a for a in _REGISTRY.values() if a.property is not None and a.property == key), None)
 
 
+def serves_extension(name: str) -> bool:
+    """Do fields of the Arrow extension type ``name`` become columns that a handler serves?"""
+    return any(name in annotation.extension_names for annotation in _REGISTRY.values())
+
+
 def for_field(field: pa.Field, path: str, options: WriteOptions) -> Annotation | None:
     """The annotation that claims an Arrow field to be written at dotted ``path``, if any."""
     return next((a for a in _REGISTRY.values() if a.claims(field, path, options)), None)

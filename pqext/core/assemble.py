@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.arrow_schema.arrays import array_of, elements_of_null, plain_container
 from pqext.core.buffers import allocate, filled
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.kernels import levels
@@ -16,6 +17,8 @@ from pqext.core.options import ReadOptions
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
 from pqext.core.types import leaf, map_keys
 
+_FILLED = 32
+"""Bytes of each element that stands for a null list of fixed size, about."""
 _FLAT = np.empty(0, np.int16)
 
 
@@ -27,10 +30,22 @@ def assemble(
     ``shown`` is the type of the shape's Arrow field, where it is known: types are made once for a column, not once
     for each level of it.
     """
-    if shape.annotation is None:
+    if shape.annotation is None and shape.original is None:
         return _storage(shape, columns, options, shape.storage_field(options).type if shown is None else shown)
+    if shape.annotation is None:
+        container = shape.storage_field(options).type if shown is None else plain_container(shown)
+        return _as_original(shape, _storage(shape, columns, options, container))
     stored = None if isinstance(shape, LeafShape) else shape.storage_field(options).type
     return shape.annotation.load().from_storage(shape.node, _storage(shape, columns, options, stored), options)
+
+
+def _as_original(shape: Shape, array: pa.Array) -> pa.Array:
+    assert shape.original is not None
+    try:
+        return array_of(array, shape.original.type)
+    except ParquetError as error:
+        error.locate(column=shape.node.dotted)
+        raise
 
 
 def assembled_bytes(shape: Shape, columns: Mapping[int, LeafColumn]) -> int:
@@ -43,6 +58,10 @@ def assembled_bytes(shape: Shape, columns: Mapping[int, LeafColumn]) -> int:
     else:
         assert isinstance(shape, ListShape)
         size = entries * 6 + assembled_bytes(shape.element, columns)
+        definition = columns[shape.first_leaf()].definition
+        if shape.original is not None and definition is not None:
+            nulls = int(np.count_nonzero(definition < shape.value_level))
+            size += nulls * elements_of_null(shape.original.type) * _FILLED
     if shape.annotation is not None:
         size += 2 * sum(columns[leaf.node.leaf_start].nbytes for leaf in shape.leaves())
     return size

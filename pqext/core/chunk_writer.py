@@ -37,6 +37,7 @@ from pqext.core.metadata import (
 from pqext.core.options import WriteOptions
 from pqext.core.page import PageWriter
 from pqext.core.types import leaf, profile
+from pqext.core.types.stored import normal
 
 
 @dataclass
@@ -108,9 +109,12 @@ def encode_chunk(
     path, leaf_type = node.dotted, node.leaf_type
     codec = WRITABLE[options.compression_of(path)]
     physical = leaf.to_physical(column.values, leaf_type)
-    indexed = distinct.index(physical) if options.dictionary_of(path) else None
+    indexed = _dictionary(column, physical) if options.dictionary_of(path) else None
+    name = options.encoding_of(path)
+    if name == "auto" and column.encoded is not None and pa.types.is_binary(physical.type):
+        name = "plain"  # behind a dictionary Arrow's reader takes no other
     chosen = choose(
-        options.encoding_of(path), physical, leaf_type.physical, codec, indexed, split=options.profile != "spark"
+        name, physical, leaf_type.physical, codec, indexed, split=options.profile != "spark"
     )
     indexed = indexed if chosen.keep_dictionary else None
     if options.profile == "spark":
@@ -155,14 +159,27 @@ def encode_chunk(
     extension = options.extension_of(path)
     if extension is not None:
         set_extension(metadata, extension)
-    all_indexed = indexed is not None and len(indexed.indices) == len(physical)
     chunk.indexes = chunk_index.describe(
-        metadata, column, physical, written, indexed.entries if indexed is not None and all_indexed else None, options
+        metadata, column, physical, written, None if indexed is None else indexed.used(len(physical)), options
     )
     again = options.for_second_copy(path)
     if again is not None:  # never with encryption, see options
         chunk.second = encode_chunk(column, rows, again, None, page_starts)
     return chunk
+
+
+def _dictionary(column: DenseColumn, physical: pa.Array) -> IndexedValues | None:
+    """The dictionary of a chunk: the given one of a column of strings or bytes, or one of the values."""
+    encoded = column.encoded
+    if encoded is not None and pa.types.is_binary(physical.type):
+        found = None
+        if not encoded.dictionary.null_count:
+            entries = encoded.dictionary.cast(normal(encoded.type.value_type))
+            entries = leaf.to_physical(entries, column.shape.node.leaf_type)
+            found = distinct.given(physical, entries, ordered=encoded.type.ordered)
+        if found is not None:
+            return found
+    return distinct.index(physical)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -14,7 +14,7 @@ from pqext.core.budget import Account, Budget
 from pqext.core.encodings import Dictionary, plain
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
-from pqext.core.indexes.row_ranges import RowRanges
+from pqext.core.indexes.row_ranges import RowRanges, near
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
 from pqext.core.limits import Limits
@@ -95,7 +95,7 @@ class ColumnReader:
         """
         parts = []
         try:
-            for places in _near(self._places(rows)):
+            for places in near(self._places(rows), _PASSED_ROWS):
                 parts.append(self._take_near(places))
                 self._gathered_bytes += parts[-1].nbytes
                 self._settle(self._gathered_bytes if len(parts) > 1 else 0)  # they are about to be copied
@@ -175,15 +175,21 @@ class ColumnReader:
             held += piece.rows
         if held < rows and self._lose is not None:
             pieces.append(self._lose_rest(CorruptFileError("a column chunk ends before its row group")))
-        if len(pieces) > 1:
-            self._account.take(sum(piece.nbytes for piece in pieces))  # they are copied
-        whole = join(pieces) if pieces else self._decode([])
-        is_new = len(pieces) != 1 or pieces[0] is not self._held
-        result, self._held = self._split(whole, rows)
-        if self._held is None:
-            self._held_bytes = 0
-        elif is_new:
-            self._held_bytes = whole.nbytes  # a part of it keeps all of it
+        if len(pieces) > 1 and held - pieces[-1].rows == rows and pieces[-1].begins_with_row:
+            # The last of them is not copied, which together may be more than one array holds.
+            self._account.take(sum(piece.nbytes for piece in pieces[:-1]) if len(pieces) > 2 else 0)
+            result, self._held = join(pieces[:-1]), pieces[-1]
+            self._held_bytes = self._held.nbytes
+        else:
+            if len(pieces) > 1:
+                self._account.take(sum(piece.nbytes for piece in pieces))  # they are copied
+            whole = join(pieces) if pieces else self._decode([])
+            is_new = len(pieces) != 1 or pieces[0] is not self._held
+            result, self._held = self._split(whole, rows)
+            if self._held is None:
+                self._held_bytes = 0
+            elif is_new:
+                self._held_bytes = whole.nbytes  # a part of it keeps all of it
         self._settle(result.nbytes)
         self._taken_rows += result.rows
         return result
@@ -434,15 +440,3 @@ class ColumnReader:
         return LeafColumn(
             column.repetition[entries], column.definition[entries], column.array.filter(pa.array(slots))
         )
-
-
-def _near(places: Iterable[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Places in groups, in each of which not much else lies between them."""
-    group: list[tuple[int, int]] = []
-    for place in places:
-        if group and place[1] - group[0][0] > _PASSED_ROWS:
-            yield group
-            group = []
-        group.append(place)
-    if group:
-        yield group

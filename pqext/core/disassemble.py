@@ -22,7 +22,7 @@ class DenseColumn:
     """One leaf of some rows: ``entries`` levels and, for each entry at the highest definition level, a value.
 
     A level that is the same everywhere is an ``int``. ``values`` is an Arrow array without nulls, ``notes`` are those
-    of handlers on the way here.
+    of handlers on the way here. ``encoded`` is the column as it was given, when that was a dictionary array.
     """
 
     shape: LeafShape
@@ -31,6 +31,7 @@ class DenseColumn:
     definition: int | Levels
     values: pa.Array
     notes: Notes = field(default_factory=list)
+    encoded: pa.Array | None = None
 
 
 @dataclass(slots=True)

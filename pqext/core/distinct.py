@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, allocate, size_of, view
@@ -24,10 +25,23 @@ _WORTHWHILE = 0.7
 
 @dataclass(slots=True)
 class IndexedValues:
-    """``indices`` of the first values of a chunk, all of them or as many as the dictionary took, into ``entries``."""
+    """``indices`` of the first values of a chunk, all of them or as many as the dictionary took, into ``entries``.
+
+    ``given``: the entries are the user's, and some of them may be those of no value.
+    """
 
     indices: NDArray[np.int32]
     entries: pa.Array
+    given: bool = False
+
+    def used(self, count: int) -> pa.Array | None:
+        """The distinct values of a chunk of ``count``, ``None`` when the dictionary does not hold them all."""
+        if len(self.indices) < count:
+            return None
+        if not self.given:
+            return self.entries
+        flags = np.bincount(self.indices, minlength=len(self.entries)) > 0
+        return self.entries if flags.all() else self.entries.filter(pa.array(flags))
 
 
 def index(physical: pa.Array) -> IndexedValues | None:
@@ -55,6 +69,19 @@ def with_both_zeros(indexed: IndexedValues) -> IndexedValues:
         return indexed
     other = pa.array([0.0 if zeros[0] else -0.0], indexed.entries.type)
     return IndexedValues(indexed.indices, pa.concat_arrays([indexed.entries, other]))
+
+
+def given(physical: pa.Array, entries: pa.Array, *, ordered: bool) -> IndexedValues | None:
+    """The dictionary with ``entries`` first, in their order, used or not; ``None`` when it cannot be that.
+
+    Entries must be distinct, hold all values and, unless they are ``ordered``, not take more than ``MAX_BYTES``.
+    """
+    if not len(entries) or (not ordered and entries.nbytes > MAX_BYTES):
+        return None
+    indices = pc.index_in(physical, entries)
+    if indices.null_count or len(pc.unique(entries)) < len(entries):
+        return None
+    return IndexedValues(indices.to_numpy(), entries, given=True)
 
 
 def _promises(found: int, physical: pa.Array) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate
 from pqext.core.encodings import Counts, Dictionary, rle
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.page import DataPages
@@ -55,6 +55,11 @@ class LeafColumn:
         levels = sum(part.nbytes for part in (self.repetition, self.definition) if part is not None)
         return levels + int(self.array.nbytes)
 
+    @property
+    def begins_with_row(self) -> bool:
+        """Is its first entry that of a row?"""
+        return self.repetition is None or (len(self.repetition) > 0 and bool(self.repetition[0] == 0))
+
     def cut(self, start: tuple[int, int], stop: tuple[int, int]) -> LeafColumn:
         """What lies between two places, each an entry and the slot that it has or that comes next."""
         entries = slice(start[0], stop[0])
@@ -66,7 +71,7 @@ class LeafColumn:
 
 
 def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
-    """Consecutive runs of one leaf as one."""
+    """Consecutive runs of one leaf as one. Raises ``LimitError`` for more byte arrays than one array holds."""
     if len(pieces) == 1:
         return pieces[0]
 
@@ -74,10 +79,14 @@ def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
         present = [part for part in parts if part is not None]
         return np.concatenate(present) if len(present) == len(parts) else None
 
+    try:
+        array = pa.concat_arrays([piece.array for piece in pieces])
+    except pa.ArrowInvalid:
+        raise LimitError(
+            "more than 2 GiB of byte arrays in one batch; read fewer rows at a time with iter_batches"
+        ) from None
     return LeafColumn(
-        levels([piece.repetition for piece in pieces]),
-        levels([piece.definition for piece in pieces]),
-        pa.concat_arrays([piece.array for piece in pieces]),
+        levels([piece.repetition for piece in pieces]), levels([piece.definition for piece in pieces]), array
     )
 
 
@@ -94,7 +103,7 @@ class LeafColumnBuilder:
         account.take(decoded_bytes(shape, entries))
         self._shape = shape
         self._at = 0
-        self._slots = SlotBuilder(shape.node.leaf_type, entries, account)
+        self._slots = SlotBuilder(shape.node.leaf_type, entries, account, encoded=shape.encoded)
         levels = shape.node.max_repetition_level > 0 or shape.node.max_definition_level > shape.nullable
         self._repetition = allocate(entries * 2).view(np.int16) if shape.node.max_repetition_level else None
         self._definition = allocate(entries * 2).view(np.int16) if levels and shape.node.max_definition_level else None

@@ -50,6 +50,10 @@ class ReadOptions:
     of these is wrong (``pqext verify`` finds out). Folder names of a partitioned dataset count all the same. Minima
     and maxima of geometries, which some writers leave there, are never used.
     ``geoparquet``: take plain columns for geometries that the file's GeoParquet metadata says are.
+    ``arrow_schema``: give columns the Arrow types and field metadata that the writer noted in ``ARROW:schema``, as
+    pyarrow does: durations, time zones, dictionaries, large, view and fixed-size types, narrow decimals, extension
+    types. The Parquet schema decides what the values are; a note that contradicts it is passed over with an
+    ``AnnotationWarning``. Without it columns are as Parquet's types show them.
     ``properties``: those of the table that the file belongs to, where a CRS ``projjson:<property>`` is looked up; what
     the file's own key-value metadata has goes before.
     ``external_files``: which other files the column chunks of a summary file may lie in: those in its own folder and
@@ -67,6 +71,7 @@ class ReadOptions:
     trust_statistics: bool = True
     external_files: Literal["folder", "any", "refuse"] = "folder"
     geoparquet: bool = True
+    arrow_schema: bool = True
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -75,7 +80,8 @@ class ReadOptions:
         return "ns" if self.int96 == "auto" else self.int96
 
     def __post_init__(self) -> None:
-        _check_flags(self, "shredded", "strict", "checksums", "second_copies", "trust_statistics", "geoparquet")
+        _check_flags(self, "shredded", "strict", "checksums", "second_copies", "trust_statistics", "geoparquet",
+                     "arrow_schema")
         if not isinstance(self.properties, Mapping):
             raise TypeError(f"properties must map names to texts, not be a {type(self.properties).__name__}")
         if self.on_corrupt not in ("raise", "skip"):
@@ -149,6 +155,9 @@ class WriteOptions:
     for readers that know of it (:mod:`pqext.core.extension.second_copy`); all others read the ordinary pages.
     ``encryption`` says what is encrypted, with which keys (:class:`pqext.FileEncryption`); a column chunk then has
     32,767 pages at most, and pages grow beyond ``page_rows`` and ``page_bytes`` where there would be more.
+    ``arrow_schema``: note the Arrow schema in the footer as pyarrow does (``ARROW:schema``), for types that Parquet has
+    no name for; :mod:`pqext.core.arrow_schema.written` says what comes back as what. Without the note durations are
+    plain INT64.
     ``profile="spark"`` writes only what Spark's own reader takes: see :mod:`pqext.core.types.profile`.
     """
 
@@ -178,6 +187,7 @@ class WriteOptions:
     second_encodings: Mapping[str, EncodingName] = field(default_factory=dict)
     extensions: Mapping[str, extension_places.Payload] = field(default_factory=dict)
     encryption: FileEncryption | None = None
+    arrow_schema: bool = True
     profile: Literal["spark"] | None = None
 
     def __post_init__(self) -> None:
@@ -185,7 +195,7 @@ class WriteOptions:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a positive number, not {value!r}")
-        _check_flags(self, "checksums")
+        _check_flags(self, "checksums", "arrow_schema")
         for name, kinds in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 advice = f": it maps columns to theirs, {name}={{'column': ...}}" if name in _BY_COLUMN else ""

@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from pqext.core import metadata as structures
 from pqext.core import shape
+from pqext.core.arrow_schema.stored import StoredSchema
+from pqext.core.arrow_schema.text import KEY
 from pqext.core.budget import Account, Budget
 from pqext.core.damage import Damage
 from pqext.core.errors import AnnotationWarning, LimitError, ParquetError
@@ -68,6 +70,7 @@ class ParquetFile:
                 pairs = self.metadata.key_value_metadata or []
                 if pairs and self.options.geoparquet:
                     self.schema = adopt(self.schema, pairs)
+                self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else ())
                 if self.options.int96 == "auto":
                     self.options = replace(self.options, int96=int96.unit_for(pair.key for pair in pairs))
                 if pairs:
@@ -128,13 +131,21 @@ class ParquetFile:
     def shapes(self) -> tuple[Shape, ...]:
         """The top-level fields as Arrow sees them."""
         with self._located():
-            return tuple(shape.of(node) for node in self.schema.root.children)
+            nodes = enumerate(self.schema.root.children)
+            return tuple(self.stored_schema.apply(shape.of(node), index) for index, node in nodes)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the whole file."""
         with self._located():
             return self._arrow_schema(self.shapes)
+
+    def take_types(self, stored: StoredSchema) -> StoredSchema:
+        """Show columns from now on by another file's noted types, where they suit; gives back its own."""
+        own, self.stored_schema = self.stored_schema, stored
+        for name in ("shapes", "arrow_schema", "_passed_over"):
+            self.__dict__.pop(name, None)
+        return own
 
     @cached_property
     def _passed_over(self) -> list[str]:
@@ -162,7 +173,8 @@ class ParquetFile:
                     raise KeyError(f"the file has more than one column {top.name!r}: read all and take them by number")
                 wanted.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
-            selected = (shape.of(tops[at]).select(lambda node: node.leaf_start in wanted) for at in sorted(tops))
+            shapes = (self.stored_schema.apply(shape.of(tops[at])) for at in sorted(tops))
+            selected = (top.select(lambda node: node.leaf_start in wanted) for top in shapes)
             return tuple(top for top in selected if top is not None)
 
     def read(
@@ -251,9 +263,8 @@ class ParquetFile:
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
         pairs = self.metadata.key_value_metadata or []
-        # What pyarrow notes of its own types would be wrong beside the types shown here.
         # Bytes, because a file's text need not be UTF-8.
-        kept = {_raw(pair.key): _raw(pair.value or "") for pair in pairs if pair.key != "ARROW:schema"}
+        kept = {_raw(pair.key): _raw(pair.value or "") for pair in pairs if pair.key != KEY}
         return pa.schema([top.field(self.options) for top in shapes], kept or None)
 
     def _chosen(

@@ -7,11 +7,12 @@ is shown by that annotation's handler; below it lies its storage.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from pqext.core.annotations import Annotation, for_logical
+from pqext.core.arrow_schema.types import metadata_of, type_of
 from pqext.core.errors import ParquetError
 from pqext.core.metadata import FieldRepetitionType
 from pqext.core.options import ReadOptions
@@ -26,7 +27,8 @@ class Shape:
 
     A *slot* is a place in the array of this shape. ``slot_level`` is the definition level from which an entry has
     a slot here (below it an enclosing list is empty or null), ``value_level`` the one from which the slot is not
-    null, and ``repetition_level`` the number of repeated fields above and at the slot.
+    null, and ``repetition_level`` the number of repeated fields above and at the slot. ``original`` is the field of
+    the file's stored Arrow schema, where it has one that suits.
     """
 
     node: SchemaNode
@@ -34,6 +36,7 @@ class Shape:
     value_level: int
     repetition_level: int
     annotation: Annotation | None
+    original: pa.Field | None = field(default=None, kw_only=True)
 
     @property
     def nullable(self) -> bool:
@@ -57,6 +60,11 @@ class Shape:
         field = self.storage_field(options)
         if self.annotation is not None:
             field = self.annotation.load().arrow_field(self.node, field, options)
+        if self.original is not None:
+            shown = field.type if self.annotation is not None else type_of(field.type, self.original.type)
+            typed = isinstance(shown, pa.BaseExtensionType)
+            metadata = metadata_of(field.metadata, self.original.metadata, typed=typed)
+            field = pa.field(field.name, shown, field.nullable, metadata or None)
         if self.node.field_id is None:
             return field
         return field.with_metadata({**(field.metadata or {}), marks.FIELD_ID: str(self.node.field_id).encode()})
@@ -88,7 +96,9 @@ class Shape:
 
 @dataclass(frozen=True)
 class LeafShape(Shape):
-    """Values of one column."""
+    """Values of one column; ``encoded``: shown as a dictionary and indices into it."""
+
+    encoded: bool = field(default=False, kw_only=True)
 
     def leaves(self) -> Iterator[LeafShape]:
         yield self
@@ -188,12 +198,14 @@ def check(shapes: Iterable[Shape]) -> list[str]:
 
 
 def bare(shape: Shape) -> Shape:
-    """The shape without the annotations at and below it: what is stored, as it is stored."""
+    """The shape without the annotations and hints at and below it: what is stored, as it is stored."""
     if isinstance(shape, GroupShape):
-        return replace(shape, annotation=None, children=tuple(map(bare, shape.children)))
+        return replace(shape, annotation=None, original=None, children=tuple(map(bare, shape.children)))
     if isinstance(shape, ListShape):
-        return replace(shape, annotation=None, element=bare(shape.element))
-    return replace(shape, annotation=None)
+        return replace(shape, annotation=None, original=None, element=bare(shape.element))
+    if isinstance(shape, LeafShape):
+        return replace(shape, annotation=None, original=None, encoded=False)
+    return replace(shape, annotation=None, original=None)
 
 
 def of(node: SchemaNode, slot_level: int = 0) -> Shape:

@@ -13,6 +13,7 @@ from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate, filled
 from pqext.core.encodings import Counts, Dictionary
 from pqext.core.errors import UnsupportedError
+from pqext.core.indexed_slots import IndexedSlots, in_order
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.kernels.page_run import PageRun
@@ -21,9 +22,12 @@ from pqext.core.types.logical import LeafType
 
 
 class SlotBuilder:
-    """Takes the pages of a run, which hold at most ``capacity`` slots of ``leaf_type`` altogether."""
+    """Takes the pages of a run, which hold at most ``capacity`` slots of ``leaf_type`` altogether.
 
-    def __init__(self, leaf_type: LeafType, capacity: int, account: Account) -> None:
+    ``encoded``: byte arrays become a dictionary array, of the chunk's own dictionary where all pages refer to it.
+    """
+
+    def __init__(self, leaf_type: LeafType, capacity: int, account: Account, *, encoded: bool = False) -> None:
         self._type = leaf_type
         self._capacity = capacity
         self._slots = 0
@@ -31,6 +35,11 @@ class SlotBuilder:
         self._width = leaf_type.width
         self._builder: ByteArrayBuilder | None = None
         self._fixed = EMPTY
+        self._indexed: IndexedSlots | None = None
+        self._encoded = encoded and self._width is None
+        self._dictionary: pa.Array | None = None
+        if self._encoded:
+            self._indexed = IndexedSlots(account.take)
         if self._width is None:
             self._builder = ByteArrayBuilder(account.take)
         else:
@@ -50,7 +59,11 @@ class SlotBuilder:
         if values < added and self._present is not None:
             self._present[start : self._slots] = present
         if self._builder is not None:
-            decoder.byte_arrays(run, self._builder, present if values < added else EMPTY, slots, dictionary)
+            present = present if values < added else EMPTY
+            if self._indexed is not None and self._indexed.append(encoding, run, present, added, dictionary):
+                return
+            self._look_up()
+            decoder.byte_arrays(run, self._builder, present, slots, dictionary)
             return
         width = self._width
         assert width is not None
@@ -59,13 +72,23 @@ class SlotBuilder:
         if values < added:
             level_kernel.spread(target, width, values, present)
 
+    def _look_up(self) -> None:
+        """Go on with values: from now on not all are indices into one dictionary."""
+        if self._indexed is not None and self._builder is not None:
+            self._dictionary = self._indexed.entries(self._type)
+            self._indexed.look_up(self._builder)
+            self._indexed = None
+
     def finish(self) -> pa.Array:
         """The array of all slots."""
         validity = None
         if self._present is not None:
             validity = pa.py_buffer(np.packbits(self._present[: self._slots], bitorder="little"))
+        if self._indexed is not None:
+            return self._indexed.finish(self._type, self._slots, validity)
         if self._builder is not None:
             offsets, data, slots = self._builder.finish()
-            return leaf.from_byte_arrays(self._type, slots, validity, offsets, data)
+            array = leaf.from_byte_arrays(self._type, slots, validity, offsets, data)
+            return in_order(array, self._dictionary) if self._encoded else array
         assert self._width is not None
         return leaf.from_fixed(self._type, self._slots, validity, filled(self._fixed, self._slots * self._width))

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.annotations import Annotation, Notes, Storage, for_field, for_option
+from pqext.core.arrow_schema.arrays import kept as chosen
 from pqext.core.errors import LimitError
 from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
@@ -133,17 +134,8 @@ def _entries(array: pa.Array, *values: pa.Array) -> tuple[pa.Array, list[pa.Arra
         if lengths[~present].any():
             kept = np.repeat(present, lengths)
             offsets = np.concatenate([[0], np.cumsum(lengths * present)]).astype(np.int32)
-            return pa.array(offsets), [_kept(one, kept) for one in values]
+            return pa.array(offsets), [chosen(one, kept) for one in values]
     return pa.array(offsets - first), list(values)
-
-
-def _kept(values: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
-    try:
-        return values.filter(pa.array(flags))
-    except pa.ArrowNotImplementedError:  # of views
-        edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
-        parts = [values[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True)]
-        return pa.concat_arrays(parts) if parts else values[:0]
 
 
 def _listed(offsets: NDArray[np.int64], array: pa.Array, kind: pa.DataType) -> pa.ListArray:
@@ -180,10 +172,18 @@ def _decoded(array: pa.Array) -> pa.Array:
         elif pa.types.is_run_end_encoded(array.type):
             array = pa.compute.run_end_decode(array)
         elif pa.types.is_dictionary(array.type):
-            # Below a null struct Arrow itself leaves indices into a dictionary that is empty.
-            array = array.dictionary_decode() if len(array.dictionary) else pa.nulls(len(array), array.type.value_type)
+            array = _looked_up(array)
         else:
             return array
+
+
+def _looked_up(array: pa.DictionaryArray) -> pa.Array:
+    values = array.dictionary
+    if not len(values):  # which Arrow itself leaves below a null struct, with indices into it
+        return pa.nulls(len(array), values.type)
+    if _is_view(values.type):
+        array = pa.DictionaryArray.from_arrays(array.indices, values.cast(normal(values.type)), safe=False)
+    return array.dictionary_decode()
 
 
 def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = None) -> tuple[StoredField, ...]:
@@ -316,12 +316,9 @@ def _plain(
     except ValueError as error:
         raise ValueError(f"column {path!r} {error}") from None
     if leaf is None:
-        raise TypeError(f"column {path!r} has type {arrow}, which pqext cannot write{_ADVICE.get(arrow.id, '')}")
+        raise TypeError(f"column {path!r} has type {arrow}, which Parquet has no form for")
     plain = pa.field(field.name, normal(arrow), field.nullable, metadata)
     return StoredField(field, plain, (), leaf, annotated or leaf.logical, None, None)
-
-
-_ADVICE = {pa.duration("s").id: ", for Parquet has none like it; cast it to int64 or to an interval"}
 
 
 def _is_list(arrow: pa.DataType) -> bool:

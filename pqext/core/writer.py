@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from pqext.core import shape, sorting, storage
 from pqext.core.annotations import Notes, for_option
 from pqext.core.arrow_check import check_table
+from pqext.core.arrow_schema.text import KEY, serialise
+from pqext.core.arrow_schema.written import dictionaries, schema_of
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
 from pqext.core.created_by import created_by
 from pqext.core.disassemble import DenseColumn, disassemble
@@ -53,9 +55,9 @@ class ParquetWriter:
 
     ``options`` are the fields of :class:`pqext.core.options.WriteOptions`. A path appears only on :meth:`close`;
     leaving the context by an exception aborts. Memory is bounded by one row group; a column that orders the rows
-    (``geometry``) orders those of each row group. Timestamps with a time zone
-    are stored as instants: the zone itself is not, and they come back as UTC. Metadata of the Arrow schema is
-    stored beside ``key_value_metadata``, which goes first.
+    (``geometry``) orders those of each row group. Metadata of the Arrow schema is stored beside ``key_value_metadata``,
+    which goes first. The Arrow types themselves are noted too, since Parquet has no name for some (option
+    ``arrow_schema``): :mod:`pqext.core.arrow_schema.written` lists what comes back as what, and what is refused.
     """
 
     def __init__(self, dest: Any, schema: pa.Schema, **options: Any) -> None:
@@ -76,6 +78,7 @@ class ParquetWriter:
         self._sorting: list[SortingColumn] = []
         self._order: row_order.RowOrder | None = None
         self._in_order = False
+        self._unbounded: set[str] = set()
         self._encryptor: FileEncryptor | None = None
         self._closed = False
         if not self._looks_at_data():
@@ -288,7 +291,11 @@ class ParquetWriter:
         """The leaf columns of one top-level column."""
         try:
             notes: Notes = []
-            leaves = list(disassemble(top, self._stored(field, column, notes)))
+            array = self._combined(field, column)
+            leaves = list(disassemble(top, self._stored(field, array, notes)))
+            if isinstance(array, pa.Array):
+                for leaf, encoded in zip(leaves, dictionaries(field, array), strict=True):
+                    leaf.encoded = encoded
         except pa.ArrowInvalid as error:
             if "overflow" not in str(error):
                 raise
@@ -299,14 +306,19 @@ class ParquetWriter:
             leaf.notes = notes
         return leaves
 
-    def _stored(self, field: StoredField, column: pa.ChunkedArray, notes: Notes) -> pa.Array:
+    def _combined(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        """One array, or chunks whose dictionaries have more entries together than the index type counts."""
         if column.num_chunks == 1:
-            return field.store(column.chunk(0), self.options, notes)
+            return column.chunk(0)
         try:
-            array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+            return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
         except pa.ArrowInvalid:
-            # Together the dictionaries have more entries than the index type counts; the stored form has none.
-            return pa.concat_arrays([field.store(chunk, self.options, notes) for chunk in column.chunks])
+            self._unbounded.add(field.field.name)
+            return column
+
+    def _stored(self, field: StoredField, array: pa.Array | pa.ChunkedArray, notes: Notes) -> pa.Array:
+        if isinstance(array, pa.ChunkedArray):  # the stored form has no dictionaries
+            return pa.concat_arrays([field.store(chunk, self.options, notes) for chunk in array.chunks])
         return field.store(array, self.options, notes)
 
     def _chunk_encryptor(self, column: int) -> ChunkEncryptor | None:
@@ -331,7 +343,11 @@ class ParquetWriter:
             key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
             for key, value in (self.arrow_schema.metadata or {}).items()
         }
+        carried.pop(KEY, None)
         carried = {**of_other_rows(carried, self._schema), **self._described(), **self.options.key_value_metadata}
+        if self.options.arrow_schema and self._plan is not None:
+            noted = serialise(schema_of(self._plan, self.options, self._unbounded), carried)
+            carried = carried if noted is None else {KEY: noted, **carried}
         pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
         footer = FileMetaData(
             version=2,

@@ -128,8 +128,12 @@ class _Evaluator(Visitor[pa.Array]):
 
             return variant.get(self.value(operand.column), operand.path, operand.type, strict=False)
         array = self._column(cast(Column, operand))[1]
+        while isinstance(array, pa.ExtensionArray):
+            array = array.storage
         if pa.types.is_dictionary(array.type):
-            return array.dictionary_decode()
+            return array.dictionary_decode() if len(array.dictionary) else pa.nulls(len(array), array.type.value_type)
+        if pa.types.is_duration(array.type):  # as Parquet stores it, and as statistics have it
+            return array.view(pa.int64())
         return pc.run_end_decode(array) if pa.types.is_run_end_encoded(array.type) else array
 
     def _column(self, column: Column) -> tuple[pa.Field, pa.Array]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from pqext.core.annotations import for_logical
+from pqext.core.arrow_schema.arrays import filtered
 from pqext.core.errors import CorruptFileError
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.options import ReadOptions
@@ -80,7 +81,7 @@ class FileScan:
             arrays = computed_of(self.computed, leaves, batch)
             if self.filter is not None:
                 mask = evaluate(self.filter, batch)
-                batch, arrays = batch.filter(mask), [array.filter(mask) for array in arrays]
+                batch, arrays = filtered(batch, mask), [array.filter(mask) for array in arrays]
             if batch.num_rows:
                 yield batch, arrays
 

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
+from pqext.core.arrow_schema.stored import StoredSchema
+from pqext.core.arrow_schema.types import durations
 from pqext.core.budget import Budget
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
@@ -57,6 +59,8 @@ class Scan:
         for column in self.computed:
             partitions.check(column.field)
         self._schema: pa.Schema | None = None
+        self._plain: pa.Schema | None = None
+        self._types = StoredSchema()
 
     @property
     def schema(self) -> pa.Schema:
@@ -198,12 +202,28 @@ class Scan:
         return schema
 
     def _agreed(self, row: int, file: ParquetFile) -> pa.Schema:
-        """The result's schema, which the first file sets and the others must have too."""
-        schema = self._result_schema(row, file)
-        if self._schema is None:
-            self._schema, self._first = schema, source_name(self.sources[row])
+        """The result's schema, which the first file sets and the others must have too.
+
+        Of types that Parquet has no name for the first file's are given, as far as they are of the same values.
+        """
+        schema = plain = self._result_schema(row, file)
+        if len(self.sources) > 1 and not file.stored_schema.is_empty:
+            own = file.take_types(StoredSchema())
+            plain = self._result_schema(row, file)
+            file.take_types(own)
+        if self._schema is None or self._plain is None:
+            self._schema, self._plain, self._types = schema, plain, file.stored_schema
+            self._first = source_name(self.sources[row])
         else:
-            check_agreement(self._schema, schema, self._first, source_name(self.sources[row]))
+            first, other = self._first, source_name(self.sources[row])
+            check_agreement(self._plain, plain, first, other)
+            for field in self._schema:
+                there = schema.field(field.name).type
+                if durations(field.type) != durations(there):
+                    raise ValueError(
+                        f"schemas differ: column {field.name!r} is {field.type} in {first} and {there} in {other}"
+                    )
+            file.take_types(self._types)
         return self._schema
 
 
@@ -219,7 +239,8 @@ def scan(
     """A query over Parquet files: the rows for which ``filter`` is true, and of them ``columns``.
 
     ``sources`` is a path, a list of paths, a directory or a pattern of local files, which must agree in their
-    schemas by name; ``filter`` is an expression or a list of tuples as pyarrow takes it; ``options`` are those of
+    schemas by name; of Arrow types beyond Parquet's, such as dictionaries and time zones, the first file decides, and
+    durations must agree. ``filter`` is an expression or a list of tuples as pyarrow takes it; ``options`` are those of
     :class:`pqext.ReadOptions`.
 
     ``columns`` are top-level names or dotted paths, all when None. A value within a VARIANT becomes a column of its

@@ -42,7 +42,8 @@ def inspect(
     a plaintext footer still shows where encrypted columns lie. Raises ``CorruptFileError`` for a damaged footer and
     ``ValueError`` for a column or row group that is not there.
     """
-    with ParquetFile(source, ReadOptions(decryption=decryption, geoparquet=False), limits=limits) as file:
+    options = ReadOptions(decryption=decryption, geoparquet=False, arrow_schema=False)
+    with ParquetFile(source, options, limits=limits) as file:
         leaves = _chosen(file.schema, columns)
         groups = list(range(len(file.row_groups))) if row_groups is None else list(row_groups)
         for index in groups:

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from pqext.core.arrow_schema.text import KEY
 from pqext.inspection.model import Column, Field, Report, RowGroup
 from pqext.text import shorten, size, visible
 
@@ -164,7 +165,11 @@ def _extensions(report: Report) -> RenderableType:
 def _key_values(report: Report) -> RenderableType:
     table = _table("key-value metadata", "key", "value")
     for key, value in report.key_value_metadata[:MAX_CHUNKS]:
-        table.add_row(_plain(key), Text("none", style="dim") if value is None else _plain(value))
+        if value is not None and key == KEY:
+            shown = Text(f"an Arrow schema, {len(value):,} characters of base64", style="dim")
+        else:
+            shown = Text("none", style="dim") if value is None else _plain(value)
+        table.add_row(_plain(key), shown)
     return Group(table, *_more(len(report.key_value_metadata) - MAX_CHUNKS), "")
 
 

@@ -65,7 +65,9 @@ class Query:
     @property
     def options(self) -> ReadOptions:
         """The reader's options. Spark runs a task a processor, so a task keeps to one thread."""
-        return ReadOptions(shredded=self.shredded, threads=1, trust_statistics=self.trust_statistics)
+        return ReadOptions(
+            shredded=self.shredded, threads=1, trust_statistics=self.trust_statistics, arrow_schema=False
+        )
 
     @property
     def limits(self) -> Limits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pqext.core.arrow_schema.text import KEY
 from pqext.core.compression import WRITABLE
 from pqext.core.errors import UnsupportedError
 from pqext.core.indexes.options import SortKey
@@ -54,6 +55,7 @@ def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
     stats = [stat for _, m in same for stat in m.encoding_stats or ()]
     if any(stat.page_type == PageType.DATA_PAGE_V2 for stat in stats):
         options["page_version"] = 2
+    options["arrow_schema"] = any(pair.key == KEY for pair in file.metadata.key_value_metadata or ())
     options["sorting"] = list(_sorting(file, {leaf.dotted for leaf, _ in same}))
     return options
 

@@ -73,7 +73,8 @@ def verify(
         raise ValueError(f"limit must not be negative, not {limit}")
     findings = Findings(limit)
     try:
-        file = ParquetFile(source, ReadOptions(decryption=decryption), limits=limits or Limits.untrusted())
+        options = ReadOptions(decryption=decryption, arrow_schema=False)
+        file = ParquetFile(source, options, limits=limits or Limits.untrusted())
     except CorruptFileError as error:
         findings.add(Fault("layout.footer-lost", error.message, column=error.column, offset=error.offset))
         opened = open_source(source)

@@ -97,6 +97,13 @@ SCALARS: dict[str, tuple[pa.DataType, Values]] = {
     "fixed1": (pa.binary(1), st.binary(min_size=1, max_size=1)),
     "fixed40": (pa.binary(40), st.binary(min_size=40, max_size=40)),
     "dictionary": (pa.dictionary(pa.int8(), pa.string()), text(5)),
+    "dictionary_ordered": (pa.dictionary(pa.uint16(), pa.string(), ordered=True), text(5)),
+    "dictionary_binary": (pa.dictionary(pa.int64(), pa.binary()), st.binary(max_size=3)),
+    "duration_s": (pa.duration("s"), signed(64)),
+    "duration_ns": (pa.duration("ns"), signed(64)),
+    "timestamp_zone": (pa.timestamp("us", "+05:30"), signed(64)),
+    "decimal32": (pa.decimal32(9, 2), decimals(9, 2)),
+    "decimal64": (pa.decimal64(12, 12), decimals(12, 12)),
     "dictionary_wide": (pa.dictionary(pa.int32(), pa.int64()), signed(64)),
 }
 """Every type of a leaf."""

@@ -216,8 +216,7 @@ def test_a_converted_type_alone_means_its_logical_type(converted: ConvertedType)
     ("kind", "message"),
     [
         (pa.struct([]), "struct without fields"),
-        (pa.duration("s"), "duration"),
-        (pa.list_(pa.dictionary(pa.int8(), pa.duration("ms"))), "duration"),
+        (pa.list_(pa.dictionary(pa.int8(), pa.binary(0))), "fixed_size_binary"),
         (pa.decimal128(5, -2), "decimal"),
         (pa.decimal256(60, 61), "decimal256"),
         (pa.binary(0), "fixed_size_binary"),

@@ -24,11 +24,12 @@ def plain(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in plain(chunk)]
     kind = array.type
-    if isinstance(kind, pa.ExtensionType):
+    if isinstance(kind, pa.BaseExtensionType):
         return plain(array.storage)
     if is_.is_dictionary(kind):
         # Below a null struct Arrow itself leaves indices into a dictionary that is empty.
-        return plain(array.cast(kind.value_type)) if len(array.dictionary) else [None] * len(array)
+        entries = plain(array.dictionary)
+        return [entries[at] if at is not None and entries else None for at in array.indices.to_pylist()]
     if is_.is_run_end_encoded(kind):
         return plain(pc.run_end_decode(array))
     if is_.is_nested(kind):

@@ -36,6 +36,8 @@ class Dictionary:
     count: int
     data: Bytes
     offsets: NDArray[np.int32] | None = None
+    shown: pa.Array | None = None
+    """The values as Arrow shows them, once they were asked for."""
 
 
 class Decoder(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from pqext.core.arrow_schema.text import KEY, same_types, with_pairs
 from pqext.core.created_by import counts_dictionary_header, created_by
 from pqext.core.errors import UnsupportedError
 from pqext.core.handlers.adopted_columns import describer
@@ -18,6 +19,7 @@ file's; or the same in all files."""
 class FooterMerge:
     """Gathers the footers of files one after another; ``pairs`` says what becomes of key-value metadata.
 
+    Arrow types that the files note (``ARROW:schema``) are kept where all note the same ones.
     What tells of columns' rows, such as GeoParquet's boxes, tells of those of all files in the end, or is left out.
     """
 
@@ -28,6 +30,7 @@ class FooterMerge:
         self._first: FileMetaData | None = None
         self._pairs: dict[str, KeyValue] = {}
         self._described: list[dict[str, str | None]] = []
+        self._noted: list[str | None] = []
         self._writers: list[str | None] = []
         self._version = 1
 
@@ -52,6 +55,7 @@ class FooterMerge:
                 self._pairs = {**pairs, **self._pairs}
         if _has_values(metadata) and not isinstance(self._policy, Mapping):
             self._described.append({key: pair.value for key, pair in pairs.items() if describer(key) is not None})
+        self._noted.append(pairs[KEY].value if KEY in pairs else None)
         self._writers.append(metadata.created_by)
         self._version = max(self._version, metadata.version)
 
@@ -80,12 +84,20 @@ class FooterMerge:
                     "write them anew first",
                     feature="joining files of parquet-mr before 1.2.9 with others",
                 )
+        pairs = {pair.key: self._of_all(pair) for pair in self._pairs.values()}
+        if KEY in pairs and not isinstance(self._policy, Mapping):
+            first_noted, *others = self._noted
+            agreed = self._policy == "first" or all(same_types(first_noted, other) for other in others)
+            noted = with_pairs(first_noted, {key: pair.value for key, pair in pairs.items()}) if agreed else None
+            del pairs[KEY]
+            if noted is not None:
+                pairs = {KEY: KeyValue(key=KEY, value=noted), **pairs}
         return FileMetaData(
             version=self._version,
             schema=first.schema,
             num_rows=sum(group.num_rows for group in row_groups),
             row_groups=row_groups,
-            key_value_metadata=[self._of_all(pair) for pair in self._pairs.values()] or None,
+            key_value_metadata=list(pairs.values()) or None,
             created_by=self._writers[0] if len(writers) == 1 else created_by(),
             column_orders=first.column_orders,
             unknown=first.unknown,

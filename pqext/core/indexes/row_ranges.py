@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 RowRanges = list[range]
 """Ascending, apart from each other, none empty."""
@@ -79,3 +79,15 @@ class RowQueue:
             if self._rows and self._rows[0].start == one.stop:
                 one = range(one.start, self._rows.popleft().stop)
             self._rows.appendleft(one)
+
+
+def near(places: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:
+    """Places in groups, each of which ends ``reach`` behind its start or with its first place."""
+    group: list[tuple[int, int]] = []
+    for place in places:
+        if group and place[1] - group[0][0] > reach:
+            yield group
+            group = []
+        group.append(place)
+    if group:
+        yield group

@@ -131,6 +131,8 @@ def _temporal(arrow: pa.DataType, metadata: Mapping[bytes, bytes]) -> LeafType |
             Type.INT32 if types.is_time32(arrow) else Type.INT64,
             logical=LogicalType(TIME=TimeType(isAdjustedToUTC=adjusted, unit=unit)),
         )
+    if types.is_duration(arrow):
+        return LeafType(Type.INT64)
     if types.is_interval(arrow):
         return LeafType(Type.FIXED_LEN_BYTE_ARRAY, 12, IntervalAnnotation())
     return None

@@ -1,0 +1,73 @@
+"""The stored Arrow schema of an open file: parsed when it is first asked for, and passed over where it is wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+
+import pyarrow as pa
+
+from pqext.core.arrow_schema.hints import Contradiction, hinted
+from pqext.core.arrow_schema.text import KEY, Unreadable, parse
+from pqext.core.errors import AnnotationWarning
+from pqext.core.metadata import KeyValue
+from pqext.core.shape import Shape
+from pqext.core.warn import warn
+
+
+class StoredSchema:
+    """What a file's key-value metadata says of the Arrow types of its columns; nothing without ``pairs``."""
+
+    def __init__(self, pairs: Iterable[KeyValue] = ()) -> None:
+        self._text = next((pair.value for pair in pairs if pair.key == KEY), None)
+        self._told: set[str] = set()
+
+    @property
+    def is_empty(self) -> bool:
+        """Is nothing noted?"""
+        return self._text is None
+
+    def apply(self, shape: Shape, index: int | None = None) -> Shape:
+        """The shape of a top-level column with what is noted of it, by its number and name or by its name alone.
+
+        Warns once of a column whose note contradicts its Parquet type, and of a text that is no schema.
+        """
+        if self._text is None or self._schema is None:
+            return shape
+        name = shape.node.name
+        if index is None or index >= len(self._names) or self._names[index] != name:
+            index = self._places.get(name)
+        if index is None:
+            return shape
+        try:
+            return hinted(shape, self._schema.field(index))
+        except (Contradiction, UnicodeDecodeError) as error:
+            self._tell(f"the type of column {name!r} in the file's {KEY} is passed over: {error}")
+        return shape
+
+    @cached_property
+    def _schema(self) -> pa.Schema | None:
+        try:
+            return parse(self._text or "")
+        except Unreadable as error:
+            self._tell(f"the file's {KEY} is passed over: {error}")
+            return None
+
+    @cached_property
+    def _names(self) -> list[str]:
+        try:
+            return [] if self._schema is None else list(self._schema.names)
+        except UnicodeDecodeError:
+            self._tell(f"the file's {KEY} is passed over: a name in it is not UTF-8")
+            return []
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        counts = Counter(self._names)
+        return {name: place for place, name in enumerate(self._names) if counts[name] == 1}
+
+    def _tell(self, message: str) -> None:
+        if message not in self._told:
+            self._told.add(message)
+            warn(message, AnnotationWarning)

@@ -1,0 +1,73 @@
+"""The stored form: an Arrow IPC message of the schema, in base64, as key-value metadata."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from pqext.core.kernels.ipc_schema import check
+
+KEY = "ARROW:schema"
+
+
+class Unreadable(Exception):
+    """The text is no schema; the message says why."""
+
+
+def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
+    """The text of ``schema`` for a file of these other ``pairs``.
+
+    ``None`` for a schema that nests deeper than readers follow. The pairs go into it because Arrow's reader, where it
+    finds the text, looks for them nowhere else.
+    """
+    held = {_raw(key): _raw(value or "") for key, value in pairs.items() if key != KEY}
+    message = schema.with_metadata(held or None).serialize().to_pybytes()
+    return None if check(message) is not None else base64.b64encode(message).decode("ascii")
+
+
+def parse(text: str) -> pa.Schema:
+    """The schema of a file's text. Raises :exc:`Unreadable`.
+
+    Arrow's reader meets only messages whose parts lie within them, nest 100 levels at most and are no more than the
+    bytes: a message may name one part many times, and bytes of that kind could take any amount of memory.
+    """
+    try:
+        message = base64.b64decode(text.encode("ascii"), validate=True)
+    except (UnicodeEncodeError, binascii.Error):
+        raise Unreadable("it is not base64") from None
+    fault = check(message)
+    if fault is not None:
+        raise Unreadable(fault)
+    try:
+        # What Arrow makes of it may also fail in types that the user has registered, by any exception.
+        return pa.ipc.read_schema(pa.py_buffer(message))
+    except Exception as error:
+        raise Unreadable(f"Arrow does not read it ({type(error).__name__})") from error
+
+
+def with_pairs(text: str | None, pairs: Mapping[str, str | None]) -> str | None:
+    """The text for a file of other pairs, ``None`` for a text that is no schema."""
+    try:
+        return None if text is None else serialise(parse(text), pairs)
+    except Unreadable:
+        return None
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def same_types(first: str | None, other: str | None) -> bool:
+    """Do two texts give fields the same types and metadata? Other metadata and names of list elements may differ."""
+    if first == other:
+        return True
+    if first is None or other is None:
+        return False
+    try:
+        mine, theirs = parse(first), parse(other)
+    except Unreadable:
+        return False
+    return bool(mine.equals(theirs)) and all(a.metadata == b.metadata for a, b in zip(mine, theirs, strict=True))

@@ -1,0 +1,95 @@
+"""Slots of a column that stay indices into the dictionary page of its chunk, for Arrow dictionary arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.buffers import Bytes, allocate
+from pqext.core.encodings import Dictionary
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels import rle
+from pqext.core.kernels.byte_array import ByteArrayBuilder
+from pqext.core.kernels.page_run import PageRun
+from pqext.core.metadata import Encoding
+from pqext.core.types import leaf
+from pqext.core.types.logical import LeafType
+
+_ENCODINGS = (Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY)
+
+
+@dataclass(slots=True)
+class _Run:
+    indices: NDArray[np.int32]
+    present: Bytes
+    slots: int
+
+
+class IndexedSlots:
+    """Runs of pages whose values are indices into one dictionary."""
+
+    def __init__(self, take: Callable[[int], None]) -> None:
+        self._take = take
+        self._dictionary: Dictionary | None = None
+        self._runs: list[_Run] = []
+
+    def append(
+        self, encoding: int, run: PageRun, present: Bytes, slots: int, dictionary: Dictionary | None
+    ) -> bool:
+        """Add ``slots``, those with a value as ``present`` flags (empty: all); false for pages that hold values."""
+        if encoding not in _ENCODINGS or dictionary is None or dictionary.offsets is None:
+            return False
+        self._dictionary = dictionary
+        self._take(run.total * 4)
+        indices = allocate(run.total * 4).view(np.int32)
+        rle.decode_run(run, -1, dictionary.count, indices)
+        self._runs.append(_Run(indices, present, slots))
+        return True
+
+    def look_up(self, builder: ByteArrayBuilder) -> None:
+        """Append the values of all slots to ``builder``."""
+        found = self._dictionary
+        if found is not None:
+            for run in self._runs:
+                builder.append_lookup(found.data, found.offsets, run.indices, run.present, run.slots)
+
+    def entries(self, kind: LeafType) -> pa.Array | None:
+        """The dictionary as Arrow shows it, ``None`` when no page has referred to it."""
+        found = self._dictionary
+        if found is None:
+            return None
+        if found.shown is None:
+            found.shown = leaf.from_byte_arrays(kind, found.count, None, found.offsets, found.data)
+        return found.shown
+
+    def finish(self, kind: LeafType, slots: int, validity: pa.Buffer | None) -> pa.Array:
+        """The dictionary array of all slots."""
+        entries = self.entries(kind)
+        if entries is None:
+            entries = pa.array([], kind.arrow_type())
+        indices = allocate(slots * 4).view(np.int32)
+        at = 0
+        for run in self._runs:
+            target = indices[at : at + run.slots]
+            target[: len(run.indices)] = run.indices
+            if len(run.indices) < run.slots:
+                level_kernel.spread(target.view(np.uint8), 4, len(run.indices), run.present)
+            at += run.slots
+        held = pa.Array.from_buffers(pa.int32(), slots, [validity, pa.py_buffer(indices)])
+        unique = entries.dictionary_encode()
+        if len(unique.dictionary) < len(entries):  # Arrow's users take entries for distinct
+            entries, held = unique.dictionary, unique.indices.take(held)
+        return pa.DictionaryArray.from_arrays(held, entries, safe=False)
+
+
+def in_order(array: pa.Array, entries: pa.Array | None) -> pa.Array:
+    """``array`` as a dictionary array whose dictionary begins with ``entries``."""
+    if entries is None or not len(entries):
+        return array.dictionary_encode()
+    found = pc.unique(pa.concat_arrays([entries, array.drop_null()]))
+    return pa.DictionaryArray.from_arrays(pc.index_in(array, found, skip_nulls=True), found, safe=False)

@@ -1,0 +1,3 @@
+from pqext.core.kernels import Readable
+
+def check(data: Readable) -> str | None: ...

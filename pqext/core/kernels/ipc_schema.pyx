@@ -1,0 +1,205 @@
+# cython: language_level=3
+"""Arrow IPC schema messages looked through before Arrow follows them.
+
+A flatbuffer refers to its parts by offsets, so one part may be referred to any number of times. Arrow makes objects of
+each reference: here a message is walked without making any, and refused once it means more than its bytes could.
+"""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
+from libc.string cimport memcpy
+
+cdef enum:
+    DEPTH = 100
+    FIELD = 24  # the bytes of a field without name, type and children
+    TABLE = 8
+    OUTSIDE = 1
+    DEEP = 2
+    LARGE = 3
+    OTHER = 4
+    SCHEMA = 1
+    TIMESTAMP = 10
+    UNION = 14
+
+cdef struct Walk:
+    const uint8_t *data
+    int64_t size
+    int64_t budget
+
+
+cdef inline int spend(Walk *w, int64_t cost) noexcept nogil:
+    w.budget -= cost
+    return LARGE if w.budget < 0 else 0
+
+
+cdef inline int read_u32(Walk *w, int64_t at, uint32_t *out) noexcept nogil:
+    if at < 0 or at > w.size - 4:
+        return OUTSIDE
+    memcpy(out, w.data + at, 4)
+    return 0
+
+
+cdef int slot(Walk *w, int64_t table, int number, int64_t *out) noexcept nogil:
+    """Where the member `number` of a table lies, 0 when it is not there."""
+    cdef int32_t back
+    cdef uint16_t length, offset
+    cdef int64_t vtable
+    out[0] = 0
+    if table < 0 or table > w.size - 4:
+        return OUTSIDE
+    memcpy(&back, w.data + table, 4)
+    vtable = table - back
+    if vtable < 0 or vtable > w.size - 4:
+        return OUTSIDE
+    memcpy(&length, w.data + vtable, 2)
+    if 4 + 2 * number + 2 > length:
+        return 0
+    if vtable + 4 + 2 * number + 2 > w.size:
+        return OUTSIDE
+    memcpy(&offset, w.data + vtable + 4 + 2 * number, 2)
+    if offset:
+        out[0] = table + offset
+        if out[0] >= w.size:
+            return OUTSIDE
+    return 0
+
+
+cdef int follow(Walk *w, int64_t table, int number, int64_t *out) noexcept nogil:
+    """Where what the member `number` refers to lies, 0 when it is not there."""
+    cdef uint32_t distance
+    cdef int status = slot(w, table, number, out)
+    if status or out[0] == 0:
+        return status
+    status = read_u32(w, out[0], &distance)
+    if status:
+        return status
+    out[0] += distance
+    return OUTSIDE if out[0] > w.size - 4 else 0
+
+
+cdef int sized(Walk *w, int64_t table, int number, int each) noexcept nogil:
+    """A string or a vector of plain numbers of `each` bytes."""
+    cdef int64_t at
+    cdef uint32_t count
+    cdef int status = follow(w, table, number, &at)
+    if status or at == 0:
+        return status
+    status = read_u32(w, at, &count)
+    if status:
+        return status
+    if at + 4 + <int64_t> count * each > w.size:
+        return OUTSIDE
+    return spend(w, 4 + <int64_t> count * each)
+
+
+cdef int vector(Walk *w, int64_t table, int number, int64_t *first, int64_t *count) noexcept nogil:
+    cdef uint32_t length
+    cdef int status = follow(w, table, number, first)
+    count[0] = 0
+    if status or first[0] == 0:
+        return status
+    status = read_u32(w, first[0], &length)
+    if status:
+        return status
+    first[0] += 4
+    count[0] = length
+    return OUTSIDE if first[0] + <int64_t> length * 4 > w.size else 0
+
+
+cdef int pairs(Walk *w, int64_t table, int number) noexcept nogil:
+    """Custom metadata: a vector of tables of two strings."""
+    cdef int64_t first, count, i, at
+    cdef uint32_t distance
+    cdef int status = vector(w, table, number, &first, &count)
+    for i in range(count):
+        if status:
+            return status
+        at = first + 4 * i
+        status = read_u32(w, at, &distance) or spend(w, TABLE)
+        if status:
+            return status
+        status = sized(w, at + distance, 0, 1) or sized(w, at + distance, 1, 1)
+    return status
+
+
+cdef int fields(Walk *w, int64_t table, int number, int depth) noexcept nogil:
+    """A vector of fields."""
+    cdef int64_t first, count, i, at
+    cdef uint32_t distance
+    cdef int status = vector(w, table, number, &first, &count)
+    if depth > DEPTH and count:
+        return DEEP
+    for i in range(count):
+        if status:
+            return status
+        at = first + 4 * i
+        status = read_u32(w, at, &distance)
+        if status:
+            return status
+        status = one_field(w, at + distance, depth)
+    return status
+
+
+cdef int one_field(Walk *w, int64_t field, int depth) noexcept nogil:
+    cdef int64_t at
+    cdef uint8_t kind = 0
+    cdef int status = spend(w, FIELD) or sized(w, field, 0, 1) or slot(w, field, 2, &at)
+    if status:
+        return status
+    if at:
+        kind = w.data[at]
+    status = follow(w, field, 3, &at)
+    if status == 0 and at:
+        if kind == TIMESTAMP:
+            status = sized(w, at, 1, 1)
+        elif kind == UNION:
+            status = sized(w, at, 1, 4)
+    return status or fields(w, field, 5, depth + 1) or pairs(w, field, 6)
+
+
+cdef int message(Walk *w) noexcept nogil:
+    cdef uint32_t root
+    cdef int64_t at
+    cdef int status = read_u32(w, 0, &root)
+    if status:
+        return status
+    status = slot(w, root, 1, &at)
+    if status:
+        return status
+    if at == 0 or w.data[at] != SCHEMA:
+        return OTHER
+    status = follow(w, root, 2, &at)
+    if status or at == 0:
+        return status or OTHER
+    return fields(w, at, 1, 1) or pairs(w, at, 2) or sized(w, at, 3, 8) or pairs(w, root, 4)
+
+
+def check(const uint8_t[::1] data not None):
+    """What is wrong with a message, `None` when Arrow's reader may see it."""
+    cdef Walk w
+    cdef uint32_t first, size
+    cdef int64_t start = 4
+    cdef int status
+    if data.shape[0] < 8:
+        return "it is cut short"
+    memcpy(&first, &data[0], 4)
+    memcpy(&size, &data[4], 4)
+    if first == 0xFFFFFFFF:
+        start = 8
+    else:
+        size = first
+    if size > data.shape[0] - start or size < 4:
+        return "it is cut short"
+    w.data = &data[start]
+    w.size = size
+    w.budget = 2 * w.size
+    with nogil:
+        status = message(&w)
+    return _FAULTS[status]
+
+
+_FAULTS = {
+    0: None,
+    OUTSIDE: "its parts lie outside it",
+    DEEP: "it nests deeper than 100 levels",
+    LARGE: "it refers to its parts again and again",
+    OTHER: "it is no schema",
+}

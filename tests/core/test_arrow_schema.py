@@ -1,0 +1,453 @@
+"""Arrow types go through a file as they go through pyarrow's, in both directions, whatever the file notes of them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from core import strategies
+from core.arrow_types import COLUMNS, OURS_ONLY, comes_back, extension_columns, holds
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyarrow import types as is_
+
+import pqext
+from pqext import col
+from pqext.core.errors import AnnotationWarning, ParquetError
+from reference import values
+
+SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+KEY = b"ARROW:schema"
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def by_pyarrow(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def theirs(data: bytes) -> pa.Table:
+    return pq.read_table(io.BytesIO(data))
+
+
+def read(data: bytes, **options: Any) -> pa.Table:
+    table = pqext.read_table(data, **options)
+    table.validate(full=True)
+    return table
+
+
+def check_same(found: pa.Table, expected: pa.Table) -> None:
+    assert found.schema == expected.schema
+    assert [field.metadata or {} for field in found.schema] == [field.metadata or {} for field in expected.schema]
+    assert values.columns(found) == values.columns(expected)
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, *OURS_ONLY])
+def test_an_arrow_type_comes_back_here_and_in_pyarrow(name: str) -> None:
+    array = COLUMNS[name] if name in COLUMNS else OURS_ONLY[name]
+    for part in (array, array[:0], array[1:]):
+        table = pa.table({"c": part})
+        data = written(table)
+        found = read(data)
+        assert found.schema.types == [comes_back(array.type)]
+        assert values.plain(found["c"]) == values.plain(part)
+        if name != "intervals":
+            check_same(found, theirs(data))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_file_of_pyarrow_is_read_as_pyarrow_reads_it(name: str) -> None:
+    # pyarrow aborts where it reads its own file of an extension type over dictionaries that has no rows.
+    for part in (COLUMNS[name], COLUMNS[name][: name == "opaque_dictionary"]):
+        table = pa.table({"c": part, "again": part})
+        data = by_pyarrow(table)
+        check_same(read(data), theirs(data))
+        check_same(read(data, columns=["again"]), pq.read_table(io.BytesIO(data), columns=["again"]))
+
+
+@settings(suppress_health_check=SLOW_TO_DRAW)
+@given(st.data())
+def test_any_types_that_are_written_come_back_here_and_in_pyarrow(data: st.DataObject) -> None:
+    table = data.draw(strategies.tables())
+    options = data.draw(strategies.options(table.schema, encrypted=False, alp=False))
+    options["encodings"] = data.draw(st.sampled_from(["plain", "auto"]))
+    file = written(table, **options)
+    found = read(file)
+    assert found.schema.types == [comes_back(field.type) for field in table.schema]
+    whole = pa.struct(list(table.schema))
+    if not holds(whole, is_.is_interval):
+        schema = pq.read_schema(io.BytesIO(file))
+        assert schema == found.schema
+        try:
+            other = theirs(file)
+        except pa.ArrowNotImplementedError:  # some nested dictionaries in several chunks
+            return
+        assert values.columns(other) == values.columns(found)
+
+
+@settings(suppress_health_check=SLOW_TO_DRAW)
+@given(strategies.tables())
+def test_any_file_that_pyarrow_writes_is_read_as_pyarrow_reads_it(table: pa.Table) -> None:
+    try:
+        data = by_pyarrow(table)
+        expected = theirs(data)
+    except (pa.ArrowException, OSError):  # what it does not write or read itself
+        return
+    check_same(read(data), expected)
+
+
+@given(st.lists(extension_columns(), min_size=1, max_size=3))
+def test_extension_types_come_back_wherever_they_stand(arrays: list[pa.Array]) -> None:
+    for array in arrays:
+        table = pa.table({"c": array})
+        ours, other = written(table), by_pyarrow(table)
+        assert read(ours).schema.types == [array.type]
+        assert values.columns(read(ours)) == values.columns(table)
+        check_same(read(ours), theirs(ours))
+        check_same(read(other), theirs(other))
+
+
+def test_metadata_of_fields_and_of_the_schema_comes_back() -> None:
+    inner = pa.field("x", pa.int32(), metadata={"unit": "m"})
+    element = pa.field("element", pa.int8(), metadata={"of": "list"})
+    fields = [
+        pa.field("a", pa.int64(), metadata={"k": "v"}), pa.field("s", pa.struct([inner])),
+        pa.field("l", pa.large_list(element)), pa.field("id", pa.int8(), metadata={"PARQUET:field_id": "7"}),
+        pa.field("odd", pa.string(), metadata={"ARROW:extension:name": "nobody.knows"}),
+    ]
+    schema = pa.schema(fields, {"pandas": "{}", "é": "ü"})
+    for data in (written(schema.empty_table()), by_pyarrow(schema.empty_table())):
+        found = read(data).schema
+        assert found.metadata == {b"pandas": b"{}", "é".encode(): "ü".encode()} == theirs(data).schema.metadata
+        assert found.field("a").metadata == {b"k": b"v"}
+        assert found.field("s").type.field("x").metadata == {b"unit": b"m"}
+        assert found.field("l").type.value_field.metadata == {b"of": b"list"}
+        assert found.field("odd").metadata == {b"ARROW:extension:name": b"nobody.knows"}
+        assert found.equals(theirs(data).schema, check_metadata=True)
+
+
+def frame() -> pd.DataFrame:
+    made = pd.DataFrame(
+        {
+            "day": pd.Categorical(["tue", "mon", None, "tue"], ["mon", "tue", "wed"], ordered=True),
+            "code": pd.Categorical(["b", "a", "b", "b"]),
+            "took": pd.to_timedelta([1, 2, None, 4], unit="s"),
+            "at": pd.to_datetime([1, 2, None, 4], unit="s", utc=True).tz_convert("Europe/Paris"),
+        },
+        index=pd.Index([3.5, 1.5, 2.5, 0.5], name="key"),
+    )
+    made.columns.name = "columns"
+    return made
+
+
+def test_a_data_frame_of_pandas_comes_back() -> None:
+    table = pa.Table.from_pandas(frame())
+    for data in (written(table), by_pyarrow(table)):
+        pd.testing.assert_frame_equal(read(data).to_pandas(), frame())
+        pd.testing.assert_frame_equal(theirs(data).to_pandas(), frame())
+
+
+@pytest.mark.parametrize("options", [{}, {"row_group_rows": 2}, {"page_rows": 1}, {"encodings": "auto"}], ids=str)
+def test_categories_keep_their_order_and_those_that_no_value_has(options: dict[str, Any]) -> None:
+    kinds = {"ordered": True, "plain": False}
+    entries = pa.array(["z", "m", "a", "unused"])
+    indices = pa.array([2, 1, None, 1, 0], pa.int8())
+    table = pa.table({k: pa.DictionaryArray.from_arrays(indices, entries, ordered=o) for k, o in kinds.items()})
+    data = written(table, **options)
+    for found in (read(data), theirs(data)):
+        assert found["ordered"].type.ordered
+        for name in kinds:
+            assert {str(chunk.dictionary) for chunk in found[name].chunks} == {str(entries)}
+            assert found[name].to_pylist() == ["a", "m", None, "m", "z"]
+    with pqext.open(data) as file:
+        bounds = file.row_groups[0].chunk(0).metadata.statistics
+    assert bounds is not None
+    assert bounds.max_value == (b"z" if "row_group_rows" not in options else b"m")
+    assert bounds.distinct_count == (3 if "row_group_rows" not in options else 2)
+
+
+@pytest.mark.parametrize("encoding", ["delta_byte_array", "delta_length_byte_array"])
+def test_a_dictionary_column_in_an_encoding_of_which_pyarrow_makes_none_comes_back_as_values(encoding: str) -> None:
+    table = pa.table({"c": pa.array(["a", "b", "a"]).dictionary_encode(), "s": pa.array([["x"]] * 3)})
+    data = written(table, encodings={"c": encoding})
+    check_same(read(data), theirs(data))
+    assert read(data)["c"].type == pa.string()
+    auto = written(table, encodings="auto")
+    check_same(read(auto), theirs(auto))
+    assert read(auto)["c"].type == table["c"].type
+
+
+def test_a_dictionary_that_gives_way_to_plain_pages_keeps_its_entries_first() -> None:
+    names = [f"{'x' * 40}{at}" for at in range(3000)]
+    table = pa.table({"c": pa.array(["b", "a", *names], pa.string()).dictionary_encode()})
+    data = by_pyarrow(table, dictionary_pagesize_limit=4096, data_page_size=4096, write_batch_size=64)
+    found = read(data)
+    assert found["c"].type == table["c"].type
+    assert found["c"].to_pylist() == table["c"].to_pylist()
+    assert found["c"].chunk(0).dictionary[:2].to_pylist() == ["b", "a"]
+    with pqext.open(data) as file:
+        assert pa.Table.from_batches(list(file.iter_batches(100)), file.arrow_schema).equals(table)
+
+
+def test_a_dictionary_page_that_repeats_itself_gives_distinct_entries() -> None:
+    table = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), pa.array(["a", "b", "c"]))})
+    data = written(table, compression="uncompressed", checksums=False)
+    data = data.replace(b"\x01\0\0\0b\x01\0\0\0c", b"\x01\0\0\0a\x01\0\0\0c")
+    found = read(data)["c"].chunk(0)
+    assert found.to_pylist() == ["a", "a", "c"]
+    assert found.dictionary.to_pylist() == ["a", "c"]
+
+
+def test_dictionaries_that_outgrow_their_index_together_are_noted_with_a_wider_one() -> None:
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array(range(100), pa.int8()), pa.array([f"{side}{at}" for at in range(100)]))
+        for side in "ab"
+    ]
+    table = pa.table({"c": pa.chunked_array(chunks)})
+    found = read(written(table))
+    assert found["c"].type == pa.dictionary(pa.int32(), pa.string())
+    assert found["c"].to_pylist() == table["c"].to_pylist()
+
+
+def test_without_the_note_types_are_parquets() -> None:
+    table = pa.table({"d": pa.array([1], pa.duration("s")), "l": pa.array(["x"], pa.large_string())})
+    plain = pa.schema([("d", pa.int64()), ("l", pa.string())])
+    assert read(written(table), arrow_schema=False).schema == plain
+    bare = written(table, arrow_schema=False)
+    assert KEY not in (pq.ParquetFile(io.BytesIO(bare)).metadata.metadata or {})
+    assert read(bare).schema == plain
+    assert read(by_pyarrow(table, store_schema=False)).schema == plain
+
+
+def test_marks_without_a_type_stay_marks_and_types_stay_types() -> None:
+    storage = pa.array([bytes(16)], pa.binary(16))
+    marked = pa.field("u", pa.binary(16), metadata={"ARROW:extension:name": "arrow.uuid"})
+    for field, array in ((marked, storage), (pa.field("u", pa.uuid()), pa.uuid().wrap_array(storage))):
+        data = written(pa.table([array], pa.schema([field])))
+        assert read(data).schema.field("u").type == field.type
+        assert theirs(data).schema.field("u").type == pa.uuid()
+
+
+# What the note says may be wrong.
+
+
+def noted(data: bytes, text: str | bytes) -> bytes:
+    """The file with another note."""
+    out = io.BytesIO()
+
+    def change(metadata: Any) -> None:
+        for pair in metadata.key_value_metadata:
+            if pair.key == "ARROW:schema":
+                pair.value = text if isinstance(text, str) else text.decode("latin-1")
+
+    pqext.rewrite_footer(data, change, out)
+    return out.getvalue()
+
+
+def note_of(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
+
+
+def read_whatever(data: bytes) -> pa.Table:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AnnotationWarning)
+        return read(data)
+
+
+@settings(suppress_health_check=SLOW_TO_DRAW)
+@given(st.data())
+def test_a_note_of_other_types_never_changes_values(data: st.DataObject) -> None:
+    table = data.draw(strategies.tables(width=(1, 2)))
+    lie = data.draw(strategies.tables(width=(1, 2), max_rows=0)).schema
+    file = written(table, row_group_rows=1000)
+    wrong = noted(file, note_of(lie))
+    found = None
+    with suppress(ParquetError):
+        found = read_whatever(wrong)
+    if found is None:
+        with pytest.raises(ParquetError, match="arrow_schema=False"):
+            read_whatever(wrong)
+        return
+    plain = read(file, arrow_schema=False)
+    assert found.schema.names == plain.schema.names
+    for name in plain.schema.names:
+        if not holds(found.schema.field(name).type, is_.is_duration):  # of integers, which may then be any unit
+            assert values.plain(found[name]) == values.plain(plain[name])
+
+
+@settings(suppress_health_check=SLOW_TO_DRAW)
+@given(st.data())
+def test_a_damaged_note_gives_a_table_or_a_warning(data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=3, unique=True))
+    schema = pa.schema([pa.field(name, COLUMNS[name].type, metadata={"k": "v"}) for name in names])
+    file = written(pa.Table.from_arrays([COLUMNS[name][:0] for name in names], schema=schema))
+    message = bytearray(schema.serialize().to_pybytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        message[data.draw(st.integers(0, len(message) - 1))] = data.draw(st.integers(0, 255))
+    found = read_whatever(noted(file, base64.b64encode(bytes(message)).decode()))
+    assert found.schema.names == names
+
+
+@pytest.mark.parametrize("text", ["", "!", "é", "AAAA", "/////w==", "A" * 40, "\udcff"], ids=ascii)
+def test_a_note_that_is_none_is_passed_over_with_a_warning(text: str) -> None:
+    data = noted(written(pa.table({"d": pa.array([1], pa.duration("s"))})), text)
+    with pytest.warns(AnnotationWarning, match="ARROW:schema is passed over"):
+        assert read(data)["d"].to_pylist() == [1]
+    assert read(data, arrow_schema=False)["d"].to_pylist() == [1]
+
+
+def test_a_column_that_cannot_be_what_the_note_says_is_read_plainly_with_a_warning() -> None:
+    data = written(pa.table({"a": ["x"], "b": pa.array([1], pa.duration("s"))}))
+    wrong = noted(data, note_of(pa.schema([("a", pa.duration("s")), ("b", pa.duration("s"))])))
+    with pytest.warns(AnnotationWarning, match="column 'a' .*passed over: 'a' holds bytes"):
+        found = read(wrong)
+    assert found.schema.types == [pa.string(), pa.duration("s")]
+
+
+def test_values_that_a_noted_type_does_not_hold_are_an_error_that_says_what_to_do() -> None:
+    lists = written(pa.table({"c": [[1, 2], [3]]}))
+    many = written(pa.table({"c": [f"{at}" for at in range(200)]}))
+    cases = (
+        (lists, pa.list_(pa.int64(), 2)), (lists, pa.list_(pa.int64(), 2**31 - 1)),
+        (many, pa.dictionary(pa.int8(), pa.string())),
+    )
+    for data, kind in cases:
+        wrong = noted(data, note_of(pa.schema([("c", kind)])))
+        with pytest.raises(ParquetError, match=r"arrow_schema=False.*column c"):
+            read(wrong)
+        assert len(read(wrong, arrow_schema=False))
+
+
+def test_null_lists_of_a_huge_noted_size_take_no_memory() -> None:
+    wrong = noted(
+        written(pa.table({"c": pa.nulls(1000, pa.list_(pa.int8()))})),
+        note_of(pa.schema([("c", pa.list_(pa.int8(), 2**31 - 1))])),
+    )
+    with pytest.raises(pqext.LimitError, match="memory_bytes"):
+        read(wrong)
+
+
+def test_a_zone_that_nobody_knows_is_shown_as_utc() -> None:
+    data = written(pa.table({"t": pa.array([1], pa.timestamp("us", "UTC"))}))
+    found = read(noted(data, note_of(pa.schema([("t", pa.timestamp("us", "Mars/Olympus"))]))))
+    assert found.schema.field("t").type == pa.timestamp("us", "UTC")
+
+
+def test_a_note_that_refers_to_one_part_again_and_again_is_refused_before_it_is_followed() -> None:
+    count = 3000
+    long = pa.field("n" * 30_000, pa.int8())
+    message = bytearray(pa.schema([long, *[pa.field("", pa.int8())] * (count - 1)]).serialize().to_pybytes())
+    counts = np.frombuffer(message, "<u4")
+    at = int(np.flatnonzero(counts == count)[0]) * 4  # the vector of fields
+    target = at + 4 + int.from_bytes(message[at + 4 : at + 8], "little")
+    for place in range(at + 4, at + 4 + 4 * count, 4):
+        message[place : place + 4] = (target - place).to_bytes(4, "little")
+    assert pa.ipc.read_schema(pa.py_buffer(bytes(message))).names[-1] == long.name  # 90 MB from 200 KB
+    data = noted(written(pa.table({"d": [1]})), base64.b64encode(bytes(message)).decode())
+    with pytest.warns(AnnotationWarning, match="again and again"):
+        read(data)
+
+
+# What stands on reading.
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_filters_and_batches_keep_the_types(name: str) -> None:
+    array = COLUMNS[name]
+    rows = pa.array(range(len(array)))
+    data = written(pa.table({"c": array, "row": rows}))
+    last = len(array) - 1
+    found = read(data, filter=col("row") == last)
+    assert found.schema.field("c").type == read(data).schema.field("c").type
+    assert values.plain(found["c"]) == values.plain(array[last:])
+    null = read(data, filter=col("c").is_null())
+    assert null["row"].to_pylist() == [at for at in range(len(array)) if not array[at].is_valid]
+
+
+def test_filters_compare_what_parquet_stores() -> None:
+    table = pa.table(
+        {
+            "d": pa.array([1, 2, None], pa.duration("s")), "k": pa.array(["a", "b", None]).dictionary_encode(),
+            "v": pa.array(["a", "b", None], pa.string_view()), "j": pa.json_().wrap_array(pa.array(["a", "b", None])),
+            "n": pa.array([1, 2, None], pa.decimal32(5, 0)),
+        }
+    )
+    data = written(table)
+    for condition in (col("d") == 2, col("k") == "b", col("v") == "b", col("j") == "b", col("n") == 2, col("k") > "a"):
+        found = read(data, filter=condition)
+        assert found.schema == table.schema
+        assert found["d"].to_pylist() == table["d"].to_pylist()[1:2], condition
+
+
+def test_files_that_note_other_types_of_the_same_values_are_scanned_as_the_first() -> None:
+    first = pa.table({"s": pa.array(["a"]).dictionary_encode(), "t": pa.array([1], pa.timestamp("us", "Asia/Tokyo"))})
+    other = pa.table({"s": pa.array(["b"], pa.large_string()), "t": pa.array([2], pa.timestamp("us", "UTC"))})
+    for tables in ((first, other), (other, first)):
+        files = [written(tables[0]), by_pyarrow(tables[1])]
+        found = pqext.read_table(files)
+        assert found.schema == tables[0].schema
+        assert sorted(found["s"].to_pylist()) == ["a", "b"]
+        bare = written(tables[0], arrow_schema=False)
+        assert pqext.read_table([bare, files[1]]).schema.field("s").type == pa.string()
+        filtered = pqext.read_table(files, filter=col("s") == "b")
+        assert filtered["s"].to_pylist() == ["b"]
+
+
+def test_files_whose_durations_count_other_units_do_not_agree() -> None:
+    seconds, milliseconds = (written(pa.table({"d": pa.array([1], pa.duration(unit))})) for unit in ("s", "ms"))
+    with pytest.raises(ValueError, match=r"duration\[s\].*duration\[ms\]"):
+        pqext.read_table([seconds, milliseconds])
+    with pytest.raises(ValueError, match=r"duration\[s\].*int64"):
+        pqext.read_table([seconds, written(pa.table({"d": [1]}))])
+    assert pqext.read_table([seconds, milliseconds], arrow_schema=False)["d"].to_pylist() == [1, 1]
+
+
+def test_fields_of_nested_columns_are_read_in_their_types() -> None:
+    durations = pa.array([1, None, 2], pa.duration("s"))
+    inner = pa.StructArray.from_arrays([durations, COLUMNS["large_string"]], ["d", "l"])
+    table = pa.table({"s": inner})
+    for data in (written(table), by_pyarrow(table)):
+        assert read(data, columns=["s.l"]).schema.field("s").type == pa.struct([("l", pa.large_string())])
+        assert read(data, columns=["s.d"])["s"].to_pylist() == [{"d": row["d"]} for row in inner.to_pylist()]
+
+
+def joined(files: list[bytes], **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.concatenate(files, out, **options)
+    return out.getvalue()
+
+
+def test_joined_files_keep_types_that_all_note() -> None:
+    def made(kind: pa.DataType, note: str) -> pa.Table:
+        return pa.table({"d": pa.array([1], kind)}, metadata={"pandas": note, note: "x"})
+
+    same = [written(made(pa.duration("s"), "p")), by_pyarrow(made(pa.duration("s"), "q"))]
+    found = joined(same)
+    assert read(found).schema.types == [pa.duration("s")]
+    assert read(found).schema.metadata == theirs(found).schema.metadata == {b"pandas": b"p", b"p": b"x", b"q": b"x"}
+    for other in (pa.duration("ms"), pa.int64()):
+        mixed = [same[0], written(made(other, "q"))]
+        assert read(joined(mixed)).schema.types == theirs(joined(mixed)).schema.types == [pa.int64()]
+        assert read(joined(mixed, key_value_metadata="first")).schema.types == [pa.duration("s")]
+
+
+def test_an_encrypted_file_gives_its_types() -> None:
+    key = b"0123456789012345"
+    table = pa.table({"d": pa.array([1], pa.duration("s")), "k": pa.array(["x"]).dictionary_encode()})
+    data = written(table, encryption=pqext.FileEncryption(key, "f"))
+    decryption = pqext.FileDecryption(key_retriever={b"f": key}.__getitem__)
+    assert read(data, decryption=decryption).equals(table)
