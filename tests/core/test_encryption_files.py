@@ -64,7 +64,7 @@ def read(data: Any, decryption: pqext.FileDecryption | None = DECRYPTION, **sele
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.spec(
     "encryption.algorithm.gcm", "encryption.algorithm.gcm-ctr", "encryption.footer.encrypted",
-    "encryption.footer.signed", "encryption.modules.all", "encryption.aad.module-types",
+    "encryption.footer.signed", "encryption.modules.all", "encryption.aad.module-types", "encryption.columns.plaintext",
 )
 def test_a_file_in_any_mode_comes_back_and_its_modules_are_those_of_the_format(
     mode: str, plaintext_footer: bool, algorithm: str
@@ -224,6 +224,12 @@ def test_key_metadata_lets_a_reader_find_the_keys() -> None:
         asked.clear()
         assert read(data, pqext.FileDecryption(key_retriever=retrieve)).equals(TABLE)
         assert sorted(asked) == [b"ka", b"kc", b"kf"]
+        with pqext.open(data, decryption=pqext.FileDecryption(key_retriever=retrieve)) as file:
+            crypto = [chunk.crypto_metadata for chunk in file.metadata.row_groups[0].columns]
+        own = [None if one is None else one.ENCRYPTION_WITH_COLUMN_KEY for one in crypto]
+        assert [None if one is None else (one.path_in_schema, one.key_metadata) for one in own] == [
+            (["a"], b"ka"), None, (["c", "list", "element"], b"kc"),
+        ]
         # A key that is given is not asked for, and one that is not found costs only its column.
         explicit = pqext.FileDecryption(FOOTER_KEY, {"a": KEYS["a"]}, key_retriever=lambda _: None)
         assert read(data, explicit, columns=["a", "b"]).equals(TABLE.select(["a", "b"]))

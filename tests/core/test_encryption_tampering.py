@@ -172,6 +172,30 @@ def test_row_groups_that_change_places_in_an_unverified_footer_are_detected() ->
         file.read(columns=["a"])
 
 
+@pytest.mark.spec("encryption.row-group.ordinal")
+def test_row_groups_of_a_signed_footer_are_decrypted_by_the_ordinals_that_it_gives_them() -> None:
+    from pqext.core.encryption.cipher import AesKey
+    from pqext.core.encryption.modules import FileAad
+    from pqext.core.footer import read_footer, serialise_footer
+    from pqext.core.thrift import encode
+
+    data = FILES["signed footer"]
+    footer = read_footer(open_source(data))
+    algorithm = footer.metadata.encryption_algorithm
+    assert algorithm is not None
+    assert algorithm.AES_GCM_V1 is not None
+    footer.metadata.row_groups = list(footer.metadata.row_groups)[::-1]
+    serialised = encode(footer.metadata)
+    aad = FileAad(b"", algorithm.AES_GCM_V1.aad_file_unique or b"").footer()
+    moved = data[: footer.offset] + serialise_footer(serialised + AesKey(KEY).sign(serialised, aad))
+    with pqext.open(moved, pqext.ReadOptions(decryption=DECRYPTION)) as file:
+        assert file.read().equals(pa.concat_tables([TABLE[12:], TABLE[:12]]).combine_chunks())
+    # Who does not know the footer's key believes no ordinal in it.
+    unsigned = pqext.ReadOptions(decryption=pqext.FileDecryption(column_keys=KEYS))
+    with pqext.open(moved, unsigned) as file, pytest.raises(EncryptionError, match="not authentic"):
+        file.read(columns=["a"])
+
+
 @pytest.mark.spec("encryption.footer.tampered")
 @pytest.mark.parametrize("name", FILES)
 def test_a_flipped_byte_anywhere_in_the_footer_is_a_typed_error(name: str) -> None:

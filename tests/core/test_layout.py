@@ -200,6 +200,25 @@ def test_pages_have_the_rows_asked_for() -> None:
     assert [one.values for one in pages] == [15, 15, 10]
 
 
+@pytest.mark.spec("layout.magic")
+def test_a_file_with_other_bytes_at_either_end_is_refused() -> None:
+    data = written()
+    for broken, message in ((b"PAR2" + data[4:], "starts with"), (data[:-4] + b"PAR2", "ends in")):
+        with pytest.raises(pqext.CorruptFileError, match=message):
+            pqext.open(broken)
+
+
+@pytest.mark.spec("layout.footer-lost")
+@pytest.mark.parametrize("length", [0, 2**31 - 1, 2**32 - 1])
+def test_a_footer_that_cannot_have_its_length_is_lost_and_the_length_is_named(length: int) -> None:
+    data = written()
+    for wrong in (length, len(data) - 8, len(data) - 11):
+        broken = data[:-8] + wrong.to_bytes(4, "little") + data[-4:]
+        with pytest.raises(pqext.CorruptFileError, match=r"footer of \d+ bytes is announced") as caught:
+            pqext.open(broken)
+        assert caught.value.offset == len(data) - 8
+
+
 @pytest.mark.spec("layout.footer-lost")
 def test_a_file_without_whole_metadata_is_lost_and_says_where() -> None:
     data = written()

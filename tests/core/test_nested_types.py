@@ -44,6 +44,16 @@ def written(table: pa.Table, **options: Any) -> bytes:
 
 
 @pytest.mark.spec("nested.repeated.no-annotation")
+def test_repeated_fields_within_repeated_groups_are_lists_within_lists() -> None:
+    data = write(
+        [group("outer", REPEATED, 1), leaf("num", REPEATED)],
+        [Column(int32(1, 2, 3, 4), 6, [2, 2, 2, 1, 0, 2], [0, 2, 1, 1, 0, 0])], 3,
+    )
+    assert rows(data) == [[{"num": [1, 2]}, {"num": [3]}, {"num": []}], [], [{"num": [4]}]]
+    assert pq.read_table(pa.BufferReader(data)).column(0).to_pylist() == rows(data)
+
+
+@pytest.mark.spec("nested.repeated.no-annotation")
 def test_repeated_fields_without_annotation_are_required_lists_of_required_elements() -> None:
     data = write([leaf("num", REPEATED)], [Column(int32(1, 2, 3), 4, [1, 1, 0, 1], [0, 1, 0, 0])], 3)
     assert rows(data) == [[1, 2], [], [3]]
