@@ -128,14 +128,14 @@ class WriteOptions:
     list or map is named by its path in the file: ``l.list.element``, ``m.key_value.value``.
     ``geometry`` maps a WKB column to its CRS, or to a mapping like ``{"crs": ..., "order": "hilbert"}``
     (:mod:`pqext.geo.annotation`). With an ``order``, ``"hilbert"`` or ``"zorder"``, the column orders the rows: of a
-    whole table in ``write_table``, of each row group in a ``ParquetWriter``. Row groups and pages, those of all
-    columns, then end where their boxes stay small, somewhere in the last half of what they may hold: a row group has
-    about three quarters of ``row_group_rows``, and pages hold 2,048 rows at most. ``page_boxes=False`` among these
-    leaves out the box that each page gets, ``covering=True`` (or a name) adds a plain struct column of boxes
-    (:mod:`pqext.geo.covering`). ``check_range`` decides what is done with coordinates beyond the longitudes and
-    latitudes of a geographic CRS by more than rounding: True, the default, refuses them, ``"clamp"`` moves them to the
-    ends of the range, False writes them (GEOMETRY only). ``geoparquet=True``, or the name of the primary column,
-    writes GeoParquet metadata for geopandas and others (:mod:`pqext.geo.geoparquet`).
+    whole table in ``write_table``, of each row group in a ``ParquetWriter``, of each task in Spark. Row groups and
+    pages, those of all columns, then end where their boxes stay small, somewhere in the last half of what they may
+    hold: a row group has about three quarters of ``row_group_rows``, and pages hold 2,048 rows at most.
+    ``page_boxes=False`` among these leaves out the box that each page gets, ``covering=True`` (or a name) adds a plain
+    struct column of boxes (:mod:`pqext.geo.covering`). ``check_range`` decides what is done with coordinates beyond the
+    longitudes and latitudes of a geographic CRS by more than rounding: True, the default, refuses them, ``"clamp"``
+    moves them to the ends of the range, False writes them (GEOMETRY only). ``geoparquet=True``, or the name of the
+    primary column, writes GeoParquet metadata for geopandas and others (:mod:`pqext.geo.geoparquet`).
     A row group or page ends at whichever of its rows and bytes is reached first (``row_group_rows``,
     ``row_group_bytes``, ``page_rows``, ``page_bytes``); bytes are those of Arrow before encoding. ``page_version`` is
     1 or 2. ``threads``: columns encoded at once, 0 for one a processor.

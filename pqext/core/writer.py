@@ -115,14 +115,19 @@ class ParquetWriter:
                 self._flush()
             start += len(taken)
 
-    def _write_whole(self, table: pa.Table) -> None:
-        """Write a table that is all of the file, so that a column which orders the rows orders all of them."""
+    def write_ordered(self, table: pa.Table) -> None:
+        """Append the rows of ``table``, all of them in the order of the column that orders the rows, if there is one.
+
+        They are then row groups of their own. ``table`` has the columns and types of the schema.
+        """
+        self._check_open()
         check_table(table)
         if self._plan is None:
             self._prepare(table)
         if self._order is None:
             self._append(table)
             return
+        self.end_row_group()
         self._in_order = True
         for group in self._order.row_groups(table, self._room(len(table), table.nbytes)):
             self.write_table(group)
@@ -412,7 +417,7 @@ def write_table(table: Any, dest: Any, **options: Any) -> None:
         )
     with ParquetWriter(dest, table.schema, **options) as writer:
         if isinstance(table, pa.Table):
-            writer._write_whole(table)
+            writer.write_ordered(table)
             return
         for batch in table:
             writer.write_batch(batch)

@@ -12,7 +12,8 @@ pqext's own readers honour the journal (:mod:`pqext.dataset.folders`), so that t
 the new ones after it. A file may be moved or deleted between their listing and their reading: the read then fails and
 can be repeated. Other readers know no journal. During step 4, and after a save that was killed in it until it is
 finished, they see old and new rows together, or some of the new ones; ``_SUCCESS`` is missing all that time, as it is
-from step 2 on. :func:`clean` and every later save finish such a save.
+from step 2 on. :func:`clean` and every later save finish such a save. It has happened, even if its job was told to have
+failed: an append that is repeated then adds its rows twice.
 """
 
 from __future__ import annotations

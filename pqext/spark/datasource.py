@@ -6,7 +6,7 @@ so must it be on the executors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from uuid import uuid4
 from weakref import WeakSet
@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.types import StructType
 
-from pqext.core.errors import ParquetError
+from pqext.core.errors import ParquetError, UnsupportedError
 from pqext.core.reader import ParquetFile
 from pqext.dataset.binding import bind
 from pqext.dataset.evaluate import evaluate
@@ -69,11 +69,13 @@ class PqextSource(DataSource):
     @brief
     def schema(self) -> StructType:
         """The schema of the files, by Spark's types."""
+        _refuse_tables(self.options)
         return Query.from_options(self.options).schema()
 
     @brief
     def reader(self, schema: StructType) -> DataSourceReader:
         """A reader of the columns of ``schema``."""
+        _refuse_tables(self.options)
         return Reader(Query.from_options(self.options).resolved(), schema)
 
     @brief
@@ -81,7 +83,23 @@ class PqextSource(DataSource):
         """A writer of files with ``schema``."""
         from pqext.spark.sink import Sink
 
+        _refuse_tables(self.options)
         return Sink(self.options, schema, overwrite)
+
+
+def _refuse_tables(options: Mapping[str, str]) -> None:
+    """Refuse what Spark asks for a table of its catalog, where it can be told: it keeps the location to itself.
+
+    A table that is created without a schema is refused before it is there, by the owner that Spark sends along; others
+    when they are read or written first.
+    """
+    if "owner" in options or not ("path" in options or "paths" in options):
+        raise UnsupportedError(
+            "no path: give one to load() or save(). Tables of the catalog (CREATE TABLE ... USING pqext, saveAsTable) "
+            "do not work, because Spark does not tell a Python data source where their files are: use "
+            "spark.read.format('pqext').load(path), or CREATE TEMPORARY VIEW ... USING pqext OPTIONS (path '...')",
+            feature="catalog tables",
+        )
 
 
 class Reader(DataSourceReader):

@@ -180,7 +180,9 @@ def st_relates(
 def st_hilbert(geometry: ColumnOrName, bounds: tuple[float, float, float, float] = WORLD) -> Column:
     """The place of each geometry's centre on a Hilbert curve through ``bounds``, a BIGINT to order rows by.
 
-    Neighbours on the curve are neighbours on the map, so that row groups of sorted rows have small boxes.
+    Neighbours on the curve are neighbours on the map, so that row groups of sorted rows have small boxes. To lay a
+    whole data frame out so, ``df.repartitionByRange(n, st_hilbert("g")).sortWithinPartitions(st_hilbert("g"))``; the
+    writer's ``geometry={"g": {"order": "hilbert"}}`` orders the rows of each task, in place of the second step.
     Centres outside ``bounds`` count as on their border. Null on null and on empty geometries.
     """
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
-from pqext.core.options import ReadOptions
 from pqext.dataset.plan import Task
 from pqext.dataset.scan import Scan
 from pqext.spark.files import local_path, slice_bytes
@@ -104,9 +103,8 @@ def plan_read(query: Query, names: Sequence[str]) -> ReadPlan:
 
     Raises ``ValueError`` when the files' schemas differ.
     """
-    options = ReadOptions(shredded=query.shredded, trust_statistics=query.trust_statistics)
     columns = tuple(needed_columns(query, names))
-    planned = Scan(query.files, columns, query.filter(), options, query.limits, query.partitions)
+    planned = Scan(query.files, columns, query.filter(), query.options, query.limits, query.partitions)
     return ReadPlan(tuple(planned.plan()))
 
 

@@ -15,12 +15,12 @@ from pyspark.sql import types as T
 
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
-from pqext.core.reader import ParquetFile
 from pqext.dataset.dnf import as_expression
 from pqext.dataset.expressions import Expression, all_of, col
 from pqext.dataset.partitions import NO_PARTITIONS, Partitioning, Partitions, partitions_of
 from pqext.geo import types as geo
 from pqext.spark.files import list_files, local_path, option_paths
+from pqext.spark.instants import file_schema_in_spark
 from pqext.spark.types import spark_schema
 
 PARTITION_BYTES = 64 << 20
@@ -66,7 +66,11 @@ class Query:
     def options(self) -> ReadOptions:
         """The reader's options. Spark runs a task a processor, so a task keeps to one thread."""
         return ReadOptions(
-            shredded=self.shredded, threads=1, trust_statistics=self.trust_statistics, arrow_schema=False
+            shredded=self.shredded,
+            threads=1,
+            int96="us",
+            trust_statistics=self.trust_statistics,
+            arrow_schema=False,
         )
 
     @property
@@ -76,8 +80,7 @@ class Query:
 
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the first file, with which all must agree, and of what folders name."""
-        with ParquetFile(self.files[0], self.options, limits=self.limits) as file:
-            return self.partitions.complete_schema(file.arrow_schema)
+        return self.partitions.complete_schema(file_schema_in_spark(self.files[0], self.options, self.limits))
 
     def schema(self) -> T.StructType:
         """The Spark schema of the result."""

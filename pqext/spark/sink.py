@@ -2,6 +2,10 @@
 
 Tasks write into a hidden folder of the target. :mod:`pqext.spark.commit` tells how its files become the target's, what
 is seen of a save that is killed, and by whom. Overwriting removes what reading the target would show, and nothing else.
+
+With ``geometry={"g": {"order": "hilbert"}}`` each task orders all its rows, ``row_group_bytes`` of them at a time. It
+knows no other task's rows, so every file covers the whole map unless the rows were dealt out by place before:
+``df.repartitionByRange(n, st_hilbert("g"))``, with :func:`pqext.spark.functions.st_hilbert`.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +78,9 @@ class Sink(DataSourceArrowWriter):
         writer = None
         try:
             writer = ParquetWriter(str(path), self.schema, **self.options)
-            writer.write_batch(conform_batch(first, self.schema))
-            for batch in iterator:
-                if batch.num_rows:
-                    writer.write_batch(conform_batch(batch, self.schema))
+            batches = (conform_batch(batch, self.schema) for batch in chain([first], iterator) if batch.num_rows)
+            for table in self._gathered(batches):
+                writer.write_ordered(table)
             writer.close()
             commit.flush(path)
         except BaseException:
@@ -86,6 +90,21 @@ class Sink(DataSourceArrowWriter):
                 path.unlink(missing_ok=True)
             raise
         return Written(name)
+
+    def _gathered(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+        """The batches one by one, or as many as make a row group's bytes where a column orders the rows."""
+        options = WriteOptions(**self.options)
+        ordered = any(isinstance(choice, Mapping) and choice.get("order") for choice in options.geometry.values())
+        gathered: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            gathered.append(batch)
+            size += batch.nbytes
+            if not ordered or size >= options.row_group_bytes:
+                yield pa.Table.from_batches(gathered)
+                gathered, size = [], 0
+        if gathered:
+            yield pa.Table.from_batches(gathered)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the files of all tasks the target's: see :func:`pqext.spark.commit.commit`."""
