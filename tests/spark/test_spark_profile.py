@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, functions
 from pyspark.sql import types as T
 
 import pqext
+from pqext import variant
 from pqext.spark.sink import Sink, write_options
 
 VECTORIZED = "spark.sql.parquet.enableVectorizedReader"
@@ -30,14 +31,17 @@ def test_spark_finds_nan_and_zeros_in_what_is_written_for_it(spark: Any, tmp_pat
     """By bounds of chunks and pages, dictionaries and Bloom filters; NaN is above all numbers and zeros are equal."""
     floats = [value for group in GROUPS for value in group]
     doubles = pa.array(floats, pa.float64())
-    table = pa.table({
-        "a": doubles, "b": doubles,
-        "s": pa.StructArray.from_arrays([pa.array(floats, pa.float32())], ["f"]),
-    })
+    struct = pa.StructArray.from_arrays([pa.array(floats, pa.float32())], ["f"])
+    documents = [variant.Variant.from_python({"d": value}) for value in floats]
+    variants = pa.array([{"metadata": one.metadata, "value": one.value} for one in documents], variant.variant_type())
+    schema = [("a", doubles.type), ("b", doubles.type), ("s", struct.type), variant.variant_field("v")]
+    table = pa.Table.from_arrays([doubles, doubles, struct, variants], schema=pa.schema(schema))
+    path = tmp_path / "t.parquet"
     pqext.write_table(
-        table, tmp_path / "t.parquet", profile="spark", row_group_rows=3, page_rows=2, dictionary={"b": False},
-        bloom_filters={"b": True, "s.f": True},
+        table, path, profile="spark", row_group_rows=3, page_rows=2, dictionary={"b": False},
+        bloom_filters={"b": True, "s.f": True}, shredding={"v": "d DOUBLE"},
     )
+    check_bounds(path, "v.typed_value.d.typed_value")
     frame = spark.read.parquet(str(tmp_path))
     operators = {
         "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -45,13 +49,24 @@ def test_spark_finds_nan_and_zeros_in_what_is_written_for_it(spark: Any, tmp_pat
     present = [value for value in floats if value is not None]
     questions = [
         (f"{column} {sign} {kind}('{literal!r}')", sum(compare(_rank(value), _rank(literal)) for value in present))
-        for column, kind in (("a", "double"), ("b", "double"), ("s.f", "float"))
+        for column, kind in (
+            ("a", "double"), ("b", "double"), ("s.f", "float"), ("variant_get(v, '$.d', 'double')", "double"),
+        )
         for literal in (NAN, 0.0, -0.0)
         for sign, compare in operators.items()
     ]
     asked = [frame.where(text).select(functions.lit(at)) for at, (text, _) in enumerate(questions)]
     found = Counter(row[0] for row in reduce(DataFrame.unionAll, asked).collect())
     assert {text: found[at] for at, (text, _) in enumerate(questions)} == dict(questions)
+
+
+def check_bounds(path: Path, leaf: str) -> None:
+    """No chunk of ``leaf`` with NaN has bounds, and all others have."""
+    footer = pq.read_metadata(path)
+    chunks = [footer.row_group(0).column(at) for at in range(footer.num_columns)]
+    (place,) = [at for at, chunk in enumerate(chunks) if chunk.path_in_schema == leaf]
+    bounded = [footer.row_group(group).column(place).statistics.has_min_max for group in range(footer.num_row_groups)]
+    assert bounded == [not any(value != value for value in group if value is not None) for group in GROUPS]
 
 
 def _rank(value: float) -> tuple[bool, float]:
