@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyproj
 import pytest
 import shapely
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import pqext
@@ -20,7 +20,7 @@ from pqext import geo
 from pqext.core.errors import GeometryError
 from pqext.geo import BoundingBox, SpatialPredicate
 from pqext.geo.predicates import boxes as box_answers
-from reference.geometries import LATITUDE, LONGITUDE, shapes
+from reference.geometries import LATITUDE, LONGITUDE, for_geos, shapes
 
 EXACT: dict[str, Any] = {name: getattr(shapely, name) for name in box_answers.OPERATIONS if name != "dwithin"}
 OPERATIONS = st.sampled_from(sorted(EXACT))
@@ -30,7 +30,8 @@ NEAR = st.one_of(st.floats(-12, 12), st.floats(170, 180), st.floats(-180, -170),
 
 @st.composite
 def query_boxes(draw: st.DrawFn) -> BoundingBox:
-    x, y = st.one_of(LONGITUDE, NEAR), st.one_of(LATITUDE, st.sampled_from([-10.0, 0.0, 10.0]))
+    x = for_geos(st.one_of(LONGITUDE, NEAR))
+    y = for_geos(st.one_of(LATITUDE, st.sampled_from([-10.0, 0.0, 10.0])))
     xmin, xmax = draw(x), draw(x)
     ymin, ymax = sorted([draw(y), draw(y)])
     return BoundingBox(xmin, xmax, ymin, ymax)
@@ -65,7 +66,13 @@ def test_a_row_intersects_a_box_as_shapely_says_of_its_parts(geometries: list[An
     assert geo.intersects_box(chunked, box).to_pylist() == expected
 
 
+SLIVER = shapely.Polygon([(0, 0), (10, 1e-9), (10, 0)])
+
+
 @given(some_shapes(), shapes(NEAR, st.floats(-12, 12)), OPERATIONS)
+@example([SLIVER, shapely.Point(5, 0)], shapely.LineString([(5, 5), (5, 0)]), "intersects")
+@example([SLIVER, shapely.Point(10, 0)], shapely.LineString([(10, 1e-9), (10, -5)]), "touches")
+@example([shapely.LineString([(0, 0), (1e-9, 0), (10, 1)])], SLIVER, "crosses")
 def test_a_row_stands_to_a_geometry_as_shapely_says(geometries: list[Any], query: Any, operation: Any) -> None:
     # Of a line without length GEOS says both that it meets a shape and that it does not.
     assume(all(g is None or shapely.is_valid(g) for g in [*geometries, query]))
