@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any
 
@@ -20,7 +20,7 @@ from pqext.core.arrow_schema.stored import StoredSchema
 from pqext.core.arrow_schema.text import KEY
 from pqext.core.budget import Account, Budget
 from pqext.core.damage import Damage
-from pqext.core.errors import AnnotationWarning, LimitError, ParquetError
+from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, LimitError, ParquetError
 from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver
 from pqext.core.footer import Footer, read_footer
@@ -32,6 +32,7 @@ from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.row_group_reader import RowGroupReader, rows_of
+from pqext.core.row_groups import RowGroups
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import Shape
@@ -110,17 +111,27 @@ class ParquetFile:
         with self._located():
             return sum(rows_of(group) for group in self.row_groups)
 
+    def check_rows(self) -> None:
+        """Raise ``CorruptFileError`` where the footer counts more rows than its row groups hold: some are missing.
+
+        A warning where the options pass over damage. Some writers count none at all, which costs no row.
+        """
+        claimed, found = self.metadata.num_rows, self.num_rows
+        if claimed > found:
+            message = f"the footer counts {claimed} rows where its row groups hold {found}: row groups are missing"
+            if self.options.on_corrupt != "skip":
+                raise CorruptFileError(message, path=self.path)
+            warn(f"{self.path or 'the file'}: {message}", CorruptDataWarning)
+
     @cached_property
-    def row_groups(self) -> list[RowGroup]:
+    def row_groups(self) -> Sequence[RowGroup]:
         """The row groups in file order."""
-        filters = KeptFilters()
-        return [
-            RowGroup(
-                self.metadata, self.schema, index, self.path, self._footer.decryptor, self.limits, self.source,
-                self.files, self.options.trust_statistics, filters,
-            )
-            for index in range(len(self.metadata.row_groups))
-        ]
+        about = partial(
+            RowGroup, file=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
+            limits=self.limits, source=self.source, files=self.files, trust_statistics=self.options.trust_statistics,
+            filters=KeptFilters(),
+        )
+        return RowGroups(len(self.metadata.row_groups), about)
 
     @cached_property
     def page_index(self) -> list[PageIndex]:
@@ -271,6 +282,8 @@ class ParquetFile:
         self, row_groups: Iterable[int] | None, rows: Mapping[int, Iterable[range] | None] | None
     ) -> Iterable[_Chosen]:
         """Row groups to be read and the rows of each, ``None`` for all; checked before anything is read."""
+        if rows is None and row_groups is None:
+            self.check_rows()
         if rows is not None and not isinstance(rows, Mapping):
             raise TypeError(f"rows maps row groups to ranges, like {{0: [range(10, 20)]}}, not {rows!r}")
         if row_groups is not None:

@@ -22,6 +22,7 @@ from pqext.core.predicate import Bounds, Predicate, may_match
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.source import Source
 from pqext.core.suggest import around, not_a_leaf
+from pqext.core.thrift import LazyStructs
 
 
 @dataclass(frozen=True)
@@ -222,7 +223,8 @@ class RowGroup:
     @cached_property
     def metadata(self) -> structures.RowGroup:
         """The row group's metadata structure."""
-        return self.file.row_groups[self.index]
+        row_groups = self.file.row_groups
+        return row_groups.peek(self.index) if isinstance(row_groups, LazyStructs) else row_groups[self.index]
 
     @property
     def num_rows(self) -> int:

@@ -179,6 +179,11 @@ class LazyStructs(Sequence[T]):
             found = self._decoded[position] = self._index.decode(position)
         return found
 
+    def peek(self, position: int) -> T:
+        """An element that is not kept, for those who look at many; one that was asked for before is that one."""
+        found = self._decoded.get(position)
+        return self._index.decode(position) if found is None else found
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (LazyStructs, list, tuple)):
             return NotImplemented

@@ -11,7 +11,7 @@ import pytest
 
 import pqext
 from pqext.core import metadata
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptDataWarning, CorruptFileError
 from pqext.core.thrift import decode, encode
 from pqext.dataset.expressions import Expression
 
@@ -119,3 +119,22 @@ def test_an_empty_bloom_filter_of_values_proves_nothing() -> None:
             assert length is not None
             data[start + length - held.num_bytes : start + length] = bytes(held.num_bytes)
     assert pqext.read_table(bytes(data), ["i"], filter=pqext.col("i") == 3)["i"].to_pylist() == [3]
+
+
+def test_a_footer_that_counts_more_rows_than_its_row_groups_is_refused_or_warned_of() -> None:
+    def lose(footer: metadata.FileMetaData) -> None:
+        footer.row_groups = list(footer.row_groups)[:1]
+
+    data = altered(lose)
+    for ask in (lambda: pqext.open(data).read(), lambda: list(pqext.open(data).iter_batches()),
+                lambda: pqext.read_table(data), lambda: pqext.scan(data).count()):  # fmt: skip
+        with pytest.raises(CorruptFileError, match=r"row groups (have|hold) 10"):
+            ask()
+    with pytest.warns(CorruptDataWarning, match="row groups are missing"):
+        assert pqext.open(data, on_corrupt="skip").read().num_rows == 10
+    assert pqext.open(data).read(row_groups=[0]).num_rows == 10
+
+    def count_none(footer: metadata.FileMetaData) -> None:
+        footer.num_rows = 0
+
+    assert pqext.open(altered(count_none)).read().num_rows == COUNT

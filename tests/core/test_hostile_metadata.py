@@ -373,3 +373,32 @@ def test_random_damage_to_the_lengths_of_a_footer_is_bounded() -> None:
     for length in (1, 7, offset, len(DATA), (1 << 31) - 1, (1 << 32) - 1):
         found = bounded(DATA[:-8] + struct.pack("<I", length) + b"PAR1")
         assert isinstance(found, ParquetError)
+
+
+def test_many_row_groups_are_made_when_they_are_asked_for_and_let_go_of() -> None:
+    out = io.BytesIO()
+    pqext.write_table(TABLE.select(["a"]).slice(0, 1), out, page_index=False)
+    count, data = 20_000, out.getvalue()
+    with pqext.open(data) as file:
+        footer, offset = file.metadata, file.footer.offset
+    group = encode(footer.row_groups[0])
+    footer.num_rows = count
+    whole = encode(footer)
+    at = whole.index(group) - 1  # behind the list's header, which holds a count below 15
+    many = whole[:at] + bytes([0xFC, count & 0x7F | 0x80, count >> 7 & 0x7F | 0x80, count >> 14]) + group * count
+    data = data[:offset] + serialise_footer(many + whole[at + 1 + len(group) :])
+    with pqext.open(data) as file:
+        assert len(file.row_groups) == count
+        file.num_rows  # noqa: B018
+        tracemalloc.start()
+        try:
+            assert file.num_rows == count
+            assert pqext.read_table(data, filter=pqext.col("a") > 1).num_rows == 0
+            assert tracemalloc.get_traced_memory()[1] < 8 << 20  # some 2 KB each were kept of all
+        finally:
+            tracemalloc.stop()
+        assert file.row_groups[-1].index == count - 1
+        assert file.row_groups[5] is file.row_groups[5]
+        assert [one.index for one in file.row_groups[3:5]] == [3, 4]
+        with pytest.raises(IndexError):
+            file.row_groups[count]
