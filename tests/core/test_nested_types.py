@@ -107,6 +107,11 @@ RULES: dict[str, tuple[list[Any], list[Column], list[Any]]] = {
         [Column(int32(1, 2, 3), 5, [3, 3, 3, 2, 0], [0, 2, 1, 0, 0])],
         [[[1, 2], [3]], [[]], None],
     ),
+    "rule 3, by no name": (
+        [group("l", OPTIONAL, 1, **LIST), group("element", REPEATED, 1), leaf("items", REPEATED)],
+        [Column(int32(1, 2, 3), 5, [3, 3, 3, 2, 0], [0, 2, 1, 0, 0])],
+        [[{"items": [1, 2]}, {"items": [3]}], [{"items": []}], None],
+    ),
     "rule 4, array": (
         [group("l", OPTIONAL, 1, **LIST), group("array", REPEATED, 1), text("str", REQUIRED)],
         [Column(STRINGS, 3, [2, 2, 2], [0, 1, 0])],
