@@ -35,8 +35,8 @@ class Limits:
     memory_bytes: int = 1 << 30
     """Bytes that one call holds decoded: all columns' levels, values, dictionaries and decompressed pages. A few bytes
     in the file can stand for any number of them. ``read`` counts the whole table, ``iter_batches`` and scans what is
-    not handed over yet; their batches end early so as to stay below, and no page is cut: one that exceeds it alone
-    is refused."""
+    not handed over yet; their batches end early so as to stay below. Pages are decoded whole, but for
+    those of a few runs: one that exceeds the limit alone is refused. A scan's table counts beside the batches."""
     memory_expansion: int = 256
     """A larger file may take more than ``memory_bytes``: so many times its own size."""
 
