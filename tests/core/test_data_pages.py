@@ -186,7 +186,7 @@ def test_checksums_can_be_left_out_and_left_unverified() -> None:
     assert pqext.read_table(bytes(data), checksums=False)["a"][50].as_py() == 99
 
 
-@pytest.mark.spec("page.row-boundary")
+@pytest.mark.spec("page.row-boundary", "page-index.row-boundary")
 @pytest.mark.parametrize("version", [1, 2])
 def test_every_page_starts_a_row(version: int) -> None:
     table = pa.table({"a": pa.array(LISTS * 40, pa.list_(pa.int64()))})
