@@ -171,6 +171,12 @@ def test_level_histograms_are_those_of_pyarrow() -> None:
     assert ours.metadata.size_statistics == theirs.metadata.size_statistics
 
 
+@pytest.mark.spec("page-index.null-counts")
+@pytest.mark.parametrize(("values", "counts"), [([1, 2, 3, 4], [0, 0]), ([1, None, 3, 4], [1, 0]), ([None] * 4, [2, 2])])
+def test_nulls_of_each_page_are_counted_also_where_there_are_none(values: list[int | None], counts: list[int]) -> None:
+    assert only(pa.array(values, pa.int64())).column_index.null_counts == counts
+
+
 @pytest.mark.spec("statistics.sizes")
 def test_byte_arrays_are_counted_without_their_lengths() -> None:
     values = ["a", "bcd", None, "", "\u00e9\u00e9", "x" * 100]
