@@ -74,9 +74,14 @@ class PqextSource(DataSource):
 
     @brief
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the columns of ``schema``."""
+        """A reader of the columns of ``schema``, which are some of the files' columns.
+
+        Raises ``ValueError`` for a column that the files have not, or have of another type.
+        """
         _refuse_tables(self.options)
-        return Reader(Query.from_options(self.options).resolved(), schema)
+        query = Query.from_options(self.options).resolved()
+        _check_given(schema, query.schema())
+        return Reader(query, schema)
 
     @brief
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -100,6 +105,19 @@ def _refuse_tables(options: Mapping[str, str]) -> None:
             "spark.read.format('pqext').load(path), or CREATE TEMPORARY VIEW ... USING pqext OPTIONS (path '...')",
             feature="catalog tables",
         )
+
+
+def _check_given(given: StructType, schema: StructType) -> None:
+    """Raise ``ValueError`` when a schema of the user's, ``given``, would show nulls or casts and not the files."""
+    types = {field.name: field.dataType.simpleString() for field in schema}
+    for field in given:
+        type = field.dataType.simpleString()
+        if types.get(field.name) != type:
+            there = f"is {types[field.name]} there" if field.name in types else f"is not there: {', '.join(types)} are"
+            raise ValueError(
+                f"the schema has `{field.name}` {type}, which the files have not; it {there}. Leave schema() out, "
+                "choose columns by option columns, and cast afterwards"
+            )
 
 
 class Reader(DataSourceReader):

@@ -217,6 +217,16 @@ def test_columns_are_chosen_by_option_and_misspelt_ones_named(spark: Any, quakes
     assert str(caught.value).count('File "') == 1, "no frame within pqext but the one that shortens"
 
 
+def test_a_schema_of_the_user_s_chooses_columns_and_changes_none(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "plain.parquet")
+    pq.write_table(pa.table({"a": [1], "s": [{"b": 2}]}), path)
+    plain = spark.read.format("pqext")
+    assert plain.schema("s STRUCT<b: BIGINT>").load(path).collect() == [((2,),)]
+    for schema in ("a INT", "a STRING", "s STRUCT<c: BIGINT>", "s STRUCT<b: BIGINT, c: INT>", "z INT"):
+        with pytest.raises(Exception, match=r"the schema has `\w` .*, which the files have not; it is .* Leave schema"):
+            plain.schema(schema).load(path).collect()
+
+
 def test_what_is_missing_is_told_in_the_words_of_the_system_and_a_save_needs_a_mode(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(AnalysisException, match=r"FileNotFoundError: .* No such file or directory: '.*nowhere'"):
         read(spark, str(tmp_path / "nowhere")).collect()

@@ -65,6 +65,7 @@ def test_spark_reads_and_writes_where_the_path_says(spark: Any, tmp_path: Path) 
     spark.range(5).write.format("pqext").mode("append").save(spaced.as_uri())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a b", "a%20b"]
     assert (read(spark, str(plain)).count(), read(spark, f"file:{tmp_path}/a%20b").count()) == (3, 5)
+    assert read(spark, os.path.relpath(spaced)).count() == 5
     for path in ("hdfs:/x", f"file://host{plain}"):
         with pytest.raises(Exception, match="UnsupportedError"):
             read(spark, path).count()
