@@ -172,7 +172,9 @@ def test_level_histograms_are_those_of_pyarrow() -> None:
 
 
 @pytest.mark.spec("page-index.null-counts")
-@pytest.mark.parametrize(("values", "counts"), [([1, 2, 3, 4], [0, 0]), ([1, None, 3, 4], [1, 0]), ([None] * 4, [2, 2])])
+@pytest.mark.parametrize(
+    ("values", "counts"), [([1, 2, 3, 4], [0, 0]), ([1, None, 3, 4], [1, 0]), ([None] * 4, [2, 2])]
+)
 def test_nulls_of_each_page_are_counted_also_where_there_are_none(values: list[int | None], counts: list[int]) -> None:
     assert only(pa.array(values, pa.int64())).column_index.null_counts == counts
 
