@@ -17,8 +17,12 @@ from pqext.core.errors import AnnotationWarning, CorruptFileError, UnsupportedEr
 from pqext.core.limits import Limits
 from pqext.core.metadata import (
     ConvertedType,
+    DateType,
     DecimalType,
+    FileMetaData,
     FileType,
+    GeographyType,
+    GeometryType,
     IntType,
     LogicalType,
     StringType,
@@ -66,6 +70,19 @@ def test_an_unknown_logical_type_is_read_as_its_physical_type_with_a_warning() -
     assert pqext.open(data).row_groups[0].chunk(0).bounds().minimum is None
 
 
+@pytest.mark.spec("logical.unknown-annotation")
+def test_bounds_of_an_unknown_logical_type_mean_nothing() -> None:
+    plain, out = io.BytesIO(), io.BytesIO()
+    pqext.write_table(pa.table({"c": pa.array([1, 2], pa.int64())}), plain)
+
+    def annotate(metadata: FileMetaData) -> None:
+        metadata.schema[1].logicalType = unknown()
+
+    pqext.rewrite_footer(plain, annotate, out)
+    bounds = [pqext.open(file.getvalue()).row_groups[0].chunk(0).bounds() for file in (plain, out)]
+    assert [(found.minimum, found.maximum) for found in bounds] == [(1, 2), (None, None)]
+
+
 UNSUITABLE: list[tuple[str, Type, dict[str, Any], LogicalType, pa.DataType]] = [
     ("STRING", Type.INT32, {}, LogicalType(STRING=StringType()), pa.int32()),
     ("UUID", FIXED, {"type_length": 4}, LogicalType(UUID=UUIDType()), pa.binary(4)),
@@ -73,11 +90,18 @@ UNSUITABLE: list[tuple[str, Type, dict[str, Any], LogicalType, pa.DataType]] = [
     ("INTEGER", Type.INT32, {}, LogicalType(INTEGER=IntType(bitWidth=24, isSigned=True)), pa.int32()),
     ("DECIMAL", Type.INT96, {}, LogicalType(DECIMAL=DecimalType(scale=0, precision=5)), pa.binary(12)),
     ("TIME", Type.INT64, {}, LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TIME_UNITS["ms"])), pa.int64()),
+    (
+        "TIMESTAMP", Type.INT32, {},
+        LogicalType(TIMESTAMP=TimestampType(isAdjustedToUTC=True, unit=TIME_UNITS["us"])), pa.int32(),
+    ),
+    ("DATE", Type.INT64, {}, LogicalType(DATE=DateType()), pa.int64()),
     ("FILE", Type.INT64, {}, LogicalType(FILE=FileType()), pa.int64()),
-]
+    ("GEOMETRY", FIXED, {"type_length": 4}, LogicalType(GEOMETRY=GeometryType()), pa.binary(4)),
+    ("GEOGRAPHY", FIXED, {"type_length": 4}, LogicalType(GEOGRAPHY=GeographyType()), pa.binary(4)),
+]  # fmt: skip
 
 
-@pytest.mark.spec("logical.unsuitable-annotation")
+@pytest.mark.spec("logical.unsuitable-annotation", "geometry.physical", "geography.physical")
 @pytest.mark.parametrize(("name", "kind", "more", "annotation", "expected"), UNSUITABLE)
 def test_an_annotation_that_does_not_suit_its_physical_type_is_passed_over_with_a_warning(
     name: str, kind: Type, more: dict[str, Any], annotation: LogicalType, expected: pa.DataType

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext.core.errors import CorruptFileError
-from pqext.core.extension.structure import append_extension, extensions, walk_extensions
+from pqext.core.extension.structure import append_extension, extensions, set_extension, walk_extensions
 from pqext.core.footer import read_footer, serialise_footer
 from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, LogicalType, StringType
 from pqext.core.source import open_source
@@ -109,6 +109,16 @@ def test_a_second_extension_is_refused_unless_it_replaces_the_first(
         encode(PAIR), b"second", header=second
     )
     assert append_extension(encode(PAIR), b"x", replace=True) == append_extension(encode(PAIR), b"x")
+
+
+@pytest.mark.spec("extension.single")
+def test_a_structure_that_has_an_extension_takes_no_other_unless_it_replaces_it() -> None:
+    pair, _ = decode(KeyValue, append_extension(encode(PAIR), b"first"))
+    with pytest.raises(ValueError, match="has an extension already"):
+        set_extension(pair, b"second")
+    assert list(walk_extensions(pair)) == [("", b"first")]
+    set_extension(pair, b"second", replace=True)
+    assert list(walk_extensions(pair)) == [("", b"second")]
 
 
 @pytest.mark.spec("extension.single")

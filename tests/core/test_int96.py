@@ -89,7 +89,7 @@ def test_files_of_spark_are_read_in_microseconds_and_others_in_nanoseconds() -> 
         pqext.ReadOptions(int96="min")  # type: ignore[arg-type]
 
 
-@pytest.mark.spec("logical.int96.write")
+@pytest.mark.spec("logical.int96.write", "logical.int96.read")
 @pytest.mark.parametrize("unit", PER_SECOND)
 def test_timestamps_marked_so_are_written_as_int96_which_others_read(unit: str, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"

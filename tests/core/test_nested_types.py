@@ -270,6 +270,29 @@ def test_lists_and_maps_are_written_in_three_levels_under_their_standard_names()
     ]
 
 
+@pytest.mark.spec("nested.writer.annotated")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.list_(pa.int32())),
+        pa.map_(pa.string(), pa.list_(pa.struct([("x", pa.large_list(pa.int8()))]))),
+        pa.struct([("x", pa.list_(pa.map_(pa.int8(), pa.int8()), 2)), ("y", pa.list_view(pa.string()))]),
+    ],
+    ids=str,
+)
+def test_every_repeated_field_stands_in_a_list_or_a_map(kind: pa.DataType) -> None:
+    root = pqext.open(written(pa.table([pa.array([None], kind)], ["c"]))).schema.root
+    stack = [(root, child) for child in root.children]
+    repeated = 0
+    while stack:
+        parent, node = stack.pop()
+        stack += [(node, child) for child in node.children]
+        if node.repetition == REPEATED:
+            assert parent.logical_name in ("LIST", "MAP")
+            repeated += 1
+    assert repeated >= 2
+
+
 KEYS = {
     "int": (pa.int64(), st.integers(0, 3)),
     "string": (pa.string(), st.sampled_from(["", "a", "b", "ab"])),

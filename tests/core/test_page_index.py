@@ -71,7 +71,7 @@ def test_indexes_lie_before_the_footer_offset_indexes_of_a_row_group_together() 
         assert start + length == following
 
 
-@pytest.mark.spec("page-index.offsets", "page-index.row-boundary")
+@pytest.mark.spec("page-index.offsets", "page-index.row-boundary", "page-index.header-statistics")
 @pytest.mark.parametrize("version", [1, 2])
 def test_offset_indexes_point_at_the_headers_of_pages(version: int) -> None:
     table = pa.table({"c": [[i, None, i] if i % 3 else [] for i in range(100)], "d": range(100)})

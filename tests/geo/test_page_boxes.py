@@ -100,7 +100,7 @@ def test_each_page_has_a_box_around_its_rows_as_the_twin_reads_it() -> None:
         assert box[1] - box[0] <= shapely.total_bounds(inside)[2] - shapely.total_bounds(inside)[0] + 2 * 200 / 65535
 
 
-@pytest.mark.spec("geo.page_boxes.payload", "geo.page_boxes.contain")
+@pytest.mark.spec("geo.page_boxes.payload", "geo.page_boxes.contain", "geo.page_boxes.without")
 @given(st.data())
 @settings(max_examples=80, deadline=None)
 def test_boxes_of_any_size_are_stored_within_what_is_read(data: st.DataObject) -> None:
@@ -153,7 +153,7 @@ def test_there_are_no_boxes_where_they_are_not_wanted_or_of_no_use(options: dict
     assert pqext.open(data).extensions == {}
 
 
-@pytest.mark.spec("geo.page_boxes.without")
+@pytest.mark.spec("geo.page_boxes.without", "geo.page_boxes.pruning")
 def test_pages_of_nulls_of_empty_geometries_and_of_infinite_ones_are_told_apart() -> None:
     kinds: list[list[Any]] = [
         [None] * 4,
@@ -253,6 +253,16 @@ def test_a_page_of_geography_reaches_as_far_as_its_edges() -> None:
     assert found is not None
     assert found.ymax[0] == pytest.approx(67.79, abs=0.02)
     assert found.xmin[1] > found.xmax[1]
+
+
+@pytest.mark.spec("geo.page_boxes.wraparound")
+def test_boxes_that_wrap_in_another_frame_than_the_circle_are_damage() -> None:
+    codes = np.array([60_000, 5_000, 0, 65_535], "<u2").tobytes()
+    around = page_boxes.HEADER.pack(page_boxes.VERSION, 1, -180.0, 180.0, -1.0, 1.0) + codes
+    assert page_boxes.decode(around, 1).wraps
+    beside = page_boxes.HEADER.pack(page_boxes.VERSION, 1, -180.0, 170.0, -1.0, 1.0) + codes
+    with pytest.raises(pqext.CorruptFileError, match="wraps"):
+        page_boxes.decode(beside, 1)
 
 
 @pytest.mark.spec("geo.page_boxes.wraparound")

@@ -102,6 +102,17 @@ def test_planar_columns(seed: int, crs: str | None, by_box: bool, relations: lis
     check(data, G.dwithin(query, distance), {n for n, row in enumerate(rows) if shapely.dwithin(row, shape, distance)})
 
 
+@pytest.mark.spec("geo.pruning.nulls")
+@pytest.mark.parametrize("edges", ["planar", "spherical"])
+def test_an_empty_query_is_disjoint_from_every_row_and_equals_what_is_empty(edges: Any) -> None:
+    rows = [None, shapely.Point(1, 2), shapely.Point(), shapely.box(0, 0, 1, 1), *[shapely.Point(50, 5)] * 12]
+    data = file_of(rows, edges=edges)
+    present = {number for number, row in enumerate(rows) if row is not None}
+    for relation in ["disjoint", *RELATIONS]:
+        kept = {"disjoint": present, "equals": {2}}.get(relation, set())
+        check(data, Spatial(G, relation, shapely.Point()), kept)
+
+
 @pytest.mark.spec("geo.pruning.sound", "geo.pruning.geography", "geo.predicates.geography")
 @pytest.mark.parametrize("seed", range(12))
 def test_columns_on_the_globe(seed: int) -> None:

@@ -18,10 +18,26 @@ from hypothesis import strategies as st
 from pqext import variant
 from pqext.core.errors import VariantError
 from pqext.core.files.rewrite import rewrite_footer
-from pqext.core.metadata import DecimalType, FieldRepetitionType, FileMetaData, LogicalType, Type, VariantType
+from pqext.core.limits import Limits
+from pqext.core.metadata import (
+    BsonType,
+    DecimalType,
+    EnumType,
+    FieldRepetitionType,
+    FileMetaData,
+    JsonType,
+    LogicalType,
+    MicroSeconds,
+    TimeType,
+    TimeUnit,
+    Type,
+    VariantType,
+)
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
+from pqext.core.thrift import decode
 from pqext.core.writer import write_table
+from pqext.dataset.scan import read_table
 from pqext.variant.annotation import HANDLER
 from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage, shredding_schema, storage_struct
 from pqext.variant.types import variant_field, variant_type
@@ -117,7 +133,9 @@ def test_a_bare_struct_is_a_variant_when_the_option_names_it() -> None:
     assert ParquetFile(file_of(loose, pa.field("v", bare))).schema.find("v").logical_name == ""  # type: ignore[union-attr]
 
 
-@pytest.mark.spec("shredding.layout.by-name", "shredding.object.required", "shredding.array.list")
+@pytest.mark.spec(
+    "shredding.layout.by-name", "shredding.layout.optional", "shredding.object.required", "shredding.array.list"
+)
 def test_the_shredded_group_has_the_layout_of_the_specification() -> None:
     file = ParquetFile(file_of(column(ROWS), shredding={"v": "a INT, c ARRAY<STRING>"}))
     assert str(file.schema).split("\n") == [
@@ -338,7 +356,7 @@ def test_what_is_no_variant_is_not_written_as_one() -> None:
         ),
     ],
 )
-@pytest.mark.spec("shredding.layout.group", "shredding.types")
+@pytest.mark.spec("shredding.layout.group", "shredding.types", "variant.group.metadata")
 def test_groups_annotated_by_mistake_are_refused_with_their_column(schema: pa.DataType, rule: str) -> None:
     sink = io.BytesIO()
     write_table(pa.table([pa.array([None], schema)], names=["v"]), sink)
@@ -349,6 +367,44 @@ def test_groups_annotated_by_mistake_are_refused_with_their_column(schema: pa.Da
         HANDLER.arrow_field(node, pa.field("v", schema), ReadOptions())
     assert caught.value.rule == rule
     assert "v" in str(caught.value)
+
+
+@pytest.mark.spec("shredding.types")
+@pytest.mark.parametrize(
+    ("type", "logical"),
+    [
+        (pa.time64("us"), LogicalType(TIME=TimeType(isAdjustedToUTC=True, unit=TimeUnit(MICROS=MicroSeconds())))),
+        (pa.string(), LogicalType(ENUM=EnumType())),
+        (pa.string(), LogicalType(JSON=JsonType())),
+        (pa.string(), LogicalType(BSON=BsonType())),
+    ],
+    ids=["a time in UTC", "ENUM", "JSON", "BSON"],
+)
+def test_annotations_that_arrow_does_not_show_are_no_shredded_types(type: pa.DataType, logical: LogicalType) -> None:
+    kind = pa.struct([pa.field("metadata", pa.binary(), nullable=False), pa.field("typed_value", type)])
+    sink, out = io.BytesIO(), io.BytesIO()
+    write_table(pa.table([pa.array([{"metadata": METADATA, "typed_value": None}], kind)], names=["v"]), sink)
+
+    def annotate(metadata: FileMetaData) -> None:
+        for element in metadata.schema:
+            if element.name == "v":
+                element.logicalType = LogicalType(VARIANT=VariantType(specification_version=1))
+            if element.name == "typed_value":
+                element.logicalType, element.converted_type = logical, None
+
+    rewrite_footer(sink, annotate, out)
+    with pytest.raises(VariantError) as caught:
+        read(out.getvalue())
+    assert (caught.value.rule, caught.value.column) == ("shredding.types", "v.typed_value")
+
+
+@pytest.mark.spec("variant.version", "variant.group.annotation")
+@pytest.mark.parametrize("options", [{}, {"shredding": {"v": "a INT"}}])
+def test_the_annotation_names_version_1(options: dict[str, Any]) -> None:
+    data = file_of(column(ROWS), **options)
+    length = int.from_bytes(data[-8:-4], "little")
+    metadata, _ = decode(FileMetaData, data[-8 - length : -8], limits=Limits())
+    assert metadata.schema[1].logicalType == LogicalType(VARIANT=VariantType(specification_version=1))
 
 
 DOCUMENTS = [
@@ -364,6 +420,16 @@ def test_duckdb_reads_the_documents_that_were_written(schema: str | None, tmp_pa
     rows = duckdb.sql(f"SELECT v::JSON FROM '{path}'").fetchall()
     assert [orjson.loads(row[0]) for row in rows] == DOCUMENTS
     assert [orjson.loads(text) for text in variant.to_json(read(path.read_bytes())["v"]).to_pylist()] == DOCUMENTS
+
+
+@pytest.mark.spec("shredding.compat.schemas", "shredding.compat.unshredded")
+def test_files_that_are_shredded_differently_make_one_column(tmp_path: Path) -> None:
+    schemas = [None, "a INT", "a STRING, b INT", "ARRAY<INT>", "b STRING, c STRUCT<d: INT>"]
+    for number, schema in enumerate(schemas):
+        data = file_of(column(ROWS), shredding={"v": schema} if schema else {})
+        (tmp_path / f"{number}.parquet").write_bytes(data)
+    table = read_table([tmp_path / f"{number}.parquet" for number in range(len(schemas))])
+    assert canonical(table["v"].combine_chunks()) == canonical(column(ROWS)) * len(schemas)
 
 
 @pytest.mark.spec("shredding.compat.schemas", "shredding.compat.unshredded")

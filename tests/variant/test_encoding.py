@@ -89,6 +89,13 @@ def test_every_type_in_every_layout_is_read_as_the_reference_reads_it(
     assert same(tagged(Variant(data, metadata)), value)
 
 
+@pytest.mark.spec("variant.primitive.uuid")
+def test_a_uuid_is_written_and_read_big_endian() -> None:
+    identifier, data = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff"), bytes(range(0, 256, 17))
+    assert Variant.from_python(identifier).value == b"\x50" + data
+    assert Variant(b"\x50" + data, b"\x11\0\0").to_python() == identifier
+
+
 @pytest.mark.skipif(not PUBLISHED, reason="PARQUET_TEST_DATA does not name the parquet-testing folder")
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_values_are_read_as_documented(name: str) -> None:

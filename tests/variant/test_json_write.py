@@ -87,6 +87,7 @@ def test_floats_are_written_with_the_shortest_digits(floats: list[bytes]) -> Non
         assert text.startswith('"') or np.float32(text) == np.float32(value)
 
 
+@pytest.mark.spec("variant.group.metadata", "variant.group.value")
 def test_a_missing_value_reads_as_a_variant_null() -> None:
     kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
     assert variant.to_json(pa.array([{"metadata": b"\x11\0\0", "value": None}], kind)).to_pylist() == ["null"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -58,6 +59,13 @@ def test_a_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | in
 def test_what_is_no_path_is_refused_with_its_position(text: str, position: int, reason: str) -> None:
     with pytest.raises(ValueError, match=f"position {position}: .*{reason}"):
         parse(text)
+
+
+@pytest.mark.spec("path.refused")
+@pytest.mark.parametrize("steps", [("a", -1), (2**32,), (True,), (1.0,), (None,)])
+def test_a_sequence_of_steps_that_is_no_path_is_refused(steps: Any) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        as_path(steps)
 
 
 def test_long_paths_take_time_in_proportion_and_are_quoted_in_part() -> None:

@@ -60,7 +60,7 @@ def kept(file: ParquetFile, path: str, type: str, predicate: Predicate) -> list[
 INTEGERS = [[fields(a=prim("int32", n)) for n in numbers] for numbers in ([1, 2], [3, 9], [10, 20])]
 
 
-@pytest.mark.spec("shredding.skipping.statistics")
+@pytest.mark.spec("shredding.skipping.statistics", "shredding.skipping.null")
 @pytest.mark.parametrize(
     ("predicate", "answers"),
     [
@@ -77,10 +77,19 @@ def test_bounds_of_a_leaf_whose_residual_is_empty_skip(predicate: Predicate, ans
     assert kept(written(INTEGERS, "a BIGINT"), "$.a", "bigint", predicate) == answers
 
 
-@pytest.mark.spec("shredding.skipping.own-type")
+@pytest.mark.spec("shredding.skipping.own-type", "shredding.skipping.statistics")
 def test_a_value_of_another_type_in_the_leafs_own_residual_keeps_the_row_group() -> None:
     file = written([[fields(a=prim("int32", 1)), fields(a=prim("string", "7"))], INTEGERS[0]], "a BIGINT")
     assert kept(file, "$.a", "bigint", Comparison(">", 5)) == [True, False]
+
+
+@pytest.mark.spec("shredding.skipping.nan")
+def test_a_question_for_nan_skips_row_groups_without_one() -> None:
+    nan = float("nan")
+    numbers = [[1.0, 2.0], [nan, 1.0], [nan, nan]]
+    rows = [[fields(a=prim("double", n)) for n in group] for group in numbers]
+    file = written([*rows, [fields(a=prim("double", 1.0)), fields(a=prim("string", "NaN"))]], "a DOUBLE")
+    assert kept(file, "$.a", "double", Comparison("==", nan)) == [False, True, True, True]
 
 
 @pytest.mark.spec("shredding.skipping.variant-null")
@@ -165,7 +174,7 @@ def test_bounds_are_cast_where_the_cast_keeps_the_order(
         ("DATE", prim("date", 10), "string", b"5"),
     ],
 )
-@pytest.mark.spec("shredding.skipping.own-type")
+@pytest.mark.spec("shredding.skipping.own-type", "shredding.skipping.null")
 def test_other_casts_are_read(leaf: str, value: bytes, type: str, literal: Any) -> None:
     file = written([[fields(a=value)]], f"a {leaf}")
     assert kept(file, "$.a", type, Comparison("==", literal)) == [True]

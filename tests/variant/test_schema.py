@@ -210,7 +210,8 @@ def test_arrow_types_are_schemas() -> None:
 @pytest.mark.parametrize(
     "type",
     [
-        pa.uint32(), pa.float16(), pa.timestamp("ms"), pa.time32("ms"), pa.time64("ns"), pa.date64(),
+        pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
+        pa.float16(), pa.timestamp("ms"), pa.time32("ms"), pa.time64("ns"), pa.date64(),
         pa.decimal256(60, 2), pa.binary(4), pa.map_(pa.string(), pa.int32()), pa.duration("us"),
     ],
 )  # fmt: skip
@@ -256,7 +257,9 @@ def test_a_schema_survives_its_ddl_and_its_storage_struct(schema: ShreddingSchem
     assert is_variant_type(struct) if isinstance(schema, Untyped) else is_shredded_type(struct)
 
 
-@pytest.mark.spec("shredding.layout.by-name", "shredding.object.required", "shredding.array.list")
+@pytest.mark.spec(
+    "shredding.layout.by-name", "shredding.layout.optional", "shredding.object.required", "shredding.array.list"
+)
 def test_the_storage_struct_is_laid_out_as_the_specification_says() -> None:
     struct = storage_struct(EVENT)
     assert [(child.name, child.nullable) for child in struct] == [
@@ -276,6 +279,13 @@ def test_the_storage_struct_is_laid_out_as_the_specification_says() -> None:
     assert schema_of_storage(shuffled) == EVENT
 
 
+@pytest.mark.spec("shredding.layout.by-name")
+def test_columns_of_members_are_found_in_any_order() -> None:
+    member = pa.struct([("typed_value", pa.int32()), ("value", pa.binary())])
+    struct = pa.struct([("typed_value", pa.struct([("a", member)])), ("value", pa.binary()), ("metadata", pa.binary())])
+    assert schema_of_storage(struct) == shredding_schema("a INT")
+
+
 MEMBER = pa.struct([("value", pa.binary())])
 
 
@@ -292,6 +302,17 @@ MEMBER = pa.struct([("value", pa.binary())])
         (
             pa.struct([("metadata", pa.binary()), ("typed_value", pa.struct([("a", pa.struct([]))]))]),
             "shredding.layout.member",
+        ),
+        *(
+            (
+                pa.struct([("metadata", pa.binary()), ("typed_value", pa.struct([("a", pa.struct(member))]))]),
+                "shredding.layout.member",
+            )
+            for member in (
+                [("value", pa.binary()), ("extra", pa.int32())],
+                [("typed_value", pa.int32()), ("metadata", pa.binary())],
+                [("value", pa.binary()), ("value", pa.binary())],
+            )
         ),
         (
             pa.struct([("metadata", pa.binary()), ("typed_value", pa.list_(pa.struct([("value", pa.string())])))]),
