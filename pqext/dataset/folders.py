@@ -25,6 +25,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from pqext.core.errors import CorruptFileError
+from pqext.dataset.notes import parsed, read_note
 from pqext.dataset.spark_metadata import SinkLog
 
 COMMIT = "_pqext_commit-"
@@ -72,19 +73,18 @@ class Journal:
         """
         path = os.path.join(folder, JOURNAL)
         try:
-            with open(path, "rb") as file:
-                data = file.read()
+            data = read_note(path)
         except FileNotFoundError:
             return None
         try:
-            content = json.loads(data)
+            content = parsed(data)
             if content["version"] != 1:
                 raise ValueError("unknown version")
             new = tuple(map(_inside, content["new"]))
             old = tuple(Old(_inside(name), int(size), int(mtime)) for name, size, mtime in content["old"])
             if any("/" in name for name in new):
                 raise ValueError("a new file in another folder")
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise CorruptFileError(
                 f"the journal of an interrupted save is damaged ({error}), so it is not known which files count: "
                 "remove its folder, and with it what that save wrote, or move the files in it up",
@@ -114,6 +114,7 @@ def _inside(name: Any) -> str:
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
         raise ValueError("a path that leads elsewhere")
+    os.fsencode(name)  # a ValueError where no file can have the name
     return str(name)
 
 
@@ -209,12 +210,20 @@ class _Walk:
         self._found: dict[str, str] = {}
         self._old: set[str] = set()
         self._logged: list[tuple[str, SinkLog, bool]] = []
-        self._enter(directory, pattern, is_root=True)
+        # A stack, because folders nest deeper than Python's calls; each is entered once for what is left of a pattern.
+        waiting = [(directory, pattern)]
+        seen: set[tuple[str, tuple[str, ...]]] = set()
+        while waiting:
+            step = waiting.pop()
+            if step not in seen:
+                seen.add(step)
+                waiting += reversed(self._enter(*step, is_root=len(seen) == 1))
         self.found = {path: here for path, here in self._found.items() if path not in self._old}
         for folder, log, whole in self._logged:
             self._keep(folder, log, whole)
 
-    def _enter(self, directory: str, pattern: tuple[str, ...], *, is_root: bool = False) -> None:
+    def _enter(self, directory: str, pattern: tuple[str, ...], *, is_root: bool) -> list[tuple[str, tuple[str, ...]]]:
+        """Take what a folder itself holds; the folders to enter next, in order, with what is left of the pattern."""
         try:
             stamp = os.stat(directory or os.curdir).st_mtime_ns
             log = SinkLog.of(directory)  # before the files, which are there when the log names them
@@ -223,13 +232,13 @@ class _Walk:
             if is_root:
                 raise
             self.complete = False
-            return
+            return []
         self.stamps.setdefault(directory, stamp)
         self.commits.update(folder.commits)
         self._old |= folder.old
         if log is not None:
             self._logged.append((directory, log, pattern in ((), ("**",))))
-        self._take(folder, pattern)
+        return self._take(folder, pattern)
 
     def _keep(self, folder: str, log: SinkLog, whole: bool) -> None:
         """Of the files below ``folder``, keep those that its log names."""
@@ -240,22 +249,17 @@ class _Walk:
             if parts not in kept:
                 del self.found[path]
 
-    def _take(self, folder: _Folder, pattern: tuple[str, ...]) -> None:
+    def _take(self, folder: _Folder, pattern: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
         if pattern in ((), ("**",)):
             self._found |= folder.files
-            for path in folder.folders:
-                self._enter(path, ())
-        elif pattern[0] == "**":
-            self._take(folder, pattern[1:])
-            for path in folder.folders:
-                self._enter(path, pattern)
-        else:
-            matches = re.compile(fnmatch.translate(pattern[0])).match
-            if len(pattern) == 1:
-                self._found |= {path: at for path, at in folder.files.items() if matches(os.path.basename(path))}
-            for path in sorted(folder.folders + folder.links):
-                if matches(os.path.basename(path)):
-                    self._enter(path, pattern[1:])
+            return [(path, ()) for path in folder.folders]
+        if pattern[0] == "**":
+            return self._take(folder, pattern[1:]) + [(path, pattern) for path in folder.folders]
+        matches = re.compile(fnmatch.translate(pattern[0])).match
+        if len(pattern) == 1:
+            self._found |= {path: at for path, at in folder.files.items() if matches(os.path.basename(path))}
+        below = sorted(folder.folders + folder.links)
+        return [(path, pattern[1:]) for path in below if matches(os.path.basename(path))]
 
     @property
     def settled(self) -> bool:

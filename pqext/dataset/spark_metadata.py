@@ -6,14 +6,14 @@ A query that Spark streams into a folder writes files first and then, in one ste
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.dataset.notes import parsed, read_note
 
 FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"([0-9]{1,18})(\.compact)?")
@@ -56,12 +56,14 @@ class SinkLog:
         The folder may have been moved since its log was written, so the ends of paths are compared. Raises
         ``FileNotFoundError`` when a file that counts is not among ``files`` and these are the ``whole`` folder.
         """
-        named: dict[str, list[Parts]] = {}
-        for parts in self.files:
-            named.setdefault(parts[-1], []).append(parts)
-        found = {
-            parts: [entry for entry in named.get(parts[-1], ()) if entry[-len(parts) :] == parts] for parts in files
-        }
+        lengths: dict[str, set[int]] = {}
+        for parts in files:
+            lengths.setdefault(parts[-1], set()).add(len(parts))
+        ends: dict[Parts, list[Parts]] = {}
+        for entry in self.files:
+            for length in lengths.get(entry[-1], ()):
+                ends.setdefault(entry[-length:], []).append(entry)
+        found = {parts: ends.get(parts, []) for parts in files}
         if whole:
             present = {entry for entries in found.values() for entry in entries}
             for entry in self.files:
@@ -103,8 +105,7 @@ def _committed(paths: Sequence[str]) -> Iterator[Parts]:
 def _entries(path: str) -> Iterator[tuple[Parts, str]]:
     """The files that one file of the log names, with what became of each: ``add`` or ``delete``."""
     try:
-        with open(path, encoding="utf-8") as file:
-            version, *lines = file.read().split("\n")
+        version, *lines = read_note(path).decode().split("\n")
         if version.strip() != "v1":
             raise UnsupportedError(
                 f"the log of a streaming sink begins with {version[:20]!r}, not with 'v1'",
@@ -114,7 +115,7 @@ def _entries(path: str) -> Iterator[tuple[Parts, str]]:
         for line in lines:
             if not line.strip():
                 continue
-            entry = json.loads(line)
+            entry = parsed(line)
             if entry["action"] not in ("add", "delete"):
                 raise ValueError(f"unknown action {entry['action']!r}")
             parts = tuple(part for part in unquote(urlsplit(entry["path"]).path).split("/") if part)
@@ -123,7 +124,7 @@ def _entries(path: str) -> Iterator[tuple[Parts, str]]:
             if not entry.get("isDir"):
                 yield parts, entry["action"]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        if isinstance(error, UnsupportedError):
+        if isinstance(error, ParquetError):
             raise
         reason = f"{type(error).__name__}: {error}"
         raise CorruptFileError(f"the log of a streaming sink is damaged ({reason})", path=path) from None

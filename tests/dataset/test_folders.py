@@ -72,6 +72,8 @@ def test_a_folder_of_a_save_without_its_journal_hides_nothing(tmp_path: Path) ->
         b'{"version": 1, "new": [], "old": [["/x", 1, 1]]}', b'{"version": 1, "new": [], "old": [["a/../../x", 1, 1]]}',
         b'{"version": 1, "new": [], "old": ["a.parquet"]}', b'{"version": 1, "new": [], "old": [["a", 1, null]]}',
         b'{"version": 1, "new": [1], "old": []}', b'{"version": 1, "new": [""], "old": []}',
+        b"[" * 100_000, b'{"version": 1, "new": [], "old": [["a", 1e999, 1]]}',
+        b'{"version": 1, "new": ["\\ud800"], "old": []}', b'{"version": 1, "new": [], "old": [["\\ud800", 1, 1]]}',
     ],
 )  # fmt: skip
 def test_a_journal_that_cannot_be_followed_is_an_error(tmp_path: Path, journal: bytes) -> None:
@@ -90,3 +92,34 @@ def test_a_folder_that_may_not_be_read_is_an_error_and_not_empty(tmp_path: Path)
             find_sources(tmp_path)
     finally:
         (tmp_path / "k=1").chmod(0o755)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes")
+def test_a_journal_or_log_that_is_a_pipe_is_an_error_and_not_waited_for(tmp_path: Path) -> None:
+    folder = unfinished(tree(tmp_path / "saved", "a.parquet"), (), ())
+    (folder / JOURNAL).unlink()
+    os.mkfifo(folder / JOURNAL)
+    tree(tmp_path / "streamed", "a.parquet", "_spark_metadata/x")
+    os.mkfifo(tmp_path / "streamed" / "_spark_metadata" / "0")
+    for name in ("saved", "streamed"):
+        with pytest.raises(CorruptFileError, match="no regular file"):
+            find_sources(tmp_path / name)
+
+
+def test_folders_nest_as_deep_as_the_system_lets_them(tmp_path: Path) -> None:
+    deepest = tmp_path.joinpath(*["a"] * 1200)
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("a", dir_fd=at)
+        below = os.open("a", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    (deepest / "b.parquet").touch()
+    try:
+        assert find_sources(tmp_path) == (str(deepest / "b.parquet"),)
+        assert find_sources(tmp_path / "**" / "b*") == (str(deepest / "b.parquet"),)
+    finally:  # pytest removes folders by recursion
+        (deepest / "b.parquet").unlink()
+        for folder in (deepest, *deepest.parents[:1199]):
+            folder.rmdir()

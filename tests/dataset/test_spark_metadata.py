@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.dataset.sources import find_sources
-from pqext.dataset.spark_metadata import FOLDER
+from pqext.dataset.spark_metadata import FOLDER, SinkLog
 
 
 def folder(root: Path, *names: str) -> Path:
@@ -79,6 +80,7 @@ def test_no_batch_is_no_file_and_a_damaged_log_is_told_with_its_name(tmp_path: P
         ('v1\n{"path": "/", "action": "add"}', CorruptFileError),
         ('v1\n{"path": "/a", "action": "move"}', CorruptFileError),
         ("v1\n[]", CorruptFileError),
+        ("v1\n" + "[" * 100_000, CorruptFileError),
     ):
         (root / FOLDER / "0").write_text(text)
         with pytest.raises(error, match=rf"{FOLDER}/0"):
@@ -86,3 +88,14 @@ def test_no_batch_is_no_file_and_a_damaged_log_is_told_with_its_name(tmp_path: P
     (root / FOLDER / "0").write_bytes(b"v1\n\xff")
     with pytest.raises(CorruptFileError, match="damaged"):
         seen(root)
+
+
+def test_files_of_one_name_in_many_folders_are_found_in_linear_time(tmp_path: Path) -> None:
+    count = 30_000
+    entries = tuple(("old", "place", f"k={i}", "a.parquet") for i in range(count))
+    files = [entry[2:] for entry in entries]
+    began = time.process_time()
+    assert SinkLog("", entries).committed([*files, ("k=x", "a.parquet"), ("a.parquet",)], True) == set(files) | {
+        ("a.parquet",)
+    }
+    assert time.process_time() - began < 5

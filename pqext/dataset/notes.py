@@ -1,0 +1,33 @@
+"""Small files of JSON in a folder that say which of its files count. Whoever writes into the folder writes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import Any
+
+from pqext.core.errors import CorruptFileError
+
+
+def read_note(path: str) -> bytes:
+    """The bytes of the regular file at ``path``. Opening a pipe or a device would wait, or never end.
+
+    Raises ``CorruptFileError`` for anything else, and ``OSError`` where nothing can be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise CorruptFileError("it is no regular file: remove it", path=path)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def parsed(text: bytes | str) -> Any:
+    """The document in ``text``. Raises ``ValueError`` for all that Python makes no object of."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it nests too deep") from None
