@@ -41,6 +41,8 @@ class Sink:
             return
         given = os.fsdecode(dest)
         check_local(given, "written")
+        if not given:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), given)
         if os.path.isdir(given):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
         if os.path.exists(given) and not os.path.isfile(given):

@@ -38,6 +38,10 @@ def hinted(shape: Shape, original: pa.Field) -> Shape:
         storage = storage.storage_type
     if wanted != kind:
         return shape
+    if isinstance(shape, LeafShape):
+        return replace(shape, encoded=_is_dictionary(shape, original.type))
+    if pa.types.is_dictionary(storage) or pa.types.is_run_end_encoded(storage):  # Arrow's reader makes none of these
+        return shape
     if isinstance(shape, GroupShape):
         return replace(shape, children=_children(shape, storage))
     if isinstance(shape, ListShape) and kind == "lists":
@@ -46,7 +50,7 @@ def hinted(shape: Shape, original: pa.Field) -> Shape:
         key, item = shape.element.children
         pair = (hinted(key, storage.key_field), hinted(item, storage.item_field))
         return replace(shape, element=replace(shape.element, children=pair))
-    return replace(shape, encoded=_is_dictionary(shape, original.type)) if isinstance(shape, LeafShape) else shape
+    return shape
 
 
 def _extension(original: pa.Field) -> str:
