@@ -186,6 +186,7 @@ def test_a_file_column_is_a_marked_struct_that_is_never_fetched() -> None:
         (pa.string(), "NOVEL", "'NOVEL'; it may be ENUM, JSON, BSON, UUID, FILE"),
     ],
 )
+@pytest.mark.spec("logical.file")
 def test_a_mark_that_the_type_cannot_follow_is_refused_before_anything_is_written(
     kind: pa.DataType, mark: str, message: str
 ) -> None:
@@ -202,7 +203,7 @@ def test_field_ids_come_back_as_field_metadata_as_pyarrow_shows_them() -> None:
 
     schema = pa.schema(
         [
-            marked("a", pa.int32(), 1),
+            marked("a", pa.int32(), 0),
             marked("s", pa.struct([marked("x", pa.int8(), 3)]), 2),
             marked("l", pa.list_(marked("element", pa.int8(), 5)), 4),
             marked("m", pa.map_(marked("key", pa.int8(), 7).with_nullable(False), marked("value", pa.int8(), 8)), 6),

@@ -124,6 +124,8 @@ def test_external_material_is_exchanged_with_pyarrow(tmp_path: Path) -> None:
     assert (tmp_path / "_KEY_MATERIAL_FOR_ours.parquet.json").exists()
     pqext.write_table(TABLE, ours, encryption=encryption)
     assert read(ours).equals(TABLE)
+    assert b'"keyReference":"footerKey"' in ours.read_bytes()
+    assert b"wrappedDEK" not in ours.read_bytes()
     properties = their_factory().file_decryption_properties(
         pe.KmsConnectionConfig(), pe.DecryptionConfiguration(), str(ours)
     )
@@ -325,6 +327,7 @@ def test_key_material_that_could_not_be_written_leaves_nothing(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["_KEY_MATERIAL_FOR_x.parquet.json"]
 
 
+@pytest.mark.spec("encryption.tools.double-wrapping")
 def test_caches_belong_to_a_token_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr("pqext.core.encryption.keytools.wrapping.time.monotonic", lambda: now[0])
@@ -375,6 +378,14 @@ def test_key_material_is_the_json_that_the_others_write() -> None:
         "keyMaterialType": "PKMT1", "internalStorage": False, "keyReference": "k1",
     }
     assert parse_metadata(serialise_reference("k1").encode()) == "k1"
+
+
+@pytest.mark.spec("encryption.tools.material")
+def test_material_of_a_later_type_is_refused_though_it_has_all_fields() -> None:
+    material = KeyMaterial(is_footer_key=False, master_key_id="kf", wrapped_dek="eA==").serialise(internal=True)
+    assert isinstance(parse_metadata(material.encode()), KeyMaterial)
+    with pytest.raises(EncryptionError, match="PKMT2"):
+        parse_metadata(material.replace("PKMT1", "PKMT2").encode())
 
 
 @pytest.mark.spec("encryption.tools.material")
