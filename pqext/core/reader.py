@@ -105,7 +105,7 @@ class ParquetFile:
         with self._located():
             return dict(listed(self.metadata, None if self._footer.decryptor else bytes(self._footer.raw)))
 
-    @property
+    @cached_property
     def num_rows(self) -> int:
         """Rows of the file: the sum of its row groups'. Raises ``CorruptFileError`` for one of negative size."""
         with self._located():

@@ -63,6 +63,7 @@ class FileScan:
 
     def plan(self, pages: bool) -> tuple[RowGroupPlan, ...]:
         """What is read of each row group; with ``pages`` by their page indexes too."""
+        self.file.check_rows()
         bound = None if self.filter is None else bind(self.filter, self.file.schema)
         needed = [] if self.computed else self._needed(())
         plans = []
@@ -76,6 +77,7 @@ class FileScan:
 
     def matching(self, batch_rows: int) -> Iterator[tuple[pa.RecordBatch, list[pa.Array]]]:
         """The rows that match: their batches and, beside each, the computed columns."""
+        self.file.check_rows()
         chosen = None if self.filter is None else chosen_of_file(bind(self.filter, self.file.schema), self.file)
         for batch, leaves in self._batches(chosen, batch_rows):
             arrays = computed_of(self.computed, leaves, batch)

@@ -130,8 +130,15 @@ def test_a_footer_that_counts_more_rows_than_its_row_groups_is_refused_or_warned
                 lambda: pqext.read_table(data), lambda: pqext.scan(data).count()):  # fmt: skip
         with pytest.raises(CorruptFileError, match=r"row groups (have|hold) 10"):
             ask()
+    for columns in (None, ["i"]):
+        scan = pqext.scan(data, columns, FILTERS[0])
+        for ask in (scan.to_table, scan.count, scan.plan, scan.explain):
+            with pytest.raises(CorruptFileError, match="row groups hold 10"):
+                ask()
     with pytest.warns(CorruptDataWarning, match="row groups are missing"):
         assert pqext.open(data, on_corrupt="skip").read().num_rows == 10
+    with pytest.warns(CorruptDataWarning, match="row groups are missing"):
+        assert pqext.scan(data, filter=FILTERS[0], on_corrupt="skip").count() == 10
     assert pqext.open(data).read(row_groups=[0]).num_rows == 10
 
     def count_none(footer: metadata.FileMetaData) -> None:
