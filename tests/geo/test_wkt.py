@@ -135,6 +135,7 @@ def test_a_precision_is_a_number_of_decimals(precision: Any) -> None:
     [
         ("", "geo.wkt.tag", 0),
         ("PINT (1 2)", "geo.wkt.tag", 0),
+        ("POIN (1 2)", "geo.wkt.tag", 0),
         ("SRID=4326;POINT (1 2)", "geo.wkt.tag", 0),
         ("LINEARRING (0 0, 1 1, 1 0, 0 0)", "geo.wkt.tag", 0),
         ("POINTS (1 2)", "geo.wkt.tag", 0),

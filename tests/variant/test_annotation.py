@@ -422,7 +422,7 @@ def test_duckdb_reads_the_documents_that_were_written(schema: str | None, tmp_pa
     assert [orjson.loads(text) for text in variant.to_json(read(path.read_bytes())["v"]).to_pylist()] == DOCUMENTS
 
 
-@pytest.mark.spec("shredding.compat.schemas", "shredding.compat.unshredded")
+@pytest.mark.spec("shredding.compat.schemas", "shredding.compat.unshredded", "shredding.reconstruct.required")
 def test_files_that_are_shredded_differently_make_one_column(tmp_path: Path) -> None:
     schemas = [None, "a INT", "a STRING, b INT", "ARRAY<INT>", "b STRING, c STRUCT<d: INT>"]
     for number, schema in enumerate(schemas):

@@ -100,6 +100,16 @@ def test_values_cast(value: bytes, type: str, result: Any) -> None:
     assert cast(value, type) == result
 
 
+@pytest.mark.spec("casts.strict", "casts.try")
+def test_the_row_of_a_value_that_does_not_cast_is_counted_over_all_chunks() -> None:
+    good, bad = column([prim("int8", 1), None]), column([prim("int8", 2), text("x")])
+    array = pa.chunked_array([good, good, bad])
+    with pytest.raises(VariantError) as caught:
+        variant.get(array, "$", "int", strict=True)
+    assert caught.value.row == 5
+    assert variant.get(array, "$", "int").to_pylist() == [1, None, 1, None, 2, None]
+
+
 @pytest.mark.parametrize(
     ("value", "result"),
     [

@@ -48,7 +48,7 @@ def parsed(rows: list[str | None] = ROWS) -> pa.StructArray:
     ],
 )
 @pytest.mark.parametrize("schema", [None, "a ARRAY<INT>", "a ARRAY<STRUCT<b: INT>>, c STRUCT<x: DOUBLE>", "a STRING"])
-@pytest.mark.spec("casts.nested", "casts.try")
+@pytest.mark.spec("casts.nested", "casts.try", "casts.shredded")
 def test_arrays_become_lists_and_objects_structs_and_maps(type: str, wanted: list[Any], schema: str | None) -> None:
     array = parsed() if schema is None else variant.shred(parsed(), schema)
     result = variant.get(array, "$", type)
@@ -58,6 +58,15 @@ def test_arrays_become_lists_and_objects_structs_and_maps(type: str, wanted: lis
     assert variant.get(array.slice(1, 4), "$", type).to_pylist() == wanted[1:5]
     chunked = pa.chunked_array([array.slice(0, 1), array.slice(1)])
     assert variant.get(chunked, "$", type).to_pylist() == wanted
+
+
+@pytest.mark.spec("casts.nested", "casts.shredded")
+@pytest.mark.parametrize("schema", [None, "A INT", "a INT", "b INT"])
+def test_fields_of_a_struct_are_those_of_their_very_name(schema: str | None) -> None:
+    array = parsed(['{"A": 1, "a": 2}', '{"a": 3}', '{"A": 4}'])
+    shredded = array if schema is None else variant.shred(array, schema)
+    kind = pa.struct([("A", pa.int64()), ("a", pa.int64())])
+    assert variant.get(shredded, "$", kind).to_pylist() == [{"A": 1, "a": 2}, {"A": None, "a": 3}, {"A": 4, "a": None}]
 
 
 @pytest.mark.parametrize("schema", [None, "a ARRAY<INT>", "c STRUCT<x: DOUBLE>"])

@@ -145,7 +145,9 @@ def test_unshredded_groups_read_as_they_are() -> None:
         variant.unshred(pa.array([{"value": integer(1), "metadata": None}], loose.type))
 
 
-@pytest.mark.spec("shredding.object.returned", "shredding.value.partial", "shredding.object.missing")
+@pytest.mark.spec(
+    "shredding.object.returned", "shredding.value.partial", "shredding.object.missing", "shredding.value.missing"
+)
 def test_shredded_and_other_fields_are_united_in_the_order_of_their_names() -> None:
     array = stored(
         [
