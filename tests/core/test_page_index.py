@@ -404,8 +404,8 @@ def damaged(change: Any) -> bytes:
     chunk = file.row_groups[0].chunk(0)
     columns, offsets = chunk.column_index, chunk.offset_index
     change(columns, offsets)
-    raw = bytearray(out.getvalue()[: chunk.chunk.column_index_offset])
-    stored = chunk.chunk
+    stored = file.metadata.row_groups[0].columns[0]
+    raw = bytearray(out.getvalue()[: stored.column_index_offset])
     for index, kind in ((columns, "column"), (offsets, "offset")):
         setattr(stored, f"{kind}_index_offset", len(raw))
         data = encode(index)

@@ -43,9 +43,10 @@ REFUSED = {
 READABLE = {name: kind for name, kind in strategies.SCALARS.items() if name not in REFUSED}
 # Spark's timestamps are 64 bits of microseconds: profile="spark" refuses values beyond them.
 READABLE["timestamp_s"] = READABLE["timestamp_s"][0], st.integers(-(2**43), 2**43)
+NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 SETTINGS = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
-    max_examples=10,
+    max_examples=max(2, settings().max_examples // 25),
 )
 
 
@@ -86,7 +87,7 @@ def read(
 
 
 def as_spark_has_it(table: pa.Table) -> list[tuple[str, list[Any]]]:
-    """The values as they are, but that integers of 64 unsigned bits are decimals, Spark's integers being signed."""
+    """The values as they are, but integers of 64 unsigned bits as decimals, and durations as integers."""
     return [
         (field.name, [_in_spark(field.type, value) for value in found])
         for field, (_, found) in zip(table.schema, values.columns(table), strict=True)
@@ -100,6 +101,8 @@ def _in_spark(kind: pa.DataType, value: Any) -> Any:
         return _in_spark(kind.value_type, value)
     if is_.is_uint64(kind):
         return value, 0
+    if is_.is_duration(kind):  # which Parquet stores as a number, and tells only Arrow what it counts
+        return value // NANOSECONDS[kind.unit]
     if is_.is_struct(kind):
         return tuple(_in_spark(field.type, child) for field, child in zip(kind, value, strict=True))
     if is_.is_map(kind):

@@ -37,7 +37,9 @@ CONDITIONS: list[tuple[str, Expression]] = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Two files of three row groups, with nulls and NaN."""
-    path = tmp_path_factory.mktemp("reused")
+    path = tmp_path_factory.mktemp("frames") / "reused"
+    for name in (path, path.with_name("plain")):
+        name.mkdir()
     table = pa.table(
         {
             "id": pa.array(range(ROWS), pa.int64()),
@@ -49,6 +51,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     for number in range(2):
         rows = table.slice(number * ROWS // 2, ROWS // 2)
         pq.write_table(rows, path / f"{number}.parquet", row_group_size=10, write_statistics=True)
+        # By the bounds of pyarrow, which leave NaN out, Spark's own reader would lose it.
+        pq.write_table(rows, path.with_name("plain") / f"{number}.parquet", write_statistics=False)
     return str(path)
 
 
@@ -103,7 +107,7 @@ steps = st.one_of(
 def test_frames_used_again_in_any_order_hold_the_rows_that_spark_s_reader_gives(
     spark: Any, folder: str, pushdown: str, steps: list[tuple[Any, ...]]
 ) -> None:
-    ours, theirs = [read(spark, folder)], [spark.read.parquet(folder)]
+    ours, theirs = [read(spark, folder)], [spark.read.parquet(str(Path(folder).with_name("plain")))]
     cached = []
     for step in steps:
         kind, at = step[0], step[1] % len(ours)
