@@ -25,6 +25,8 @@ def hinted(shape: Shape, original: pa.Field) -> Shape:
     """
     if shape.annotation is not None:
         return replace(shape, original=unmarked(pa.field("", pa.null(), metadata=original.metadata)))
+    if isinstance(shape, LeafShape) and original.metadata is None and original.type == _plain_type(shape):
+        return shape  # nothing to add, as for most of many columns
     if (name := _extension(original)) and serves_extension(name):
         # Only Parquet's annotation makes a column one of these; the filters go by it too.
         bare = original.type.storage_type if isinstance(original.type, pa.BaseExtensionType) else original.type
@@ -74,18 +76,26 @@ def _kind(shape: Shape) -> str:
         return "structs"
     if isinstance(shape, ListShape):
         return "maps" if shape.is_map else "lists"
+    if shape.node.physical_type == Type.INT96:
+        return "number"
+    plain = _plain_type(shape)
+    return "nulls" if plain is None else kind_of(plain)
+
+
+def _plain_type(shape: Shape) -> pa.DataType | None:
+    """The Arrow type of a leaf by its Parquet type; ``None`` where the options choose it or there is none."""
     leaf = shape.node.leaf_type
     try:
-        return "number" if leaf.physical == Type.INT96 else kind_of(leaf.arrow_type())
+        return None if leaf.physical == Type.INT96 else leaf.arrow_type()
     except ParquetError:  # said when the column is read
-        return "nulls"
+        return None
 
 
 def _is_dictionary(shape: LeafShape, original: pa.DataType) -> bool:
-    try:
-        found = type_of(shape.node.leaf_type.arrow_type(), original)
-    except ParquetError:
+    found = _plain_type(shape)
+    if found is None:
         return False
+    found = type_of(found, original)
     while isinstance(found, pa.BaseExtensionType):
         found = found.storage_type
     return bool(pa.types.is_dictionary(found))

@@ -90,27 +90,32 @@ def kind_of(arrow: pa.DataType) -> str:
             arrow = arrow.value_type
         else:
             break
-    for kind, checks in _KINDS.items():
-        if any(is_kind(arrow) for is_kind in checks):
-            return kind
-    return "number"
+    return _KINDS.get(arrow.id, "number")
 
 
-_KINDS = {
-    "nulls": (pa.types.is_null,),
-    "structs": (pa.types.is_struct,),
-    "maps": (pa.types.is_map,),
-    "lists": (
-        pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view,
-        pa.types.is_large_list_view,
-    ),
-    "bytes": (
-        pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary,
-        pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary, pa.types.is_interval,
-    ),
-    "decimals": (pa.types.is_decimal,),
-    "unions": (pa.types.is_union,),
-}
+_KINDS: dict[int, str] = {
+    id: kind
+    for kind, ids in {
+        "nulls": (pa.lib.Type_NA,),
+        "structs": (pa.lib.Type_STRUCT,),
+        "maps": (pa.lib.Type_MAP,),
+        "lists": (
+            pa.lib.Type_LIST, pa.lib.Type_LARGE_LIST, pa.lib.Type_FIXED_SIZE_LIST, pa.lib.Type_LIST_VIEW,
+            pa.lib.Type_LARGE_LIST_VIEW,
+        ),
+        "bytes": (
+            pa.lib.Type_STRING, pa.lib.Type_LARGE_STRING, pa.lib.Type_STRING_VIEW, pa.lib.Type_BINARY,
+            pa.lib.Type_LARGE_BINARY, pa.lib.Type_BINARY_VIEW, pa.lib.Type_FIXED_SIZE_BINARY,
+            pa.lib.Type_INTERVAL_MONTH_DAY_NANO,
+        ),
+        "decimals": (
+            pa.lib.Type_DECIMAL32, pa.lib.Type_DECIMAL64, pa.lib.Type_DECIMAL128, pa.lib.Type_DECIMAL256,
+        ),
+        "unions": (pa.lib.Type_SPARSE_UNION, pa.lib.Type_DENSE_UNION),
+    }.items()
+    for id in ids
+}  # fmt: skip
+"""By number of Arrow's type."""
 
 
 def unmarked(field: pa.Field) -> pa.Field:
