@@ -207,6 +207,8 @@ class Scan:
         Of types that Parquet has no name for the first file's are given, as far as they are of the same values.
         """
         schema = plain = self._result_schema(row, file)
+        if self._schema is not None and self._is_known(schema) and file.stored_schema.notes_the_same(self._types):
+            return self._schema
         if len(self.sources) > 1 and not file.stored_schema.is_empty:
             own = file.take_types(StoredSchema())
             plain = self._result_schema(row, file)
@@ -225,6 +227,11 @@ class Scan:
                     )
             file.take_types(self._types)
         return self._schema
+
+    def _is_known(self, schema: pa.Schema) -> bool:
+        """Is it the result's schema, by names that tell its columns apart?"""
+        is_distinct = len(set(schema.names)) == len(schema.names)
+        return is_distinct and bool(schema.equals(self._schema, check_metadata=True))
 
 
 def scan(

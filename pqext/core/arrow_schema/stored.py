@@ -28,6 +28,10 @@ class StoredSchema:
         """Is nothing noted?"""
         return self._text is None
 
+    def notes_the_same(self, other: StoredSchema) -> bool:
+        """Is the text that of ``other``?"""
+        return self._text == other._text
+
     def apply(self, shape: Shape, index: int | None = None) -> Shape:
         """The shape of a top-level column with what is noted of it, by its number and name or by its name alone.
 
