@@ -245,10 +245,10 @@ def scan(
 ) -> Scan:
     """A query over Parquet files: the rows for which ``filter`` is true, and of them ``columns``.
 
-    ``sources`` is a path, a list of paths, a directory or a pattern of local files, which must agree in their
-    schemas by name; of Arrow types beyond Parquet's, such as dictionaries and time zones, the first file decides, and
-    durations must agree. ``filter`` is an expression or a list of tuples as pyarrow takes it; ``options`` are those of
-    :class:`pqext.ReadOptions`.
+    ``sources`` is a path, a list of paths, a directory (without folders that are links) or a pattern of local files,
+    which must agree in their schemas by name; of Arrow types beyond Parquet's, such as dictionaries and time zones, the
+    first file decides, and durations must agree. ``filter`` is an expression or a list of tuples as pyarrow takes it;
+    ``options`` are those of :class:`pqext.ReadOptions`.
 
     ``columns`` are top-level names or dotted paths, all when None. A value within a VARIANT becomes a column of its
     own by ``col("event").variant("$.user.uid", "int64")``, called ``event.user.uid``, or by a pair of another name

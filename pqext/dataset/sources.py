@@ -19,7 +19,9 @@ def find_sources(sources: Any) -> tuple[Any, ...]:
     A directory stands for all files below it, a pattern (``*``, ``?``, ``[...]``, ``**``) for what it matches,
     both sorted by name. There, names that begin with ``.``, or with ``_`` and hold no ``=``, are hidden, as in Spark,
     and so are files in the folder of a streaming sink of Spark that its log does not name; a file named outright is
-    not. Raises ``FileNotFoundError`` when a path names nothing, or the log a file that is not there.
+    not. Links to folders are followed where a path names them or a part of a pattern other than ``**`` does, not within
+    a directory, which might hold itself. Raises ``FileNotFoundError`` when a path names nothing, or the log a file that
+    is not there.
     """
     if not isinstance(sources, list | tuple):
         return tuple(_find(sources))

@@ -32,6 +32,15 @@ def test_a_directory_stands_for_all_files_below_it(tree: Path) -> None:
     assert names(tree, str(tree)) == names(tree, tree)
 
 
+def test_links_to_folders_are_followed_where_they_are_named(tree: Path) -> None:
+    (tree / "k=3").symlink_to(tree / "k=2")
+    (tree / "k=4").symlink_to(tree)  # a loop
+    for whole in (tree, tree / "**" / "*.parquet"):
+        assert names(tree, str(whole)) == ["a.parquet", "b.parquet", "k=1/c.parquet", "k=2/d.parquet"]
+    for named in ("k=3", "k=3/*", "k=[3]/*", "k=[3]"):
+        assert names(tree, str(tree / named)) == ["k=3/d.parquet"], named
+
+
 def test_patterns_match_in_order(tree: Path) -> None:
     assert names(tree, str(tree / "*.parquet")) == ["a.parquet", "b.parquet"]
     assert names(tree, str(tree / "*")) == ["a.parquet", "b.parquet", "k=1/c.parquet", "k=2/d.parquet"]
