@@ -209,10 +209,14 @@ class _ChunkCheck:
 
     def _documents(self, column: LeafColumn, row: int) -> None:
         """Report the values of a JSON column that are no JSON; in lists it is not told in which row."""
-        for index in not_json(column.array):
+        found, message = not_json(column.array), "a value is no JSON document"
+        shown = found[: max(self._findings.room, 0)].tolist()
+        for index in shown:
             place = row + index if column.repetition is None else None
             path = self._leaf.node.dotted
-            self._findings.add(Fault("logical.json", "a value is no JSON document", self._group.index, place, path))
+            self._findings.add(Fault("logical.json", message, self._group.index, place, path))
+        if len(found) > len(shown):
+            self._findings.count("logical.json", message, len(found) - len(shown))
 
     def _page(
         self, known: ChunkPages, columns: ColumnIndex | None, number: int, piece: Piece, stored: StoredPage
