@@ -218,20 +218,35 @@ class _ChunkCheck:
             if boxes is not None:
                 self._page(boxes, number, values, rows)
 
-    def _sound(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
-        """The values that are geometries of this type, null in place of others, which are reported."""
-        bad: list[int] = []
+    def _without_faults(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+        encoded = values.dictionary_encode()  # few bytes of a file can repeat one value millions of times
+        faults: dict[int, GeometryError] = {}
         start = 0
-        while start < len(values):
+        while start < len(encoded.dictionary):
             try:
-                summaries(values[start:], strict=True)
+                summaries(encoded.dictionary[start:], strict=True)
                 break
             except GeometryError as error:
-                slot = start + (error.row or 0)
-                self._fault(error.rule or "geo.wkb.iso", _bare(error), int(rows[slot]), error.offset)
-                bad.append(slot)
-                start = slot + 1
-        values = _without(values, bad)
+                code = start + (error.row or 0)
+                faults[code] = error
+                start = code + 1
+        codes = encoded.indices.fill_null(-1).to_numpy()
+        bad = np.flatnonzero(np.isin(codes, list(faults)))
+        shown = max(self._findings.room, 0)
+        for slot in bad[:shown].tolist():
+            fault = faults[int(codes[slot])]
+            self._fault(fault.rule or "geo.wkb.iso", _bare(fault), int(rows[slot]), fault.offset)
+        others, counts = np.unique(codes[bad[shown:]], return_counts=True)
+        for code, number in zip(others.tolist(), counts.tolist(), strict=True):
+            self._findings.count(faults[code].rule or "geo.wkb.iso", _bare(faults[code]), number)
+        return _without(values, bad)
+
+    def _sound(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:
+        """The values that are geometries of this type, null in place of others, which are reported."""
+        try:
+            summaries(values, strict=True)
+        except GeometryError:
+            values = self._without_faults(values, rows)
         parts = summaries(values)
         self._codes.update(code for part in parts for code in part.types)
         if any(part.extended for part in parts):
@@ -286,8 +301,8 @@ def _rows_of(column: LeafColumn, slot_level: int) -> NDArray[np.int64]:
     return rows if column.definition is None else rows[column.definition >= slot_level]
 
 
-def _without(values: pa.Array, slots: Sequence[int]) -> pa.Array:
-    if not slots:
+def _without(values: pa.Array, slots: NDArray[np.int64] | list[int]) -> pa.Array:
+    if not len(slots):
         return values
     kept = np.ones(len(values), dtype=np.bool_)
     kept[slots] = False
