@@ -264,12 +264,13 @@ class _ChunkCheck:
         outside = np.flatnonzero(
             (xmin < west - crs_.SLACK) | (xmax > east + crs_.SLACK) | (ymin < south - crs_.SLACK)
             | (ymax > north + crs_.SLACK)
-        ).tolist()  # fmt: skip
-        for slot in outside:
-            self._fault(
-                "geography.range", "coordinates leave the longitudes -180 to 180 or latitudes -90 to 90",
-                int(rows[slot]),
-            )  # fmt: skip
+        )  # fmt: skip
+        message = "coordinates leave the longitudes -180 to 180 or latitudes -90 to 90"
+        shown = max(self._findings.room, 0)
+        for slot in outside[:shown].tolist():
+            self._fault("geography.range", message, int(rows[slot]))
+        if len(outside) > shown:
+            self._findings.count("geography.range", message, len(outside) - shown)
         return _without(values, outside)
 
     def _page(
@@ -301,7 +302,7 @@ def _rows_of(column: LeafColumn, slot_level: int) -> NDArray[np.int64]:
     return rows if column.definition is None else rows[column.definition >= slot_level]
 
 
-def _without(values: pa.Array, slots: NDArray[np.int64] | list[int]) -> pa.Array:
+def _without(values: pa.Array, slots: NDArray[np.int64]) -> pa.Array:
     if not len(slots):
         return values
     kept = np.ones(len(values), dtype=np.bool_)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 import time
 
 import pytest
 from core.bombs import looked_up, prefixed
 
 import pqext
-from pqext.core.metadata import GeometryType, JsonType, LogicalType, Type
+from pqext.core.metadata import GeographyType, GeometryType, JsonType, LogicalType, Type
 
 
 @pytest.mark.parametrize("text", ['{"a":' * 50 + "1" + "}" * 50, "{"])
@@ -30,3 +31,14 @@ def test_a_repeated_value_that_is_no_geometry_takes_no_time(value: bytes) -> Non
     report = pqext.verify(data)
     assert time.process_time() - began < 6
     assert sum(one.count for one in report.counts) == count
+
+
+def test_repeated_coordinates_out_of_range_take_no_time() -> None:
+    count = 1 << 21
+    kind = LogicalType(GEOGRAPHY=GeographyType(crs=None, algorithm=None))
+    point = struct.pack("<BIdd", 1, 1, 999.0, 999.0)
+    data = looked_up(Type.BYTE_ARRAY, prefixed(point), count, logicalType=kind)
+    began = time.process_time()
+    report = pqext.verify(data)
+    assert time.process_time() - began < 6
+    assert [(one.rule, one.count) for one in report.counts] == [("geography.range", count)]
