@@ -249,11 +249,12 @@ def altered(version: int, column: str, change: Change) -> bytes:
         chunk = file.row_groups[0].chunk(node)
         indexes = Indexes(chunk, len(data))
         change(indexes)
+        stored = file.metadata.row_groups[0].columns[node.leaf_start]
         raw = bytearray(data[: -8 - int.from_bytes(data[-8:-4], "little")])
         for kind, index in (("column", indexes.columns), ("offset", indexes.offsets)):
             serialised = index if isinstance(index, bytes) or index is None else encode(index)
-            setattr(chunk.chunk, f"{kind}_index_offset", None if serialised is None else len(raw))
-            setattr(chunk.chunk, f"{kind}_index_length", None if serialised is None else len(serialised))
+            setattr(stored, f"{kind}_index_offset", None if serialised is None else len(raw))
+            setattr(stored, f"{kind}_index_length", None if serialised is None else len(serialised))
             raw += serialised or b""
         footer = encode(file.metadata)
     return bytes(raw) + footer + len(footer).to_bytes(4, "little") + b"PAR1"
