@@ -40,6 +40,12 @@ class Limits:
     memory_expansion: int = 256
     """A larger file may take more than ``memory_bytes``: so many times its own size."""
 
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ValueError(f"{one.name} must be a whole number, not negative, not {value!r}")
+
     @classmethod
     def untrusted(cls, **changes: int) -> Limits:
         """Limits for files of strangers: 100 MiB, or sixteen times the file's own size where that is more.

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC
 from pqext.dataset.folders import COMMIT, JOURNAL, Journal, Old, files_below
 
 SUCCESS = "_SUCCESS"
@@ -58,8 +59,8 @@ def begin(target: Path, job: str) -> Path:
 def commit(target: Path, job: str, names: Sequence[str], *, overwrite: bool) -> None:
     """Make a job's files ``names`` part of ``target``, in place of all that readers see there when overwriting.
 
-    Raises ``RuntimeError`` when a file is missing, before anything has changed, and ``OSError`` when the system refuses
-    a step: its notes say whether the save has happened.
+    Raises as :func:`replaceable`, and ``RuntimeError`` when a file is missing, before anything has changed; ``OSError``
+    when the system refuses a step: its notes say whether the save has happened.
     """
     staged, decided = target / f"{TEMPORARY}{job}", target / f"{COMMIT}{job}"
     with _locked(target):
@@ -67,7 +68,7 @@ def commit(target: Path, job: str, names: Sequence[str], *, overwrite: bool) -> 
         missing = [name for name in names if not (staged / name).is_file()]
         if missing:
             raise RuntimeError(f"{missing[0]} of the job that writes {target} was removed before it was committed")
-        seen = files_below(str(target)) if overwrite else {}
+        seen = replaceable(target) if overwrite else {}
         old = [Old.of(_relative(path, target), at) for path, at in seen.items()]
         succeeded = (target / SUCCESS).exists()
         try:
@@ -89,6 +90,23 @@ def commit(target: Path, job: str, names: Sequence[str], *, overwrite: bool) -> 
                 f"the next save, or pqext.spark.clean({str(target)!r}), has finished it"
             )
             raise
+
+
+def replaceable(target: Path) -> dict[str, str]:
+    """What overwriting ``target`` removes: all files that reading it shows, by their paths, with where each lies now.
+
+    Raises ``ValueError`` where one of them is no Parquet file: nothing else is ever removed, and a folder that holds
+    other files is perhaps not the one that was meant.
+    """
+    seen = files_below(str(target))
+    for path, at in seen.items():
+        with open(at, "rb") as file:
+            if file.read(4) not in (MAGIC, ENCRYPTED_MAGIC):
+                raise ValueError(
+                    f"{path} is no Parquet file, and overwriting its folder would remove it: move it elsewhere, or "
+                    "save to another folder"
+                )
+    return seen
 
 
 def abort(target: Path, job: str) -> None:

@@ -1,7 +1,8 @@
 """The writing half of data source ``pqext``: every task a file, all files visible at once or none.
 
 Tasks write into a hidden folder of the target. :mod:`pqext.spark.commit` tells how its files become the target's, what
-is seen of a save that is killed, and by whom. Overwriting removes what reading the target would show, and nothing else.
+is seen of a save that is killed, and by whom. Overwriting removes the Parquet files that reading the target would show,
+and nothing else; a target that shows other files is refused.
 
 With ``geometry={"g": {"order": "hilbert"}}`` each task orders all its rows, ``row_group_bytes`` of them at a time. It
 knows no other task's rows, so every file covers the whole map unless the rows were dealt out by place before:
@@ -60,6 +61,8 @@ class Sink(DataSourceArrowWriter):
         self.options = write_options(options)
         self.schema = file_schema(schema)
         self.overwrite = overwrite
+        if overwrite and self.target.is_dir():
+            commit.replaceable(self.target)  # refused before any task runs
         self.job = uuid.uuid4().hex
         # A task that starts after the job was aborted finds it gone.
         self.folder = commit.begin(self.target, self.job)

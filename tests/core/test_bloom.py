@@ -46,6 +46,7 @@ from pqext.core.source import MemorySource
 from pqext.core.thrift import encode
 from pqext.core.types.logical import LeafType
 from reference import split_block
+from reference.compact import Reader
 
 DATA = os.environ.get("PARQUET_TEST_DATA")
 needs_data = pytest.mark.skipif(DATA is None, reason="PARQUET_TEST_DATA is not set")
@@ -351,6 +352,26 @@ def stored(**changes: Any) -> bytes:
 
 def read(raw: bytes, length: int | None = None, limits: Limits | None = None) -> SplitBlockFilter | None:
     return bloom.read(MemorySource(raw), 0, length, LeafType(Type.INT32), limits or Limits())
+
+
+@pytest.mark.spec("bloom.header", "bloom.length", "bloom.per-chunk")
+@pytest.mark.parametrize("place", ["file", "row_group"])
+def test_a_written_filter_is_a_header_that_gives_its_bytes_and_they(place: str) -> None:
+    table = pa.table({"a": [f"value {i}" for i in range(40)]})
+    out = io.BytesIO()
+    options: Any = {"bloom_filters": True, "bloom_filter_place": place, "row_group_rows": 20}
+    pqext.write_table(table, out, **options)
+    for number, group in enumerate(pqext.open(out.getvalue()).row_groups):
+        about = group.chunk("a").metadata
+        raw = out.getvalue()[about.bloom_filter_offset : about.bloom_filter_offset + about.bloom_filter_length]
+        reader = Reader(raw, 0)
+        header: dict[int, Any] = {id: value for id, _, value in reader.struct()}
+        assert header[1] == len(raw) - reader.at
+        assert header[1] % 32 == 0
+        bits = split_block.Filter(header[1] // 32)
+        for value in table["a"][number * 20 : (number + 1) * 20].to_pylist():
+            bits.insert(xxhash.xxh64_intdigest(value.encode()))
+        assert raw[reader.at :] == bits.bitset()
 
 
 @pytest.mark.spec("bloom.header", "bloom.length")

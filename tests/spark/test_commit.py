@@ -125,6 +125,22 @@ def test_overwriting_removes_what_reading_shows_and_nothing_else(tmp_path: Path)
     assert left - {new} == {"_private/e.parquet", ".f.parquet", "k=1/_g.parquet", "_SUCCESS"}
 
 
+def test_a_folder_that_shows_other_files_is_not_overwritten(tmp_path: Path) -> None:
+    put(tmp_path / "a.parquet", 1)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "kept.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"kept\.txt is no Parquet file"):
+        save(tmp_path, [5], overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "notes"]
+    sink = Sink({"path": str(tmp_path / "b")}, SCHEMA, True)
+    written = [sink.write(iter([pa.record_batch({"x": [1]})]))]
+    (tmp_path / "b" / "late.csv").write_text("x")
+    with pytest.raises(ValueError, match=r"late\.csv"):
+        sink.commit(written)
+    assert not (tmp_path / "b" / "_SUCCESS").exists()
+    assert (tmp_path / "b" / "late.csv").read_text() == "x"
+
+
 def test_two_saves_at_a_time_both_happen(tmp_path: Path) -> None:
     save(tmp_path, [1], overwrite=False)
     sinks = [Sink({"path": str(tmp_path)}, SCHEMA, overwrite) for overwrite in (True, False, True)]
