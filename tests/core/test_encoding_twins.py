@@ -285,6 +285,13 @@ def test_plain_values_are_laid_out_as_the_specification_says() -> None:
     assert plain.encode(pa.array([b"abc", b"def"], pa.binary(3))).tobytes() == b"abcdef"
 
 
+@pytest.mark.spec("encoding.plain.boolean")
+def test_plain_booleans_are_read_from_the_least_significant_bit_on() -> None:
+    out = np.empty(10, np.uint8)
+    plain.fixed(PageRun([np.array([0b101, 0b10], np.uint8)], [10]), Type.BOOLEAN, 1, None, out)
+    assert out.tolist() == [1, 0, 1, 0, 0, 0, 0, 0, 0, 1]
+
+
 FLOATS = {np.float32: st.floats(width=32), np.float64: st.floats()}
 
 
