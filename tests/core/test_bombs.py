@@ -39,6 +39,7 @@ def measured() -> dict[tuple[str, str], tuple[str, float, int]]:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the measurements are those of /proc")
+@pytest.mark.skipif(SLOWER > 1, reason="sanitizers take memory of their own")
 def test_no_small_file_takes_more_than_the_budget_or_ten_seconds(
     measured: dict[tuple[str, str], tuple[str, float, int]],
 ) -> None:
