@@ -96,6 +96,10 @@ def test_any_types_that_are_written_come_back_here_and_in_pyarrow(data: st.DataO
             other = theirs(file)
         except pa.ArrowNotImplementedError:  # some nested dictionaries in several chunks
             return
+        except pa.ArrowInvalid as error:  # it does not read its own required fixed-size lists in null structs either
+            if "lists to be of size" not in str(error):
+                raise
+            return
         assert values.columns(other) == values.columns(found)
 
 

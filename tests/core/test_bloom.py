@@ -97,6 +97,18 @@ def test_the_filter_is_that_of_the_formats_text(blocks: int, inserted: list[int]
     assert all(fast.contains_hash(hashed) for hashed in inserted)
 
 
+@pytest.mark.spec("bloom.check")
+@pytest.mark.parametrize("hashed", [0, 1, 2**63 + 12345, 2**64 - 1])
+def test_a_hash_that_lacks_one_of_its_eight_bits_was_not_inserted(hashed: int) -> None:
+    words = np.zeros(8, np.uint32)
+    xxh64.insert_hashes(np.array([hashed], np.uint64), words)
+    assert SplitBlockFilter(LeafType(Type.INT64), words).contains_hash(hashed)
+    for word in range(8):
+        lacking = words.copy()
+        lacking[word] = 0
+        assert not SplitBlockFilter(LeafType(Type.INT64), lacking).contains_hash(hashed)
+
+
 @pytest.mark.spec("bloom.false-positives")
 @pytest.mark.parametrize(("inserted", "percent"), [(13_107, 0.04), (26_214, 1.26), (52_428, 18.0)])
 def test_false_positives_are_as_frequent_as_the_format_says(inserted: int, percent: float) -> None:
