@@ -11,15 +11,14 @@ from hypothesis import Phase, settings
 # The processes that share the tests must name them alike, also where a name shows a set.
 os.environ.setdefault("PYTHONHASHSEED", "0")
 
-# Examples are bounded by count, not by the clock: a loaded machine must not fail a test. `thorough` is for a
-# search that is left running; CI repeats the same examples each time so that a red run can be repeated.
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-settings.register_profile("sanitized", settings.get_profile("ci"), max_examples=30)
-settings.register_profile("thorough", deadline=None, max_examples=2000)
+# Examples are bounded by count, not by the clock: a loaded machine must not fail a test. Every run draws the same ones,
+# so that a red run can be repeated; `pytest --hypothesis-profile=thorough` draws others, and ten times as many.
+settings.register_profile("default", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("sanitized", settings.get_profile("default"), max_examples=30)
+settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=1000)
 # Whether a test fails is all that tests/mutations asks, not by which smallest example.
-settings.register_profile("mutations", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate))
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
+settings.register_profile("mutations", settings.get_profile("default"), phases=(Phase.explicit, Phase.generate))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.metadata import Encoding
 from reference import chunk_statistics, page_headers, values
+from reference.effort import share
 
 SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -93,7 +94,7 @@ def check_page_headers(data: bytes, options: dict[str, Any], schema: pa.Schema) 
             assert sum(page.values for page in pages if page.kind != "DICTIONARY_PAGE") == column.num_values
 
 
-@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=50)
+@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.5))
 @given(st.data())
 def test_pyarrow_duckdb_and_polars_read_the_same_values(data: st.DataObject) -> None:
     table = data.draw(strategies.tables(strategies.CORE, depth=2, plain=True))
@@ -130,7 +131,7 @@ def read_by_polars(path: Path) -> pa.Table:
     return pl.read_parquet(path, use_pyarrow=False).to_arrow()
 
 
-@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=50)
+@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.5))
 @given(st.data())
 def test_pyarrow_and_duckdb_find_the_statistics_that_pyarrow_would_write(data: st.DataObject) -> None:
     table = data.draw(strategies.tables(strategies.CORE, depth=1, plain=True).filter(len))
@@ -146,7 +147,7 @@ def test_pyarrow_and_duckdb_find_the_statistics_that_pyarrow_would_write(data: s
 
 
 @pytest.mark.spec("statistics.bounds", "statistics.null-count", "statistics.nan-count", "statistics.truncation")
-@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=25)
+@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.25))
 @given(st.data())
 def test_pyarrow_and_duckdb_find_the_statistics_of_the_values(data: st.DataObject) -> None:
     table = data.draw(strategies.tables(strategies.CORE, depth=2, plain=True))
@@ -185,7 +186,7 @@ OPERATORS = ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"]
 
 
 @pytest.mark.spec("statistics.bounds", "page-index.read-by-others")
-@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=25)
+@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.25))
 @given(st.data())
 def test_polars_which_shows_no_statistics_loses_no_row_by_them(data: st.DataObject) -> None:
     table = data.draw(strategies.tables(strategies.CORE, depth=0, plain=True).filter(len))

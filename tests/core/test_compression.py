@@ -29,6 +29,7 @@ from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.kernels import lz4, lzo
 from pqext.core.metadata import CompressionCodec, Type
 from reference import lz4 as twin
+from reference.effort import share
 from reference.pace import SLOWER
 
 TEXT = b"".join(b"row %d of the text; " % (n % 50) for n in range(4000))
@@ -72,7 +73,7 @@ def test_pages_of_each_codec_are_read_by_others_and_theirs_by_us(codec: Compress
 
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @given(pages=st.lists(st.binary(max_size=60) | st.just(b"x" * (3 << 20)), max_size=5))
-@settings(max_examples=20)
+@settings(max_examples=share(0.2))
 def test_pages_are_decompressed_together_like_one_by_one(codec: CompressionCodec, pages: list[bytes]) -> None:
     """Among them pages of nothing, and more than a thread keeps scratch for."""
     packed = [compression.compress(codec, page) for page in pages]
@@ -93,7 +94,7 @@ def test_one_page_of_another_size_among_several_is_damage(codec: CompressionCode
 @pytest.mark.spec("compression.no-framing", "compression.uncompressed")
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
 @given(data=st.binary(max_size=300) | st.binary(max_size=3).map(lambda part: part * 999), level=st.none() | st.just(1))
-@settings(max_examples=25)
+@settings(max_examples=share(0.25))
 def test_what_is_compressed_comes_back_and_no_other_size_is_believed(
     codec: CompressionCodec, data: bytes, level: int | None
 ) -> None:
@@ -287,7 +288,7 @@ def test_no_more_is_unpacked_than_the_header_says(codec: CompressionCodec) -> No
 
 @pytest.mark.parametrize("codec", [codec for codec in CompressionCodec if codec], ids=lambda codec: codec.name)
 @given(data=st.binary(max_size=80), size=st.integers(0, 500))
-@settings(max_examples=40)
+@settings(max_examples=share(0.4))
 def test_bytes_of_any_kind_are_unpacked_or_refused(codec: CompressionCodec, data: bytes, size: int) -> None:
     with contextlib.suppress(CorruptFileError):
         assert len(unpack(codec, data, size)) == size

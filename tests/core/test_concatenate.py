@@ -25,6 +25,7 @@ from pqext.core.metadata import ColumnOrder, FileMetaData, IEEE754TotalOrder, Ke
 from pqext.core.page import raw_pages
 from pqext.core.source import open_source
 from pqext.core.thrift import encode
+from reference.effort import share
 
 
 def numbers(start: int, rows: int = 100) -> pa.Table:
@@ -118,7 +119,7 @@ def test_pages_and_indexes_are_those_of_the_files(write: Any) -> None:
                 assert pages == [location.offset - start for location in chunk.offset_index.page_locations]
 
 
-@settings(max_examples=30)
+@settings(max_examples=share(0.3))
 @given(st.lists(tables.tables(), min_size=1, max_size=1), st.integers(1, 4))
 def test_any_table_joined_with_itself_is_read_so(drawn: list[pa.Table], times: int) -> None:
     (table,) = drawn

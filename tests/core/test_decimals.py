@@ -21,6 +21,7 @@ from pqext.core.kernels.decimals import widen
 from pqext.core.metadata import ConvertedType, DecimalType, LogicalType, Type
 from pqext.core.types.logical import max_precision
 from reference.decimals import stored
+from reference.effort import share
 
 FIXED = Type.FIXED_LEN_BYTE_ARRAY
 WIDE = Context(prec=100)
@@ -57,7 +58,7 @@ def decimals(draw: st.DrawFn) -> tuple[int, int, str, list[int]]:
     "logical.decimal.byte-array", "logical.decimal.order",
 )
 @given(decimals())
-@settings(max_examples=80)
+@settings(max_examples=share(0.8))
 def test_every_decimal_comes_back_from_each_physical_type(drawn: tuple[int, int, str, list[int]]) -> None:
     precision, scale, physical, unscaled = drawn
     kind = pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)

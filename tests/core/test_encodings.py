@@ -23,6 +23,7 @@ from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
 from pqext.core.metadata import Encoding, Type
 from reference import page_headers
+from reference.effort import share
 
 SUITED: dict[str, tuple[str, ...]] = {
     "plain": tuple(kind.name for kind in Type),
@@ -80,7 +81,7 @@ def test_any_table_in_any_encodings_comes_back_equal(
 
 
 @given(tables.tables(), FORMAT_OPTIONS, st.booleans())
-@settings(max_examples=50)
+@settings(max_examples=share(0.5))
 def test_any_table_in_automatic_encodings_is_read_by_pyarrow(
     table: pa.Table, options: dict[str, Any], dictionary: bool
 ) -> None:

@@ -20,6 +20,7 @@ from pqext.core.errors import CorruptFileError, EncryptionError
 from pqext.core.metadata import PageHeader
 from pqext.core.thrift import decode
 from reference import modular_encryption as reference
+from reference.effort import share
 
 FOOTER_KEY = b"0123456789012345"
 KEYS = {"a": b"1234567890123450", "c.list.element": b"123456789012345678901234"}
@@ -83,7 +84,7 @@ def test_a_file_in_any_mode_comes_back_and_its_modules_are_those_of_the_format(
 
 
 @pytest.mark.parametrize("page_version", [1, 2])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=share(0.15))
 @given(table=tables.tables(), choices=st.fixed_dictionaries({
     "plaintext_footer": st.booleans(), "algorithm": st.sampled_from(["AES_GCM_V1", "AES_GCM_CTR_V1"]),
     "aad_prefix": st.sampled_from([None, "p"]),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.errors import AnnotationWarning, CorruptFileError
 from pqext.core.metadata import ConvertedType, ListType, LogicalType, MapType, StringType, Type
+from reference.effort import share
 
 LIST = {"logicalType": LogicalType(LIST=ListType()), "converted_type": ConvertedType.LIST}
 OLD_LIST = {"converted_type": ConvertedType.LIST}
@@ -305,7 +306,7 @@ KEYS = {
 
 @pytest.mark.spec("nested.map.duplicate-keys")
 @given(st.sampled_from(sorted(KEYS)), st.data())
-@settings(max_examples=60)
+@settings(max_examples=share(0.6))
 def test_the_last_of_several_entries_with_one_key_counts_whatever_the_key(name: str, data: st.DataObject) -> None:
     kind, keys = KEYS[name]
     maps = data.draw(

@@ -41,6 +41,7 @@ from pqext.core.metadata import (
 from pqext.core.predicate import Bounds
 from pqext.core.types import leaf as leaves
 from pqext.core.types.logical import LeafType
+from reference.effort import share
 
 TYPE = ColumnOrder(TYPE_ORDER=TypeDefinedOrder())
 TOTAL = ColumnOrder(IEEE_754_TOTAL_ORDER=IEEE754TotalOrder())
@@ -210,7 +211,7 @@ def test_intervals_have_no_bounds_and_no_column_index() -> None:
 
 @pytest.mark.spec("statistics.bounds")
 @pytest.mark.parametrize("name", sorted(tables.LEAVES))
-@settings(max_examples=30)
+@settings(max_examples=share(0.3))
 @given(data=st.data())
 def test_every_bound_holds_for_every_value(name: str, data: st.DataObject) -> None:
     kind, values = tables.LEAVES[name]

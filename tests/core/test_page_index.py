@@ -34,6 +34,7 @@ from pqext.core.orders import BoundOrder
 from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull, Predicate
 from pqext.core.thrift import decode, encode
 from pqext.core.types.logical import LeafType
+from reference.effort import share
 
 DATA = os.environ.get("PARQUET_TEST_DATA")
 needs_data = pytest.mark.skipif(DATA is None, reason="PARQUET_TEST_DATA is not set")
@@ -330,7 +331,7 @@ COLUMNS = st.one_of(
 
 
 @pytest.mark.spec("page-index.search", "page-index.bounds")
-@settings(max_examples=300)
+@settings(max_examples=share(3))
 @given(COLUMNS, QUESTIONS, st.integers(1, 9), st.sampled_from(["type", "ieee754"]))
 def test_no_row_that_matches_is_left_out(column: pa.Array, question: Predicate, page_rows: int, order: str) -> None:
     file = written(pa.table({"c": column}), page_rows=page_rows, float_order=order)

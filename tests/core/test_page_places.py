@@ -9,6 +9,7 @@ from pqext.core.errors import ParquetError
 from pqext.core.indexes.page_index import PagePlaces, check_offset_index
 from pqext.core.metadata import OffsetIndex, PageLocation
 from pqext.core.thrift import decode, encode
+from reference.effort import share
 
 NUMBER = st.one_of(st.integers(-3, 40), st.integers(-(1 << 62), 1 << 62))
 LOCATION = st.builds(
@@ -44,7 +45,7 @@ def sound(draw: st.DrawFn) -> OffsetIndex:
     return OffsetIndex(page_locations=pages, unencoded_byte_array_data_bytes=lengths)
 
 
-@settings(max_examples=100)
+@settings(max_examples=share(1))
 @given(sound())
 def test_sound_indexes_go_the_short_way(index: OffsetIndex) -> None:
     raw, end = encode(index), index.page_locations[-1]
@@ -58,7 +59,7 @@ def test_sound_indexes_go_the_short_way(index: OffsetIndex) -> None:
     assert PagePlaces.read(raw, chunk, rows - 1) is None
 
 
-@settings(max_examples=150)
+@settings(max_examples=share(1.5))
 @given(INDEX, st.integers(-2, 1 << 62), st.integers(-2, 1 << 63), st.integers(-2, 1 << 63), st.data())
 @example(OffsetIndex(page_locations=[PageLocation(offset=0, compressed_page_size=9, first_row_index=0)]), 0, 9, 1, None)
 def test_what_the_short_way_says_the_long_way_says(

@@ -19,6 +19,7 @@ from pqext.core import page
 from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec, Encoding, PageType
 from pqext.core.source import Span
+from reference.effort import share
 
 OPTIONS = st.fixed_dictionaries(
     {
@@ -58,7 +59,7 @@ def test_any_table_under_any_options_comes_back_equal(table: pa.Table, options: 
 
 
 @given(tables.tables(), OPTIONS)
-@settings(max_examples=50)
+@settings(max_examples=share(0.5))
 def test_pyarrow_reads_what_we_write(table: pa.Table, options: dict[str, Any]) -> None:
     assert_same(pq.read_table(io.BytesIO(written(table, **options))), table)
 

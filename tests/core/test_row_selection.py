@@ -18,6 +18,7 @@ from pqext.core.metadata import OffsetIndex
 from pqext.core.page import raw_pages
 from pqext.core.source import Span
 from pqext.core.thrift import decode, encode
+from reference.effort import share
 
 ROWS, GROUP, PAGE = 700, 300, 23
 
@@ -61,7 +62,7 @@ ranges = st.lists(st.integers(0, 100), min_size=2, max_size=60, unique=True).map
 
 
 @pytest.mark.parametrize("name", FILES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=share(0.25))
 @given(
     rows=st.dictionaries(st.integers(0, 2), ranges, min_size=1),
     columns=st.sampled_from([None, ["i"], ["l", "b"], ["t.m"], ["s", "t"]]),

@@ -12,6 +12,7 @@ from pqext.core import metadata
 from pqext.core.extension.structure import append_extension, extensions, set_extension, walk_extensions
 from pqext.core.thrift import Struct, decode, encode
 from reference import compact, thrift_package
+from reference.effort import share
 from reference.thrift_package import FORMAT
 
 SCALARS: dict[str, tuple[int, st.SearchStrategy[Any]]] = {
@@ -88,7 +89,7 @@ def fields(draw: st.DrawFn, name: str, depth: int = 0) -> compact.Fields:
 
 @pytest.mark.spec("layout.unknown-fields", "extension.kept", "extension.any-structure", "extension.ignored")
 @pytest.mark.parametrize("name", FORMAT["structs"])
-@settings(max_examples=20)
+@settings(max_examples=share(0.2))
 @given(st.data())
 def test_whatever_a_structure_holds_is_written_back_as_it_was(name: str, data: st.DataObject) -> None:
     cls = getattr(metadata, name)
@@ -109,7 +110,7 @@ def test_whatever_a_structure_holds_is_written_back_as_it_was(name: str, data: s
 
 @pytest.mark.spec("extension.any-structure", "extension.append")
 @pytest.mark.parametrize("name", FORMAT["structs"])
-@settings(max_examples=10)
+@settings(max_examples=share(0.1))
 @given(st.data())
 def test_an_extension_set_is_the_extension_appended(name: str, data: st.DataObject) -> None:
     cls = getattr(metadata, name)

@@ -24,6 +24,7 @@ from pqext.core.predicate import COMPARE, Operator
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Comparison, Expression, col
 from reference import evaluate as twin
+from reference.effort import share
 
 
 @given(tables_and_expressions(), st.integers(0, 12))
@@ -64,7 +65,7 @@ def test_nan_is_above_every_number_and_equal_to_itself() -> None:
     assert mask(col("a").isin([math.nan, 1]), a=column) == [True, True, False, None]
 
 
-@settings(max_examples=max(10, settings().max_examples // 3))
+@settings(max_examples=share(0.33))
 @given(
     st.lists(st.sampled_from([math.nan, None, -math.inf, -1.0, -0.0, 0.0, 2.5, math.inf]), max_size=8),
     st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.scan import read_table, scan
+from reference.effort import share
 
 FLOATS = [pa.float16(), pa.float32(), pa.float64()]
 NAN = math.nan
@@ -36,7 +37,7 @@ def asked(table: pa.Table, filter: Expression, mask: pa.ChunkedArray, data: byte
 
 @pytest.mark.spec("statistics.nan-count.pruning")
 @given(st.data())
-@settings(max_examples=max(10, settings.default.max_examples // 2))
+@settings(max_examples=share(0.5))
 def test_the_rows_are_those_of_pyarrow(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(FLOATS))
     values = data.draw(

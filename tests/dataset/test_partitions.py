@@ -19,6 +19,7 @@ import pqext
 from pqext.core.errors import UnsupportedError
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.scan import read_table, scan
+from reference.effort import share
 
 ROWS = pa.table({"x": [1, 2, 3]})
 
@@ -90,7 +91,7 @@ LITERALS: dict[pa.DataType, list[Any]] = {pa.int32(): [1, 2, 3, -7], pa.string()
 
 
 @given(st.data())
-@settings(max_examples=max(5, settings.default.max_examples // 4))
+@settings(max_examples=share(0.25))
 def test_filters_keep_the_rows_that_they_keep_of_the_table_read_whole(data: st.DataObject) -> None:
     import tempfile
     from urllib.parse import quote

@@ -27,6 +27,7 @@ from pqext.geo import BoundingBox, GeospatialType, SpatialPredicate, types
 from pqext.geo.annotation import HANDLER
 from pqext.geo.predicates.predicate import Operation
 from reference import wkb as twin
+from reference.effort import share
 from reference.geometries import LATITUDE, LONGITUDE, shapes, trees
 
 POINTS = [(170.0, 1.0), (-170.0, 2.0), (175.0, -3.0)]
@@ -140,7 +141,7 @@ def test_geometries_inside_structs_and_lists_have_statistics() -> None:
 class TestWhatIsWritten:
     @pytest.mark.spec("geo.wkb.ewkb")
     @given(st.lists(st.one_of(st.none(), trees(st.floats(-90, 90))), max_size=4))
-    @settings(max_examples=30)
+    @settings(max_examples=share(0.3))
     def test_files_hold_iso_wkb_whatever_came_in(self, geometries: list[twin.Geometry | None]) -> None:
         strict = [g for g in geometries if g is None or twin.is_strict(g)]
         array = pa.array([None if g is None else twin.encode(g) for g in strict], pa.binary())
@@ -390,7 +391,7 @@ class TestPruning:
         st.tuples(LONGITUDE, LATITUDE, LONGITUDE, LATITUDE),
         st.sampled_from(["EPSG:3857", None]),
     )
-    @settings(max_examples=40)
+    @settings(max_examples=share(0.4))
     def test_reading_the_row_groups_that_may_match_finds_every_match(
         self, geometries: list[Any], corners: tuple[float, float, float, float], crs: str | None
     ) -> None:

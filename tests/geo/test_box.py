@@ -14,6 +14,7 @@ from pqext import geo
 from pqext.core import metadata
 from pqext.geo import BoundingBox, GeospatialType, SpatialPredicate
 from pqext.geo.predicates.predicate import OPERATIONS
+from reference.effort import share
 
 GRID = [-180.0, -179.0, -120.0, -60.0, -1.0, 0.0, 1.0, 60.0, 120.0, 179.0, 180.0]
 BETWEEN = sorted([*GRID, *(v + 0.5 for v in GRID[:-1]), *(v - 0.5 for v in GRID[1:])])
@@ -121,7 +122,7 @@ def test_a_box_goes_into_metadata_and_back() -> None:
 
 @pytest.mark.parametrize("type", [GeospatialType(), GeospatialType("EPSG:3857")])
 @pytest.mark.parametrize("operation", OPERATIONS)
-@settings(max_examples=30)
+@settings(max_examples=share(0.3))
 @given(box=boxes(), query=boxes())
 def test_one_box_gets_the_answer_of_many(
     operation: Any, type: GeospatialType, box: BoundingBox, query: BoundingBox

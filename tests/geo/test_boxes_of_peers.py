@@ -21,6 +21,7 @@ import pqext
 from pqext import geo
 from pqext.geo import BoundingBox
 from reference import holed, wkb
+from reference.effort import share
 
 duckdb = pytest.importorskip("duckdb", minversion="2.0", reason="DuckDB knows GEOMETRY itself from 2.0 on")
 
@@ -32,7 +33,7 @@ CODES = {
     for base, name in enumerate(NAMES, 1)
 }
 OVERWRITES = [HealthCheck.function_scoped_fixture]  # each example writes its file anew
-FEW = settings(max_examples=1 + settings.default.max_examples // 8, suppress_health_check=OVERWRITES)
+FEW = settings(max_examples=share(0.01) + settings.default.max_examples // 8, suppress_health_check=OVERWRITES)
 
 Facts = tuple[tuple[float | None, ...] | None, list[int]]
 
@@ -188,7 +189,7 @@ class TestFilesOfDuckDB:
             )
         return path
 
-    @settings(max_examples=3, suppress_health_check=OVERWRITES)
+    @settings(max_examples=share(0.03), suppress_health_check=OVERWRITES)
     @given(st.lists(st.integers(0, 2**31), min_size=3, max_size=3))
     def test_its_boxes_are_those_that_we_find_in_its_rows(self, tmp_path: Path, seeds: list[int]) -> None:
         texts: list[str | None] = []

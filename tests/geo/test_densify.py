@@ -17,6 +17,7 @@ from pqext import geo
 from pqext.core.errors import GeometryError
 from pqext.geo.predicates import unrolled
 from reference import geodesics
+from reference.effort import share
 
 
 def degrees(most: float) -> st.SearchStrategy[float]:
@@ -29,7 +30,7 @@ POINT = st.tuples(degrees(180), degrees(85))
 
 @pytest.mark.spec("geo.edges.longitudes")
 @given(st.lists(POINT, min_size=2, max_size=4), st.sampled_from(["spherical", "karney"]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=share(0.15))
 def test_the_chords_follow_the_edges(vertices: list[tuple[float, float]], edges: geo.types.Edges) -> None:
     path = geodesics.great_circle if edges == "spherical" else geodesics.geodesic
     if any(abs(abs((b[0] - a[0] + 180) % 360 - 180) - 180) < 1 for a, b in pairwise(vertices)):

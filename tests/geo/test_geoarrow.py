@@ -19,6 +19,7 @@ import pqext
 from pqext import geo
 from pqext.core.errors import GeometryError
 from pqext.geo.geoarrow import ENCODINGS, from_geoarrow
+from reference.effort import share
 
 HOLED = Polygon([(0, 0), (9, 0), (9, 9)], [[(1, 0.5), (2, 0.5), (2, 1)], [(5, 1), (6, 1), (6, 2)]])
 SHAPES: dict[str, list[Any]] = {
@@ -114,7 +115,7 @@ _AREAS = st.lists(polygons().filter(lambda one: not one.is_empty), max_size=3).m
 _CHAINS = st.lists(_lines(), max_size=3).map(MultiLineString)
 
 
-@settings(max_examples=max(20, settings().max_examples // 2))
+@settings(max_examples=share(0.5))
 @given(
     st.one_of(_several(polygons()), _several(_AREAS), _several(_CHAINS), _several(_lines())).filter(any),
     st.booleans(),

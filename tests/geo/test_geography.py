@@ -22,6 +22,7 @@ from pqext import geo
 from pqext.core.errors import GeometryError
 from pqext.geo import BoundingBox
 from reference import geodesics, wkb
+from reference.effort import share
 from reference.geometries import LATITUDE, LONGITUDE, trees
 
 ALGORITHMS: tuple[geo.types.Edges, ...] = ("spherical", "vincenty", "thomas", "andoyer", "karney")
@@ -219,7 +220,7 @@ def test_a_ring_beside_both_poles_may_hold_both() -> None:
     st.floats(0.5, 12),
     st.booleans(),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=share(0.4))
 @pytest.mark.spec("geo.edges.inside")
 def test_the_pole_of_a_ring_is_that_of_the_side_with_less_area(
     vertices: list[Point], middle: float, spread: float, reverse: bool
@@ -259,7 +260,7 @@ GEOMETRIES = st.one_of(
 
 
 @given(st.lists(GEOMETRIES, min_size=1, max_size=5), st.integers(0, 5), st.sampled_from(ALGORITHMS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(0.6))
 @pytest.mark.spec("geo.box.geography", "geo.box.wraparound_only")
 def test_boxes_of_rows_columns_and_files_hold_every_edge(
     geometries: list[Any], cut: int, edges: geo.types.Edges
@@ -281,7 +282,7 @@ def test_boxes_of_rows_columns_and_files_hold_every_edge(
 
 
 @given(st.lists(st.lists(st.tuples(LONGITUDE, st.floats(-80, 80)), min_size=2, max_size=3), min_size=1, max_size=5))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=share(0.5))
 @pytest.mark.spec("geo.box.wraparound_only", "geo.edges.longitudes")
 def test_a_box_leaves_out_the_widest_gap_between_parts(parts: list[list[Point]]) -> None:
     covered = np.zeros(36000, dtype=bool)  # hundredths of a degree
@@ -321,7 +322,7 @@ def test_vertices_without_a_value_are_passed_over() -> None:
 
 
 @given(st.lists(trees(), min_size=1, max_size=3), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(0.6))
 def test_bytes_that_are_no_geometry_are_refused_as_in_the_plane(geometries: list[wkb.Geometry], data: Any) -> None:
     values = [bytearray(wkb.encode(geometry)) for geometry in geometries]
     value = values[data.draw(st.integers(0, len(values) - 1))]

@@ -23,6 +23,7 @@ from pqext.core.errors import GeometryError
 from pqext.geo import types
 from reference import geometry_text as twin
 from reference import wkb
+from reference.effort import share
 from reference.geometries import shapes, trees
 
 FINITE = st.one_of(st.floats(-200, 200), st.floats(allow_nan=False, allow_infinity=False))
@@ -39,7 +40,7 @@ def wkt(text: str) -> str:
 
 
 @pytest.mark.spec("geo.geojson.object", "geo.geojson.position", "geo.geojson.numbers")
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=share(0.8))
 @given(trees())
 def test_any_geometry_is_the_twins_json(geometry: wkb.Geometry) -> None:
     array = pa.array([wkb.encode(geometry)])
@@ -82,7 +83,7 @@ def _coordinates(geometry: wkb.Geometry) -> int:
 
 
 @pytest.mark.spec("geo.geojson.object", "geo.geojson.position")
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=share(0.8))
 @given(trees(FINITE), st.booleans(), st.booleans(), st.sampled_from([None, 1]))
 def test_json_comes_back_whatever_the_order_of_its_members(
     geometry: wkb.Geometry, reverse: bool, feature: bool, indent: int | None
@@ -105,7 +106,7 @@ def test_json_comes_back_whatever_the_order_of_its_members(
             read(text)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=share(0.4))
 @given(st.lists(st.one_of(st.none(), shapes()), max_size=5))
 def test_shapely_reads_and_writes_the_same_geometries(geometries: list[Any]) -> None:
     array = geo.from_shapely(geometries)

@@ -26,6 +26,7 @@ from pqext.core.errors import AnnotationWarning, GeometryError
 from pqext.core.metadata import FileMetaData, KeyValue
 from pqext.geo import GeospatialType, SpatialPredicate, geoparquet, types
 from pqext.geo.annotation import HANDLER
+from reference.effort import share
 from reference.geometries import LATITUDE, LONGITUDE, shapes
 
 KEY, OTHER = b"k" * 16, b"o" * 16
@@ -361,7 +362,7 @@ class TestReading:
             max_leaves=12,
         )
     )
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=share(1))
     def test_any_json_becomes_types_or_a_typed_error(self, value: Any) -> None:
         text = json.dumps({"columns": {"g": {"encoding": "WKB", **value}}} if isinstance(value, dict) else value)
         try:
@@ -438,7 +439,7 @@ class TestPruningByCovering:
 
     @pytest.mark.spec("geoparquet.covering")
     @given(st.lists(st.none() | shapes(LONGITUDE, LATITUDE), min_size=1, max_size=10), st.data())
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=share(0.4))
     def test_no_row_that_matches_is_lost(self, rows: list[Any], data: st.DataObject) -> None:
         sink = io.BytesIO()
         frame = geopandas.GeoDataFrame({"id": range(len(rows))}, geometry=rows, crs=4326)

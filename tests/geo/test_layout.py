@@ -18,6 +18,7 @@ import pqext
 from pqext import geo
 from pqext.geo import BoundingBox
 from pqext.geo.layout.explain import Layout, hits
+from reference.effort import share
 
 GENERATOR = np.random.default_rng(11)
 
@@ -41,7 +42,7 @@ def squares(draw: st.DrawFn) -> list[float]:
     return [a, b, *sorted((c, d))] if draw(st.booleans()) else [*sorted((a, b)), *sorted((c, d))]
 
 
-@settings(max_examples=40)
+@settings(max_examples=share(0.4))
 @given(squares(), st.floats(0, 1), st.floats(0, 1))
 def test_the_chance_to_touch_a_box_is_that_of_many_queries(box: list[float], width: float, height: float) -> None:
     xmin, xmax, ymin, ymax = box

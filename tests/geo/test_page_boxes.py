@@ -31,6 +31,7 @@ from pqext.geo.annotation import HANDLER
 from pqext.geo.page_boxes import PageBoxes
 from pqext.geo.predicates.predicate import Operation
 from reference import page_boxes as twin
+from reference.effort import share
 from reference.geometries import LATITUDE, LONGITUDE, shapes
 
 GEOMETRY = geo.geometry_field("g")
@@ -102,7 +103,7 @@ def test_each_page_has_a_box_around_its_rows_as_the_twin_reads_it() -> None:
 
 @pytest.mark.spec("geo.page_boxes.payload", "geo.page_boxes.contain", "geo.page_boxes.without")
 @given(st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=share(0.8))
 def test_boxes_of_any_size_are_stored_within_what_is_read(data: st.DataObject) -> None:
     finite = st.floats(allow_nan=False, allow_infinity=False) | st.floats(-1, 1)
     pages = data.draw(st.integers(1, 6))
@@ -186,7 +187,7 @@ def test_boxes_wrap_around_the_antimeridian_where_the_chunk_does() -> None:
 
 @pytest.mark.spec("geo.page_boxes.pruning")
 @given(st.lists(st.none() | shapes(LONGITUDE, LATITUDE), min_size=1, max_size=24), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(0.6))
 def test_rows_that_match_lie_within_the_rows_of_chosen_pages(rows: list[Any], data: st.DataObject) -> None:
     file = written(table_of(geo.from_shapely(rows)), page_rows=3)
     operation = data.draw(st.sampled_from([one for one in get_args(Operation) if one != "dwithin"]))
@@ -223,7 +224,7 @@ def test_pages_of_geography_points_have_boxes_and_are_used_for_boxes_only() -> N
     st.sampled_from(["spherical", "karney"]),
     st.data(),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=share(0.4))
 def test_pages_of_geography_hold_whole_edges(rows: list[Any], edges: Any, data: st.DataObject) -> None:
     array = geo.from_shapely(rows)
     file = written(table_of(array, geo.geometry_field("g", edges=edges)), page_rows=3)
@@ -394,7 +395,7 @@ class TestDamage:
 
     @pytest.mark.spec("geo.page_boxes.damaged")
     @given(st.data())
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=share(1.5))
     def test_bytes_of_any_kind_become_boxes_or_a_typed_error(self, data: st.DataObject) -> None:
         raw = bytearray(payload(self.FILE))
         for _ in range(data.draw(st.integers(0, 4))):

@@ -15,6 +15,7 @@ import pqext
 from pqext import geo
 from pqext.core.errors import GeometryError
 from pqext.geo.layout.cutting import cuts
+from reference.effort import share
 
 GENERATOR = np.random.default_rng(5)
 
@@ -99,7 +100,7 @@ def test_rows_have_one_order_and_it_is_no_lists() -> None:
         written(pa.table({"geom": [b"none"]}), geometry={"geom": order})
 
 
-@settings(max_examples=60)
+@settings(max_examples=share(0.6))
 @given(st.integers(1, 400), st.integers(1, 90), st.integers(0, 2**32))
 def test_parts_hold_all_rows_and_are_neither_large_nor_needlessly_small(rows: int, most: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
@@ -132,7 +133,7 @@ def cheapest(boxes: list[tuple[float, float]], least: int, most: int, size: floa
     return best[-1]
 
 
-@settings(max_examples=40)
+@settings(max_examples=share(0.4))
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=9, max_size=40))
 def test_the_cut_is_the_best_of_all(points: list[tuple[int, int]]) -> None:
     from pqext.geo.kernels.cutting import cheapest_cuts

@@ -22,6 +22,7 @@ from pqext.dataset.scan import scan
 from pqext.geo.predicates.boxes import Boxes, Region
 from pqext.geo.predicates.distance import widened
 from reference import globe, shapes
+from reference.effort import share
 
 RELATIONS = ["intersects", "within", "contains", "touches", "crosses", "overlaps", "covers", "covered_by", "equals"]
 ELLIPSOIDAL = ["vincenty", "thomas", "andoyer", "karney"]
@@ -74,7 +75,7 @@ def valid(shape: Any) -> Any:
 
 
 @pytest.mark.spec("geo.pruning.sound", "geo.pruning.nulls", "geo.pruning.wraparound")
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=share(0.12))
 @given(
     st.integers(0, 2**32),
     st.sampled_from([None, "EPSG:4326", "EPSG:3857", "nobody:knows"]),

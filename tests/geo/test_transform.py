@@ -16,6 +16,7 @@ from pqext import geo
 from pqext.core.errors import GeometryError
 from reference import geometry_text as text_twin
 from reference import wkb
+from reference.effort import share
 from reference.geometries import trees
 
 
@@ -39,7 +40,7 @@ def moved(geometry: wkb.Geometry, transformer: pyproj.Transformer) -> wkb.Geomet
 
 
 @pytest.mark.spec("geo.transform", "geo.axis_order")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share(0.6))
 @given(
     st.lists(st.one_of(st.none(), trees(st.one_of(st.floats(-20, 50), st.just(math.nan)))), max_size=4),
     st.sampled_from(["EPSG:3857", "EPSG:4326", "EPSG:4979", "EPSG:32633"]),

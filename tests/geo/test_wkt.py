@@ -16,6 +16,7 @@ from pqext import geo
 from pqext.core.errors import GeometryError
 from reference import geometry_text as twin
 from reference import wkb
+from reference.effort import share
 from reference.geometries import shapes, trees
 
 
@@ -29,7 +30,7 @@ def iso(text: str) -> bytes:
 
 
 @pytest.mark.spec("geo.wkt.tag", "geo.wkt.numbers")
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=share(0.8))
 @given(trees())
 def test_any_geometry_is_the_twins_text_and_comes_back_from_it(geometry: wkb.Geometry) -> None:
     text = geo.to_wkt(pa.array([wkb.encode(geometry)]))[0].as_py()
@@ -42,7 +43,7 @@ def test_any_geometry_is_the_twins_text_and_comes_back_from_it(geometry: wkb.Geo
             iso(text)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=share(0.4))
 @given(st.lists(st.one_of(st.none(), shapes()), max_size=5))
 def test_shapely_reads_and_writes_the_same_text(geometries: list[Any]) -> None:
     array = geo.from_shapely(geometries)
@@ -195,7 +196,7 @@ def test_hostile_text_is_refused_in_bounded_time() -> None:
 
 
 @given(st.lists(st.one_of(st.none(), trees()), max_size=4), st.integers(0, 2))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=share(0.4))
 def test_slices_layouts_and_nulls_do_not_matter(geometries: list[wkb.Geometry | None], skip: int) -> None:
     values = [None if g is None else wkb.encode(twin.plain(g)) for g in geometries]
     expected = [None if g is None else twin.to_wkt(g) for g in geometries]

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from pqext.variant.shredding.schema import Array, Object, Primitive, ShreddingSchema, Untyped
 from reference import variant_shred as reference
+from reference.effort import share
 
-fewer = settings(max_examples=max(10, settings().max_examples * 2 // 5))
+fewer = settings(max_examples=share(0.4))
 """For tests of whole variants, which are costly to make."""
 
 NAMES = ["a", "b", "c", "", "é", "z", "aa", "x.y", "typed_value"]

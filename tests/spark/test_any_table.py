@@ -28,6 +28,7 @@ from spark.parquet_java import ParquetJava
 import pqext
 from reference import chunk_statistics, page_headers, values
 from reference.chunk_statistics import Leaf
+from reference.effort import share
 
 REFUSED = {
     "time_ms": "knows no times of day in milliseconds",
@@ -46,7 +47,7 @@ READABLE["timestamp_s"] = READABLE["timestamp_s"][0], st.integers(-(2**43), 2**4
 NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 SETTINGS = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
-    max_examples=max(2, settings().max_examples // 25),
+    max_examples=share(0.04),
 )
 
 

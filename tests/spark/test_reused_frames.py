@@ -20,6 +20,7 @@ from pqext import col
 from pqext.dataset.expressions import Expression
 from pqext.spark import local_session, read, read_json, read_metrics, reading, where
 from pqext.spark.planning import ReadMetrics, write_metrics
+from reference.effort import share
 
 ROWS = 60
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
@@ -99,7 +100,7 @@ steps = st.one_of(
 
 
 @settings(
-    max_examples=max(2, settings().max_examples // 25),
+    max_examples=share(0.04),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     deadline=None,
 )

@@ -18,6 +18,7 @@ import pqext
 from pqext import variant
 from pqext.core.errors import LimitError, VariantError, VariantLimitError
 from pqext.variant.json.lines import first_lines, read_lines, split_lines
+from reference.effort import share
 
 
 def texts(source: Any, **options: Any) -> list[str | None]:
@@ -30,7 +31,7 @@ def texts(source: Any, **options: Any) -> list[str | None]:
 LINES = st.lists(st.sampled_from([b"", b"1", b"[2]", b'"some longer line"', b"\r", b'{"a":1}\r']), max_size=12)
 
 
-@settings(max_examples=50)
+@settings(max_examples=share(0.5))
 @given(LINES, st.booleans(), st.integers(1, 40), st.integers(1, 3))
 def test_batches_of_any_size_give_the_whole_file_once(
     lines: list[bytes], ends: bool, batch_bytes: int, threads: int
@@ -40,7 +41,7 @@ def test_batches_of_any_size_give_the_whole_file_once(
     assert texts(io.BytesIO(content), batch_bytes=batch_bytes, threads=threads) == expected
 
 
-@settings(max_examples=50)
+@settings(max_examples=share(0.5))
 @given(LINES, st.booleans(), st.integers(1, 40), st.integers(1, 30))
 def test_ranges_of_any_length_give_the_whole_file_once_and_in_whole_lines(
     lines: list[bytes], ends: bool, step: int, piece: int
