@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from durations import pytest_runtest_makereport as pytest_runtest_makereport
 from hypothesis import Phase, settings
 
 # The processes that share the tests must name them alike, also where a name shows a set.
