@@ -156,7 +156,7 @@ class ArrangesRows(Protocol):
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, at_most: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """The same for the pages of a row group; without ``sort`` its rows stay as they are."""
+        """The order and the page boundaries of a row group's rows; without ``sort`` the rows keep their order."""
 
 
 @dataclass(frozen=True, slots=True)

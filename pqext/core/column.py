@@ -399,7 +399,7 @@ class ColumnReader:
             raise CorruptFileError(f"a page claims encoding {encoding}, which its column chunk does not list")
 
     def _check_level_encoding(self, highest: int, encoding: int) -> None:
-        """The same for levels, which are never in an encoding of values."""
+        """Refuses an encoding for levels that the format has only for values."""
         if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
             return
         if encodings.decoder(encoding) is not None or encoding not in self._metadata.encodings:

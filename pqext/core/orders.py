@@ -51,11 +51,11 @@ class BoundOrder:
         return is_float(self.leaf)
 
     def value(self, raw: bytes) -> Value | None:
-        """A bound in the form in which values compare; ``None`` when the bytes are none of this type's."""
+        """A bound in the form in which values compare; ``None`` for bytes that are no value of this type."""
         return self.values([raw])[0]
 
     def values(self, raws: Sequence[bytes]) -> list[Value | None]:
-        """The same for many bounds."""
+        """Bounds in the form in which values compare; ``None`` for bytes that are no value of this type."""
         leaf, member = self.leaf, self.leaf.member
         physical = leaf.physical
         if member in _AS_STORED:
@@ -81,7 +81,7 @@ class BoundOrder:
         return physical != Type.BOOLEAN or raw in (b"\0", b"\1")
 
     def keys(self, raws: Sequence[bytes]) -> list[Any]:
-        """What sorts bounds in this order; ``None`` for those whose bytes are none of this type's."""
+        """Sort keys of bounds in this order; ``None`` for bytes that are no value of this type."""
         if self.kind != "total":
             return list(self.values(raws))
         width = self.leaf.width or 0
@@ -89,7 +89,7 @@ class BoundOrder:
         return [_total_key(struct.unpack(code, raw)[0], mask) if len(raw) == width else None for raw in raws]
 
     def key(self, raw: bytes) -> Any:
-        """The same for one bound."""
+        """The sort key of one bound; ``None`` for bytes that are no value of this type."""
         return self.keys([raw])[0]
 
     def column_order(self) -> ColumnOrder:

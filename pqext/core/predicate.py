@@ -90,7 +90,7 @@ def may_match(predicate: Predicate, bounds: Bounds) -> bool:
 
 
 def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) -> bool:
-    """The same asked of a Bloom filter's ``might_contain``, which only knows what equals a value."""
+    """Can a value in a Bloom filter satisfy ``predicate``? Only equality can be asked of ``might_contain``."""
     if isinstance(predicate, Comparison) and predicate.operator == "==":
         return might_contain(predicate.value)
     if isinstance(predicate, IsIn):

@@ -210,7 +210,7 @@ class ParquetFile:
         self, batch_rows: int = 65_536, columns: Sequence[str] | None = None,
         row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range] | None] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The same as batches of at most ``batch_rows`` rows; of a large row group windows are in memory, not all.
+        """Read batches of at most ``batch_rows`` rows; only windows of a large row group are in memory at a time.
 
         Where rows are large, batches have fewer, so that what is decoded at once stays far below what
         ``limits.memory_bytes`` allows. Raises ``LimitError`` where a page alone takes more.

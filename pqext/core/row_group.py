@@ -138,7 +138,7 @@ class ColumnChunk:
         return may_match(predicate, self.bounds()) and self.may_contain(predicate)
 
     def may_contain(self, predicate: Predicate) -> bool:
-        """The same by the Bloom filter alone, which is read when it is asked for a value."""
+        """Can a value of the chunk satisfy ``predicate``, by its Bloom filter alone? It is read when a value is asked for."""
         return self.indexes is None or not self.trusted or self.indexes.may_contain(self, predicate)
 
     @property
@@ -158,7 +158,7 @@ class ColumnChunk:
 
     @property
     def page_places(self) -> ChunkPages | None:
-        """The same without what bounds the values of pages, which need not be read."""
+        """The places of the pages without their bounds, so that the column index need not be read."""
         return None if self.indexes is None or not self.trusted else self.indexes.places(self)
 
     def page_bounds(self) -> list[Bounds]:

@@ -243,7 +243,7 @@ def _raise_bytes(head: bytes) -> bytes | None:
 
 
 def _raise_text(head: bytes) -> bytes | None:
-    """The same for UTF-8, and UTF-8 itself; a character only gives way to one that takes no more bytes."""
+    """The shortest UTF-8 text above all text that starts with ``head``; no character is replaced by a longer one."""
     try:
         characters = head.decode()
     except UnicodeDecodeError:

@@ -160,7 +160,7 @@ def _kept_shredded(type: pa.DataType, options: ReadOptions) -> bool:
 
 
 def _retyped(array: pa.StructArray, type: pa.StructType) -> pa.StructArray:
-    """The same array under field marks of its own."""
+    """``array`` with the field marks of ``type``."""
     children = [array.field(i) for i in range(array.type.num_fields)]
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(type), mask=mask)

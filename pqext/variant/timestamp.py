@@ -49,7 +49,7 @@ class Timestamp:
         return self.ticks * (1000 if self.unit == "us" else 1)
 
     def to_datetime64(self) -> np.datetime64:
-        """The same as ``numpy.datetime64``, which knows no time zone."""
+        """The instant as ``numpy.datetime64``, which has no time zone."""
         return np.datetime64(self.ticks, self.unit)
 
     def encode(self) -> bytes:

@@ -62,7 +62,7 @@ class FileResolver:
         return found if found is not None else self._known.setdefault(file_path, _ExternalSource(self, file_path))
 
     def open(self, file_path: str) -> PathSource:
-        """The same, open: to be closed after use."""
+        """The file called ``file_path``, opened; the caller closes it. Raises as `source` does."""
         place = self._place(file_path)
         try:
             return PathSource(place)

@@ -74,7 +74,7 @@ class SplitBlockFilter:
         return bool(self.contains_hashes(np.array([hashed], np.uint64))[0])
 
     def contains_hashes(self, hashes: Hashes) -> NDArray[np.uint8]:
-        """The same of many, 1 or 0 each."""
+        """Were values with these XXH64 inserted? One 1 or 0 per hash; 0 is a proof, 1 is not."""
         found = np.empty(len(hashes), np.uint8)
         xxh64.contains_hashes(hashes, self._words, found)
         return found

@@ -105,7 +105,7 @@ class IndexReader:
         return self._pages[leaf]
 
     def places(self, chunk: ColumnChunk) -> ChunkPages | None:
-        """The same without what bounds their values, unless that was read already."""
+        """The chunk's pages without their bounds, unless the bounds were read already."""
         leaf = chunk.node.leaf_start
         if leaf in self._pages:
             return self._pages[leaf]

@@ -213,7 +213,7 @@ def index_fixed(const uint8_t[::1] values, Py_ssize_t width, Py_ssize_t limit, i
 def index_byte_arrays(
     const uint8_t[::1] data, const int32_t[::1] offsets, Py_ssize_t limit, int32_t[::1] indices
 ):
-    """The same for the byte arrays between consecutive `offsets` of `data`; each entry counts four bytes more."""
+    """Indexes byte arrays, which lie between consecutive `offsets` of `data`; each entry counts four bytes more."""
     cdef Py_ssize_t i, count = indices.shape[0], done = 0
     cdef uint8_t nothing = 0
     cdef const int32_t *ends

@@ -9,7 +9,7 @@ from pqext.core.errors import CorruptFileError
 
 
 cdef class PageRun:
-    """The same part (values, or levels of one kind) of consecutive pages: its bytes, and how many values it holds.
+    """One part (values, or levels of one kind) of consecutive pages: its bytes, and how many values it holds.
 
     `counts` has a number a page, none negative.
     """

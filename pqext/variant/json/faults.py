@@ -67,6 +67,6 @@ def line_error(found: Found, lines_before: int = 0, path: str | None = None) -> 
 
 
 def line_fault(found: Found, lines_before: int = 0) -> LineFault:
-    """The same as data."""
+    """The fault in a line as data; arguments as for `line_error`."""
     line, offset, code, name = found
     return LineFault(lines_before + line, offset, reason(code, name))

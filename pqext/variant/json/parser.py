@@ -56,13 +56,13 @@ class Parsing:
     """How to choose the schema; nothing is to be parsed before that."""
 
     def decided(self, sample: VariantLike) -> Parsing:
-        """The same with the schema that suits ``sample``."""
+        """This parsing with its schema chosen from ``sample``; unchanged if no choice was left."""
         if self.undecided is None:
             return self
         return _by(replace(self, undecided=None), self.undecided.schema_for(sample), self.undecided.coerce)
 
     def whole(self) -> Parsing:
-        """The same without shredding, faulty documents being null: to parse a sample."""
+        """A parsing of samples: without shredding, and with null for faulty documents."""
         return Parsing(self.options.tolerant(), False, self.max_bytes)
 
     @property

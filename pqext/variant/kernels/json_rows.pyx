@@ -20,7 +20,7 @@ cdef class JsonOptions:
         self.stop_at_fault = stop_at_fault
 
     def tolerant(self):
-        """The same, going on after a fault."""
+        """A copy of these options that goes on after a fault."""
         cdef JsonOptions other = JsonOptions.__new__(JsonOptions)
         other.options = self.options
         return other

@@ -63,7 +63,7 @@ cdef inline uint8_t *write_decimal(uint8_t *p, int64_t high, uint64_t low, int s
 
 
 cdef inline uint8_t *write_stripped_decimal(uint8_t *p, int64_t high, uint64_t low, int scale) noexcept nogil:
-    """The same without zeros at the end of its fraction: equal numbers have equal text."""
+    """Writes a decimal without trailing zeros in its fraction, so that equal numbers have equal text."""
     p = write_decimal(p, high, low, scale)
     if scale:
         while p[-1] == c'0':

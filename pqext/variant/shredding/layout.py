@@ -65,7 +65,7 @@ def _member(group: pa.Array | None, schema: ShreddingSchema, type: pa.StructType
 
 
 def _list(lists: pa.ListArray, elements: pa.StructArray, type: pa.ListType) -> pa.ListArray:
-    """The same lists of other elements; the bitmap is kept where it stands, since the offsets are a slice too."""
+    """``lists`` with other elements. The bitmap keeps its offset, because the list offsets are a slice as well."""
     validity, offsets = lists.buffers()[:2]
     return pa.Array.from_buffers(
         type, len(lists), [validity, offsets], lists.null_count, lists.offset, children=[elements]
