@@ -138,7 +138,7 @@ class ColumnChunk:
         return may_match(predicate, self.bounds()) and self.may_contain(predicate)
 
     def may_contain(self, predicate: Predicate) -> bool:
-        """Can a value of the chunk satisfy ``predicate``, by its Bloom filter alone? It is read when a value is asked for."""
+        """Can a value of the chunk satisfy ``predicate``, by its Bloom filter, which is read for that, alone?"""
         return self.indexes is None or not self.trusted or self.indexes.may_contain(self, predicate)
 
     @property

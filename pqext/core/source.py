@@ -84,7 +84,7 @@ class Source(ABC):
         return results
 
     def spans(self, ranges: Sequence[tuple[int, int]]) -> list[Span]:
-        """The ranges as spans to be read from start to end: small ones at once, large ones in windows as they are read."""
+        """The ranges as spans to be read in order: small ones at once, large ones in windows as they are read."""
         window = max(self.window_bytes, STREAMED_BYTES // max(len(ranges), 1))
         small = [index for index, (_, length) in enumerate(ranges) if length <= window]
         held = dict(zip(small, self.read_many([ranges[index] for index in small]), strict=True))
