@@ -59,6 +59,7 @@ def command(
     schema: Annotated[
         str | None,
         typer.Option(
+            "--shredding",
             help="The chosen shredding schema, such as 'mag DECIMAL(9,2), place STRING'.",
             metavar="DDL",
             show_default=False,
@@ -89,7 +90,7 @@ def command(
         raise typer.BadParameter("--variant and --geometry describe a file given with --input")
     if input is not None and (variant is None or geometry is None):
         raise typer.BadParameter("--input needs --variant COLUMN and --geometry lon,lat")
-    _checked("--schema", check_schema, schema)
+    _checked("--shredding", check_schema, schema)
     page = report if report is not None else output / "report.html"
     if page.is_dir():
         raise typer.BadParameter(f"{page} is a folder: name a file", param_hint="--report")

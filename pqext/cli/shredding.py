@@ -53,7 +53,7 @@ def reshred(
     schema: Annotated[
         list[str] | None,
         typer.Option(
-            "--schema",
+            "--shredding",
             metavar="[COLUMN=]DDL",
             help="Such as 'a INT, b STRING' for all VARIANT columns, or v='a INT' for one, given once a column; "
             'infer looks at the data, \'{"max_fields": 50, "coerce": "json"}\' as it says.',
@@ -103,14 +103,14 @@ def _schemas(given: list[str]) -> Any:
         column, ddl = (match["column"], match["schema"]) if match is not None else ("", text)
         ddl = ddl.strip()
         if column in named:
-            raise typer.BadParameter(f"column {visible(column)!r} has two schemas", param_hint="--schema")
+            raise typer.BadParameter(f"column {visible(column)!r} has two schemas", param_hint="--shredding")
         try:
             shredding(ddl)
         except (ValueError, TypeError) as error:
-            raise typer.BadParameter(visible(str(error)), param_hint="--schema") from None
+            raise typer.BadParameter(visible(str(error)), param_hint="--shredding") from None
         named[column] = ddl
     if "" in named and len(named) > 1:
-        raise typer.BadParameter("give one schema for all columns, or COLUMN=DDL for each", param_hint="--schema")
+        raise typer.BadParameter("give one schema for all columns, or COLUMN=DDL for each", param_hint="--shredding")
     return named.get("", named)
 
 

@@ -38,12 +38,12 @@ def typed(path: Path, column: str) -> list[str]:
 
 def test_a_schema_for_all_columns_or_for_each(source: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
-    result = run("reshred", source, dest, "--schema", "a INT, b STRING")
+    result = run("reshred", source, dest, "--shredding", "a INT, b STRING")
     assert result.exit_code == 0
     assert "3 rows in 1 row group" in result.output
     assert "v: STRUCT<a: INT, b: STRING>" in result.output
     assert typed(dest, "v") == typed(dest, "w") == ["a", "b"]
-    run("reshred", source, dest, "--schema", "v=b STRING", "--schema", "w=infer")
+    run("reshred", source, dest, "--shredding", "v=b STRING", "--shredding", "w=infer")
     assert (typed(dest, "v"), typed(dest, "w")) == (["b"], ["a", "b"])
     run("reshred", source, dest)
     assert typed(dest, "v") == ["a", "b"]
@@ -57,17 +57,17 @@ def test_a_schema_for_all_columns_or_for_each(source: Path, tmp_path: Path) -> N
 def test_how_to_infer_and_to_coerce_is_said_as_to_the_writer(source: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     how = '{"schema": "infer", "max_fields": 1, "integers": "narrowest"}'
-    result = run("reshred", source, dest, "--schema", how)
+    result = run("reshred", source, dest, "--shredding", how)
     assert result.exit_code == 0
     assert "v: STRUCT<a: TINYINT>" in result.output
-    run("reshred", source, dest, "--schema", 'v={"schema": "a BIGINT", "coerce": "exact"}', "--schema", "w=a BIGINT")
+    run("reshred", source, dest, "--shredding", 'v={"schema": "a BIGINT", "coerce": "exact"}', "--shredding", "w=a BIGINT")
     columns = pqext.read_table(dest, shredded=True)
     values = [columns[name].combine_chunks().field("typed_value").field("a").field("typed_value") for name in "vw"]
     assert [array.to_pylist() for array in values] == [[None, None, None], [1, 2, None]]
     variant.reshred_file(source, dest, {"v": {"schema": "a BIGINT", "coerce": "equivalent"}}, coerce="exact")
     (array,) = pqext.read_table(dest, shredded=True)["v"].chunks
     assert array.field("typed_value").field("a").field("typed_value").to_pylist() == [1, 2, None]
-    result = run("reshred", source, dest, "--schema", '{"shema": "a INT"}')
+    result = run("reshred", source, dest, "--shredding", '{"shema": "a INT"}')
     assert result.exit_code == 2
     assert "is no shredding option" in result.output
 
@@ -75,9 +75,9 @@ def test_how_to_infer_and_to_coerce_is_said_as_to_the_writer(source: Path, tmp_p
 def test_wrong_schemas_are_told_before_any_work(source: Path, tmp_path: Path) -> None:
     dest = tmp_path / "out.parquet"
     for wrong in (["v=a NUMBER"], ["a INT", "v=a INT"], ["v=a INT", "v=b INT"]):
-        options = [part for schema in wrong for part in ("--schema", schema)]
+        options = [part for schema in wrong for part in ("--shredding", schema)]
         assert run("reshred", source, dest, *options).exit_code == 2
-    result = run("reshred", source, dest, "--schema", "x=a INT")
+    result = run("reshred", source, dest, "--shredding", "x=a INT")
     assert isinstance(result.exception, ValueError)
     assert not dest.exists()
 

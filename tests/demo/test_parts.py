@@ -248,13 +248,13 @@ def test_row_groups_that_others_need_are_told_in_numbers() -> None:
         ["--input", "f.ndjson"],
         ["--input", "f.ndjson", "--variant", "v", "--geometry", "lon"],
         ["--on-error", "ignore"],
-        ["--schema", "temp DECMAL(9,2)"],
-        ["--schema", ""],
-        ["--schema", "infer"],
+        ["--shredding", "temp DECMAL(9,2)"],
+        ["--shredding", ""],
+        ["--shredding", "infer"],
         ["--report", "."],
         ["--input", "f.ndjson", "--variant", "Geom", "--geometry", "lon,lat"],
         ["--input", "f.ndjson", "--variant", "_pqext_error", "--geometry", "lon,lat"],
-        ["--input", "f.ndjson", "--variant", "v", "--geometry", "lon,lat", "--schema", "a INT,"],
+        ["--input", "f.ndjson", "--variant", "v", "--geometry", "lon,lat", "--shredding", "a INT,"],
     ],
 )
 def test_wrong_arguments_are_usage_errors_that_leave_nothing_behind(
@@ -267,7 +267,7 @@ def test_wrong_arguments_are_usage_errors_that_leave_nothing_behind(
 
 
 def test_a_wrong_schema_is_shown_with_the_types_that_there_are() -> None:
-    told = CliRunner().invoke(app, ["demo", "--schema", "temp DECMAL(9,2)"], env={"COLUMNS": "500"}).output
+    told = CliRunner().invoke(app, ["demo", "--shredding", "temp DECMAL(9,2)"], env={"COLUMNS": "500"}).output
     assert "temp DECMAL(9,2)" in told
     assert "did you mean 'DECIMAL'" in told
     assert "BIGINT" in told
