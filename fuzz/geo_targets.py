@@ -32,10 +32,10 @@ def geometry(data: bytes) -> None:
 def _wkb(data: bytes) -> None:
     array = pa.array([None, data], pa.binary())
     if not _takes(geo.statistics, array):
-        for read in (geo.bounds, geo.to_iso, geo.to_wkt, geo.validate, geo.to_geojson):
+        for read in (geo.bounds, geo.to_iso_wkb, geo.to_wkt, geo.validate, geo.to_geojson):
             assert not _takes(read, array), f"{read.__name__} takes what has no structure"
         return
-    iso = geo.to_iso(array) if _valid(array) else array
+    iso = geo.to_iso_wkb(array) if _valid(array) else array
     geo.bounds(iso)
     with suppress(ParquetError):
         geo.bounds(iso, "spherical")

@@ -7,10 +7,10 @@ A third party adds a type with :func:`register`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 from uuid import UUID
 
 import pyarrow as pa
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import ColumnMetaData, GeospatialStatistics, LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
-    from pqext.core.reader import RowGroup
+    from pqext.core.row_group import RowGroup
     from pqext.core.schema import SchemaNode
 
 EXTENSION_NAME = b"ARROW:extension:name"
@@ -48,8 +48,22 @@ class ChunkFacts:
     extensions: Mapping[UUID, bytes] = field(default_factory=dict)
 
 
-Notes = list[Any]
-"""What handlers note of the values of one top-level column on their way into a row group's chunks."""
+Note = TypeVar("Note")
+
+
+class Notes:
+    """What handlers note of the values of one top-level column on their way into a row group's chunks."""
+
+    def __init__(self) -> None:
+        self._noted: list[object] = []
+
+    def add(self, note: object) -> None:
+        """Keep ``note``, an object of a type that only its handler knows."""
+        self._noted.append(note)
+
+    def of(self, kind: type[Note]) -> Iterator[Note]:
+        """The notes that are of type ``kind``."""
+        return (note for note in self._noted if isinstance(note, kind))
 
 
 class AnnotationHandler(Protocol):
@@ -86,10 +100,10 @@ class AnnotationHandler(Protocol):
         row group's top-level column, perhaps with ones of other leaves and handlers.
         """
 
-    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
+    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> bool:
         """Can a row of the row group satisfy the handler's own ``predicate`` on ``node``? Unknown is True."""
 
-    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> RowRanges | None:
+    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> RowRanges | None:
         """The rows that may satisfy ``predicate``, by the pages of the row group; ``None`` when all may."""
 
 

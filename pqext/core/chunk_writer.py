@@ -183,7 +183,7 @@ def _dictionary(column: DenseColumn, physical: pa.Array) -> IndexedValues | None
 
 
 @dataclass
-class _Page:
+class _PageCut:
     """Which entries, values and rows one page holds."""
 
     entries: slice
@@ -220,7 +220,7 @@ def _cut(
     page_starts: NDArray[np.int64] | None,
     *,
     encrypted: bool,
-) -> Iterator[_Page]:
+) -> Iterator[_PageCut]:
     """Cut the chunk into pages at row boundaries, by rows and by the average size of a row."""
     node = column.shape.node
     # Levels count for a byte an entry: many short or empty lists make many entries of few values.
@@ -241,7 +241,7 @@ def _cut(
             count = end - entry if column.definition == highest else 0
         else:
             count = int(np.count_nonzero(column.definition[entry:end] == highest))
-        yield _Page(slice(entry, end), slice(value, value + count), last - row)
+        yield _PageCut(slice(entry, end), slice(value, value + count), last - row)
         value += count
 
 

@@ -19,9 +19,9 @@ from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnMetaData, Encoding, PageType
-from pqext.core.page import DataPages, RawPage
+from pqext.core.page import OpenedPages, RawPage
+from pqext.core.page_selection import PageSelection
 from pqext.core.shape import LeafShape
-from pqext.core.stored_pages import StoredPages
 
 _TOO_MANY = "a column chunk holds more rows than its row group"
 _PASSED_ROWS = 1 << 16
@@ -41,7 +41,7 @@ class ColumnReader:
     """
 
     def __init__(
-        self, shape: LeafShape, metadata: ColumnMetaData, pages: StoredPages, rows: int, limits: Limits,
+        self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, rows: int, limits: Limits,
         budget: Budget, *, checksums: bool, lose: Callable[[int, int, ParquetError], None] | None = None,
         decryptor: ChunkDecryptor | None = None,
     ) -> None:
@@ -367,7 +367,7 @@ class ColumnReader:
         yield
         self._account.settle(self._account.held - size)
 
-    def _open(self, group: list[RawPage]) -> DataPages:
+    def _open(self, group: list[RawPage]) -> OpenedPages:
         node = self._shape.node
         for raw in group:
             self._verify(raw)

@@ -30,7 +30,7 @@ class DenseColumn:
     repetition: int | Levels
     definition: int | Levels
     values: pa.Array
-    notes: Notes = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
     encoded: pa.Array | None = None
 
 

@@ -15,7 +15,7 @@ from pqext.core.encodings import Counts, Dictionary, rle
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.page import DataPages
+from pqext.core.page import OpenedPages
 from pqext.core.shape import LeafShape
 from pqext.core.slots import SlotBuilder
 
@@ -108,7 +108,7 @@ class LeafColumnBuilder:
         self._repetition = allocate(entries * 2).view(np.int16) if shape.node.max_repetition_level else None
         self._definition = allocate(entries * 2).view(np.int16) if levels and shape.node.max_definition_level else None
 
-    def append(self, pages: DataPages, dictionary: Dictionary | None, *, first: bool = False) -> None:
+    def append(self, pages: OpenedPages, dictionary: Dictionary | None, *, first: bool = False) -> None:
         """Decode consecutive pages; the ``first`` of a column chunk must begin with a row.
 
         Raises ``CorruptFileError``, ``LimitError`` or ``UnsupportedError``, and cannot be used afterwards.

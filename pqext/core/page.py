@@ -97,7 +97,7 @@ class RawPage:
 
 
 @dataclass(slots=True)
-class DataPages:
+class OpenedPages:
     """Consecutive data pages taken apart: encoded levels (without length prefixes) and values in one encoding.
 
     ``repetition`` and ``definition`` are ``None`` where the column has no such levels. Each run counts entries,
@@ -216,7 +216,7 @@ def open_dictionary(page: RawPage, codec: int) -> tuple[int, Bytes]:
     return header.num_values, compression.decompress(codec, page.plaintext(), page.header.uncompressed_page_size)
 
 
-def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int) -> DataPages:
+def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_definition: int) -> OpenedPages:
     """Decompress data pages of one form and part them into levels and values."""
     kind, encoding, *level_encodings = pages[0].form
     repetition: PageRun | None = None
@@ -231,7 +231,7 @@ def open_data(pages: Sequence[RawPage], codec: int, *, max_repetition: int, max_
             repetition, values = _levels(values, level_encodings[0], max_repetition)
         if max_definition:
             definition, values = _levels(values, level_encodings[1], max_definition)
-    return DataPages(encoding, repetition if max_repetition else None, definition if max_definition else None, values)
+    return OpenedPages(encoding, repetition if max_repetition else None, definition if max_definition else None, values)
 
 
 def _levels(pages: PageRun, encoding: int, highest: int) -> tuple[PageRun, PageRun]:

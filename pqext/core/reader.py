@@ -63,9 +63,9 @@ class ParquetFile:
         self.source: Source = open_source(source)
         self.limits = limits
         self.damage: list[Damage] = []
-        self.files = FileResolver(self.source.path, self.options.external_files)
+        self._resolver = FileResolver(self.source.path, self.options.external_files)
         try:
-            with self._located():
+            with self._errors_name_path():
                 self._footer: Footer = read_footer(self.source, limits, self.options.decryption)
                 self.schema: Schema = from_elements(self._footer.metadata.schema, limits, self.path)
                 pairs = self.metadata.key_value_metadata or []
@@ -102,13 +102,13 @@ class ParquetFile:
 
         Those of encrypted columns are not among them: they are in ``chunk(...).metadata``.
         """
-        with self._located():
+        with self._errors_name_path():
             return dict(listed(self.metadata, None if self._footer.decryptor else bytes(self._footer.raw)))
 
     @cached_property
     def num_rows(self) -> int:
         """Rows of the file: the sum of its row groups'. Raises ``CorruptFileError`` for one of negative size."""
-        with self._located():
+        with self._errors_name_path():
             return sum(rows_of(group) for group in self.row_groups)
 
     def check_rows(self) -> None:
@@ -127,9 +127,9 @@ class ParquetFile:
     def row_groups(self) -> Sequence[RowGroup]:
         """The row groups in file order."""
         about = partial(
-            RowGroup, file=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
-            limits=self.limits, source=self.source, files=self.files, trust_statistics=self.options.trust_statistics,
-            filters=KeptFilters(),
+            RowGroup, file_metadata=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
+            limits=self.limits, source=self.source, resolver=self._resolver,
+            trust_statistics=self.options.trust_statistics, filters=KeptFilters(),
         )
         return RowGroups(len(self.metadata.row_groups), about)
 
@@ -141,14 +141,14 @@ class ParquetFile:
     @cached_property
     def shapes(self) -> tuple[Shape, ...]:
         """The top-level fields as Arrow sees them."""
-        with self._located():
+        with self._errors_name_path():
             nodes = enumerate(self.schema.root.children)
             return tuple(self.stored_schema.apply(shape.of(node), index) for index, node in nodes)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the whole file."""
-        with self._located():
+        with self._errors_name_path():
             return self._arrow_schema(self.shapes)
 
     def take_types(self, stored: StoredSchema) -> StoredSchema:
@@ -174,7 +174,7 @@ class ParquetFile:
         wanted: set[int] = set()
         tops: dict[int, SchemaNode] = {}  # only these are looked at: a file may have 100,000 columns
         root = self.schema.root
-        with self._located():
+        with self._errors_name_path():
             for column in columns:
                 node = self.schema.find(column)
                 top = root.child(node.path[0]) if node is not None else None
@@ -200,7 +200,7 @@ class ParquetFile:
         """
         shapes = self.select(columns)
         chosen = self._chosen(row_groups, rows)
-        with self._located():
+        with self._errors_name_path():
             arrow_schema = self._schema_to_read(columns, shapes)
             budget = self.budget()
             batches = list(self._iterate(shapes, chosen, None, arrow_schema, budget, Account(budget)))
@@ -219,7 +219,7 @@ class ParquetFile:
             raise ValueError(f"batch_rows must be positive, not {batch_rows}")
         shapes = self.select(columns)
         chosen = self._chosen(row_groups, rows)
-        with self._located():
+        with self._errors_name_path():
             arrow_schema = self._schema_to_read(columns, shapes)
             return self._iterate(shapes, chosen, batch_rows, arrow_schema, self.budget())
 
@@ -233,7 +233,7 @@ class ParquetFile:
         self, shapes: Sequence[Shape], chosen: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema,
         budget: Budget, kept: Account | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        with self._located():
+        with self._errors_name_path():
             for index, rows in chosen:
                 group = self.row_groups[index]
                 reader = RowGroupReader(group, shapes, arrow_schema, self.options, self.damage, budget, kept)
@@ -252,7 +252,7 @@ class ParquetFile:
         their batches need not end at the same rows (see :func:`pqext.core.in_step.in_step`).
         """
         shapes = (shape.bare(top),)
-        with self._located():
+        with self._errors_name_path():
             arrow_schema = self._arrow_schema(shapes)
         for batch in self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema, budget or self.budget()):
             yield batch.column(0)
@@ -269,8 +269,8 @@ class ParquetFile:
     ) -> None:
         self.close()
 
-    def _located(self) -> _Located:
-        return _Located(self.path)
+    def _errors_name_path(self) -> _ErrorsNamePath:
+        return _ErrorsNamePath(self.path)
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
         pairs = self.metadata.key_value_metadata or []
@@ -326,7 +326,7 @@ def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-class _Located:
+class _ErrorsNamePath:
     """Adds the file's path to errors that pass through, and types that of a schema too deep for Python's stack."""
 
     def __init__(self, path: str | None) -> None:

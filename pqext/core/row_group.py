@@ -15,7 +15,7 @@ from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.files.external import FileResolver
 from pqext.core.indexes.bloom import SplitBlockFilter
 from pqext.core.indexes.kept_filters import KeptFilters
-from pqext.core.indexes.page_index import ChunkPages
+from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.indexes.reading import IndexReader
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.predicate import Bounds, Predicate, may_match
@@ -34,13 +34,13 @@ class ColumnChunk:
     """
 
     node: SchemaNode
-    chunk: structures.ColumnChunk
+    structure: structures.ColumnChunk
     orders: Sequence[structures.ColumnOrder] | None
     crypto: FileDecryptor | None = None
     row_group: int = 0
     limits: Limits = DEFAULT_LIMITS
     indexes: IndexReader | None = None
-    files: FileResolver | None = None
+    resolver: FileResolver | None = None
     num_rows: int | None = None
     uncounted: int = 0
     """Bytes that the chunk may have beyond those that its metadata counts."""
@@ -60,14 +60,14 @@ class ColumnChunk:
         """
         if self.crypto is not None:
             return self._decryptor
-        if self.chunk.crypto_metadata is not None:
+        if self.structure.crypto_metadata is not None:
             raise no_decryptor(self.node.dotted)
         return None
 
     @cached_property
     def _decryptor(self) -> ChunkDecryptor | None:
         assert self.crypto is not None
-        return self.crypto.chunk(self.chunk, self.node.dotted, self.row_group, self.node.leaf_start)
+        return self.crypto.chunk(self.structure, self.node.dotted, self.row_group, self.node.leaf_start)
 
     @cached_property
     def _hidden(self) -> structures.ColumnMetaData | None:
@@ -75,13 +75,13 @@ class ColumnChunk:
         assert self.crypto is not None
         try:
             hidden = self.crypto.column_metadata(
-                self.chunk, self.node.dotted, self.row_group, self.node.leaf_start, self.limits
+                self.structure, self.node.dotted, self.row_group, self.node.leaf_start, self.limits
             )
         except MissingKeyError:
-            if self.chunk.meta_data is None:
+            if self.structure.meta_data is None:
                 raise
             hidden = None
-        return hidden if hidden is not None else self.chunk.meta_data
+        return hidden if hidden is not None else self.structure.meta_data
 
     @property
     def metadata(self) -> structures.ColumnMetaData:
@@ -90,8 +90,8 @@ class ColumnChunk:
         Of an encrypted column whose key is missing it is what a plaintext footer shows, without statistics. Raises
         ``EncryptionError`` when the footer shows nothing, and ``UnsupportedError`` for one encrypted in another file.
         """
-        is_open = self.chunk.crypto_metadata is None or self.crypto is None
-        metadata = self.chunk.meta_data if is_open else self._hidden
+        is_open = self.structure.crypto_metadata is None or self.crypto is None
+        metadata = self.structure.meta_data if is_open else self._hidden
         if metadata is None:
             raise CorruptFileError("a column chunk has no metadata", column=self.node.dotted)
         if tuple(metadata.path_in_schema) != self.node.path or metadata.type != self.node.physical_type:
@@ -99,9 +99,10 @@ class ColumnChunk:
                 f"the column chunk in this column's place is of {'.'.join(metadata.path_in_schema)!r} with physical "
                 f"type {metadata.type!r}", column=self.node.dotted,
             )
-        if self.chunk.file_path and self.chunk.crypto_metadata is not None:
+        if self.structure.file_path and self.structure.crypto_metadata is not None:
             raise UnsupportedError(
-                f"the column chunk lies in another file, {self.chunk.file_path!r}, and is encrypted; read that file",
+                f"the column chunk lies in another file, {self.structure.file_path!r}, "
+                "and is encrypted; read that file",
                 feature="encrypted external files", column=self.node.dotted,
             )
         return metadata
@@ -111,9 +112,9 @@ class ColumnChunk:
 
         Raises ``UnsupportedError`` for a file that is not to be opened, ``CorruptFileError`` when it is not there.
         """
-        if not self.chunk.file_path:
+        if not self.structure.file_path:
             return own
-        return (self.files or FileResolver(None, "refuse")).source(self.chunk.file_path)
+        return (self.resolver or FileResolver(None, "refuse")).source(self.structure.file_path)
 
     @property
     def num_values(self) -> int:
@@ -152,12 +153,12 @@ class ColumnChunk:
         return None if self.indexes is None else self.indexes.offset_index(self)
 
     @property
-    def pages(self) -> ChunkPages | None:
+    def pages(self) -> IndexedPages | None:
         """The pages for pruning, ``None`` without an offset index; a damaged index warns and is passed over."""
         return None if self.indexes is None or not self.trusted else self.indexes.pages(self)
 
     @property
-    def page_places(self) -> ChunkPages | None:
+    def page_places(self) -> IndexedPages | None:
         """The places of the pages without their bounds, so that the column index need not be read."""
         return None if self.indexes is None or not self.trusted else self.indexes.places(self)
 
@@ -203,27 +204,27 @@ class ColumnChunk:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """One row group of a file: what the footer ``file`` says of it, under ``schema``.
+    """One row group of a file: what ``file_metadata``, the footer, says of it, under ``schema``.
 
     ``index`` is its place in the file, ``path`` names the file in errors. ``trust_statistics``: may statistics, indexes
     and Bloom filters leave out rows?
     """
 
-    file: structures.FileMetaData
+    file_metadata: structures.FileMetaData
     schema: Schema
     index: int
     path: str | None
     crypto: FileDecryptor | None = None
     limits: Limits = DEFAULT_LIMITS
     source: Source | None = None
-    files: FileResolver | None = None
+    resolver: FileResolver | None = None
     trust_statistics: bool = True
     filters: KeptFilters = field(default_factory=KeptFilters, compare=False)
 
     @cached_property
     def metadata(self) -> structures.RowGroup:
         """The row group's metadata structure."""
-        row_groups = self.file.row_groups
+        row_groups = self.file_metadata.row_groups
         return row_groups.peek(self.index) if isinstance(row_groups, LazyStructs) else row_groups[self.index]
 
     @property
@@ -248,8 +249,8 @@ class RowGroup:
         node = leaf if not isinstance(leaf, int) and leaf.is_leaf else leaves[index]
         ordinal = self.index if self.crypto is None else self.crypto.ordinal(self.metadata, self.index)
         return ColumnChunk(
-            node, chunks[index], self.file.column_orders, self.crypto, ordinal, self.limits, self.indexes, self.files,
-            self.num_rows, self._uncounted, self.trust_statistics,
+            node, chunks[index], self.file_metadata.column_orders, self.crypto, ordinal, self.limits, self.indexes,
+            self.resolver, self.num_rows, self._uncounted, self.trust_statistics,
         )
 
     def _leaf(self, path: str) -> SchemaNode:
@@ -261,7 +262,7 @@ class RowGroup:
 
     @cached_property
     def _uncounted(self) -> int:
-        return 0 if counts_dictionary_header(self.file.created_by) else UNCOUNTED_BYTES
+        return 0 if counts_dictionary_header(self.file_metadata.created_by) else UNCOUNTED_BYTES
 
     @cached_property
     def indexes(self) -> IndexReader | None:

@@ -19,9 +19,9 @@ from pqext.core.indexes.row_ranges import RowQueue, RowRanges
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.metadata import OffsetIndex, Type
 from pqext.core.options import ReadOptions
+from pqext.core.page_selection import AllPages, ChosenPages, PageSelection
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.shape import LeafShape, Shape
-from pqext.core.stored_pages import AllPages, ChosenPages, StoredPages
 from pqext.core.workers import Workers
 
 _SMALL = 64 << 10
@@ -143,7 +143,7 @@ class RowGroupReader:
         chunks = [group.chunk(leaf.node) for leaf in self._leaves]
         if self._options.second_copies:
             chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
-        pages: dict[int, StoredPages] = {}
+        pages: dict[int, PageSelection] = {}
         # Damage is not to be stepped over unseen: who asks for what it leaves has all pages looked at.
         if chosen is not None and lost is None:
             pages = self._chosen_pages(chunks, chosen)
@@ -160,13 +160,13 @@ class RowGroupReader:
             for leaf, chunk in zip(self._leaves, chunks, strict=True)
         }
 
-    def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: RowRanges) -> dict[int, StoredPages]:
+    def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: RowRanges) -> dict[int, PageSelection]:
         """By leaf, the pages that hold any of ``rows``, of those chunks that have an offset index."""
         group = self._group
         assert group.source is not None
         if group.indexes is not None and group.trust_statistics:
             group.indexes.load([chunk for chunk in chunks if chunk.indexes is not None], kinds=(OffsetIndex,))
-        pages: dict[int, StoredPages] = {}
+        pages: dict[int, PageSelection] = {}
         for chunk in chunks:
             known = chunk.page_places
             if known is not None:

@@ -295,7 +295,7 @@ class ParquetWriter:
     def _leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
         """The leaf columns of one top-level column."""
         try:
-            notes: Notes = []
+            notes = Notes()
             array = self._combined(field, column)
             leaves = list(disassemble(top, self._stored(field, array, notes)))
             if isinstance(array, pa.Array):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from pqext.core import predicate as core
 from pqext.core.annotations import for_logical
@@ -34,8 +34,12 @@ from pqext.dataset.expressions import (
 from pqext.dataset.literals import Kind, kind_of_arrow, kind_of_node, to_value
 from pqext.dataset.spatial import predicate
 
-Question = Any
-"""A predicate of ``pqext.core.predicate``, or of the handler that serves the column's annotation."""
+if TYPE_CHECKING:
+    from pqext.geo.predicates.predicate import SpatialPredicate
+    from pqext.variant.pruning import VariantPredicate
+
+Question: TypeAlias = "core.Predicate | SpatialPredicate | VariantPredicate"
+"""What is asked of a column: a predicate on its values, or one of the handler that serves its annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,9 @@ def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Leaf:
     raise TypeError(f"{type(leaf).__name__} is not a leaf of an expression")
 
 
-def _comparisons(leaf: Comparison | IsIn, values: tuple[core.Value, ...], negated: bool) -> tuple[Question, ...]:
+def _comparisons(
+    leaf: Comparison | IsIn, values: tuple[core.Value, ...], negated: bool
+) -> tuple[core.Predicate, ...]:
     if isinstance(leaf, Comparison):
         operator = NEGATED[leaf.operator] if negated else leaf.operator
         return (core.Comparison(operator, values[0]),)
@@ -120,7 +126,7 @@ def _sorted(values: tuple[core.Value, ...]) -> tuple[core.Value, ...]:
     return tuple(sorted(values, key=lambda value: (value != value, value)))
 
 
-def _asked(operand: Operand, node: SchemaNode, questions: tuple[Question, ...]) -> tuple[Question, ...]:
+def _asked(operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, ...]) -> tuple[Question, ...]:
     """``questions`` in the form that whoever answers for the operand understands."""
     if node.max_repetition_level:
         return ()  # a value of a list is not the value of a row

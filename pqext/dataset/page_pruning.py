@@ -14,7 +14,7 @@ from pqext.core.annotations import for_logical
 from pqext.core.errors import CorruptFileError
 from pqext.core.indexes.page_index import matching_rows
 from pqext.core.indexes.row_ranges import RowRanges, intersection, union
-from pqext.core.predicate import IsNotNull, IsNull
+from pqext.core.predicate import Comparison, IsIn, IsNotNull, IsNull
 from pqext.dataset.binding import AllOf, AnyOf, Bound, Question
 from pqext.dataset.pruning import row_group_may_match
 
@@ -80,7 +80,7 @@ def _rows(node: SchemaNode, row_group: RowGroup, question: Question) -> RowRange
     annotation = for_logical(node.logical_name)
     if annotation is not None:
         return annotation.load().matching_rows(node, row_group, question)
-    if node.max_repetition_level or not node.is_leaf:
+    if node.max_repetition_level or not node.is_leaf or not isinstance(question, Comparison | IsIn):
         return None
     pages = row_group.chunk(node).pages
     return None if pages is None else matching_rows(pages, question)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from pqext.core.indexes.row_ranges import RowRanges
+from pqext.core.page_selection import pages_of
 from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk
-from pqext.core.stored_pages import pages_of
 from pqext.core.text import visible
 
 _SHOWN_RANGES = 3

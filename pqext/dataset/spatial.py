@@ -28,12 +28,12 @@ def canonical_geometry(operation: str, geometry: Any) -> Geometry:
     Raises ``ValueError`` for boxes that are not finite or upside down, for bytes that are not WKB and for
     unknown operations, ``TypeError`` for anything else.
     """
-    from pqext.geo.wkb import from_shapely, to_iso, to_shapely
+    from pqext.geo.wkb import from_shapely, to_iso_wkb, to_shapely
 
     if operation not in OPERATIONS:
         raise ValueError(f"{operation!r} is not one of {', '.join(OPERATIONS)}")
     if isinstance(geometry, bytes | bytearray | memoryview):
-        iso = to_iso(pa.array([bytes(geometry)], pa.binary()))
+        iso = to_iso_wkb(pa.array([bytes(geometry)], pa.binary()))
         to_shapely(iso)
         return bytes(iso[0].as_py())
     if isinstance(getattr(geometry, "geom_type", None), str):  # that of a GeoSeries is another series

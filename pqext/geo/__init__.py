@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pqext.geo.text.wkt import from_wkt, to_wkt
     from pqext.geo.transformation import transform
     from pqext.geo.types import GeospatialType, as_extension, geometry_field
-    from pqext.geo.wkb import from_points, from_shapely, to_iso, to_shapely, validate
+    from pqext.geo.wkb import from_points, from_shapely, to_iso_wkb, to_shapely, validate
 
 _MODULES = {
     "box": ("BoundingBox",),
@@ -66,7 +66,7 @@ _MODULES = {
     "summary": ("bounds", "merge", "statistics"),
     "transformation": ("transform",),
     "types": ("GeospatialType", "as_extension", "geometry_field"),
-    "wkb": ("from_points", "from_shapely", "to_iso", "to_shapely", "validate"),
+    "wkb": ("from_points", "from_shapely", "to_iso_wkb", "to_shapely", "validate"),
     "text.wkt": ("from_wkt", "to_wkt"),
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
@@ -109,7 +109,7 @@ __all__ = [
     "statistics",
     "to_geojson",
     "to_geopandas",
-    "to_iso",
+    "to_iso_wkb",
     "to_shapely",
     "to_wkt",
     "touches",

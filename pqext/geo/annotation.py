@@ -29,7 +29,7 @@ from pqext.geo.predicates.predicate import SpatialPredicate
 from pqext.geo.storage import GeometryStorage
 from pqext.geo.summary import EdgeBoxes, bounding_box, describe
 from pqext.geo.types import GeospatialType, mark, marked_type, unmark
-from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso
+from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, summaries, to_iso_wkb
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -125,9 +125,9 @@ class GeospatialHandler(OrdersRows):
             plain = coordinate_range.clamp(plain)
             coordinate_range.check(plain)  # infinities are not moved
         elif whole.extended:
-            plain = to_iso(plain)
+            plain = to_iso_wkb(plain)
         elif not plain.null_count and plain.type == storage.field.type:  # else chunks are made of other memory
-            notes.append(whole)
+            notes.add(whole)
         return plain.cast(storage.field.type)
 
     def derived(self, field: pa.Field, options: WriteOptions) -> Derived | None:
@@ -183,7 +183,7 @@ class GeospatialHandler(OrdersRows):
         payload = page_boxes.encode(page_boxes.of_pages(pages, found, edges)) if wanted else None
         return ChunkFacts(found, {} if payload is None else {PAGE_BOXES: payload})
 
-    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> RowRanges | None:
+    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> RowRanges | None:
         """The rows of the pages that may match, by their boxes; all where pages have none."""
         if not isinstance(predicate, SpatialPredicate) or node.max_repetition_level or not row_group.trust_statistics:
             return None
@@ -198,7 +198,7 @@ class GeospatialHandler(OrdersRows):
             for first, stop in zip(edges[::2], edges[1::2], strict=True)
         )
 
-    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
+    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> bool:
         """Can a row satisfy a :class:`SpatialPredicate`? By the chunk's box, or by that of GeoParquet's covering."""
         if not isinstance(predicate, SpatialPredicate):
             return True
@@ -223,7 +223,7 @@ class GeospatialHandler(OrdersRows):
 def _summary(values: pa.Array, notes: Notes) -> Summary:
     """What the values have in common: as it was noted of their very memory, else found now."""
     (column,) = columns(values)
-    known = (note for note in notes if isinstance(note, Summary) and note.is_of(column))
+    known = (note for note in notes.of(Summary) if note.is_of(column))
     return next(known, None) or Summary(column)
 
 

@@ -19,7 +19,7 @@ from pqext.geo.crs import LATITUDES, LONGITUDES, SLACK
 from pqext.geo.kernels.boxes import row_boxes
 from pqext.geo.kernels.ordinates import take_coordinates, with_coordinates
 from pqext.geo.text.arrays import assemble, bit_mask
-from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, columns, to_iso
+from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, columns, to_iso_wkb
 
 CheckRange: TypeAlias = bool | Literal["clamp"]
 """Are coordinates outside the range refused, or, by ``"clamp"``, moved to its ends?"""
@@ -89,7 +89,7 @@ def clamp(array: GeometryArray) -> GeometryArray:
     >>> to_wkt(clamp(from_points([180.00000000000006, 12], [66, 90.5]))).to_pylist()
     ['POINT (180 66)', 'POINT (12 90)']
     """
-    chunks = binary_chunks(to_iso(array))
+    chunks = binary_chunks(to_iso_wkb(array))
     made = []
     for chunk, column in zip(chunks, as_columns(chunks), strict=True):
         flat, _ = take_coordinates(column)

@@ -264,7 +264,7 @@ def covering_box(row_group: RowGroup, node: SchemaNode, geographic: bool) -> Bou
     ``None`` where the file's metadata names none or their statistics do not tell, a wrapping box among them first of
     all. Bounds kept as floats may have been rounded either way, so they are taken one float wider.
     """
-    pairs = row_group.file.key_value_metadata or ()
+    pairs = row_group.file_metadata.key_value_metadata or ()
     text = next((pair.value for pair in pairs if pair.key == KEY), None)
     paths = coverings(text).get(node.name) if text and len(node.path) == 1 else None
     nulls = row_group.chunk(node).bounds().null_count

@@ -37,7 +37,7 @@ from pqext.geo.summary import EdgeBoxes, is_planar_on_globe
 from pqext.geo.wkb import columns
 
 if TYPE_CHECKING:
-    from pqext.core.indexes.page_index import ChunkPages
+    from pqext.core.indexes.page_index import IndexedPages
     from pqext.core.metadata import GeospatialStatistics
     from pqext.core.row_group import ColumnChunk
     from pqext.geo.kernels.boxes import Summary
@@ -110,7 +110,7 @@ class PageBoxes:
 
 
 @dataclass(frozen=True, slots=True)
-class Pages:
+class PageSummaries:
     """What the values of each page have in common; page ``i`` holds those from ``starts[i]`` to ``starts[i + 1]``.
 
     ``bounds`` are lines xmin, xmax, ymin, ymax, NaN where a page has no value; ``types`` have the kernel's bit
@@ -123,10 +123,10 @@ class Pages:
     rows: NDArray[np.int64]
 
 
-def summarized(whole: Summary, starts: NDArray[np.int64]) -> Pages:
+def summarized(whole: Summary, starts: NDArray[np.int64]) -> PageSummaries:
     """What the values of each page have in common, of all of which ``whole`` tells."""
     count = len(starts) - 1
-    pages = Pages(starts, np.empty((4, count)), np.empty(count, np.uint32), np.empty(count, np.int64))
+    pages = PageSummaries(starts, np.empty((4, count)), np.empty(count, np.uint32), np.empty(count, np.int64))
     whole.parts(starts, pages.bounds, pages.types, pages.rows)
     return pages
 
@@ -156,7 +156,7 @@ def encode(boxes: PageBoxes) -> bytes | None:
     return head + codes.T.astype("<u2").tobytes()
 
 
-def of_pages(pages: Pages, whole: GeospatialStatistics, edges: EdgeBoxes) -> PageBoxes:
+def of_pages(pages: PageSummaries, whole: GeospatialStatistics, edges: EdgeBoxes) -> PageBoxes:
     """The boxes of a chunk's pages, of whose values ``whole`` tells what they have in common, ``edges`` all else.
 
     A gap in x that the chunk's box spares is spared by each page's too; a few pages are searched for gaps of their own.
@@ -182,7 +182,7 @@ def of_pages(pages: Pages, whole: GeospatialStatistics, edges: EdgeBoxes) -> Pag
     return boxes
 
 
-def _on_globe(boxes: PageBoxes, pages: Pages, edges: EdgeBoxes) -> PageBoxes:
+def _on_globe(boxes: PageBoxes, pages: PageSummaries, edges: EdgeBoxes) -> PageBoxes:
     """``boxes`` around coordinates made ones around whole edges; those that cannot be told become unknown."""
     found = np.array([boxes.xmin, boxes.xmax, boxes.ymin, boxes.ymax])
     unknown = boxes.unknown.copy()
@@ -283,7 +283,7 @@ def leave(box: BoundingBox, chunk: ColumnChunk) -> bool:
     return bool(beside or south < box.ymin or north > box.ymax)
 
 
-def _check_agreement(boxes: PageBoxes, pages: ChunkPages, chunk: ColumnChunk) -> None:
+def _check_agreement(boxes: PageBoxes, pages: IndexedPages, chunk: ColumnChunk) -> None:
     """Raise ``CorruptFileError`` where page boxes contradict the chunk's box or its count of nulls."""
     nulls = chunk.bounds().null_count
     flagged = sum(len(pages.rows(page)) for page in np.flatnonzero(boxes.nulls).tolist())

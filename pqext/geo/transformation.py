@@ -13,7 +13,7 @@ from pqext.core.errors import GeometryError
 from pqext.geo import crs as crs_
 from pqext.geo.kernels.ordinates import take_coordinates, with_coordinates
 from pqext.geo.text.arrays import assemble, bit_mask
-from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, to_iso
+from pqext.geo.wkb import GeometryArray, as_columns, binary_chunks, to_iso_wkb
 
 
 def transform(
@@ -39,7 +39,7 @@ def transform(
         transformer = pyproj.Transformer.from_crs(source, target, always_xy=True)
     except pyproj.exceptions.ProjError as error:
         raise GeometryError(f"there is no transformation between the systems: {error}", rule="geo.transform") from None
-    chunks = binary_chunks(to_iso(array))
+    chunks = binary_chunks(to_iso_wkb(array))
     made = []
     row = 0
     for chunk, column in zip(chunks, as_columns(chunks), strict=True):

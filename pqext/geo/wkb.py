@@ -112,7 +112,7 @@ def validate(array: GeometryArray) -> None:
     summaries(array, strict=True)
 
 
-def to_iso(array: GeometryArray) -> GeometryArray:
+def to_iso_wkb(array: GeometryArray) -> GeometryArray:
     """The same geometries in ISO WKB: EWKB headers lose their flags and SRID, all else stays as it is.
 
     Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError as :func:`validate` does,

@@ -136,8 +136,8 @@ def _sorting(schema: Schema, column: format.SortingColumn) -> str:
 
 def _about(chunk: ColumnChunk) -> format.ColumnMetaData | None:
     """The chunk's metadata, as far as the keys at hand and its footer show it."""
-    if chunk.chunk.crypto_metadata is None:
-        return chunk.chunk.meta_data
+    if chunk.structure.crypto_metadata is None:
+        return chunk.structure.meta_data
     try:
         return chunk.metadata
     except MissingKeyError:
@@ -146,7 +146,7 @@ def _about(chunk: ColumnChunk) -> format.ColumnMetaData | None:
 
 def _column(group: OpenRowGroup, leaf: SchemaNode) -> Column:
     chunk = group.chunk(leaf)
-    stored, about = chunk.chunk, _about(chunk)
+    stored, about = chunk.structure, _about(chunk)
     hidden = stored.crypto_metadata is not None
     if about is None:
         return Column(path=leaf.path, column=leaf.leaf_start, encrypted=hidden)

@@ -131,7 +131,7 @@ class VariantHandler:
         """Nothing."""
         return ChunkFacts()
 
-    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> bool:
+    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> bool:
         """Answer a :class:`VariantPredicate`, or a core predicate about the nulls of the column itself."""
         if isinstance(predicate, VariantPredicate):
             return pruning.may_match(node, row_group, predicate)
@@ -145,7 +145,7 @@ class VariantHandler:
         known = questions.Bounds(null_count=bounds.null_count, num_values=bounds.num_values)
         return questions.may_match(predicate, known)
 
-    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: Any) -> RowRanges | None:
+    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> RowRanges | None:
         """Answer a :class:`VariantPredicate` from the pages of its path's two columns."""
         return pruning.matching_rows(node, row_group, predicate) if isinstance(predicate, VariantPredicate) else None
 

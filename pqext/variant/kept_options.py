@@ -39,7 +39,7 @@ def options_of(file: ParquetFile, schema: Schema) -> dict[str, Any]:
     for chunk in first.chunks():
         known[chunk.node.dotted] = chunk.metadata
         tops.setdefault(chunk.node.path[0], chunk.metadata)
-        if chunk.chunk.offset_index_offset is not None:
+        if chunk.structure.offset_index_offset is not None:
             indexed.add(chunk.node.dotted)
     about = [(leaf, known.get(leaf.dotted, tops[leaf.path[0]])) for leaf in schema.leaves]
     options["compression"] = {leaf.dotted: _codec(leaf, m, file) for leaf, m in about}

@@ -101,10 +101,10 @@ def matching_rows(node: SchemaNode, row_group: RowGroup, predicate: VariantPredi
         return None
     try:
         row_group.load_page_indexes([leaf for leaf in (evidence.value, evidence.typed) if leaf is not None])
-        typed = _pages(row_group, evidence.typed)
+        typed = _bounded_rows(row_group, evidence.typed)
         if isinstance(predicate.predicate, IsNull):
             return _rows(typed, evidence.may_be_null)
-        residual = _rows(_pages(row_group, evidence.value), lambda bounds: not evidence.is_clean(bounds))
+        residual = _rows(_bounded_rows(row_group, evidence.value), lambda bounds: not evidence.is_clean(bounds))
         if not _bloom_may_match(evidence, row_group):
             return residual
         return union(residual, _rows(typed, evidence.typed_may_match))
@@ -170,10 +170,10 @@ def _bloom_may_match(evidence: _Evidence, row_group: RowGroup) -> bool:
     return cast is None or not cast.asks_for(asked) or row_group.chunk(evidence.typed).may_contain(asked)
 
 
-_Pages = list[tuple[range, Bounds]]
+_BoundedRows = list[tuple[range, Bounds]]
 
 
-def _pages(row_group: RowGroup, leaf: SchemaNode | None) -> _Pages:
+def _bounded_rows(row_group: RowGroup, leaf: SchemaNode | None) -> _BoundedRows:
     """Rows and bounds of each page of a column; of the whole chunk without a page index."""
     if leaf is None:
         return [(range(row_group.num_rows), _NOTHING)]
@@ -199,7 +199,7 @@ def _narrowed(page: Bounds, chunk: Bounds) -> Bounds:
     )
 
 
-def _rows(pages: _Pages, may_match: Callable[[Bounds], bool]) -> RowRanges:
+def _rows(pages: _BoundedRows, may_match: Callable[[Bounds], bool]) -> RowRanges:
     return merged(rows for rows, bounds in pages if may_match(bounds))
 
 

@@ -15,16 +15,16 @@ from pqext.core.column import ColumnReader
 from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
 from pqext.core.files.external import spans_of
 from pqext.core.indexes import bloom
-from pqext.core.indexes.page_index import ChunkPages
+from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.metadata import BoundaryOrder, ColumnIndex, PageType, Type
 from pqext.core.orders import BoundOrder, of_column, to_write
+from pqext.core.page_selection import AllPages
 from pqext.core.predicate import Bounds, Value
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.source import Span
 from pqext.core.statistics import of_pages
-from pqext.core.stored_pages import AllPages
 from pqext.core.types.leaf import to_physical
 from pqext.verification import claims
 from pqext.verification.documents import not_json
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class StoredPage:
+class PageExtent:
     """A data page as its header has it: offset in the file, stored size with the header, entries."""
 
     offset: int
@@ -109,11 +109,11 @@ class _ChunkCheck:
             fault = Fault(rule, error.message, self._group.index, None, self._leaf.node.dotted, error.offset)
             self._findings.damaged(fault)
 
-    def _pages(self, chunk: ColumnChunk) -> list[StoredPage] | None:
+    def _pages(self, chunk: ColumnChunk) -> list[PageExtent] | None:
         """The data pages, their checksums checked; ``None`` when values cannot be told from damage."""
         span, sound = _span(self._file, chunk), True
         starts: list[int] = []
-        kinds = claims.PageKinds()
+        kinds = claims.EncodingTally()
         data: list[tuple[int, int]] = []
         has_dictionary = chunk.metadata.dictionary_page_offset is not None
         try:
@@ -139,7 +139,7 @@ class _ChunkCheck:
         if chunk.decryptor is None and not chunk.uncounted:
             self._claims(claims.of_size(chunk.metadata, span.size, kinds))
         ends = [*starts[1:], span.offset + span.size]
-        return [StoredPage(starts[i], ends[i] - starts[i], entries) for i, entries in data] if sound else None
+        return [PageExtent(starts[i], ends[i] - starts[i], entries) for i, entries in data] if sound else None
 
     def _index(self, read: Callable[[], T]) -> T | None:
         try:
@@ -148,14 +148,14 @@ class _ChunkCheck:
             self._fault("page-index.validation", error.message, error.offset)
         return None
 
-    def _values(self, chunk: ColumnChunk, stored: list[StoredPage]) -> None:
+    def _values(self, chunk: ColumnChunk, stored: list[PageExtent]) -> None:
         offsets = self._index(lambda: chunk.offset_index)
         columns = self._index(lambda: chunk.column_index) if offsets is not None else None
         order = of_column(chunk.node.leaf_type, chunk.order)
         rows = self._group.num_rows
-        known: ChunkPages | None = None
+        known: IndexedPages | None = None
         if offsets is not None:
-            known = ChunkPages(chunk.node, order, offsets, columns, rows)
+            known = IndexedPages(chunk.node, order, offsets, columns, rows)
             said = [(location.offset, location.compressed_page_size) for location in offsets.page_locations]
             if said != [(page.offset, page.size) for page in stored]:
                 self._fault("page-index.offsets", "the offset index does not say where the pages lie")
@@ -198,7 +198,7 @@ class _ChunkCheck:
             self._fault("bloom.header", error.message, error.offset)
         return None
 
-    def _pieces(self, chunk: ColumnChunk, order: BoundOrder, known: ChunkPages | None) -> Iterator[Piece]:
+    def _pieces(self, chunk: ColumnChunk, order: BoundOrder, known: IndexedPages | None) -> Iterator[Piece]:
         """The rows of each page, where an index tells them, else runs of rows."""
         row = self._first_row
         for column in runs(self._file, self._group, self._leaf, chunk, known):
@@ -219,7 +219,7 @@ class _ChunkCheck:
             self._findings.count("logical.json", message, len(found) - len(shown))
 
     def _page(
-        self, known: ChunkPages, columns: ColumnIndex | None, number: int, piece: Piece, stored: StoredPage
+        self, known: IndexedPages, columns: ColumnIndex | None, number: int, piece: Piece, stored: PageExtent
     ) -> None:
         bounds = known[number]
         assert isinstance(bounds, Bounds)
@@ -249,7 +249,7 @@ class _ChunkCheck:
             if low is None or high is None or low > high:  # type: ignore[operator]
                 self._fault("statistics.bounds", "the statistics' minimum and maximum are no bounds of this type")
 
-    def _boundary_order(self, order: BoundOrder, known: ChunkPages, claimed: int) -> None:
+    def _boundary_order(self, order: BoundOrder, known: IndexedPages, claimed: int) -> None:
         if claimed == BoundaryOrder.UNORDERED:
             return
         bounds = [found for found in known.bounds if found.minimum is not None and found.maximum is not None]
@@ -263,7 +263,7 @@ class _ChunkCheck:
 
 
 def runs(
-    file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, known: ChunkPages | None
+    file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, known: IndexedPages | None
 ) -> Iterator[LeafColumn]:
     """A chunk by runs of rows: those of each page, where an index tells them. Checksums are not looked at."""
     metadata, rows = chunk.metadata, group.num_rows

@@ -29,7 +29,7 @@ _LISTED = {int(one) for one in (Encoding.PLAIN, Encoding.RLE, Encoding.BIT_PACKE
 
 
 @dataclass(slots=True)
-class PageKinds:
+class EncodingTally:
     """The pages of a chunk by encoding, and what decompression and headers make of their size."""
 
     data: Counter[int] = field(default_factory=Counter)
@@ -48,7 +48,7 @@ class PageKinds:
             self.dictionaries += 1
 
 
-def of_encodings(about: ColumnMetaData, kinds: PageKinds) -> Claims:
+def of_encodings(about: ColumnMetaData, kinds: EncodingTally) -> Claims:
     """The lists of encodings. Writers do not tell versions of data pages apart in ``encoding_stats``."""
     said = {_DICTIONARY.get(int(one), int(one)) for one in about.encodings}
     missing, extra = kinds.data.keys() - said, said - kinds.data.keys() - _LISTED
@@ -66,7 +66,7 @@ def of_encodings(about: ColumnMetaData, kinds: PageKinds) -> Claims:
             yield "layout.chunk-encoding", "encoding_stats does not count the pages by the encodings that they have"
 
 
-def of_size(about: ColumnMetaData, stored: int, kinds: PageKinds) -> Claims:
+def of_size(about: ColumnMetaData, stored: int, kinds: EncodingTally) -> Claims:
     """The uncompressed size of pages that take ``stored`` bytes, headers included."""
     if about.total_uncompressed_size != stored + kinds.gained:
         message = f"total_uncompressed_size is {about.total_uncompressed_size}, the pages have {stored + kinds.gained}"

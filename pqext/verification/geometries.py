@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pqext.core.annotations import PAGE_BOXES
 from pqext.core.errors import CorruptFileError, EncryptionError, GeometryError, LimitError, UnsupportedError
 from pqext.core.extension.container import entry
-from pqext.core.indexes.page_index import ChunkPages
+from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.metadata import GeospatialStatistics
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
@@ -175,7 +175,7 @@ class _ChunkCheck:
             if box is not None and box.usable and (self._type.geographic or not box.wraps)
         ]
 
-    def _pages(self, chunk: ColumnChunk) -> ChunkPages | None:
+    def _pages(self, chunk: ColumnChunk) -> IndexedPages | None:
         """The pages by a page index that is sound; whether it is says the check of chunks."""
         try:
             with warnings.catch_warnings():
@@ -184,7 +184,7 @@ class _ChunkCheck:
         except CorruptFileError:
             return None
 
-    def _page_boxes(self, chunk: ColumnChunk, pages: ChunkPages | None) -> page_boxes.PageBoxes | None:
+    def _page_boxes(self, chunk: ColumnChunk, pages: IndexedPages | None) -> page_boxes.PageBoxes | None:
         try:
             payload = entry(chunk.metadata, PAGE_BOXES) if pages is not None else None
             return None if payload is None or pages is None else page_boxes.decode(payload, len(pages))
@@ -204,7 +204,8 @@ class _ChunkCheck:
             self._fault("geo.types.several", f"the list of types lacks {missing}, which are there")
 
     def _values(
-        self, chunk: ColumnChunk, pages: ChunkPages | None, claims: Sequence[_Claim], boxes: page_boxes.PageBoxes | None
+        self, chunk: ColumnChunk, pages: IndexedPages | None, claims: Sequence[_Claim],
+        boxes: page_boxes.PageBoxes | None,
     ) -> None:
         start = 0
         for number, column in enumerate(runs(self._file, self._group, self._leaf, chunk, pages)):

@@ -88,7 +88,7 @@ def _check_rows(file: ParquetFile, top: Shape, readable: Sequence[Readable], fin
         at = first_row
         try:
             for array in file.iter_stored(top, group.index, BATCH_ROWS):
-                for variant, found, rows in _located(top, readable, array, None):
+                for variant, found, rows in _variants_within(top, readable, array, None):
                     _judge(variant, found, rows, at, group.index, findings)
                 at += len(array)
         except (UnsupportedError, EncryptionError, LimitError) as error:
@@ -100,7 +100,7 @@ def _check_rows(file: ParquetFile, top: Shape, readable: Sequence[Readable], fin
         first_row += group.num_rows
 
 
-def _located(
+def _variants_within(
     shape: Shape, readable: Sequence[Readable], array: pa.Array, rows: Rows | None
 ) -> Iterator[tuple[Readable, pa.StructArray, Rows | None]]:
     """Each variant below ``shape`` with its array and the row of each of its values, ``None`` for their own number."""
@@ -110,7 +110,7 @@ def _located(
             yield own, array, rows
         elif shape.node.logical_name != "VARIANT":
             for i, child in enumerate(shape.children):
-                yield from _located(child, readable, array.field(i), rows)
+                yield from _variants_within(child, readable, array.field(i), rows)
     elif isinstance(shape, ListShape) and any(True for _ in within(shape.element)):
         offsets = np.asarray(array.offsets)
         own_rows = np.arange(len(array), dtype=np.int64) if rows is None else rows
@@ -119,9 +119,9 @@ def _located(
         if pa.types.is_map(array.type):
             assert isinstance(shape.element, GroupShape)
             for child, values in zip(shape.element.children, (array.keys, array.items), strict=True):
-                yield from _located(child, readable, values.slice(start, count), below)
+                yield from _variants_within(child, readable, values.slice(start, count), below)
         else:
-            yield from _located(shape.element, readable, array.values.slice(start, count), below)
+            yield from _variants_within(shape.element, readable, array.values.slice(start, count), below)
 
 
 def _judge(

@@ -437,7 +437,7 @@ def test_filters_lie_behind_all_row_groups_or_behind_their_own(place: str) -> No
         assert filters[0] >= ends[3]
     else:
         assert ends[1] <= filters[0] < filters[1] < chunks[2].byte_range[0]
-    indexes = [chunk.chunk.column_index_offset for chunk in chunks]
+    indexes = [chunk.structure.column_index_offset for chunk in chunks]
     assert min(indexes) > max(filters), "page indexes follow"
     lengths = [chunk.metadata.bloom_filter_length for chunk in chunks]
     assert filters[1] == filters[0] + lengths[0]

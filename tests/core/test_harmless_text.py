@@ -60,7 +60,7 @@ def caught(function: Callable[[], Any]) -> str:
 def warned() -> str:
     data = bytearray(file_of())
     with pqext.open(bytes(data)) as file:
-        chunk = file.row_groups[0].chunk(0).chunk
+        chunk = file.row_groups[0].chunk(0).structure
         start, length = chunk.column_index_offset or 0, chunk.column_index_length or 0
     data[start : start + length] = b"\xff" * length
     with warnings.catch_warnings(record=True) as seen:

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
-from pqext.core.indexes.page_index import ChunkPages, matching_rows
+from pqext.core.indexes.page_index import IndexedPages, matching_rows
 from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.core.indexes.row_ranges import intersection, merged, union
 from pqext.core.limits import Limits
@@ -64,8 +64,8 @@ def leaf_rows(array: pa.Array) -> list[list[Any]]:
 def test_indexes_lie_before_the_footer_offset_indexes_of_a_row_group_together() -> None:
     file = written(pa.table({"a": range(10), "b": range(10)}), row_group_rows=5)
     chunks = [chunk for group in file.row_groups for chunk in group.chunks()]
-    columns = [(c.chunk.column_index_offset, c.chunk.column_index_length) for c in chunks]
-    offsets = [(c.chunk.offset_index_offset, c.chunk.offset_index_length) for c in chunks]
+    columns = [(c.structure.column_index_offset, c.structure.column_index_length) for c in chunks]
+    offsets = [(c.structure.offset_index_offset, c.structure.offset_index_length) for c in chunks]
     places = columns + offsets
     assert places[0][0] == sum(chunks[-1].byte_range)
     for (start, length), (following, _) in zip(places, [*places[1:], (file.footer.offset, 0)], strict=True):
@@ -363,12 +363,12 @@ def test_searching_finds_the_pages_that_looking_at_each_finds(
     )
     node = written(pa.table({"c": pa.array([1], pa.int32())})).schema.leaves[0]
 
-    def pages(boundary_order: BoundaryOrder) -> ChunkPages:
+    def pages(boundary_order: BoundaryOrder) -> IndexedPages:
         index = ColumnIndex(
             null_pages=[False] * len(raw), min_values=raw, max_values=raw, boundary_order=boundary_order,
             null_counts=[0] * len(raw),
         )
-        return ChunkPages(node, BoundOrder(LeafType(Type.INT32), "type"), offsets, index, len(raw))
+        return IndexedPages(node, BoundOrder(LeafType(Type.INT32), "type"), offsets, index, len(raw))
 
     assert pages(claimed).matching(question) == pages(BoundaryOrder.UNORDERED).matching(question)
 
@@ -497,7 +497,7 @@ def test_every_flipped_byte_of_an_index_is_an_error_or_harmless() -> None:
     out = io.BytesIO()
     pqext.write_table(pa.table({"c": ["a", None, "b", "c"]}), out, page_rows=2)
     raw = out.getvalue()
-    stored = pqext.open(raw).row_groups[0].chunk(0).chunk
+    stored = pqext.open(raw).row_groups[0].chunk(0).structure
     stop = stored.offset_index_offset + stored.offset_index_length
     for at in range(stored.column_index_offset, stop):
         changed = bytearray(raw)
@@ -519,7 +519,7 @@ def test_an_index_outside_the_file_or_beyond_the_limits_is_refused() -> None:
     file = pqext.open(out.getvalue())
     for offset, length in ((1 << 50, 10), (-1, 10), (4, 0), (4, -1)):
         chunk = file.row_groups[0].chunk(0)
-        chunk.chunk.offset_index_offset, chunk.chunk.offset_index_length = offset, length
+        chunk.structure.offset_index_offset, chunk.structure.offset_index_length = offset, length
         with pytest.raises(CorruptFileError, match="leaves the file"):
             _ = chunk.offset_index
 

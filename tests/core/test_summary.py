@@ -56,7 +56,7 @@ def with_path(folder: Path, file_path: str | None, *, only: int | None = None) -
 def test_a_summary_is_read_as_the_files_that_it_names(folder: Path) -> None:
     with pqext.open(folder / "_metadata") as file:
         assert file.num_rows == 150
-        assert [chunk.chunk.file_path for chunk in file.row_groups[3].chunks()] == ["day=1/b.parquet"] * 2
+        assert [chunk.structure.file_path for chunk in file.row_groups[3].chunks()] == ["day=1/b.parquet"] * 2
         assert file.read().equals(WHOLE)
         assert file.read(["s"], row_groups=[8, 0])["s"].to_pylist() == [
             *WHOLE["s"].to_pylist()[140:], *WHOLE["s"].to_pylist()[:20],

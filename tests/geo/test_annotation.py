@@ -321,7 +321,7 @@ class Chunk:
 def may_match(logical: metadata.LogicalType, chunk: Chunk, predicate: Any) -> bool:
     node: Any = SimpleNamespace(logical_type=logical, dotted="g")
     file = SimpleNamespace(key_value_metadata=None)
-    row_group: Any = SimpleNamespace(chunk=lambda _: chunk, trust_statistics=True, file=file)
+    row_group: Any = SimpleNamespace(chunk=lambda _: chunk, trust_statistics=True, file_metadata=file)
     return HANDLER.may_match(node, row_group, predicate)
 
 

@@ -25,7 +25,7 @@ READERS: dict[str, Callable[[pa.Array], Any]] = {
     "validate": geo.validate,
     "statistics": geo.statistics,
     "bounds": geo.bounds,
-    "to_iso": geo.to_iso,
+    "to_iso_wkb": geo.to_iso_wkb,
     "to_wkt": geo.to_wkt,
     "to_geojson": geo.to_geojson,
     "transform": lambda array: geo.transform(array, None, "EPSG:3857"),
@@ -99,9 +99,9 @@ def part(srid: int | None) -> twin.Geometry:
 def test_srids_within_a_value_agree_with_each_other_and_with_the_column() -> None:
     for fine in (ewkb(4326, part(4326)), ewkb(None, part(4326)), ewkb(4326, part(None)), ewkb(4326, part(0))):
         geo.validate(pa.array([fine]))
-        assert geo.to_wkt(geo.to_iso(pa.array([fine]))).to_pylist() == ["GEOMETRYCOLLECTION (POINT (1 2))"]
+        assert geo.to_wkt(geo.to_iso_wkb(pa.array([fine]))).to_pylist() == ["GEOMETRYCOLLECTION (POINT (1 2))"]
     for data in (ewkb(4326, part(3857)), ewkb(None, part(4326), part(3857))):
-        for reader in (geo.validate, geo.to_iso):
+        for reader in (geo.validate, geo.to_iso_wkb):
             with pytest.raises(GeometryError, match="different SRIDs"):
                 reader(pa.array([data]))
     # An SRID that only a part has is the value's.

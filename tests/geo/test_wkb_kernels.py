@@ -86,7 +86,7 @@ def test_slices_layouts_and_chunks_do_not_matter(
     padded = binary([None, b"no geometry", None][:skip] + values + [b"nor this"])
     sliced = padded.slice(skip, len(values))
     assert geo.bounds(sliced).to_pylist() == expected
-    assert geo.to_iso(sliced).to_pylist() == geo.to_iso(binary(values)).to_pylist()
+    assert geo.to_iso_wkb(sliced).to_pylist() == geo.to_iso_wkb(binary(values)).to_pylist()
     for type in (pa.large_binary(), pa.binary_view()):
         assert geo.bounds(binary(values, type)).to_pylist() == expected
         assert geo.statistics(binary(values, type)) == geo.statistics(binary(values))
@@ -102,8 +102,8 @@ def test_slices_layouts_and_chunks_do_not_matter(
 def test_ewkb_becomes_iso_part_by_part(geometries: list[twin.Geometry | None]) -> None:
     array = binary([None if g is None else twin.encode(g) for g in geometries])
     expected = [None if g is None else twin.encode(twin.to_iso(g)) for g in geometries]
-    assert geo.to_iso(array).to_pylist() == expected
-    assert geo.to_iso(array.cast(pa.large_binary())).to_pylist() == expected
+    assert geo.to_iso_wkb(array).to_pylist() == expected
+    assert geo.to_iso_wkb(array.cast(pa.large_binary())).to_pylist() == expected
 
 
 @pytest.mark.spec("geo.wkb.rings", "geo.wkb.dimensions")
@@ -171,10 +171,10 @@ def test_a_flipped_byte_is_read_as_the_twin_reads_it_or_refused_as_there() -> No
                 expected = twin.decode(mutant)
             except twin.Malformed:
                 with pytest.raises(GeometryError):
-                    geo.to_iso(binary([mutant]))
+                    geo.to_iso_wkb(binary([mutant]))
             else:
                 assert summaries(binary([mutant]))[0].box == flat(twin.box([expected]))
-                assert geo.to_iso(binary([mutant])).to_pylist() == [twin.encode(twin.to_iso(expected))]
+                assert geo.to_iso_wkb(binary([mutant])).to_pylist() == [twin.encode(twin.to_iso(expected))]
 
 
 @given(st.binary(max_size=60))
@@ -255,7 +255,7 @@ def test_a_multi_geometry_holds_its_own_kind_only(base: int, part: int) -> None:
 
 def test_errors_count_rows_over_all_chunks() -> None:
     chunks = pa.chunked_array([binary([point(0, 0)] * 3), binary([]), binary([None, point(1, 1), b"\2"])])
-    for function in (geo.bounds, geo.statistics, geo.validate, geo.to_iso, geo.to_shapely, geo.sort_indices):
+    for function in (geo.bounds, geo.statistics, geo.validate, geo.to_iso_wkb, geo.to_shapely, geo.sort_indices):
         with pytest.raises(GeometryError, match="row 5: the geometry ends too early"):
             function(chunks)
 
@@ -341,7 +341,7 @@ def test_what_holds_no_bytes_is_no_geometry_array(array: Any) -> None:
 def test_arrays_of_nulls_and_of_nothing_are_fine() -> None:
     for array in (pa.nulls(3), pa.nulls(3, pa.binary()), binary([]), pa.chunked_array([], pa.binary())):
         assert geo.bounds(array).to_pylist() == [None] * len(array)
-        assert geo.to_iso(array).to_pylist() == [None] * len(array)
+        assert geo.to_iso_wkb(array).to_pylist() == [None] * len(array)
         assert geo.statistics(array).bbox is None
         assert list(geo.statistics(array).geospatial_types) == []
     fixed = pa.array([point(1, 2)], pa.binary(21))

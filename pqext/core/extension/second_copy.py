@@ -76,7 +76,7 @@ def find_copy(about: ColumnMetaData) -> ColumnMetaData | None:
 
 def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
     """The second copy of a column chunk, to be read in its place; the chunk itself when it has none."""
-    if chunk.chunk.crypto_metadata is not None:
+    if chunk.structure.crypto_metadata is not None:
         return chunk
     try:
         found = find_copy(chunk.metadata)
@@ -85,8 +85,8 @@ def of_chunk(chunk: ColumnChunk) -> ColumnChunk:
         raise
     if found is None:
         return chunk
-    stored = structures.ColumnChunk(file_path=chunk.chunk.file_path, file_offset=0, meta_data=found)
-    return replace(chunk, chunk=stored, indexes=None)
+    stored = structures.ColumnChunk(file_path=chunk.structure.file_path, file_offset=0, meta_data=found)
+    return replace(chunk, structure=stored, indexes=None)
 
 
 def _shifted(about: ColumnMetaData, distance: int) -> ColumnMetaData:

@@ -112,7 +112,7 @@ def check_column_index(index: ColumnIndex, pages: int | None, node: SchemaNode) 
         raise CorruptFileError("the lists of the column index differ in length")
 
 
-def check_agreement(pages: ChunkPages, index: ColumnIndex, chunk: Bounds, exact: tuple[bool, bool]) -> None:
+def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exact: tuple[bool, bool]) -> None:
     """Raise ``CorruptFileError`` where a checked column index contradicts the rows of ``pages`` or the chunk's bounds.
 
     ``exact`` tells whether the minimum and the maximum of ``chunk`` occur in it.
@@ -166,7 +166,7 @@ class PagePlaces:
         )
 
 
-class ChunkPages(Sequence[Bounds]):
+class IndexedPages(Sequence[Bounds]):
     """The pages of one column chunk as its checked indexes tell of them: a sequence of what bounds each.
 
     ``num_rows`` is that of the row group, ``starts`` the first row of each page. Without a column index nothing is
@@ -311,7 +311,7 @@ class _Search:
         return self._pages[start:stop]
 
 
-def matching_rows(pages: ChunkPages, predicate: Predicate) -> RowRanges:
+def matching_rows(pages: IndexedPages, predicate: Predicate) -> RowRanges:
     """The rows of the row group whose values may satisfy ``predicate``; no row outside them does.
 
     Where the pages' bounds are ordered they are searched by halving, else one by one. Answers on several columns

@@ -14,7 +14,7 @@ from pqext.core.indexes import bloom
 from pqext.core.indexes.bloom import SplitBlockFilter
 from pqext.core.indexes.kept_filters import KeptFilters
 from pqext.core.indexes.page_index import (
-    ChunkPages,
+    IndexedPages,
     PagePlaces,
     check_agreement,
     check_column_index,
@@ -53,15 +53,15 @@ class IndexReader:
         self._filters = filters
         self._indexes: dict[tuple[int, _Kind], Any] = {}
         self._raw: dict[int, Any] = {}
-        self._pages: dict[int, ChunkPages | None] = {}
-        self._places: dict[int, ChunkPages | None] = {}
+        self._pages: dict[int, IndexedPages | None] = {}
+        self._places: dict[int, IndexedPages | None] = {}
 
     def column_index(self, chunk: ColumnChunk) -> ColumnIndex | None:
         """The chunk's column index, ``None`` when it has none. Raises ``CorruptFileError`` for a damaged one."""
         index: ColumnIndex | None = self._index(chunk, ColumnIndex)
         if index is not None:
             offsets = self.offset_index(chunk)
-            with _located(chunk):
+            with _ErrorsNameChunk(chunk):
                 check_column_index(index, None if offsets is None else len(offsets.page_locations), chunk.node)
         return index
 
@@ -69,7 +69,7 @@ class IndexReader:
         """The chunk's offset index, ``None`` when it has none. Raises ``CorruptFileError`` for a damaged one."""
         index: OffsetIndex | None = self._index(chunk, OffsetIndex)
         if index is not None:
-            with _located(chunk):
+            with _ErrorsNameChunk(chunk):
                 check_offset_index(index, chunk.byte_range, self._num_rows)
         return index
 
@@ -97,14 +97,14 @@ class IndexReader:
                 else:
                     self._indexes[chunk.node.leaf_start, kind] = self._decode(chunk, kind, raw, place[0])
 
-    def pages(self, chunk: ColumnChunk) -> ChunkPages | None:
+    def pages(self, chunk: ColumnChunk) -> IndexedPages | None:
         """The chunk's pages for pruning: ``None`` without an offset index, and, with a warning, with a damaged one."""
         leaf = chunk.node.leaf_start
         if leaf not in self._pages:
             self._pages[leaf] = self._known(chunk, (ColumnIndex, OffsetIndex))
         return self._pages[leaf]
 
-    def places(self, chunk: ColumnChunk) -> ChunkPages | None:
+    def places(self, chunk: ColumnChunk) -> IndexedPages | None:
         """The chunk's pages without their bounds, unless the bounds were read already."""
         leaf = chunk.node.leaf_start
         if leaf in self._pages:
@@ -113,7 +113,7 @@ class IndexReader:
             self._places[leaf] = self._known(chunk, (OffsetIndex,))
         return self._places[leaf]
 
-    def _known(self, chunk: ColumnChunk, kinds: Sequence[_Kind]) -> ChunkPages | None:
+    def _known(self, chunk: ColumnChunk, kinds: Sequence[_Kind]) -> IndexedPages | None:
         try:
             self.load([chunk], kinds)
             offsets = self._page_places(chunk) or self.offset_index(chunk)
@@ -121,11 +121,11 @@ class IndexReader:
             if offsets is None:
                 return None
             order = of_column(chunk.node.leaf_type, chunk.order)
-            pages = ChunkPages(chunk.node, order, offsets, columns, self._num_rows)
+            pages = IndexedPages(chunk.node, order, offsets, columns, self._num_rows)
             if columns is not None and not pages.accounts_for(sum(chunk.byte_range)):
-                return ChunkPages(chunk.node, order, offsets, None, self._num_rows)  # others may hold any value
+                return IndexedPages(chunk.node, order, offsets, None, self._num_rows)  # others may hold any value
             if columns is not None:
-                with _located(chunk):
+                with _ErrorsNameChunk(chunk):
                     check_agreement(pages, columns, chunk.bounds(), _exact(chunk))
             return pages
         except MissingKeyError:
@@ -154,7 +154,7 @@ class IndexReader:
             source = chunk.source(self._source)
             return bloom.read(source, offset, length, chunk.node.leaf_type, self._limits, chunk.decryptor)
 
-        with _located(chunk):
+        with _ErrorsNameChunk(chunk):
             return self._filters.get((self._row_group, chunk.node.leaf_start), read)
 
     def may_contain(self, chunk: ColumnChunk, predicate: Predicate) -> bool:
@@ -183,14 +183,14 @@ class IndexReader:
 
     def _place(self, chunk: ColumnChunk, kind: _Kind) -> tuple[int, int] | None:
         """(offset, length) of an index. A chunk that cannot be read has none."""
-        stored = chunk.chunk
+        stored = chunk.structure
         if kind is ColumnIndex:
             offset, length = stored.column_index_offset, stored.column_index_length
         else:
             offset, length = stored.offset_index_offset, stored.offset_index_length
         if offset is None or length is None:
             return None
-        with _located(chunk):
+        with _ErrorsNameChunk(chunk):
             if length <= 0 or offset < 0 or offset > chunk.source(self._source).size - length:
                 raise CorruptFileError(f"an index of {length} bytes at {offset} leaves the file", offset=offset)
             if length > self._limits.page_index_bytes:
@@ -200,7 +200,7 @@ class IndexReader:
         return offset, length
 
     def _decode(self, chunk: ColumnChunk, kind: _Kind, raw: Any, offset: int) -> Any:
-        with _located(chunk):
+        with _ErrorsNameChunk(chunk):
             if chunk.decryptor is not None:
                 raw = chunk.decryptor.decrypt(_MODULES[kind], raw)
                 offset = 0
@@ -217,8 +217,8 @@ def _exact(chunk: ColumnChunk) -> tuple[bool, bool]:
     return (not cuttable if low is None else low), (not cuttable if high is None else high)
 
 
-class _located:
-    """Adds the column to errors that pass through."""
+class _ErrorsNameChunk:
+    """Adds the column and the row group to errors that pass through."""
 
     def __init__(self, chunk: ColumnChunk) -> None:
         self._chunk = chunk
@@ -231,7 +231,7 @@ class _located:
             error.locate(column=self._chunk.node.dotted, row_group=self._chunk.row_group)
 
 
-class PageIndex(Mapping[str, ChunkPages]):
+class PageIndex(Mapping[str, IndexedPages]):
     """The pages of a row group's columns, by dotted path; those without an offset index are left out.
 
     Columns are read when they are asked for; to have several at once, call ``RowGroup.load_page_indexes`` before.
@@ -240,7 +240,7 @@ class PageIndex(Mapping[str, ChunkPages]):
     def __init__(self, group: RowGroup) -> None:
         self._group = group
 
-    def __getitem__(self, path: str) -> ChunkPages:
+    def __getitem__(self, path: str) -> IndexedPages:
         node = self._group.schema.find(path)
         pages = self._group.chunk(node).pages if node is not None and node.is_leaf else None
         if pages is None:
@@ -248,7 +248,7 @@ class PageIndex(Mapping[str, ChunkPages]):
         return pages
 
     def __iter__(self) -> Iterator[str]:
-        return (chunk.node.dotted for chunk in self._group.chunks() if chunk.chunk.offset_index_offset is not None)
+        return (chunk.node.dotted for chunk in self._group.chunks() if chunk.structure.offset_index_offset is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

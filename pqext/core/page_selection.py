@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
-from pqext.core.indexes.page_index import ChunkPages
+from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.indexes.row_ranges import RowRanges, merged
 from pqext.core.limits import Limits
 from pqext.core.metadata import PageType
@@ -17,7 +17,7 @@ from pqext.core.page import RawPage, raw_pages
 from pqext.core.source import Source, Span
 
 
-class StoredPages(Protocol):
+class PageSelection(Protocol):
     """The pages of one column chunk that a reader decodes.
 
     ``rows`` are the rows of the row group that they hold, all of these when the pages are ``complete``. ``path`` and
@@ -72,7 +72,7 @@ class ChosenPages:
 
     complete = False
 
-    def __init__(self, source: Source, chunk: tuple[int, int], known: ChunkPages, rows: Sequence[range]) -> None:
+    def __init__(self, source: Source, chunk: tuple[int, int], known: IndexedPages, rows: Sequence[range]) -> None:
         self.path = source.path
         self.offset = chunk[0]
         self._stop = sum(chunk)
@@ -179,7 +179,7 @@ class ChosenPages:
                 first = following
 
 
-def pages_of(known: ChunkPages, rows: Sequence[range]) -> list[int]:
+def pages_of(known: IndexedPages, rows: Sequence[range]) -> list[int]:
     """The pages that hold any of ``rows``, which ascend and lie apart."""
     chosen: list[int] = []
     for one in rows:
