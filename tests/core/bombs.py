@@ -112,6 +112,13 @@ def looked_up(kind: Type, value: bytes, count: int = MANY, **more: Any) -> bytes
     return with_dictionary(leaf("a", REQUIRED, kind, **more), value, 1, column, count)
 
 
+def geometries(logical: LogicalType, corners: list[tuple[float, float]], count: int) -> bytes:
+    """One polygon, so many times."""
+    ring = [*corners, corners[0]]
+    wkb = struct.pack("<BIII", 1, 3, 1, len(ring)) + b"".join(struct.pack("<dd", *corner) for corner in ring)
+    return looked_up(Type.BYTE_ARRAY, prefixed(wkb), count, logicalType=logical)
+
+
 def encoded(kind: Type, values: bytes, encoding: Encoding, count: int = MANY, **more: Any) -> bytes:
     return raw_files.write([leaf("a", REQUIRED, kind, **more)], [Column(values, count, encoding=encoding)], count)
 

@@ -7,17 +7,21 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import shapely
 from core import bombs
 from core.raw_files import Column, leaf, write
 
 import pqext
+from pqext.core.enums import EdgeInterpolationAlgorithm
 from pqext.core.errors import MemoryLimitError
 from pqext.core.limits import Limits
+from pqext.core.metadata import GeographyType, GeometryType
 from reference.pace import SLOWER
 
 LIMITS = Limits.untrusted()
@@ -119,6 +123,27 @@ def test_computed_columns_stand_beside_their_rows_where_batches_are_cut() -> Non
     assert len(found) > 1
     whole = pa.Table.from_batches(found)
     assert whole["id"].to_pylist() == whole["e.n"].to_pylist() == list(range(rows))
+
+
+@pytest.mark.parametrize("logical", [
+    bombs.LogicalType(GEOMETRY=GeometryType()),
+    bombs.LogicalType(GEOGRAPHY=GeographyType()),
+    bombs.LogicalType(GEOGRAPHY=GeographyType(algorithm=EdgeInterpolationAlgorithm.KARNEY)),
+])  # fmt: skip
+def test_one_geometry_in_thousands_of_rows_is_asked_once(logical: bombs.LogicalType) -> None:
+    rows = 4096
+    data = bombs.geometries(logical, [(i % 7, i % 5) for i in range(500)], rows)
+    assert len(data) < 10_000
+    g, box = pqext.col("a"), (0, 0, 1, 2)
+    begin = time.process_time()
+    for question, found in (
+        (g.intersects(box), rows),
+        (g.covered_by((-1, -1, 7, 5)), rows),
+        (g.dwithin(shapely.Point(7, 2), 1.5 if logical.GEOMETRY else 150_000), rows),
+        (g.dwithin(shapely.Point(7, 2), 0.5 if logical.GEOMETRY else 50_000), 0),
+    ):
+        assert pqext.scan(data, filter=question).count() == found, question
+    assert time.process_time() - begin < 10 * SLOWER
 
 
 def test_limits_for_strangers_can_be_changed_one_by_one() -> None:

@@ -20,7 +20,8 @@ from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import clamp_shapes
 from pqext.geo.predicates import distance, planar
 from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
-from pqext.geo.predicates.unrolled import BEYOND_POLE, WINDOW, shifted, united, unroll
+from pqext.geo.predicates.repeated import once_each
+from pqext.geo.predicates.unrolled import BEYOND_POLE, WINDOW, TooLong, shifted, united, unroll
 from pqext.geo.summary import bounds, row_values
 from pqext.geo.wkb import for_geos, from_shapely
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 _Shapes = NDArray[np.object_]
 _Flags = NDArray[np.bool_]
+
+MOST_VERTICES = 1 << 22
+"""Vertices that are put between those of a row, or of several together: some seconds and a gigabyte."""
 
 _WORLD = BoundingBox(-180.0, 180.0, -90.0, 90.0)
 
@@ -87,13 +91,19 @@ def decide(
     answers = verdicts == Answer.YES
     numbers = np.flatnonzero(verdicts == Answer.MAYBE)
     if len(numbers):
-        shapes = clamp_shapes(for_geos(chunk.take(pa.array(numbers)), numbers + row))
-        answers[numbers] = exact(predicate, type, shapes)
+
+        def decide_exactly(values: pa.Array, rows: NDArray[np.int64]) -> _Flags:
+            return exact(predicate, type, clamp_shapes(for_geos(values, rows)))
+
+        answers[numbers] = once_each(chunk.take(pa.array(numbers)), numbers + row, decide_exactly)
     return answers, null
 
 
 def exact(predicate: SpatialPredicate, type: GeospatialType, rows: _Shapes) -> _Flags:
-    """The answer for each shape."""
+    """The answer for each shape.
+
+    Raises LimitError for one whose edges take more than :data:`MOST_VERTICES` to follow.
+    """
     import shapely
 
     if predicate.box is None:
@@ -112,7 +122,13 @@ def exact(predicate: SpatialPredicate, type: GeospatialType, rows: _Shapes) -> _
             return answers
         if not np.isfinite(shapely.get_coordinates(query)).all():
             raise GeometryError("the query's coordinates are no longitudes and latitudes", rule="geography.range")
-        placed = unroll(rows[left], geod, (west + east) / 2)
+        try:
+            placed = unroll(rows[left], geod, (west + east) / 2, most=MOST_VERTICES)
+        except TooLong:
+            if len(rows) == 1:
+                raise
+            middle = len(rows) // 2
+            return np.concatenate([exact(predicate, type, half) for half in (rows[:middle], rows[middle:])])
         there = ~shapely.is_empty(placed)  # of a polygon whose holes are larger than it, nothing is left
         if there.any():
             answers[left[there]] = _placed(predicate, type, placed[there], query)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pqext.core.errors import GeometryError
 from pqext.geo.box import BoundingBox
 from pqext.geo.kernels.predicates import test_box
+from pqext.geo.predicates.repeated import once_each
 from pqext.geo.summary import row_values
 from pqext.geo.wkb import columns, for_geos
 
@@ -88,10 +89,20 @@ def _exact(
     if points is not None and operation in _OF_POINTS and not isinstance(query, BoundingBox):
         shapely.prepare(query)
         return _asked(getattr(shapely, _OF_POINTS[operation]), query, *points)
-    if points is None:
-        geometries = for_geos(chunk, rows)
-    else:
-        geometries = shapely.points(*points)
+    if points is not None:
+        return _of_shapes(operation, query, distance, shapely.points(*points))
+
+    def decide(values: pa.Array, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return _of_shapes(operation, query, distance, for_geos(values, numbers))
+
+    return once_each(chunk, rows, decide)
+
+
+def _of_shapes(
+    operation: Operation, query: Any, distance: float | None, geometries: NDArray[np.object_]
+) -> NDArray[np.bool_]:
+    import shapely
+
     if isinstance(query, BoundingBox):
         query = polygon(query, shapely.total_bounds(geometries))
     return related(operation, geometries, query, distance)

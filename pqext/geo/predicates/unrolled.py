@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pqext.core.errors import GeometryError
+from pqext.core.errors import GeometryError, LimitError
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -43,12 +43,18 @@ _Shapes = NDArray[np.object_]
 _Numbers = NDArray[np.int64]
 
 
-def unroll(geometries: _Shapes, geod: Geod | None, middle: float = 0.0, tolerance: float = TOLERANCE) -> _Shapes:
+class TooLong(LimitError):
+    """Edges take more vertices to follow than there may be."""
+
+
+def unroll(
+    geometries: _Shapes, geod: Geod | None, middle: float = 0.0, tolerance: float = TOLERANCE, most: int | None = None
+) -> _Shapes:
     """The geometries in the plane, each of their parts where it is nearest to longitude ``middle``.
 
     Edges are geodesics of ``geod``, or great circles of a sphere where it is None. Polygons of one geometry are
     united. ``geometries`` are in longitudes and latitudes, and none is missing. Chords leave edges by at most
-    ``tolerance`` degrees.
+    ``tolerance`` degrees. Raises :class:`TooLong` where lines, or rings, take more than ``most`` vertices of their own.
     """
     import shapely
 
@@ -60,9 +66,9 @@ def unroll(geometries: _Shapes, geod: Geod | None, middle: float = 0.0, toleranc
     x = coordinates[:, 0] + 360.0 * _turns(coordinates[:, 0], middle)
     placed[points] = shapely.points(x, coordinates[:, 1])
     lines = np.flatnonzero((kinds == 1) | (kinds == 2))
-    placed[lines] = _lines(parts[lines], geod, middle, tolerance)
+    placed[lines] = _lines(parts[lines], geod, middle, tolerance, most)
     polygons = np.flatnonzero(kinds == 3)
-    placed[polygons] = _polygons(parts[polygons], geod, middle, tolerance)
+    placed[polygons] = _polygons(parts[polygons], geod, middle, tolerance, most)
     if (shapely.get_type_id(placed[polygons]) != 3).any():  # some have fallen into several
         placed, whose = explode(placed)
         owners = owners[whose]
@@ -144,25 +150,25 @@ def _turns(x: Any, middle: Any) -> Any:
     return -np.round((x - middle) / 360)
 
 
-def _lines(lines: _Shapes, geod: Geod | None, middle: float, tolerance: float) -> _Shapes:
+def _lines(lines: _Shapes, geod: Geod | None, middle: float, tolerance: float, most: int | None) -> _Shapes:
     import shapely
 
     if not len(lines):
         return lines
-    chains = _chains(lines, geod, tolerance)
+    chains = _chains(lines, geod, tolerance, most)
     low, high, _ = chains.spans(len(lines))
     x = chains.placed(_turns((low + high) / 2, middle))
     found: _Shapes = shapely.linestrings(np.column_stack([x, chains.y]), indices=chains.number)
     return found
 
 
-def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: float) -> _Shapes:
+def _polygons(polygons: _Shapes, geod: Geod | None, middle: float, tolerance: float, most: int | None) -> _Shapes:
     import shapely
 
     if not len(polygons):
         return polygons
     rings, owners = shapely.get_rings(polygons, return_index=True)
-    chains = _chains(rings, geod, tolerance)
+    chains = _chains(rings, geod, tolerance, most)
     low, high, net = chains.spans(len(rings))
     shell = np.diff(owners, prepend=-1) > 0
     # A hole lies where its shell is, and that of an area around a pole, which repeats, where it is nearest.
@@ -315,7 +321,7 @@ class _Chains:
         return self.x + 360.0 * (self.turn + turns[self.number])
 
 
-def _chains(lines: _Shapes, geod: Geod | None, tolerance: float) -> _Chains:
+def _chains(lines: _Shapes, geod: Geod | None, tolerance: float, most: int | None) -> _Chains:
     """The vertices of lines or rings, with more of them, so that chords follow the edges."""
     import shapely
 
@@ -330,6 +336,11 @@ def _chains(lines: _Shapes, geod: Geod | None, tolerance: float) -> _Chains:
         at, x, y = _halves(found, fresh, geod, tolerance)
         if not len(at):
             break
+        if most is not None and len(found.x) + len(at) - len(corners) > most:
+            raise TooLong(
+                f"the edges of a geometry are so long that it takes more than {most} points to follow them over the"
+                " globe: read without this filter, or divide the geometry into several"
+            )
         unrolled = found.unrolled
         middle = (unrolled[at] + unrolled[at - 1]) / 2
         found = found.inserted(at, x, y, np.round((middle - x) / 360))

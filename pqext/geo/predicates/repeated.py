@@ -1,0 +1,58 @@
+"""Rows that repeat a few geometries: each of these is asked once.
+
+A few bytes of a file can stand for one large geometry in millions of rows, and an exact predicate can take
+milliseconds for a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+_FEW = 32
+"""Rows that are asked one by one, and the fewest in a sample."""
+_SAMPLE = 1024
+_SHARE = 16
+"""The sample is one of so many rows, and ``_SAMPLE`` at most."""
+_MOST_DISTINCT = 0.9
+"""Bytes of distinct values among those of the sample; beyond it, most rows differ."""
+
+
+def once_each(
+    chunk: pa.Array, rows: NDArray[np.int64], decide: Callable[[pa.Array, NDArray[np.int64]], NDArray[np.bool_]]
+) -> NDArray[np.bool_]:
+    """``decide(chunk, rows)``: the answer for each value of a binary array without nulls, which have these row numbers.
+
+    If values repeat each other, ``decide`` is asked about the distinct ones, each with the number of its first row.
+    """
+    if not _repeats(chunk):
+        return decide(chunk, rows)
+    encoded = chunk.dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    first = np.empty(len(encoded.dictionary), dtype=np.int64)
+    first[codes[::-1]] = rows[::-1]
+    answers: NDArray[np.bool_] = decide(encoded.dictionary, first)[codes]
+    return answers
+
+
+def _repeats(chunk: pa.Array) -> bool:
+    """May distinct values be much fewer than rows? Judged by the bytes of rows that are drawn at random."""
+    count = len(chunk)
+    if count < _FEW:
+        return False
+    drawn = chunk.take(pa.array(np.unique(np.random.default_rng().integers(0, count, _sample(count)))))
+    return _bytes(drawn.unique()) <= _MOST_DISTINCT * _bytes(drawn)
+
+
+def _sample(count: int) -> int:
+    return min(_SAMPLE, max(_FEW, count // _SHARE))
+
+
+def _bytes(chunk: pa.Array) -> int:
+    """Bytes of the values of a binary array."""
+    width = np.int64 if pa.types.is_large_binary(chunk.type) else np.int32
+    ends = np.frombuffer(chunk.buffers()[1], width)
+    return int(ends[chunk.offset + len(chunk)] - ends[chunk.offset])
