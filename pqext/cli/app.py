@@ -9,22 +9,30 @@ from typing import Annotated
 
 import typer
 
-from pqext.cli import demo, inspect, map, shredding, verify
+from pqext.cli import convert, demo, head, inspect, map, schema, shredding, verify
 from pqext.cli.files import describe
+
+EXIT_CODES = "Exit status: 0 done; 1 an input, a file or the machine is at fault; 2 wrong arguments; 130 interrupted."
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.command)
-app.command("inspect")(inspect.command)
-app.command("map")(map.command)
-app.command("verify")(verify.command)
-app.command("reshred")(shredding.reshred)
-app.command("unshred")(shredding.unshred)
+for name, command, panel in (
+    ("convert", convert.command, "Write"),
+    ("reshred", shredding.reshred, "Write"),
+    ("unshred", shredding.unshred, "Write"),
+    ("head", head.command, "Look into files"),
+    ("schema", schema.command, "Look into files"),
+    ("inspect", inspect.command, "Look into files"),
+    ("verify", verify.command, "Look into files"),
+    ("map", map.command, "Look into files"),
+    ("demo", demo.command, "See it work"),
+):
+    app.command(name, rich_help_panel=panel, epilog=verify.EPILOG if name == "verify" else EXIT_CODES)(command)
 
 
 def _version(wanted: bool) -> None:

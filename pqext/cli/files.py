@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
 from pqext.text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Files = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE...", help="Parquet files, patterns, or folders of them.", show_default=False),
+]
+PARQUET = (".parquet", ".parq")
+"""How the names of Parquet files in folders end."""
+
+
+class Form(StrEnum):
+    """How a report is shown."""
+
+    text = "text"
+    json = "json"
+
 
 File = Annotated[Path, typer.Argument(help="A Parquet file, or a folder with one in it.", show_default=False)]
 
@@ -30,12 +50,30 @@ def one_file(path: Path) -> Path:
     from pqext.core.suggest import listed
     from pqext.dataset.sources import find_sources
 
-    files = [name for name in map(str, find_sources(path)) if name.endswith((".parquet", ".parq"))]
+    files = [name for name in map(str, find_sources(path)) if name.endswith(PARQUET)]
     if not files:
         raise ValueError(f"the folder {path} holds no file that ends in .parquet: name a file")
     if len(files) > 1:
         raise ValueError(f"the folder {path} holds {len(files)} Parquet files, name one of them: {listed(files)}")
     return Path(files[0])
+
+
+def every_file(given: Sequence[str]) -> list[str]:
+    """The files that paths, patterns and folders name, each once; of folders those whose names end as Parquet's do.
+
+    Raises ``ValueError`` for a folder without any, ``FileNotFoundError`` for a path or pattern that names nothing.
+    """
+    from pqext.dataset.sources import find_sources
+
+    found: dict[str, None] = {}
+    for path in given:
+        below = [str(source) for source in find_sources(path)]
+        if os.path.isdir(path):
+            below = [name for name in below if name.endswith(PARQUET)]
+            if not below:
+                raise ValueError(f"the folder {path} holds no file that ends in .parquet: name a file")
+        found |= dict.fromkeys(below)
+    return list(found)
 
 
 def names(text: str | None) -> list[str] | None:
@@ -63,14 +101,19 @@ def describe(error: Exception) -> str:
     return visible(" ".join(str(error).split())) or type(error).__name__
 
 
-def show(report: Report, as_json: bool) -> None:
+def show(report: Report, form: Form) -> None:
     """Print ``report`` for people, or as JSON."""
-    if as_json:
+    if form is Form.json:
         typer.echo(json.dumps(report.to_dict(), indent=2))
-        return
+    else:
+        console().print(report)
+
+
+def console() -> Console:
+    """Standard output for rich."""
     from rich.console import Console
 
-    console = Console()
-    if not console.is_terminal:
-        console.width = 160  # a pipe has no width of its own
-    console.print(report)
+    made = Console()
+    if not made.is_terminal:
+        made.width = 160  # a pipe has no width of its own
+    return made

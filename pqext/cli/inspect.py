@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-from pqext.cli.files import File, names, one_file, refusals, show
+from pqext.cli.files import File, Form, names, one_file, refusals, show
 
 
 def command(
     file: File,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole report as JSON.")] = False,
+    form: Annotated[
+        Form, typer.Option("--format", help="A report for people, or the whole of it as JSON.")
+    ] = Form.text,
     columns: Annotated[
         str | None,
         typer.Option("--columns", metavar="a,b.c", help="Describe only the chunks of these.", show_default=False),
@@ -21,19 +23,22 @@ def command(
         typer.Option("--row-groups", metavar="0,4-7", help="Describe only these.", show_default=False),
     ] = None,
 ) -> None:
-    """Show a file's schema with levels, its row groups, encodings, sizes, bounds, boxes and extensions."""
+    """Show a file's schema with levels, its row groups, encodings, sizes, bounds, boxes and extensions.
+
+    Example: [bold]pqext inspect quakes.parquet --columns event --row-groups 0-3[/bold]
+    """
     # Imported here so that --help and --version answer at once.
     from pqext.core.limits import Limits
     from pqext.inspection import inspect
     from pqext.inspection.rendering import MAX_CHUNKS
 
-    limit = None if as_json else MAX_CHUNKS
+    limit = None if form is Form.json else MAX_CHUNKS
     with refusals():
         report = inspect(
             one_file(file), columns=names(columns), row_groups=_indexes(row_groups), max_chunks=limit,
             limits=Limits.untrusted(),
         )
-    show(report, as_json)
+    show(report, form)
 
 
 def _indexes(text: str | None) -> list[int] | None:

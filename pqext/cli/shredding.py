@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pqext.cli.files import refusals
+from pqext.cli.progress import progress
 from pqext.text import counted, shorten, visible
 
 if TYPE_CHECKING:
     from pqext.variant.rewriting import Rewritten
 
 _NAMED = re.compile(r"(?P<column>[^\s=<(,:`']+)=(?P<schema>.*)", re.S)
-_MAX_TEXT = 2_000
+MAX_TEXT = 2_000
 
 
 class Coerce(StrEnum):
@@ -54,9 +54,9 @@ def reshred(
         list[str] | None,
         typer.Option(
             "--shredding",
-            metavar="[COLUMN=]DDL",
-            help="Such as 'a INT, b STRING' for all VARIANT columns, or v='a INT' for one, given once a column; "
-            'infer looks at the data, \'{"max_fields": 50, "coerce": "json"}\' as it says.',
+            metavar="[COLUMN=]infer|none|DDL",
+            help="Such as 'a INT, b STRING' for all VARIANT columns, or v='a INT' for one; may be repeated. "
+            'infer looks at the data, \'{"max_fields": 50, "coerce": "json"}\' does so with these options.',
             show_default="infer",
         ),
     ] = None,
@@ -72,11 +72,17 @@ def reshred(
     Other columns, metadata, row groups and codecs stay as they are. OUT appears when it is whole.
     """
     from pqext.variant.rewriting import reshred_file
+    from pqext.variant.shredding.schema import Untyped
 
-    wanted = _schemas(schema or ["infer"])
-    with _progress() as progress:
+    with refusals():
+        wanted = stated(schema)
+    if isinstance(wanted, dict):
+        wanted = {column: Untyped() if how is None else how for column, how in wanted.items()}
+    elif wanted is None:
+        wanted = Untyped()
+    with progress() as show:
         done = reshred_file(
-            source, dest, wanted, coerce=coerce.value, strict=strict, on_invalid=on_invalid.value, progress=progress
+            source, dest, wanted, coerce=coerce.value, strict=strict, on_invalid=on_invalid.value, progress=show
         )
     _tell(dest, done)
 
@@ -88,49 +94,42 @@ def unshred(source: Source, dest: Dest, strict: Strict = False, on_invalid: Inva
     """
     from pqext.variant.rewriting import unshred_file
 
-    with _progress() as progress:
-        done = unshred_file(source, dest, strict=strict, on_invalid=on_invalid.value, progress=progress)
+    with progress() as show:
+        done = unshred_file(source, dest, strict=strict, on_invalid=on_invalid.value, progress=show)
     _tell(dest, done)
 
 
-def _schemas(given: list[str]) -> Any:
-    """One schema for all columns, or a mapping from columns to schemas; raises for what is neither."""
+def stated(given: list[str] | None) -> Any:
+    """What ``--shredding`` says: one choice for all columns, or a mapping from columns to choices; None for ``none``.
+
+    A choice is the text of a schema or of options, or ``infer``, the default. Raises ``ValueError`` for any other.
+    """
     from pqext.variant.shredding.choice import shredding
 
-    named: dict[str, str] = {}
-    for text in given:
+    named: dict[str, str | None] = {}
+    for text in given or ["infer"]:
         match = _NAMED.fullmatch(text.strip())
-        column, ddl = (match["column"], match["schema"]) if match is not None else ("", text)
-        ddl = ddl.strip()
+        column, how = (match["column"], match["schema"]) if match is not None else ("", text)
+        how = how.strip()
         if column in named:
-            raise typer.BadParameter(f"column {visible(column)!r} has two schemas", param_hint="--shredding")
+            raise ValueError(f"--shredding: column {visible(column)!r} has two schemas")
+        if how.lower() == "none":
+            named[column] = None
+            continue
         try:
-            shredding(ddl)
+            shredding(how)
         except (ValueError, TypeError) as error:
-            raise typer.BadParameter(visible(str(error)), param_hint="--shredding") from None
-        named[column] = ddl
+            raise ValueError(f"--shredding: {error}") from None
+        named[column] = how
     if "" in named and len(named) > 1:
-        raise typer.BadParameter("give one schema for all columns, or COLUMN=DDL for each", param_hint="--shredding")
+        raise ValueError("--shredding: give one schema for all columns, or COLUMN=DDL for each")
     return named.get("", named)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Shows the rows done on a terminal, and nothing elsewhere."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), "rows", TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
-        task = shown.add_task("rows", total=None)
-        yield lambda done, total: shown.update(task, completed=done, total=total)
 
 
 def _tell(dest: Path, done: Rewritten) -> None:
     rows, groups = counted(done.rows, "row"), counted(done.row_groups, "row group")
     typer.echo(f"{visible(str(dest))}: {rows} in {groups}")
     for column, schema in done.schemas.items():
-        typer.echo(f"  {visible(column)}: {shorten(visible(str(schema)), _MAX_TEXT)}")
+        typer.echo(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
     if done.invalid:
         typer.echo(f"  {counted(done.invalid, 'value')} could not be read and became null")

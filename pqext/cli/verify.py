@@ -1,20 +1,34 @@
-"""``pqext verify FILE``."""
+"""``pqext verify FILE...``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from pqext.cli.files import File, describe, names, one_file, refusals, show
+from pqext.cli.files import Files, Form, describe, every_file, names, refusals, show
+from pqext.text import counted, visible
 
 if TYPE_CHECKING:
+    from pqext.verification.model import Report
     from pqext.verification.run import Check
+
+FAULTS = 1
+UNCHECKED = 3
+EPILOG = (
+    "Exit status: 0 all is well; 1 a file has faults, or could not be found; 2 wrong arguments; 3 no faults, but "
+    "something could not be checked, because a key is missing, an encoding is not known, or a file cannot be read; "
+    "130 interrupted."
+)
 
 
 def command(
-    file: File,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    files: Files,
+    form: Annotated[
+        Form, typer.Option("--format", help="A report for people, or JSON: an object for one file, a list for several.")
+    ] = Form.text,
     columns: Annotated[
         str | None,
         typer.Option("--columns", metavar="a,b", help="Check only these top-level columns.", show_default=False),
@@ -25,7 +39,7 @@ def command(
             "--checks", metavar="chunks,sorting,variants,geometries", help="Look only for this.", show_default=False
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="List so many faults; all are counted.")] = 100,
+    limit: Annotated[int, typer.Option(min=0, help="List so many faults of each file; all are counted.")] = 100,
     memory_bytes: Annotated[
         int | None,
         typer.Option(
@@ -36,23 +50,84 @@ def command(
 ) -> None:
     """Read all of a file and say where it breaks the rules: damage, false statistics, broken or contradictory variants.
 
-    The status is 1 when there are faults, 3 when none were found but something could not be checked (a key is missing,
-    an encoding is not known), and 0 when all is well.
+    Several files get one line each, followed by the report of those with faults.
+
+    Example: [bold]pqext verify 'lake/**/*.parquet' --format json[/bold]
     """
-    from pqext.core.errors import EncryptionError, UnsupportedError
     from pqext.core.limits import Limits
     from pqext.verification import verify
 
     limits = Limits.untrusted() if memory_bytes is None else Limits.untrusted(memory_bytes=memory_bytes)
     wanted = cast("list[Check] | None", names(checks))  # verify refuses others
-    try:
+
+    def check(path: str) -> Report:
         with refusals():
-            report = verify(one_file(file), columns=names(columns), checks=wanted, limit=limit, limits=limits)
-    except (EncryptionError, UnsupportedError) as error:  # of the whole file
-        typer.echo(f"pqext: {describe(error)}", err=True)
-        raise typer.Exit(3) from None
-    show(report, as_json)
-    if report.counts:
-        raise typer.Exit(1)
-    if not report.complete:
-        raise typer.Exit(3)
+            return verify(path, columns=names(columns), checks=wanted, limit=limit, limits=limits)
+
+    with refusals():
+        paths = every_file(files)
+    status = _one(paths[0], check, form) if paths == files or (len(paths) == 1 and form is Form.text) else _all(
+        paths, check, form
+    )
+    if status:
+        raise typer.Exit(status)
+
+
+def _status(report: Report) -> int:
+    return FAULTS if report.counts else 0 if report.complete else UNCHECKED
+
+
+def _attempt(path: str, check: Callable[[str], Report]) -> Report | str:
+    """The report, or why there is none."""
+    from pqext.core.errors import EncryptionError, UnsupportedError
+
+    try:
+        return check(path)
+    except (EncryptionError, UnsupportedError, OSError) as error:  # of the whole file
+        return describe(error)
+
+
+def _one(path: str, check: Callable[[str], Report], form: Form) -> int:
+    found = _attempt(path, check)
+    if isinstance(found, str):
+        typer.echo(f"pqext: {found}", err=True)
+        return UNCHECKED
+    show(found, form)
+    return _status(found)
+
+
+def _all(paths: list[str], check: Callable[[str], Report], form: Form) -> int:
+    """A line for each file, and what is wrong with it; the worst status of all."""
+    statuses: list[int] = []
+    told: list[dict[str, Any]] = []
+    for path in paths:
+        found = _attempt(path, check)
+        statuses.append(UNCHECKED if isinstance(found, str) else _status(found))
+        if form is Form.json:
+            told.append(_unreadable(path, found) if isinstance(found, str) else found.to_dict())
+        else:
+            typer.echo(f"{visible(path)}: {_verdict(found)}")
+            if not isinstance(found, str) and not found.ok:
+                show(found, form)
+    if form is Form.json:
+        typer.echo(json.dumps(told, indent=2))
+    else:
+        sound, faulty = statuses.count(0), statuses.count(FAULTS)
+        typer.echo(
+            f"{counted(len(paths), 'file')}: {sound} sound, {faulty} with faults, "
+            f"{len(paths) - sound - faulty} not checked in full"
+        )
+    return FAULTS if FAULTS in statuses else max(statuses)
+
+
+def _verdict(found: Report | str) -> str:
+    if isinstance(found, str):
+        return f"could not be checked: {found}"
+    if found.counts:
+        return counted(found.total, "fault")
+    return "no faults" if found.complete else "no faults in what could be checked"
+
+
+def _unreadable(path: str, reason: str) -> dict[str, Any]:
+    """What the JSON says of a file that has no report."""
+    return {"ok": False, "complete": False, "path": path, "error": reason}

@@ -115,7 +115,7 @@ def _chunks(groups: tuple[RowGroup, ...]) -> Iterator[RenderableType]:
             )
         yield Group(table, "")
     if left:
-        yield Group(*_more(left, "column chunks; choose with --columns and --row-groups, or use --json"), "")
+        yield Group(*_more(left, "column chunks; choose with --columns and --row-groups, or use --format json"), "")
 
 
 def _about(column: Column) -> Iterator[str]:

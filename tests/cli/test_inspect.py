@@ -41,7 +41,7 @@ def test_the_text_shows_schema_levels_row_groups_and_chunks(file: Path) -> None:
 
 
 def test_the_json_holds_everything(file: Path) -> None:
-    report = json.loads(run("inspect", file, "--json").output)
+    report = json.loads(run("inspect", file, "--format", "json").output)
     footer = pq.read_metadata(file)
     assert report["num_rows"] == footer.num_rows
     assert report["created_by"] == footer.created_by
@@ -56,7 +56,7 @@ def test_the_json_holds_everything(file: Path) -> None:
 
 
 def test_columns_and_row_groups_narrow_the_chunks(file: Path) -> None:
-    report = json.loads(run("inspect", file, "--json", "--columns", "s", "--row-groups", "1").output)
+    report = json.loads(run("inspect", file, "--format", "json", "--columns", "s", "--row-groups", "1").output)
     assert [(group["index"], [c["path"] for c in group["columns"]]) for group in report["row_groups"]] == [
         (1, [["s", "b"]])
     ]
@@ -153,7 +153,7 @@ def test_names_from_a_file_cannot_steer_the_terminal(tmp_path: Path) -> None:
     output = run("inspect", path).output
     assert not any(c in output for c in "\x1b\u202e\x9b\x07")
     assert r"a\x1b[31m\nb\u202e[bold]" in output
-    assert json.loads(run("inspect", path, "--json").output)["schema"][0]["path"] == [name]
+    assert json.loads(run("inspect", path, "--format", "json").output)["schema"][0]["path"] == [name]
 
 
 def test_a_wide_file_is_cut_short_in_text_and_whole_in_json(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_wide_file_is_cut_short_in_text_and_whole_in_json(tmp_path: Path) -> N
     text = run("inspect", path).output
     assert len(text.splitlines()) < 2000
     assert "and 1000 column chunks; choose with --columns" in text
-    assert len(json.loads(run("inspect", path, "--json").output)["row_groups"][0]["columns"]) == 1200
+    assert len(json.loads(run("inspect", path, "--format", "json").output)["row_groups"][0]["columns"]) == 1200
     assert "c1199" in run("inspect", path, "--columns", "c1199").output
 
 

@@ -60,7 +60,8 @@ def test_how_to_infer_and_to_coerce_is_said_as_to_the_writer(source: Path, tmp_p
     result = run("reshred", source, dest, "--shredding", how)
     assert result.exit_code == 0
     assert "v: STRUCT<a: TINYINT>" in result.output
-    run("reshred", source, dest, "--shredding", 'v={"schema": "a BIGINT", "coerce": "exact"}', "--shredding", "w=a BIGINT")
+    exact = 'v={"schema": "a BIGINT", "coerce": "exact"}'
+    run("reshred", source, dest, "--shredding", exact, "--shredding", "w=a BIGINT")
     columns = pqext.read_table(dest, shredded=True)
     values = [columns[name].combine_chunks().field("typed_value").field("a").field("typed_value") for name in "vw"]
     assert [array.to_pylist() for array in values] == [[None, None, None], [1, 2, None]]

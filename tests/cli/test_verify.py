@@ -67,7 +67,7 @@ def test_a_file_that_cannot_be_opened_for_want_of_a_key_has_status_3(tmp_path: P
 
 
 def test_the_json_holds_everything(broken: Path) -> None:
-    result = run("verify", broken, "--json")
+    result = run("verify", broken, "--format", "json")
     assert result.exit_code == 1
     report = json.loads(result.output)
     assert report == json.loads(json.dumps(pqext.verify(broken).to_dict()))
@@ -90,3 +90,49 @@ def test_what_is_no_parquet_file_is_a_fault(tmp_path: Path) -> None:
     result = run("verify", path)
     assert result.exit_code == 1
     assert "layout.footer-lost" in result.output
+
+
+@pytest.fixture
+def lake(tmp_path: Path, broken: Path) -> Path:
+    """A folder with one sound file, one with faults and one that is partly closed, and a file of another kind."""
+    folder = tmp_path / "lake"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "notes.txt").write_text("no Parquet here")
+    pqext.write_table(pa.table({"i": [1]}), folder / "a.parquet")
+    (folder / "deep" / "b.parquet").write_bytes(broken.read_bytes())
+    encryption = pqext.FileEncryption(b"0123456789012345")
+    pqext.write_table(pa.table({"i": [1]}), folder / "c.parquet", encryption=encryption)
+    return folder
+
+
+def test_of_several_files_each_has_a_line_and_the_worst_counts(lake: Path) -> None:
+    result = run("verify", lake)
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert f"{lake}/a.parquet: no faults" in lines
+    assert f"{lake}/deep/b.parquet: 5 faults" in lines
+    assert any(line.startswith(f"{lake}/c.parquet: could not be checked: ") for line in lines)
+    assert lines[-1] == "3 files: 1 sound, 1 with faults, 1 not checked in full"
+    assert "shredding.value.exclusive" in result.output
+    assert run("verify", f"{lake}/[ac].parquet").exit_code == 3
+    assert run("verify", lake / "a.parquet", lake / "a.parquet").exit_code == 0
+    assert run("verify", f"{lake}/*.txt", lake / "a.parquet").exit_code == 1
+
+
+def test_the_json_of_several_files_is_a_list(lake: Path) -> None:
+    result = run("verify", lake, "--format", "json")
+    assert result.exit_code == 1
+    reports = json.loads(result.stdout)
+    assert [(Path(report["path"]).name, report["ok"], report["complete"]) for report in reports] == [
+        ("a.parquet", True, True), ("c.parquet", False, False), ("b.parquet", False, True),
+    ]  # fmt: skip
+    assert "encrypted" in reports[1]["error"]
+    assert [len(json.loads(run("verify", f"{lake}/a*", "--format", "json").stdout))] == [1]
+
+
+def test_paths_that_name_nothing_are_told_before_any_work(lake: Path) -> None:
+    for wrong in ("none.parquet", "*.none"):
+        result = run("verify", lake / "a.parquet", lake / wrong)
+        assert result.exit_code == 1
+        assert isinstance(result.exception, FileNotFoundError)
+        assert "no faults" not in result.output

@@ -1,0 +1,364 @@
+"""``pqext convert IN... OUT``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from pqext.cli.columns import Kind, Made, parse_made, with_made
+from pqext.cli.files import refusals
+from pqext.cli.inputs import MAX_TOLD, Format, Losses, Source, Stream, csv, format_of, geojson, json_lines, parquet
+from pqext.cli.progress import progress
+from pqext.cli.shredding import MAX_TEXT, stated
+from pqext.text import counted, shorten, size, visible
+
+STREAM = "-"
+_FORMAT = "Input"
+_COLUMNS = "Columns"
+_FILE = "The file that is written"
+
+
+class OnError(StrEnum):
+    """What becomes of a line, a text or a row that cannot be read."""
+
+    stop = "stop"
+    null = "null"
+    skip = "skip"
+
+
+class Numbers(StrEnum):
+    """What JSON numbers with a fraction become."""
+
+    decimal = "decimal"
+    double = "double"
+
+
+class DuplicateKeys(StrEnum):
+    """What a key that an object holds twice does."""
+
+    error = "error"
+    first = "first"
+    last = "last"
+
+
+class Edges(StrEnum):
+    """How a geometry's vertices are joined."""
+
+    planar = "planar"
+    spherical = "spherical"
+    vincenty = "vincenty"
+    thomas = "thomas"
+    andoyer = "andoyer"
+    karney = "karney"
+
+
+class Order(StrEnum):
+    """The curve along which rows are ordered."""
+
+    hilbert = "hilbert"
+    zorder = "zorder"
+
+
+class CheckRange(StrEnum):
+    """What becomes of coordinates that are no longitude and latitude."""
+
+    refuse = "refuse"
+    clamp = "clamp"
+    keep = "keep"
+
+
+class Profile(StrEnum):
+    """The reader that must understand the file."""
+
+    spark = "spark"
+
+
+def option(*names: str, help: str, panel: str = _FILE, metavar: str | None = None, shown: bool | str = False) -> Any:
+    """An option within a panel of the help."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=shown)
+
+
+def command(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IN...", show_default=False, help="Files, patterns or folders to read; - is standard input."
+        ),
+    ],
+    dest: Annotated[
+        str, typer.Argument(metavar="OUT", show_default=False, help="The Parquet file; - is standard output.")
+    ],
+    format: Annotated[
+        Format | None,
+        option("--from", help="What the inputs hold; their names tell by default.", panel=_FORMAT),
+    ] = None,
+    variant: Annotated[
+        str, option("--variant", help="JSON: the name of the VARIANT column.", panel=_FORMAT, metavar="NAME",
+                    shown=True),
+    ] = "value",
+    on_error: Annotated[
+        OnError,
+        option("--on-error", help="Text that cannot be read stops the work, becomes null, or its row is left out.",
+               panel=_FORMAT, shown=True),
+    ] = OnError.stop,
+    numbers: Annotated[
+        Numbers, option("--numbers", help="JSON: what numbers with a fraction become.", panel=_FORMAT, shown=True)
+    ] = Numbers.decimal,
+    duplicate_keys: Annotated[
+        DuplicateKeys,
+        option("--duplicate-keys", help="JSON: a key given twice is an error, or one of its values counts.",
+               panel=_FORMAT, shown=True),
+    ] = DuplicateKeys.error,
+    types: Annotated[
+        str | None,
+        option("--types", help="CSV: types of columns, such as 'zip STRING, price DECIMAL(9,2)'.", panel=_FORMAT,
+               metavar="DDL"),
+    ] = None,
+    shredding: Annotated[
+        list[str] | None,
+        option("--shredding", metavar="[COLUMN=]infer|none|DDL", panel=_COLUMNS, shown="infer",
+               help="How VARIANT columns are shredded: by the data, not at all, or by a schema such as 'a INT'. "
+                    'Options as in Python: \'{"max_fields": 50, "coerce": "json"}\'.'),
+    ] = None,
+    geometry: Annotated[
+        list[str] | None,
+        option("--geometry", metavar="[NAME=]lon,lat", panel=_COLUMNS,
+               help="A column of points from two or three paths within each document, or columns."),
+    ] = None,
+    wkt: Annotated[
+        list[str] | None,
+        option("--wkt", metavar="[NAME=]PATH", panel=_COLUMNS, help="A geometry column from WKT text."),
+    ] = None,
+    geojson_: Annotated[
+        list[str] | None,
+        option("--geojson", metavar="[NAME=]PATH", panel=_COLUMNS,
+               help="A geometry column from GeoJSON geometries or features."),
+    ] = None,
+    json: Annotated[
+        list[str] | None,
+        option("--json", metavar="[NAME=]COLUMN", panel=_COLUMNS,
+               help="CSV, GeoJSON, Parquet: a VARIANT column from a column of JSON text."),
+    ] = None,
+    crs: Annotated[
+        str | None, option("--crs", metavar="CRS", panel=_COLUMNS, shown="OGC:CRS84",
+                           help="The coordinate reference system of the geometry columns."),
+    ] = None,
+    edges: Annotated[
+        Edges | None, option("--edges", panel=_COLUMNS, help="How vertices are joined; all but planar make GEOGRAPHY.",
+                             shown="planar"),
+    ] = None,
+    check_range: Annotated[
+        CheckRange,
+        option("--check-range", panel=_COLUMNS, shown=True,
+               help="Coordinates beyond longitudes and latitudes are refused, moved to the end of the range, or kept."),
+    ] = CheckRange.refuse,
+    order: Annotated[
+        Order | None,
+        option("--order", help="Order the rows of each row group along a curve over the geometries."),
+    ] = None,
+    geoparquet: Annotated[
+        bool, option("--geoparquet", help="Add GeoParquet metadata for geopandas and others.")
+    ] = False,
+    compression: Annotated[
+        str, option("--compression", metavar="CODEC", shown=True,
+                    help="uncompressed, snappy, gzip, brotli, lz4_raw or zstd.")
+    ] = "snappy",
+    compression_level: Annotated[
+        int | None, option("--compression-level", metavar="N", help="The codec's level; its own default otherwise.")
+    ] = None,
+    encodings: Annotated[
+        list[str] | None,
+        option("--encodings", metavar="[COLUMN=]NAME", shown="plain",
+               help="Encoding of values outside dictionaries; auto tries those that suit."),
+    ] = None,
+    row_group_rows: Annotated[
+        int, option("--row-group-rows", metavar="N", help="Rows in a row group at most.", shown=True)
+    ] = 1 << 20,
+    sorting: Annotated[
+        list[str] | None,
+        option("--sorting", metavar="KEY",
+               help="Note that rows are sorted, as in 'time desc nulls first'; refuses rows that are not."),
+    ] = None,
+    bloom_filters: Annotated[
+        list[str] | None, option("--bloom-filters", metavar="COLUMN", help="Leaf columns that get a Bloom filter.")
+    ] = None,
+    profile: Annotated[
+        Profile | None, option("--profile", help="Write only what Spark's own reader takes.")
+    ] = None,
+) -> None:
+    """Convert JSON lines, CSV, GeoJSON or Parquet to one Parquet file with VARIANT and geometry columns.
+
+    Each JSON document becomes a row of a VARIANT column, shredded by its data or by your schema. Rows are streamed in
+    bounded memory, except those of GeoJSON. OUT appears when it is whole. Neither Spark nor Java is needed.
+
+    Example: [bold]pqext convert 'logs/*.ndjson.gz' logs.parquet --geometry lon,lat --compression zstd[/bold]
+    """
+    with refusals():
+        made = [
+            *_made("points", geometry), *_made("wkt", wkt), *_made("geojson", geojson_), *_made("json", json)
+        ]
+        sources = _sources(inputs)
+        kind = format or format_of(sources)
+        out = _destination(dest, sources)
+        losses = Losses()
+        chosen = stated(shredding)
+        with refusals():
+            stream = _stream(kind, sources, variant, chosen, types, on_error.value, losses, numbers, duplicate_keys)
+        nested = variant if kind is Format.json else None
+        if nested is not None and json:
+            raise ValueError("--json is for columns of text; JSON input is parsed in any case")
+        stream = with_made(
+            stream, made, nested, crs, "planar" if edges is None else edges.value, on_error.value, losses
+        )
+        options = _options(stream.schema, kind, chosen, crs, edges, check_range, order)
+        options |= {
+            "compression": compression, "compression_level": compression_level, "row_group_rows": row_group_rows,
+            "encodings": _by_column(encodings, "plain"), "sorting": sorting or (), "geoparquet": geoparquet,
+            "bloom_filters": dict.fromkeys(bloom_filters, True) if bloom_filters else False,
+            "profile": None if profile is None else profile.value,
+        }
+        writer = _writer(out, stream.schema, options)
+    rows = 0
+    with _advice(on_error), writer, progress() as show:
+        for batch in stream.batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+            show(rows)
+    _tell(dest, rows, losses, on_error)
+
+
+@contextmanager
+def _advice(on_error: OnError) -> Iterator[None]:
+    """Errors of texts say how to go on without them."""
+    from pqext.core.errors import GeometryError, LimitError, VariantError
+
+    try:
+        yield
+    except (GeometryError, VariantError) as error:
+        if on_error is OnError.stop and not isinstance(error, LimitError):
+            error.message += "; --on-error null or skip goes on without it"
+        raise
+
+
+def _made(kind: Kind, given: list[str] | None) -> Iterator[Made]:
+    return (parse_made(kind, text) for text in given or ())
+
+
+def _sources(given: list[str]) -> list[Source]:
+    if STREAM in given:
+        if len(given) > 1:
+            raise ValueError("standard input is read alone, without other inputs")
+        return [sys.stdin.buffer]
+    from pqext.dataset.sources import find_sources
+
+    return list(find_sources(given))
+
+
+def _destination(dest: str, sources: list[Source]) -> Any:
+    """Where to write; ``ValueError`` for a terminal, and for a file that looks like a user's data.
+
+    A shell turns ``convert *.json`` into a list whose last file would be taken for OUT.
+    """
+    if dest == STREAM:
+        if sys.stdout.isatty():
+            raise ValueError("Parquet is not text for a terminal: redirect standard output")
+        return sys.stdout.buffer
+    if os.path.isfile(dest) and os.path.getsize(dest):
+        with open(dest, "rb") as file:
+            if file.read(4) not in (b"PAR1", b"PARE"):
+                raise ValueError(f"{dest} is no Parquet file, so it is not replaced: name another file as OUT")
+    return dest
+
+
+def _stream(
+    kind: Format, sources: list[Source], variant: str, chosen: Any, types: str | None, on_error: Any, losses: Losses,
+    numbers: Numbers, duplicate_keys: DuplicateKeys,
+) -> Stream:
+    if types is not None and kind is not Format.csv:
+        raise ValueError("--types is for CSV")
+    if kind is Format.json:
+        if isinstance(chosen, Mapping) and set(chosen) - {variant}:
+            raise ValueError(f"--shredding: there is one VARIANT column, {variant!r}")
+        how = chosen.get(variant, "infer") if isinstance(chosen, Mapping) else chosen
+        return json_lines(
+            sources, variant, how, on_error, losses, numbers=numbers.value, duplicate_keys=duplicate_keys.value
+        )
+    if kind is Format.csv:
+        from pqext.variant.access.targets import target_type
+
+        return csv(sources, None if types is None else target_type(types), on_error, losses)
+    return geojson(sources, "geometry") if kind is Format.geojson else parquet(sources)
+
+
+def _options(
+    schema: Any, kind: Format, chosen: Any, crs: str | None, edges: Edges | None, check_range: CheckRange,
+    order: Order | None,
+) -> dict[str, Any]:
+    """The writer's options for the columns of ``schema``."""
+    from pqext.core.suggest import listed
+    from pqext.geo.types import type_of
+    from pqext.variant.types import is_variant_type
+
+    every: dict[str, Any] = {
+        "crs": crs, "edges": None if edges is None else edges.value, "order": None if order is None else order.value,
+        "check_range": {CheckRange.refuse: None, CheckRange.clamp: "clamp", CheckRange.keep: False}[check_range],
+    }
+    wanted = {name: value for name, value in every.items() if value is not None}
+    geometries = [field.name for field in schema if type_of(field) is not None]
+    if wanted and not geometries:
+        raise ValueError(f"no geometry column for {', '.join(wanted)}: --geometry, --wkt and --geojson make one")
+    options: dict[str, Any] = {"geometry": dict.fromkeys(geometries, wanted) if wanted else {}}
+    if kind is Format.json:  # shredded as it is parsed
+        return options
+    variants = [field.name for field in schema if is_variant_type(field.type)]
+    given = chosen if isinstance(chosen, Mapping) else dict.fromkeys(variants, chosen)
+    for name in given:
+        if name not in variants:
+            raise ValueError(f"--shredding: no VARIANT column {name!r}; there are {listed(variants) or 'none'}")
+    by_name = {**dict.fromkeys(variants, "infer"), **given}
+    return options | {"shredding": {name: how for name, how in by_name.items() if how is not None}}
+
+
+def _by_column(given: list[str] | None, default: str) -> Any:
+    """One value for all columns, or a mapping from ``COLUMN=VALUE``."""
+    named = dict(text.rpartition("=")[::2] for text in given or ())
+    if "" in named and len(named) > 1:
+        raise ValueError("give one encoding for all columns, or COLUMN=NAME for each")
+    return named.get("", named) if named else default
+
+
+def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:
+    from pqext.core.writer import ParquetWriter
+
+    return ParquetWriter(out, schema, **options)
+
+
+def _tell(dest: str, rows: int, losses: Losses, on_error: OnError) -> None:
+    """What was written, on standard output unless the file is there; and what was lost, on standard error."""
+    def say(text: str) -> None:
+        typer.echo(text, err=dest == STREAM)
+
+    if dest == STREAM:
+        say(counted(rows, "row"))
+    else:
+        from pqext.cli.schema import shredding_of
+        from pqext.core.reader import ParquetFile
+
+        with ParquetFile(dest) as file:
+            groups = counted(len(file.row_groups), "row group")
+            say(f"{visible(dest)}: {counted(rows, 'row')} in {groups}, {size(os.path.getsize(dest))}")
+            for column, schema in shredding_of(file).items():
+                say(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
+    if losses.count:
+        fate = "left out" if on_error is OnError.skip else "null"
+        typer.echo(f"{counted(losses.count, 'value')} could not be read, now {fate}. The first:", err=True)
+    for text in losses.told:
+        typer.echo(f"  {visible(text)}", err=True)
+    if losses.count > MAX_TOLD:
+        typer.echo(f"  and {losses.count - MAX_TOLD:,} more", err=True)

@@ -1,0 +1,196 @@
+"""The inputs of ``pqext convert`` as streams of record batches: JSON lines, CSV, GeoJSON and Parquet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CSV_BLOCK_BYTES = 8 << 20
+"""Bytes of CSV that are read at a time; the first of these blocks decides the types."""
+MAX_TOLD = 5
+"""Faults that are told one by one."""
+
+_COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".lz4", ".br")
+_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4", ".br": "brotli"}
+_SUFFIXES = {
+    ".parquet": "parquet", ".parq": "parquet", ".csv": "csv", ".tsv": "csv", ".tab": "csv",
+    ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson", ".geojsonseq": "geojson",
+}
+
+
+class Format(StrEnum):
+    """What the inputs hold."""
+
+    json = "json"
+    csv = "csv"
+    geojson = "geojson"
+    parquet = "parquet"
+
+
+@dataclass
+class Losses:
+    """What was left out or became null on the way: how many rows, and about the first of them."""
+
+    count: int = 0
+    told: list[str] = field(default_factory=list)
+
+    def add(self, text: str, count: int = 1) -> None:
+        """Note a fault."""
+        self.count += count
+        if len(self.told) < MAX_TOLD:
+            self.told.append(text)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Record batches of one schema; they can be read once."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+
+
+T = TypeVar("T")
+Source = str | IO[bytes]
+OnError = Literal["stop", "null", "skip"]
+
+
+def format_of(sources: Sequence[Source]) -> Format:
+    """The format of all ``sources`` by the ends of their names, JSON for any other; ``ValueError`` when they differ."""
+    found = {_format(source) for source in sources if isinstance(source, str)} or {Format.json}
+    if len(found) > 1:
+        raise ValueError(f"the inputs are of several formats ({', '.join(sorted(found))}): convert them one by one")
+    return found.pop()
+
+
+def _format(path: str) -> Format:
+    return Format(_SUFFIXES.get(_suffix(path), "json"))
+
+
+def _suffix(path: str) -> str:
+    """The end of the name in lower case, without that of a compressed file."""
+    stem, suffix = os.path.splitext(path)
+    return os.path.splitext(stem)[1].lower() if suffix.lower() in _COMPRESSED else suffix.lower()
+
+
+def json_lines(
+    sources: Sequence[Source], column: str, shredding: Any, on_error: OnError, losses: Losses, **options: Any
+) -> Stream:
+    """One VARIANT column, with one row for each document."""
+    from pqext.variant.json.files import read_json
+
+    source: Any = list(sources) if isinstance(sources[0], str) else sources[0]
+    raises: Literal["raise", "null"] = "raise" if on_error == "stop" else "null"
+    reader = read_json(source, column=column, shredding=shredding, on_error=raises, **options)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            for fault in reader.faults:
+                losses.add(f"{fault.path or 'standard input'}, line {fault.line}, byte {fault.offset}: {fault.reason}")
+            # A line that is not JSON is a null row, and no other is: JSON's null is a variant.
+            yield batch.filter(batch.column(0).is_valid()) if on_error == "skip" and reader.faults else batch
+
+    return Stream(reader.schema, batches())
+
+
+def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError, losses: Losses) -> Stream:
+    """The columns of CSV files with a heading, all of the first one's types.
+
+    ``types`` is a struct of the types of some columns; those of others are guessed from the first rows.
+    """
+    import pyarrow.csv as pacsv
+
+    given = {} if types is None else {one.name: one.type for one in types}
+
+    def opened(source: Source, known: dict[str, pa.DataType]) -> Any:
+        def ragged(row: Any) -> str:
+            if on_error != "skip":
+                return "error"
+            losses.add(f"{_name(source)}: {row.actual_columns} values for {row.expected_columns} columns: {row.text}")
+            return "skip"
+
+        tabs = isinstance(source, str) and _suffix(source) in (".tsv", ".tab")
+        return pacsv.open_csv(
+            _bytes(source),
+            pacsv.ReadOptions(block_size=CSV_BLOCK_BYTES),
+            pacsv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True, invalid_row_handler=ragged),
+            pacsv.ConvertOptions(column_types=known, strings_can_be_null=True, quoted_strings_can_be_null=False),
+        )
+
+    advice = "; name the column's type with --types, STRING takes anything"
+    first = _told(partial(opened, sources[0], given), sources[0], advice)
+    schema: pa.Schema = first.schema
+    for name in given:
+        if name not in schema.names:
+            from pqext.core.suggest import not_a_column
+
+            raise ValueError(f"--types: {not_a_column(name, schema.names)}")
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        known = {one.name: one.type for one in schema}
+        for index, source in enumerate(sources):
+            reader = first if index == 0 else _told(partial(opened, source, known), source, advice)
+            if reader.schema.names != schema.names:
+                raise ValueError(f"{_name(source)} has other columns than {_name(sources[0])}: {reader.schema.names}")
+            while (batch := _told(partial(next, reader, None), source, advice)) is not None:
+                yield batch
+
+    return Stream(schema, batches())
+
+
+def _told(read: Callable[[], T], source: Source, advice: str) -> T:
+    """What ``read`` gives; an error of pyarrow's names the source."""
+    import pyarrow as pa
+
+    try:
+        return read()
+    except pa.ArrowInvalid as error:
+        hint = advice if "conversion error" in str(error) else ""
+        raise ValueError(f"{_name(source)}: {' '.join(str(error).split())}{hint}") from None
+
+
+def geojson(sources: Sequence[Source], geometry: str) -> Stream:
+    """The features of GeoJSON files: their geometries and one column for each property, all held in memory."""
+    import pyarrow as pa
+
+    from pqext.geo.text.geojson import read_geojson
+
+    tables = []
+    for source in sources:
+        plain = isinstance(source, str) and os.path.splitext(source)[1].lower() not in _COMPRESSED
+        tables.append(read_geojson(source if isinstance(source, str) and plain else _bytes(source).read(), geometry))
+        if tables[-1].schema.field(geometry).metadata != tables[0].schema.field(geometry).metadata:
+            raise ValueError(f"{_name(source)} has its geometries in another CRS than {_name(sources[0])}")
+    table = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+    return Stream(table.schema, iter(table.to_batches()))
+
+
+def parquet(sources: Sequence[Source]) -> Stream:
+    """The rows of Parquet files, with whole variants."""
+    from pqext.dataset.scan import scan
+
+    if not all(isinstance(source, str) for source in sources):
+        raise ValueError("Parquet is read from files only, because its footer comes last")
+    found = scan(list(sources))
+    return Stream(found.schema, found.to_batches())
+
+
+def _bytes(source: Source) -> Any:
+    """The bytes of a path, decompressed, or of an open file."""
+    import pyarrow as pa
+
+    if not isinstance(source, str):
+        return source
+    codec = _CODECS.get(os.path.splitext(source)[1].lower())
+    file = pa.OSFile(source)
+    return file if codec is None else pa.CompressedInputStream(file, codec)
+
+
+def _name(source: Source) -> str:
+    return source if isinstance(source, str) else "standard input"

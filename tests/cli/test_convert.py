@@ -1,0 +1,265 @@
+"""`pqext convert` makes Parquet of JSON lines, CSV, GeoJSON and Parquet; other readers say what is in it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from typer.testing import CliRunner, Result
+
+import pqext
+from pqext import geo, variant
+from pqext.cli import app
+
+LINES = ['{"id": 1, "at": {"x": 1.5, "y": 2}, "p": 12.50}', '{"id": 2, "at": {"x": 179, "y": -2}}', '{"id": 3}']
+COMMAND = [sys.executable, "-c", "from pqext.cli import main; main()", "convert"]
+
+
+def run(*arguments: object, input: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, ["convert", *map(str, arguments)], input=input, env={"COLUMNS": "500"})
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "in.ndjson"
+    path.write_text("".join(line + "\n" for line in LINES), "utf-8")
+    return path
+
+
+def documents(path: Path, column: str = "value") -> list[object]:
+    """The variants of a file by DuckDB, which reads shredded ones as values."""
+    rows = duckdb.sql(f"SELECT {column}::JSON::VARCHAR FROM read_parquet('{path}')").fetchall()
+    return [None if text is None else json.loads(text) for (text,) in rows]
+
+
+def test_json_lines_become_a_shredded_variant_column(lines: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "out.parquet"
+    result = run(lines, dest)
+    assert result.exit_code == 0
+    assert "3 rows in 1 row group" in result.output
+    assert "value: STRUCT<at: STRUCT<x: " in result.output
+    assert documents(dest) == [json.loads(line) for line in LINES]
+    typed = pq.read_schema(dest).field("value").type.field("typed_value").type
+    assert [field.name for field in typed] == ["at", "id", "p"]
+    assert pqext.verify(dest).ok
+
+
+def test_shredding_is_chosen_inferred_or_none(lines: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "out.parquet"
+    run(lines, dest, "--shredding", "id INT", "--variant", "v")
+    typed = pq.read_schema(dest).field("v").type.field("typed_value").type
+    assert [field.name for field in typed] == ["id"]
+    run(lines, dest, "--shredding", "none")
+    assert [field.name for field in pq.read_schema(dest).field("value").type] == ["metadata", "value"]
+    run(lines, dest, "--shredding", '{"max_fields": 1}')
+    assert pq.read_metadata(dest).num_columns == 4
+    for wrong in ("id INTEGR", "w=id INT"):
+        assert run(lines, dest, "--shredding", wrong).exit_code == 2
+
+
+def test_points_wkt_and_geojson_become_geometries(tmp_path: Path) -> None:
+    shapes = [shapely.Point(1, 2), shapely.LineString([(0, 0), (3, 4)])]
+    path, dest = tmp_path / "in.ndjson", tmp_path / "out.parquet"
+    at = {"x": 1.5, "y": 2}
+    given = [{"at": at, "text": one.wkt, "shape": json.loads(shapely.to_geojson(one))} for one in shapes]
+    path.write_text("\n".join(map(json.dumps, given)))
+    made = ["--geometry", "$.at.x,at.y", "--wkt", "w=text", "--geojson", "g=shape"]
+    result = run(path, dest, *made, "--edges", "spherical")
+    assert result.exit_code == 0
+    stored = pq.read_table(dest)
+    assert shapely.from_wkb(stored["w"].to_numpy()).tolist() == shapes
+    assert shapely.from_wkb(stored["g"].to_numpy()).tolist() == shapes
+    assert shapely.from_wkb(stored["geom"].to_numpy()).tolist() == [shapely.Point(1.5, 2)] * 2
+    with pqext.open(dest) as file:
+        assert {node.logical_name for node in file.schema.root.children} == {"VARIANT", "GEOGRAPHY"}
+
+
+def test_missing_coordinates_are_null_and_told_where_no_row_has_any(lines: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "out.parquet"
+    assert "no row" not in run(lines, dest, "--geometry", "at.x,at.y").output
+    assert pq.read_table(dest)["geom"].is_valid().to_pylist() == [True, True, False]
+    assert "no row has a value at lon, lat" in run(lines, dest, "--geometry", "lon,lat").output
+
+
+def test_several_inputs_patterns_folders_and_compressed_files(lines: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "b.ndjson.gz").write_bytes(gzip.compress(b'{"id": 5}\n'))
+    (folder / "a.ndjson").write_bytes(b'{"id": 4}\n')
+    dest = tmp_path / "out.parquet"
+    for given in ([folder], [f"{folder}/*.ndjson*"], [folder / "a.ndjson", folder / "b.ndjson.gz"]):
+        assert run(lines, *given, dest).exit_code == 0
+        table = pqext.read_table(dest)
+        assert variant.get(table["value"], "$.id", "int64").to_pylist() == [1, 2, 3, 4, 5]
+
+
+def test_options_of_the_file_reach_it(lines: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "out.parquet"
+    options = [
+        "--compression", "zstd", "--compression-level", "9", "--row-group-rows", "2", "--geometry", "at.x,at.y",
+        "--encodings", "auto", "--geoparquet", "--order", "hilbert",
+        "--bloom-filters", "value.typed_value.id.typed_value",
+    ]
+    result = run(lines, dest, *options)
+    assert result.exit_code == 0, result.output
+    footer = pq.read_metadata(dest)
+    assert footer.num_row_groups >= 2
+    assert footer.row_group(0).column(0).compression == "ZSTD"
+    assert b"geo" in footer.metadata
+    report = pqext.inspect(dest)
+    assert any(column.bloom_filter for group in report.row_groups for column in group.columns)
+    for wrong in (["--compression", "lzo"], ["--encodings", "best"], ["--row-group-rows", "0"], ["--sorting", "x"]):
+        assert run(lines, dest, *wrong).exit_code == 2
+
+
+@pytest.mark.parametrize(("how", "kept"), [("null", [{"id": 1}, None, {"id": 3}]), ("skip", [{"id": 1}, {"id": 3}])])
+def test_lines_that_are_not_json_become_null_or_are_left_out(tmp_path: Path, how: str, kept: list[object]) -> None:
+    path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
+    path.write_text('{"id": 1}\n{"id": \n{"id": 3}\n')
+    result = run(path, dest, "--on-error", how)
+    assert result.exit_code == 0
+    assert documents(dest) == kept
+    assert "1 value could not be read" in result.output
+    assert f"{path}, line 2, byte" in result.output
+
+
+def test_a_fault_stops_the_work_and_leaves_nothing(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
+    path.write_text('{"id": 1}\nno\n')
+    result = run(path, dest)
+    assert result.exit_code == 1
+    assert isinstance(result.exception, pqext.VariantError)
+    assert "line 2" in str(result.exception)
+    assert "--on-error null or skip" in str(result.exception)
+    path.write_text('{"g": "POINT (1 2)"}\n{"g": "POINT"}\n')
+    result = run(path, dest, "--wkt", "g")
+    assert isinstance(result.exception, pqext.GeometryError)
+    assert "row 1" in str(result.exception)
+    assert [one.name for one in tmp_path.iterdir()] == ["in.json"]
+
+
+def test_texts_that_are_no_geometry_become_null_or_cost_their_row(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
+    path.write_text("".join(json.dumps({"g": f"POINT ({n} 0)" if n % 7 else "?"}) + "\n" for n in range(100)))
+    bad = len(range(0, 100, 7))
+    result = run(path, dest, "--wkt", "g", "--on-error", "null")
+    assert result.exit_code == 0
+    assert f"{bad} values could not be read" in result.output
+    assert pq.read_table(dest)["geom"].is_valid().to_pylist() == [n % 7 > 0 for n in range(100)]
+    run(path, dest, "--wkt", "g", "--on-error", "skip")
+    points = shapely.from_wkb(pq.read_table(dest)["geom"].to_numpy())
+    assert shapely.get_x(points).tolist() == [n for n in range(100) if n % 7]
+
+
+def test_csv_keeps_its_columns(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
+    path.write_text('zip,lon,lat,extra\n01234,1.5,2,"{""a"": 1}"\n99999,3,4,\n')
+    result = run(path, dest, "--types", "zip STRING", "--geometry", "lon,lat", "--json", "extra")
+    assert result.exit_code == 0, result.output
+    table = pqext.read_table(dest)
+    assert table["zip"].to_pylist() == ["01234", "99999"]
+    assert variant.to_json(table["extra"]).to_pylist() == ['{"a":1}', None]
+    assert geo.to_wkt(table["geom"]).to_pylist() == ["POINT (1.5 2)", "POINT (3 4)"]
+    other = tmp_path / "more.csv"
+    other.write_text("zip,lon,lat,extra\nx,y,4,\n")
+    result = run(path, other, dest, "--types", "zip STRING")
+    assert result.exit_code == 1
+    assert "--types" in str(result.exception)
+    assert str(other) in str(result.exception)
+    assert run(path, dest, "--types", "zap STRING").exit_code == 2
+
+
+def test_rows_of_csv_with_too_many_values_are_left_out_on_demand(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
+    path.write_text("a,b\n1,2\n3,4,5\n6,7\n")
+    assert run(path, dest).exit_code != 0
+    assert run(path, dest, "--on-error", "skip").exit_code == 0
+    assert pq.read_table(dest).to_pydict() == {"a": [1, 6], "b": [2, 7]}
+
+
+def test_geojson_gives_a_geometry_and_its_properties(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
+    feature = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"name": "a"}}
+    path.write_text(json.dumps({"type": "FeatureCollection", "features": [feature, feature]}))
+    assert run(path, path, dest).exit_code == 0
+    table = pq.read_table(dest)
+    assert table["name"].to_pylist() == ["a"] * 4
+    assert shapely.from_wkb(table["geometry"][0].as_py()) == shapely.Point(1, 2)
+
+
+def test_parquet_is_written_anew(lines: Path, tmp_path: Path) -> None:
+    first, dest = tmp_path / "first.parquet", tmp_path / "second.parquet"
+    run(lines, first, "--shredding", "none")
+    assert run(first, first, dest, "--shredding", "value=id INT", "--compression", "gzip").exit_code == 0
+    assert documents(dest) == [json.loads(line) for line in LINES] * 2
+    assert pq.read_metadata(dest).row_group(0).column(0).compression == "GZIP"
+    typed = pq.read_schema(dest).field("value").type.field("typed_value").type
+    assert [field.name for field in typed] == ["id"]
+    assert run(dest, dest).exit_code == 0
+    assert len(pq.read_table(dest, columns=[])) == 6
+
+
+def test_standard_input_and_output() -> None:
+    done = subprocess.run([*COMMAND, "-", "-"], input="\n".join(LINES).encode(), capture_output=True, check=True)
+    table = pqext.read_table(pa.BufferReader(done.stdout))
+    assert variant.get(table["value"], "$.id", "int64").to_pylist() == [1, 2, 3]
+    assert done.stderr.decode() == "3 rows\n"
+
+
+def test_data_is_never_taken_for_the_output(lines: Path, tmp_path: Path) -> None:
+    other = tmp_path / "more.ndjson"
+    other.write_bytes(before := lines.read_bytes())
+    result = run(lines, other)
+    assert result.exit_code == 2
+    assert "is no Parquet file" in result.output
+    assert other.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["none.json", "out.parquet"], 1), (["in.ndjson", "no/out.parquet"], 1), (["in.ndjson", "."], 1),
+        (["-", "in.ndjson", "out.parquet"], 2), (["in.ndjson"], 2), (["in.ndjson", "a.csv", "out.parquet"], 2),
+        (["in.ndjson", "out.parquet", "--geometry", "lon"], 2), (["in.ndjson", "out.parquet", "--json", "x"], 2),
+        (["in.ndjson", "out.parquet", "--types", "a INT"], 2), (["in.ndjson", "out.parquet", "--crs", "EPSG:1"], 2),
+        (["in.ndjson", "out.parquet", "--wkt", "value=x"], 2), (["a.csv", "out.parquet", "--wkt", "nope"], 2),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_leave_nothing(
+    lines: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], status: int
+) -> None:
+    monkeypatch.chdir(lines.parent)
+    Path("a.csv").write_text("a\n1\n")
+    assert run(*arguments).exit_code == status
+    assert sorted(os.listdir()) == ["a.csv", "in.ndjson"]
+
+
+def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
+    dest = tmp_path / "out.parquet"
+    job = subprocess.Popen([*COMMAND, "-", str(dest)], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert job.stdin is not None
+    try:
+        for _ in range(40):  # enough for the first pieces to be read and parsed
+            job.stdin.write(b'{"id": 1}\n' * 100_000)
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+            job.stdin.write(b'{"id": 1}\n')
+            job.stdin.flush()
+        job.send_signal(signal.SIGINT)
+        _, told = job.communicate(timeout=60)
+    finally:
+        job.kill()
+    assert job.returncode == 130
+    assert b"Traceback" not in told
+    assert list(tmp_path.iterdir()) == []
