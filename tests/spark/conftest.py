@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,17 @@ pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')"
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that Spark starts in, from which it takes relative paths."""
+    return tmp_path_factory.mktemp("spark")
+
+
+@pytest.fixture(scope="session")
+def spark(spark_folder: Path) -> Iterator[Any]:
     from pqext.spark import local_session
 
-    session = local_session("pqext tests", cores="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
+    with contextlib.chdir(spark_folder):
+        session = local_session("pqext tests", cores="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()
 

@@ -1,0 +1,90 @@
+"""Pages of the site that come from other files: the ledger, the changelog and the reference of the command line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parent.parent
+LEDGER = {f"ledger/{page.name}": page for page in sorted((ROOT / "specs").glob("*.md"))}
+LEDGER["ledger/mutations.md"] = ROOT / "tests" / "mutations" / "README.md"
+COPIED = {**LEDGER, "about/changelog.md": ROOT / "CHANGELOG.md"}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the pages of the ledger in the navigation, where it names their folder."""
+    uris = sorted(address(uri) for uri in LEDGER)
+    uris.sort(key=lambda uri: not uri.endswith("index.md"))
+    for entry in config.nav or []:
+        for pages in entry.values():
+            for page in pages if isinstance(pages, list) else []:
+                if isinstance(page, dict) and "ledger/" in page.values():
+                    page.update({title: list(uris) for title in page})
+    return config
+
+
+def address(uri: str) -> str:
+    """The README of a folder is its index."""
+    return uri.replace("README.md", "index.md")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are copied or generated."""
+    for uri, source in COPIED.items():
+        text = source.read_text("utf-8").replace("../tests/mutations/README.md", "mutations.md")
+        files.append(File.generated(config, address(uri), content=re.sub(r"\]\((?:\.\./)+specs/", "](", text)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Put the options of the commands where a page asks for them."""
+    return markdown.replace("{{ commands }}", commands()) if "{{ commands }}" in markdown else markdown
+
+
+def commands() -> str:
+    """Each command of pqext with its arguments and options, from the program itself."""
+    import typer.main
+
+    from pqext.cli import app
+
+    program = typer.main.get_command(app)
+    return "\n\n".join(describe(name, program.commands[name]) for name in sorted(program.commands))
+
+
+def describe(name: str, command: Any) -> str:
+    """One command: its usage, what it does, and a table of what it takes."""
+    from typer.testing import CliRunner
+
+    from pqext.cli import app
+
+    shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
+    usage = re.sub(r".*?Usage: \S+ ([^\n]*?) *\n.*", r"pqext \1", shown, flags=re.S)
+    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    rows = [
+        f"| {', '.join(f'`{flag}`' for flag in [*one.opts, *one.secondary_opts])} | {cell(one.help)}{default(one)} |"
+        for one in options
+    ]
+    table = "\n".join(["| option | meaning |", "|---|---|", *rows]) if rows else ""
+    return f"## pqext {name}\n\n```text\n{usage}\n```\n\n{plain(command.help)}\n\n{table}"
+
+
+def plain(text: str | None) -> str:
+    """Help without the marks that typer gives to terminals."""
+    return re.sub(r"\[/?(?:bold|dim|cyan|green)\]", "", (text or "").replace("\b", "")).strip()
+
+
+def cell(text: str | None) -> str:
+    return " ".join(plain(text).split()).replace("|", "\\|")
+
+
+def default(option: Any) -> str:
+    """The default value, where it tells something."""
+    value = option.default
+    if value in (None, False, True, (), []) or callable(value):
+        return ""
+    shown = getattr(value, "value", value)
+    return f" Default: `{shown}`."

@@ -1,0 +1,109 @@
+"""The documents as programs: the code blocks of the README and of the pages of docs/, run in the order of the page.
+
+All blocks of a page share one namespace and one folder. A ``python`` block must print what the ``text`` block behind it
+shows, or nothing where there is none. In a ``console`` block, commands of pqext run after ``$``, and the lines below
+each are its output, in which ``...`` stands for any text; ``echo $?`` prints the exit status of the last. Blocks in
+other languages are not run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from pqext.cli import app
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+FENCE = re.compile(r"^(?P<indent> *)```(?P<language>\w*)[^\n]*\n(?P<code>.*?)^(?P=indent)```$", re.M | re.S)
+WIDTH = "110"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: ``line`` counts from 1 and is that of its first line of code."""
+
+    language: str
+    code: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to run and the text it must print; ``command`` is None for Python."""
+
+    line: int
+    printed: str
+    code: str = ""
+    command: str | None = None
+
+
+def pages() -> list[Path]:
+    """The README and every page of the site that is written by hand."""
+    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks of a page."""
+    found = []
+    for match in FENCE.finditer(text):
+        code = re.sub(f"^{match['indent']}", "", match["code"], flags=re.M)
+        found.append(Block(match["language"], code, text.count("\n", 0, match.start("code")) + 1))
+    return found
+
+
+def steps(page: Path) -> Iterator[Step]:
+    """What the page asks its reader to run, with what it says will be printed."""
+    found = blocks(page.read_text("utf-8"))
+    for block, following in zip_longest(found, found[1:]):
+        if block.language == "python":
+            shown = following.code if following is not None and following.language == "text" else ""
+            yield Step(block.line, shown, code=block.code)
+        elif block.language == "console":
+            for match in re.finditer(r"^\$ ([^\n]*)\n((?:(?!\$ )[^\n]*\n)*)", block.code, re.M):
+                line = block.line + block.code.count("\n", 0, match.start())
+                yield Step(line, match[2], command=match[1])
+
+
+def uses_spark(page: Path) -> bool:
+    """Does any block of the page need a Spark session?"""
+    return any("pqext.spark" in step.code for step in steps(page))
+
+
+def agree(printed: str, shown: str) -> bool:
+    """Is ``printed`` what was ``shown``, but for spaces at ends of lines and what ``...`` stands for?"""
+    given, wanted = ("\n".join(line.rstrip() for line in text.strip().splitlines()) for text in (printed, shown))
+    pattern = ".*?".join(re.escape(part.strip()) for part in wanted.split("..."))
+    return re.fullmatch(re.sub(r"\.\*\?", r"\\s*.*?\\s*", pattern), given, re.S) is not None
+
+
+def run(page: Path, folder: Path) -> None:
+    """Run the page in ``folder`` and compare all that it prints with what it shows."""
+    name = page.relative_to(ROOT)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    status = 0
+    with contextlib.chdir(folder):
+        for step in steps(page):
+            if step.command is None:
+                output = io.StringIO()
+                with contextlib.redirect_stdout(output):
+                    exec(compile("\n" * (step.line - 1) + step.code, str(page), "exec"), namespace)
+                printed = output.getvalue()
+            elif step.command == "echo $?":
+                printed = f"{status}\n"
+            else:
+                program, *arguments = shlex.split(step.command)
+                assert program == "pqext", f"{name}:{step.line}: only commands of pqext can be run"
+                result = CliRunner().invoke(app, arguments, env={**os.environ, "COLUMNS": WIDTH})
+                printed, status = result.output, result.exit_code
+            assert agree(printed, step.printed), f"{name}:{step.line} prints\n{printed}"

@@ -1,0 +1,53 @@
+"""The examples of the README and of the site run in the order of their pages and print what is shown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import documents
+import pytest
+from documents import ROOT
+
+LONGEST_README = 110
+NAMED = r"`((?:pqext|tests|specs|benchmarks|docs|\.ci)/[\w./-]*)`"
+PAGES = [page for page in documents.pages() if not documents.uses_spark(page)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_prints_what_it_shows(page: Path, tmp_path: Path) -> None:
+    documents.run(page, tmp_path)
+
+
+def test_examples_are_found_with_their_output_and_their_lines(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("One:\n\n```python\nprint(1)\n```\n\n```text\n1\n```\n\n```console\n$ pqext a\nb\n$ pqext c\n```\n")
+    python, first, second = documents.steps(page)
+    assert (python.line, python.code, python.printed) == (4, "print(1)\n", "1\n")
+    assert (first.line, first.command, first.printed) == (12, "pqext a", "b\n")
+    assert (second.line, second.command, second.printed) == (14, "pqext c", "")
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown", "agrees"),
+    [("a b\n", "a b", True), ("a b", "a c", False), ("a b c", "a ... c", True), ("a\nb\nc", "a\n...\nc", True),
+     ("a", "", False), ("ab", "a", False), ("1+1", "1+1", True), ("11", "1+1", False), ("a  \nb", "a\nb", True)],
+)  # fmt: skip
+def test_dots_stand_for_any_text(printed: str, shown: str, agrees: bool) -> None:
+    assert documents.agree(printed, shown) is agrees
+
+
+def test_the_readme_can_be_read_in_a_minute() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= LONGEST_README
+
+
+def test_every_file_that_the_documents_name_exists() -> None:
+    texts = {page: page.read_text("utf-8") for page in [*documents.pages(), ROOT / "ARCHITECTURE.md"]}
+    named = {(page, ROOT / path) for page, text in texts.items() for path in re.findall(NAMED, text)}
+    links = {
+        (page, page.parent / path)
+        for page, text in texts.items()
+        if page.parent == ROOT  # mkdocs checks those of the site
+        for path in re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+    }
+    assert [(str(page), str(path)) for page, path in sorted(named | links) if not path.exists()] == []
