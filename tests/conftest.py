@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from durations import pytest_runtest_makereport as pytest_runtest_makereport
@@ -30,6 +31,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rule = config.getoption("--rule")
     if rule is not None:
         items[:] = [item for item in items if any(rule in mark.args for mark in item.iter_markers("spec"))]
+    for item in items:
+        group = shared_by(item)
+        if group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def shared_by(item: pytest.Item) -> str | None:
+    """What must be made once, so that one process runs all tests that use it; other tests go to any process."""
+    fixtures = getattr(item, "fixturenames", ())
+    if "spark" in fixtures:
+        return "spark"
+    definitions: Any = getattr(item, "_fixtureinfo", None)
+    scopes = {found[-1].scope for name, found in definitions.name2fixturedefs.items()} if definitions else set()
+    return str(item.path) if scopes & {"module", "class"} else None
 
 
 @pytest.fixture(scope="session")

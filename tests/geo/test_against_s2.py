@@ -48,7 +48,7 @@ def near_each_other(draw: Any, count: int) -> list[Any]:
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside", "geo.pruning.sound")
-@settings(max_examples=share(0.01) + settings.default.max_examples // 4)
+@settings(max_examples=share(0.26))
 @given(st.data())
 def test_relations_are_those_that_s2_finds(data: st.DataObject) -> None:
     *rows, query = near_each_other(data.draw, 5)
@@ -56,7 +56,7 @@ def test_relations_are_those_that_s2_finds(data: st.DataObject) -> None:
 
 
 @pytest.mark.spec("geo.predicates.dwithin", "geo.pruning.dwithin")
-@settings(max_examples=share(0.01) + settings.default.max_examples // 4)
+@settings(max_examples=share(0.26))
 @given(st.data())
 def test_distances_are_those_that_s2_finds(data: st.DataObject) -> None:
     *rows, query = near_each_other(data.draw, 4)
@@ -84,7 +84,7 @@ def test_a_point_finds_the_middle_of_a_line_beside_it(edges: Any) -> None:
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside", "geo.edges.poles")
-@settings(max_examples=share(0.01) + settings.default.max_examples // 16)
+@settings(max_examples=share(0.07))
 @given(SEEDS, st.sampled_from([-90, 90]), st.sampled_from([3.0, 25.0, 70.0]), st.integers(5, 12))
 def test_a_ring_around_a_pole_is_one_from_every_vertex(seed: int, pole: int, radius: float, count: int) -> None:
     random = np.random.default_rng(seed)
@@ -116,7 +116,7 @@ def test_the_seam_of_a_ring_around_a_pole_may_cross_it() -> None:
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.predicates.globe")
-@settings(max_examples=share(0.01) + settings.default.max_examples // 16)
+@settings(max_examples=share(0.07))
 @given(st.data())
 def test_a_shape_equals_itself_from_any_vertex(data: st.DataObject) -> None:
     shape = data.draw(s2.shapes().filter(lambda shape: shape.geom_type == "Polygon"))
@@ -184,7 +184,7 @@ def countries() -> dict[str, Any]:
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.predicates.dwithin", "geo.pruning.sound")
-@settings(max_examples=share(0.01) + settings.default.max_examples // 25)
+@settings(max_examples=share(0.05))
 @given(st.data())
 def test_countries_stand_to_others_and_to_shapes_as_s2_finds(countries: dict[str, Any], data: st.DataObject) -> None:
     tolerance = data.draw(st.sampled_from([0, 0.5, 2, 5]), "simplified")

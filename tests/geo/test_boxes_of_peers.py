@@ -33,7 +33,7 @@ CODES = {
     for base, name in enumerate(NAMES, 1)
 }
 OVERWRITES = [HealthCheck.function_scoped_fixture]  # each example writes its file anew
-FEW = settings(max_examples=share(0.01) + settings.default.max_examples // 8, suppress_health_check=OVERWRITES)
+FEW = settings(max_examples=share(0.13), suppress_health_check=OVERWRITES)
 
 Facts = tuple[tuple[float | None, ...] | None, list[int]]
 

@@ -15,7 +15,7 @@ POINTS = ["none", "some", "all"]
 """Which segments have no length, as those of points."""
 
 
-@settings(max_examples=share(0.02) * settings.default.max_examples // 5)
+@settings(max_examples=share(0.4))
 @given(st.integers(0, 2**32), st.sampled_from(POINTS), st.sampled_from(POINTS))
 @example(0, "none", "all")
 @example(0, "all", "none")

@@ -79,7 +79,7 @@ def check(
 
 
 @pytest.mark.spec("geo.pruning.sound", "geo.pruning.geography", "geo.predicates.geography", "geo.predicates.dwithin")
-@settings(max_examples=share(0.01) + settings.default.max_examples // 25)
+@settings(max_examples=share(0.05))
 @given(st.data())
 def test_geography(data: st.DataObject) -> None:
     edges = data.draw(st.sampled_from(["spherical", *ELLIPSOIDAL]), "edges")
@@ -130,7 +130,7 @@ def areas(box: regions.Window) -> Any:
 
 
 @pytest.mark.spec("geo.pruning.sound", "geo.pruning.nulls", "geo.pruning.wraparound", "geo.pruning.dwithin")
-@settings(max_examples=share(0.01) + settings.default.max_examples // 12)
+@settings(max_examples=share(0.09))
 @given(st.data())
 def test_geometry(data: st.DataObject) -> None:
     crs = data.draw(st.sampled_from([*GEOGRAPHIC, "EPSG:3857", "EPSG:5070", "nobody:knows", "SRID:0"]), "crs")
