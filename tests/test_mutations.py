@@ -46,6 +46,7 @@ def test_a_text_that_is_not_there_once_is_refused() -> None:
         Mutation("page", "a.rule", "a.py", "x", "y").applied("x = x")
 
 
+@pytest.mark.slow
 def test_the_runner_tells_what_is_noticed_from_what_is_not(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     run.copy_tree(tree, compiled=False)

@@ -42,6 +42,7 @@ def measured() -> dict[tuple[str, str], tuple[str, float, int]]:
     return {(file, way): (outcome, seconds, taken) for file, _, way, outcome, seconds, taken in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the measurements are those of /proc")
 @pytest.mark.skipif(SLOWER > 1, reason="sanitizers take memory of their own")
 def test_no_small_file_takes_more_than_the_budget_or_ten_seconds(

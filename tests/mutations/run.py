@@ -92,7 +92,7 @@ def run_tests(mutation: Mutation, tree: Path) -> Outcome:
     files = tests_of(mutation.rule)
     if not files:
         return Outcome(mutation, None, "no test is marked with it")
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-x", "-q", "-p", "no:cacheprovider", "--tb=line", "-rf"]
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-m", "", "-x", "-q", "-p", "no:cacheprovider", "--tb=line", "-rf"]
     try:
         done = subprocess.run(
             [*command, "--rule", mutation.rule, *files],

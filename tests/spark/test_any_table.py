@@ -113,6 +113,7 @@ def _in_spark(kind: pa.DataType, value: Any) -> Any:
     return value
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(st.data())
 def test_spark_reads_any_table_under_any_options_equal(reader: Any, data: st.DataObject) -> None:
@@ -123,6 +124,7 @@ def test_spark_reads_any_table_under_any_options_equal(reader: Any, data: st.Dat
     check_values(reader, table, choices, [data.draw(st.booleans())], as_spark_has_it(table))
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(st.data())
 def test_spark_reads_any_encrypted_table_equal(reader: Any, java: ParquetJava, data: st.DataObject) -> None:
@@ -402,6 +404,7 @@ def check_encodings(path: Path, encodings: dict[str, str], version: int) -> None
             assert found == {(kind, encodings[chunk.path_in_schema].upper())}, chunk.path_in_schema
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectorized", [True, False])
 def test_spark_reads_every_encoding_under_every_codec_page_version_and_nesting(
     reader: Any, grid_files: tuple[pa.Table, Path], vectorized: bool

@@ -78,6 +78,7 @@ def hidden(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if path.name.startswith(("_", "."))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overwrite", [True, False], ids=["overwrite", "append"])
 def test_a_save_that_is_killed_at_any_step_has_happened_or_has_not(base: Path, overwrite: bool) -> None:
     before, after = OLD, NEW if overwrite else OLD + NEW
@@ -106,6 +107,7 @@ def test_a_save_that_is_killed_at_any_step_has_happened_or_has_not(base: Path, o
     assert all(len({tuple(one) for one in found}) == 1 for key, found in seen.items() if "-" in key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overwrite", [True, False], ids=["overwrite", "append"])
 def test_a_listing_beside_a_save_is_of_before_or_after_it(base: Path, overwrite: bool) -> None:
     before = ["b.parquet", "data", "c.pq"]

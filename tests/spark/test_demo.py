@@ -238,6 +238,7 @@ def stations(count: int = 400) -> list[object]:
     ]
 
 
+@pytest.mark.slow
 def test_a_file_of_ones_own_gets_questions_that_suit_it(spark: Any, tmp_path: Path) -> None:
     record = Record()
     source = own(lines(tmp_path, stations()), "station", "at.x,at.y", None)
@@ -267,6 +268,7 @@ def _within(question: Question, station: Any) -> bool:
     return bool(box.xmin <= station["at"]["x"] <= box.xmax and box.ymin <= station["at"]["y"] <= box.ymax)
 
 
+@pytest.mark.slow
 def test_a_line_that_is_not_json_can_become_null_and_is_counted(spark: Any, tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     path = lines(tmp_path, [*stations(60), '{"at": oops}\n', "null\n", '{"at": 7}\n'])
@@ -294,6 +296,7 @@ def test_coordinates_beyond_what_was_looked_at_are_missed_by_the_job(
     assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
+@pytest.mark.slow
 def test_the_command_runs_the_job_and_prints_answers_in_plain_text(spark: Any, tmp_path: Path) -> None:
     path = lines(tmp_path, stations(100))
     out = tmp_path / "out"

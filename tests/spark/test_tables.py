@@ -11,6 +11,7 @@ from pyspark.errors import AnalysisException
 ADVICE = r"UnsupportedError: no path.*Tables of the catalog .* do not work.*CREATE TEMPORARY VIEW \.\.\. USING pqext"
 
 
+@pytest.mark.slow
 def test_tables_are_refused_with_advice_and_those_without_a_schema_are_not_even_made(
     spark: Any, tmp_path: Path
 ) -> None:

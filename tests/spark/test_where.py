@@ -113,6 +113,7 @@ def grid() -> list[Expression]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shredded", [False, True], ids=["variant", "shredded"])
 def test_conditions_are_true_false_and_null_where_pqext_says(
     spark: Any, tokyo: None, table: pa.Table, path: str, shredded: bool
