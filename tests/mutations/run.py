@@ -92,7 +92,8 @@ def run_tests(mutation: Mutation, tree: Path) -> Outcome:
     files = tests_of(mutation.rule)
     if not files:
         return Outcome(mutation, None, "no test is marked with it")
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-m", "", "-x", "-q", "-p", "no:cacheprovider", "--tb=line", "-rf"]
+    options = ["-n", "0", "-m", "", "-x", "-q", "-p", "no:cacheprovider", "--tb=line", "-rf"]
+    command = [sys.executable, "-m", "pytest", *options]
     try:
         done = subprocess.run(
             [*command, "--rule", mutation.rule, *files],
