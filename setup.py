@@ -1,24 +1,57 @@
-"""The compiled kernels: every .pyx file below pqext, on all processors. All else is in pyproject.toml."""
+"""The compiled kernels: how they are built is told in build_kernels.py. All else is in pyproject.toml."""
 
 import os
+import sys
 from pathlib import Path
 
-from Cython.Build import cythonize
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import Cython
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+
+import build_kernels as build
 
 
 class BuildKernels(build_ext):
     def build_extensions(self):
-        self.parallel = self.parallel or os.cpu_count() or 1
-        cythonize(self.extensions, nthreads=self.parallel)  # in processes of their own; the compilers run on threads
-        super().build_extensions()
+        flags = build.flags(self.compiler.compiler_type, sys.platform, os.environ.get("PQEXT_KERNEL_FLAGS"))
+        commands = [getattr(self.compiler, name, None) or [] for name in ("compiler_so", "linker_so")]
+        environment = [[name, os.environ.get(name, "")] for name in ("CL", "_CL_", "LINK")]  # MSVC's own flags
+        folder = Path(os.environ.get("PQEXT_KERNEL_CACHE", build.ROOT / "build" / "kernels"))
+        cache = build.Cache(folder.absolute() / build.folder_name(flags, commands + environment))
+        kernels = build.kernels()  # all extensions but the shared one
+        stamps = {e.name: build.stamp(kernels.get(e.name), Cython.__version__) for e in self.extensions}
+        stale = [e for e in self.extensions if self.force or not cache.holds(e.name, stamps[e.name])]
+        stale.sort(key=lambda e: build.weight(kernels[e.name]) if e.name in kernels else 0, reverse=True)
+        print(f"{len(stale)} of {len(self.extensions)} kernels to compile", flush=True)
+
+        def make(extension):
+            source = extension.sources[0] if extension.sources else extension.name.replace(".", "/") + ".c"
+            extension.sources = [processes.submit(build.translate, extension.name, source, self.build_temp).result()]
+            extension.extra_compile_args, extension.extra_link_args = list(flags.compile), list(flags.link)
+            self.build_extension(extension)
+            cache.keep(extension.name, stamps[extension.name], Path(self.get_ext_fullpath(extension.name)))
+
+        if stale:
+            self.force = True  # what is stale is known already
+            workers = self.parallel or build.processors()
+            with build.translators(workers) as processes:
+                build.run_all(stale, make, workers)
+        for extension in self.extensions:
+            kept, target = cache.module(extension.name), Path(self.get_ext_fullpath(extension.name))
+            if extension not in stale and not build.same(kept, target):
+                build.replace(kept, target)
+
+    def swig_sources(self, sources, extension=None):
+        return sources
 
 
-setup(
-    cmdclass={"build_ext": BuildKernels},
-    ext_modules=[
-        Extension(".".join(kernel.with_suffix("").parts), [str(kernel)], extra_compile_args=["-O3", "-g0"])
-        for kernel in sorted(Path("pqext").rglob("*.pyx"))
-    ],
-)
+if __name__ == "__main__":
+    setup(
+        cmdclass={"build_ext": BuildKernels},
+        ext_modules=[
+            Extension(build.SHARED, []),
+            *(Extension(name, [str(source)]) for name, source in build.kernels().items()),
+        ],
+    )

@@ -26,11 +26,11 @@ def check_contents(sdist: set[str], wheel: set[str]) -> None:
     """The sdist can be built from; the wheel holds all that runs and nothing else."""
     kernels = {name for name in sdist if name.endswith(".pyx")}
     assert kernels, "no kernel in the sdist"
-    for kernel in kernels:
-        stem = kernel.removesuffix(".pyx")
+    for stem in [*(kernel.removesuffix(".pyx") for kernel in kernels), "pqext/core/kernels/_cython"]:
         built = any(name.startswith(stem + ".") and name.endswith((".so", ".pyd")) for name in wheel)
-        assert built, f"{kernel}: not built"
-        assert stem + ".pyi" in wheel, f"{kernel}: no .pyi"
+        assert built, f"{stem}: not built"
+    for kernel in kernels:
+        assert kernel.removesuffix(".pyx") + ".pyi" in wheel, f"{kernel}: no .pyi"
     for suffix in (".pxd", ".pyi", ".json", ".md", "py.typed"):
         shared = {name for name in sdist if name.startswith("pqext/") and name.endswith(suffix)}
         assert shared, f"no {suffix} in the sdist"

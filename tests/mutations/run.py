@@ -32,9 +32,9 @@ from mutations.catalogue import Mutation, mutations, note, seen  # noqa: E402
 
 SECONDS = 600
 """A mutated kernel may loop for ever; a run that takes longer counts as not noticed."""
-NEEDED = ("pqext", "tests", "specs", "fuzz", "pyproject.toml", "setup.py", "README.md", "LICENSE")
-OBJECTS = ("build",)
-"""What a build leaves that spares the next one from compiling everything."""
+NEEDED = ("pqext", "tests", "specs", "fuzz", "pyproject.toml", "setup.py", "build_kernels.py", "README.md", "LICENSE")
+OBJECTS = ("build/kernels",)
+"""Finished modules with their stamps: only what a mutation changes is compiled."""
 FAILED = re.compile(r"^FAILED (\S+?)(?:\[.*| - .*)?$", re.M)
 
 
@@ -48,8 +48,8 @@ class Outcome:
 
 
 def copy_tree(target: Path, compiled: bool) -> None:
-    """Copy what the tests need, compiled kernels included, to ``target``; times stay, so that nothing is rebuilt."""
-    ignored = shutil.ignore_patterns("__pycache__", "*.tmp", *(() if compiled else ("*.c",)))
+    """Copy what the tests need, compiled kernels included, to ``target``."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.tmp", "*.c")
     for name in (*NEEDED, *(OBJECTS if compiled else ())):
         source = ROOT / name
         if source.is_dir():
@@ -70,10 +70,6 @@ def environment(tree: Path) -> dict[str, str]:
 
 def build(tree: Path) -> str:
     """Build the kernels of the copy anew where they changed; what the compiler said when it failed, else nothing."""
-    setup = tree / "setup.py"
-    times = setup.stat()
-    setup.write_text(setup.read_text("utf-8").replace('"-O3"', '"-O0"'), "utf-8")
-    os.utime(setup, ns=(times.st_atime_ns, times.st_mtime_ns))
     done = subprocess.run(
         [sys.executable, "setup.py", "build_ext", "--inplace"],
         cwd=tree, env=environment(tree), capture_output=True, text=True,

@@ -1,0 +1,196 @@
+"""How setup.py compiles the kernels: every .pyx below pqext, each only when its sources or the flags have changed.
+
+A finished module is kept in a folder of its own for each interpreter, compiler and set of flags, beside a stamp: the
+hash of everything it was made from. pip builds in temporary folders, and a checkout has new times, so only content is
+compared. Environment variables:
+
+    PQEXT_KERNEL_FLAGS   flags for the compiler in place of `-O3 -g0` (`/O2` for MSVC), such as those of a sanitizer;
+                         the modules then keep their symbols
+    PQEXT_KERNEL_CACHE   the folder of finished modules in place of build/kernels, for several trees to share
+    CC, CFLAGS, LDFLAGS  as everywhere; `CC="ccache gcc"` works
+
+All of them but the cache and ccache are part of the stamp. A module is translated by Cython in one process and compiled
+in another, both as soon as a processor is free, the longest first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent
+SHARED = "pqext.core.kernels._cython"
+"""The module that holds Cython's own code (memory views above all) once, instead of once in every kernel."""
+DIRECTIVES = {"language_level": 3, "emit_code_comments": False, "show_performance_hints": False}
+NEEDS = re.compile(
+    r"""^[ \t]*(?:
+        from[ \t]+(?P<package>[.\w]+)[ \t]+cimport[ \t]+(?P<names>\([^)]*\)|[^\n]*)
+      | cimport[ \t]+(?P<modules>[^\n]*)
+      | include[ \t]+["'](?P<include>[^"']+)["']
+      | cdef[ \t]+extern[ \t]+from[ \t]+["'](?P<header>[^"']+)["']
+      | \#[ \t]*include[ \t]+"(?P<quoted>[^"]+)"
+    )""",
+    re.M | re.X,
+)
+
+
+def kernels(root: Path = ROOT) -> dict[str, Path]:
+    """The source of each kernel by the name of its module, below ``root`` and relative to it."""
+    sources = sorted(path.relative_to(root) for path in (root / "pqext").rglob("*.pyx"))
+    return {".".join(source.with_suffix("").parts): source for source in sources}
+
+
+def _named(source: Path, text: str) -> Iterator[Path]:
+    """The files that ``text``, the content of ``source``, may take in; most of these names exist nowhere."""
+    for found in NEEDS.finditer(text):
+        modules = []
+        if found["package"]:
+            package = found["package"]
+            up = len(package) - len(package.lstrip("."))
+            base = source.parents[up - 1].parts if up else ()
+            modules = [(*base, *filter(None, package.split(".")))]
+            modules += [(*modules[0], name) for name in re.findall(r"\w+", found["names"])]
+        elif found["modules"]:
+            modules = [tuple(name.split(".")) for name in re.findall(r"[.\w]+", found["modules"])]
+        for parts in modules:
+            if parts:
+                yield Path(*parts).with_suffix(".pxd")
+        for name in (found["include"], found["header"], found["quoted"]):
+            if name:
+                yield source.parent / name
+                yield Path(name)
+
+
+def needs(source: Path, root: Path = ROOT) -> list[Path]:
+    """All files of the tree that the kernel ``source`` is made from, itself included, relative to ``root``."""
+    found: set[Path] = set()
+    waiting = [source, source.with_suffix(".pxd")]
+    while waiting:
+        path = Path(os.path.normpath(waiting.pop()))
+        if path not in found and (root / path).is_file():
+            found.add(path)
+            waiting += _named(path, (root / path).read_text("utf-8"))
+    return sorted(found)
+
+
+def stamp(source: Path | None, version: str, root: Path = ROOT) -> str:
+    """The hash of everything a module is made from but the toolchain; None stands for the shared module."""
+    made = hashlib.sha256(repr((version, SHARED, sorted(DIRECTIVES.items()))).encode())
+    for path in needs(source, root) if source else ():
+        content = (root / path).read_bytes().replace(b"\r\n", b"\n")
+        made.update(repr((path.as_posix(), hashlib.sha256(content).hexdigest())).encode())
+    return made.hexdigest()
+
+
+def weight(source: Path, root: Path = ROOT) -> int:
+    """An estimate of how long a kernel takes, for the longest to come first."""
+    own = (root / source).stat().st_size
+    return own + sum((root / path).stat().st_size for path in needs(source, root)) // 2
+
+
+@dataclass(frozen=True)
+class Flags:
+    compile: tuple[str, ...]
+    link: tuple[str, ...] = ()
+
+
+def flags(compiler: str, platform: str, wanted: str | None) -> Flags:
+    """Flags for a compiler of setuptools (`unix`, `msvc`, `mingw32`) on a platform; ``wanted`` replaces them."""
+    if wanted is not None:
+        return Flags(tuple(shlex.split(wanted)))
+    if compiler == "msvc":
+        return Flags(("/O2",))
+    return Flags(("-O3", "-g0"), ("-Wl,-s",) if platform.startswith(("linux", "win32")) else ())
+
+
+def folder_name(flags: Flags, commands: Sequence[Sequence[str]]) -> str:
+    """The folder for modules of this interpreter, made by these ``commands`` of compiler and linker."""
+    plain = [[word for word in command if Path(word).stem != "ccache"] for command in commands]
+    made = hashlib.sha256(repr((flags, plain, sys.version_info[:2])).encode()).hexdigest()
+    tag = str(sysconfig.get_config_var("EXT_SUFFIX") or sys.implementation.cache_tag).strip(".").split(".")[0]
+    return f"{tag}-{made[:12]}"
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Finished modules and their stamps in one folder."""
+
+    folder: Path
+
+    def module(self, name: str) -> Path:
+        return self.folder / f"{name}.module"
+
+    def holds(self, name: str, stamp: str) -> bool:
+        noted = self.folder / f"{name}.stamp"
+        return self.module(name).is_file() and noted.is_file() and noted.read_text("ascii") == stamp
+
+    def keep(self, name: str, stamp: str, built: Path) -> None:
+        """Take a copy of ``built``. Its stamp comes last, so that an interrupted build is never believed."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        noted = self.folder / f"{name}.stamp"
+        noted.unlink(missing_ok=True)
+        replace(built, self.module(name))
+        noted.write_text(stamp, "ascii")
+
+
+def replace(source: Path, target: Path) -> None:
+    """Copy a file in one step: a process that has the old one open keeps it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    made = target.with_name(f"{target.name}.{os.getpid()}")
+    shutil.copyfile(source, made)
+    shutil.copymode(source, made)
+    os.replace(made, target)
+
+
+def same(a: Path, b: Path) -> bool:
+    return a.is_file() and b.is_file() and a.read_bytes() == b.read_bytes()
+
+
+def translate(name: str, source: str, folder: str) -> str:
+    """Cython's C of one module, below ``folder``; its path. Runs in a process of its own."""
+    from Cython.Build import cythonize
+    from setuptools import Extension
+
+    os.chdir(ROOT)
+    options: dict[str, Any] = {"shared_utility_qualified_name": SHARED, "compiler_directives": DIRECTIVES}
+    [made] = cythonize([Extension(name, [source])], build_dir=folder, force=True, quiet=True, **options)
+    return str(made.sources[0])
+
+
+def processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_all(tasks: Iterable[Any], work: Callable[[Any], None], workers: int) -> None:
+    """Do ``work`` for each task in order, ``workers`` at a time. After an error no further task begins."""
+    failed = Event()
+
+    def attempt(task: Any) -> None:
+        if not failed.is_set():
+            try:
+                work(task)
+            except BaseException:
+                failed.set()
+                raise
+
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(attempt, task) for task in tasks]:
+            done.result()
+
+
+def translators(workers: int) -> Executor:
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))

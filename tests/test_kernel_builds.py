@@ -1,0 +1,161 @@
+"""Which kernels are compiled, with which flags: decided by content alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def load() -> Any:
+    spec = importlib.util.spec_from_file_location("build_kernels", ROOT / "build_kernels.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look there
+    spec.loader.exec_module(module)
+    return module
+
+
+build = load()
+TREE = {
+    "alone.pyx": "from libc.math cimport sqrt\n",
+    "a.pyx": 'from pqext.part.b cimport f, g\ninclude "walk.pxi"\n',
+    "a.pxd": "cdef int own\n",
+    "b.pyx": "cdef int f(): return 1\n",
+    "b.pxd": "cimport pqext.part.c\ncdef int f()\n",
+    "c.pxd": 'cdef extern from "lowest.h" nogil:\n    int low\n',
+    "walk.pxi": "from pqext.part cimport (\n    d,\n)\n",
+    "d.pxd": 'cdef extern from *:\n    """\n    #include "pqext/part/verbatim.h"\n    """\n    int x\n',
+    "lowest.h": '#include "below.h"\n',
+    "below.h": "#define BELOW 1\n",
+    "verbatim.h": "#define X 1\n",
+    "stray.h": "#define Y 1\n",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    folder = tmp_path / "pqext" / "part"
+    folder.mkdir(parents=True)
+    for name, text in TREE.items():
+        (folder / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+def stamps(tree: Path) -> dict[str, str]:
+    return {name.rpartition(".")[2]: build.stamp(source, "3.1", tree) for name, source in build.kernels(tree).items()}
+
+
+@pytest.mark.parametrize(
+    ("changed", "rebuilt"),
+    [
+        ("alone.pyx", {"alone"}),
+        ("a.pyx", {"a"}),
+        ("a.pxd", {"a"}),
+        ("b.pyx", {"b"}),
+        ("b.pxd", {"a", "b"}),
+        ("c.pxd", {"a", "b"}),
+        ("lowest.h", {"a", "b"}),
+        ("below.h", {"a", "b"}),
+        ("walk.pxi", {"a"}),
+        ("d.pxd", {"a"}),
+        ("verbatim.h", {"a"}),
+        ("stray.h", set()),
+    ],
+)
+def test_a_changed_file_rebuilds_exactly_the_kernels_made_from_it(tree: Path, changed: str, rebuilt: set[str]) -> None:
+    before = stamps(tree)
+    with (tree / "pqext" / "part" / changed).open("a", encoding="utf-8") as file:
+        file.write("# more\n")
+    after = stamps(tree)
+    assert {name for name in before if before[name] != after[name]} == rebuilt
+
+
+def test_times_and_ends_of_lines_rebuild_nothing(tree: Path) -> None:
+    before = stamps(tree)
+    for path in (tree / "pqext" / "part").iterdir():
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+        os.utime(path, (1, 1))
+    assert stamps(tree) == before
+
+
+def test_another_cython_rebuilds_everything(tree: Path) -> None:
+    source = Path("pqext", "part", "a.pyx")
+    assert build.stamp(source, "3.1", tree) != build.stamp(source, "3.2", tree)
+    assert build.stamp(None, "3.1", tree) != build.stamp(None, "3.2", tree)
+
+
+def test_the_files_found_are_those_that_cython_finds() -> None:
+    dependencies = pytest.importorskip("Cython.Build.Dependencies", reason="only builds need Cython")
+    here = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        tree = dependencies.create_dependency_tree(quiet=True)
+        for source in build.kernels().values():
+            theirs = {Path(os.path.normpath(path)) for path in tree.all_dependencies(str(source))}
+            ours = set(build.needs(source))
+            assert {path for path in theirs if path.parts[0] == "pqext"} <= ours, source
+            assert {path for path in ours if path.suffix != ".h"} <= theirs, source
+    finally:
+        os.chdir(here)
+
+
+def test_flags_suit_the_compiler_and_the_platform() -> None:
+    assert build.flags("unix", "linux", None) == build.Flags(("-O3", "-g0"), ("-Wl,-s",))
+    assert build.flags("unix", "darwin", None) == build.Flags(("-O3", "-g0"))
+    assert build.flags("msvc", "win32", None) == build.Flags(("/O2",))
+    assert build.flags("unix", "linux", "-O1 -fsanitize=address") == build.Flags(("-O1", "-fsanitize=address"))
+
+
+def test_each_toolchain_has_modules_of_its_own_and_ccache_is_none() -> None:
+    flags = build.flags("unix", "linux", None)
+    plain = build.folder_name(flags, [["gcc", "-O2"], ["gcc", "-shared"]])
+    assert build.folder_name(flags, [["/usr/bin/ccache", "gcc", "-O2"], ["ccache", "gcc", "-shared"]]) == plain
+    others = {
+        build.folder_name(build.flags("unix", "linux", "-O1"), [["gcc", "-O2"], ["gcc", "-shared"]]),
+        build.folder_name(flags, [["clang", "-O2"], ["gcc", "-shared"]]),
+        build.folder_name(flags, [["gcc", "-O2"], ["gcc", "-shared", "-fsanitize=address"]]),
+    }
+    assert len(others | {plain}) == 4
+
+
+def test_a_module_is_taken_only_with_its_own_stamp(tmp_path: Path) -> None:
+    cache = build.Cache(tmp_path / "kept")
+    built = tmp_path / "built.so"
+    built.write_bytes(b"\x7fELF")
+    assert not cache.holds("a", "one")
+    cache.keep("a", "one", built)
+    assert cache.holds("a", "one")
+    assert not cache.holds("a", "two")
+    assert cache.module("a").read_bytes() == b"\x7fELF"
+
+
+def test_a_build_that_is_interrupted_is_not_believed(tmp_path: Path) -> None:
+    cache = build.Cache(tmp_path)
+    (tmp_path / "built.so").write_bytes(b"old")
+    cache.keep("a", "one", tmp_path / "built.so")
+    with pytest.raises(FileNotFoundError):
+        cache.keep("a", "two", tmp_path / "gone.so")
+    assert not cache.holds("a", "one")
+    assert not cache.holds("a", "two")
+
+
+def test_the_first_error_ends_the_builds_that_have_not_begun() -> None:
+    begun = []
+
+    def work(task: int) -> None:
+        begun.append(task)
+        if task == 1:
+            raise ValueError("does not compile")
+
+    with pytest.raises(ValueError, match="does not compile"):
+        build.run_all(range(50), work, 1)
+    assert 0 in begun
+    assert 49 not in begun
