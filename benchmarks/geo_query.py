@@ -21,6 +21,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+from recording import Recording
 
 import pqext
 from pqext import geo
@@ -60,7 +61,7 @@ def ask_pqext(path: Path, box: tuple[float, float, float, float]) -> pa.Table:
 
 
 def ask_duckdb(connection: Any, path: Path, box: tuple[float, float, float, float]) -> pa.Table:
-    """The same."""
+    """The rows within the box, by DuckDB."""
     xmin, ymin, xmax, ymax = box
     ring = f"{xmin} {ymin},{xmax} {ymin},{xmax} {ymax},{xmin} {ymax},{xmin} {ymin}"
     query = f"SELECT * FROM read_parquet('{path}') WHERE geom && 'POLYGON(({ring}))'::GEOMETRY"
@@ -101,6 +102,7 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=20)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--record", action="store_true", help="write the results to benchmarks/results")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or Path(scratch)
@@ -115,6 +117,12 @@ def main() -> int:
             mine = timed(lambda box: ask_pqext(ours, box), asked, options.repeat)
             other = timed(lambda box: ask_duckdb(connection, theirs, box), asked, options.repeat)
         assert mine[2] == other[2], "the rows differ"
+        if options.record:
+            recording = Recording("Points in a box")
+            case = f"{options.share:.1%} of {options.rows:,} points"
+            recording.add(case, "pqext", mine[1] / len(asked))
+            recording.add(case, "DuckDB", other[1] / len(asked))
+            recording.save()
         faster = [b / a for a, b in zip(mine[:2], other[:2], strict=True)]
         print(f"{sum(mine[2]) / len(asked):.0f} rows a query; pqext {mine[0] / len(asked) * 1e3:.1f} ms, DuckDB "
               f"{duckdb.__version__} {other[0] / len(asked) * 1e3:.1f} ms")

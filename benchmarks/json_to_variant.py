@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 import variant_documents
+from recording import Recording
 from timing import least
 
 from pqext import variant
@@ -68,13 +69,16 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=50)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--no-spark", action="store_true")
+    parser.add_argument("--record", action="store_true", help="write the results to benchmarks/results")
     options = parser.parse_args()
     spark = None if options.no_spark else spark_session()
     fast = True
+    recording = Recording("JSON text to VARIANT")
     for name, rows in variant_documents.samples(options.files, options.megabytes).items():
         array, megabytes = pa.array(rows), sum(len(row.encode()) for row in rows) / 1e6
         print(f"{name}: {len(array):,} documents, {megabytes:.1f} MB, {megabytes * 1e6 / len(array):.0f} bytes each")
         ours = least(lambda array=array: variant.parse_json(array), options.repeat)
+        recording.add(name, "pqext", ours)
         fast &= megabytes / ours >= GOAL or not name.startswith(str(variant_documents.LARGE))
         print(f"  {'pqext':8} {megabytes / ours:7.0f} MB/s")
         doubles = least(lambda array=array: variant.parse_json(array, numbers="double"), options.repeat)
@@ -87,9 +91,12 @@ def main() -> int:
                 print(f"  {other:8} not installed")
                 continue
             fast &= seconds / ours >= TIMES
+            recording.add(name, other, seconds)
             print(f"  {other:8} {megabytes / seconds:7.0f} MB/s, pqext {seconds / ours:.1f} times as fast")
     if spark is not None:
         spark.stop()
+    if options.record:
+        recording.save()
     return 0 if fast else 1
 
 

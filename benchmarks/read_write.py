@@ -26,11 +26,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from recording import Recording
 
 import pqext
 
 MEAN, WORST = 1.0, 0.6
 PEERS = ("pyarrow", "duckdb", "polars")
+NAMES = {"duckdb": "DuckDB"}
 
 
 def with_nulls(array: pa.Array, generator: np.random.Generator) -> pa.Array:
@@ -213,6 +215,7 @@ def main() -> int:
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--only", default="")
     parser.add_argument("--kinds", default="read,write")
+    parser.add_argument("--record", action="store_true", help="write the results to benchmarks/results")
     options = parser.parse_args()
     os.environ["POLARS_MAX_THREADS"] = str(options.threads)
     global duckdb, polars
@@ -224,6 +227,7 @@ def main() -> int:
     clock = time.process_time if options.clock == "cpu" else time.perf_counter
     peers = options.peers.split(",")
     missed = []
+    recording = Recording("Whole files")
     kinds = options.kinds.split(",")
     ratios: dict[str, list[float]] = {kind: [] for kind in kinds}
     print(f"{'':32}{'MB':>6}" + "".join(f"{kind + ' ms':>10}" + "".join(f"{p:>9}" for p in peers) for kind in kinds))
@@ -246,6 +250,8 @@ def main() -> int:
                 chosen = {k: f for k, f in functions.items() if k in ("pqext", *peers)}
                 times = compare(chosen, options.repeat, clock, targets)
                 line += f"{times['pqext'] * 1e3:10.1f}"
+                for name_of, seconds in times.items():
+                    recording.add(f"{kind}: {label}", NAMES.get(name_of, name_of), seconds)
                 for peer in peers:
                     line += f"{times[peer] / times['pqext']:9.2f}" if peer in times else " " * 9
                 ratio = times["pyarrow"] / times["pqext"]
@@ -258,6 +264,8 @@ def main() -> int:
         print(f"{kind}: geometric mean {mean:.2f} over pyarrow, {len(found)} cases")
         if mean < MEAN:
             missed.append(f"{kind}: geometric mean {mean:.2f}")
+    if options.record:
+        recording.save()
     for line in missed:
         print("missed:", line)
     return 1 if missed else 0

@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import variant_documents
+from recording import Recording
 from timing import least
 
 from pqext import variant
@@ -88,6 +89,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--no-spark", action="store_true")
+    parser.add_argument("--record", action="store_true", help="write the results to benchmarks/results")
     options = parser.parse_args()
     documents = variant_documents.generated(variant_documents.SMALL, min(options.rows, 20_000))
     texts = pa.array((documents * (-(-options.rows // len(documents))))[: options.rows])
@@ -101,15 +103,20 @@ def main() -> int:
         return least(function, options.repeat)
 
     quickest = True
+    recording = Recording("A value by its path out of every VARIANT")
     for path, type in SINGLE:
         seconds = ours(lambda path=path, type=type: variant.get(array, path, type, strict=True))  # type: ignore[misc]
         line = f"{path:14} {type:34} {seconds / len(array) * 1e9:6.0f}"
+        recording.add(f"{path} {type}", "pqext", seconds)
         for name, measure in peers.items():
             if measure is not None:
                 theirs = measure(path, type)
                 quickest = quickest and theirs > seconds
+                recording.add(f"{path} {type}", name, theirs)
                 line += f"   {name} {theirs / len(array) * 1e9:6.0f} ({theirs / seconds:4.1f} times)"
         print(line)
+    if options.record:
+        recording.save()
     shredded = variant.shred(array, SCHEMA)
     for path, type in NESTED:
         seconds = ours(lambda path=path, type=type: variant.get(array, path, type))  # type: ignore[misc]

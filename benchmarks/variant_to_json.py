@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 import variant_documents
+from recording import Recording
 
 import pqext
 from pqext import variant
@@ -54,8 +55,10 @@ def main() -> int:
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--megabytes", type=float, default=20)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--record", action="store_true", help="write the results to benchmarks/results")
     options = parser.parse_args()
     ratios = []
+    recording = Recording("Shredded files to JSON text")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "documents.parquet"
         for name, rows in variant_documents.samples(options.files, options.megabytes).items():
@@ -74,8 +77,12 @@ def main() -> int:
             theirs = duckdb_seconds(path, options.repeat)
             if theirs is not None:
                 ratios.append(theirs / fused)
+                recording.add(name, "pqext", fused)
+                recording.add(name, "DuckDB", theirs)
                 print(f", {theirs / fused:.1f} times as fast as DuckDB", end="")
             print()
+    if options.record:
+        recording.save()
     return 0 if min(ratios, default=GOAL) >= GOAL else 1
 
 

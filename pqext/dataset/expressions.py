@@ -78,7 +78,7 @@ class Expression(ABC):
         )
 
     def normalise(self) -> Expression:
-        """The same condition with Not pushed down to the leaves.
+        """This condition with Not pushed down to the leaves.
 
         What stays under Not are the leaves without an opposite: IsIn, and the spatial ones but ``intersects`` and
         ``disjoint``. Nulls keep their place, because a leaf and its opposite are null on the same rows.

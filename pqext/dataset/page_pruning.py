@@ -38,7 +38,7 @@ def rows_that_may_match(bound: Bound, row_group: RowGroup) -> RowRanges:
 
 
 def chosen_rows(bound: Bound, row_group: RowGroup) -> RowRanges | None:
-    """The same; ``None`` when all rows may be true."""
+    """The rows of ``row_group`` that may match by its page indexes; ``None`` when all may."""
     if row_group.num_rows <= 0:  # the reader tells what is wrong with it
         return None
     rows = rows_that_may_match(bound, row_group)

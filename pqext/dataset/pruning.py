@@ -57,7 +57,7 @@ def _answer(node: SchemaNode, row_group: RowGroup, question: Question) -> bool:
 
 
 def _is_in(question: IsIn, bounds: Bounds) -> bool:
-    """The same as ``may_match``, but a long list, which binding has sorted, is searched and not walked."""
+    """May one of the values lie within the bounds? The list is sorted by binding, so a long one is searched."""
     values, low, high = question.values, bounds.minimum, bounds.maximum
     if bounds.all_null or low is None or high is None or not values or values[-1] != values[-1]:
         return may_match(question, bounds)

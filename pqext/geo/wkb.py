@@ -113,7 +113,7 @@ def validate(array: GeometryArray) -> None:
 
 
 def to_iso_wkb(array: GeometryArray) -> GeometryArray:
-    """The same geometries in ISO WKB: EWKB headers lose their flags and SRID, all else stays as it is.
+    """Geometries in ISO WKB: EWKB headers lose their flags and SRID, all else stays as it is.
 
     Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError as :func:`validate` does,
     but for rings and dimensions.
@@ -233,7 +233,7 @@ def for_geos(chunk: pa.Array, rows: NDArray[np.integer[Any]]) -> NDArray[np.obje
 
 
 def without_empty_parts(geometries: NDArray[np.object_]) -> NDArray[np.object_]:
-    """The same sets of points, for GEOS to compute with: it crashes on holes and on parts of others without points."""
+    """Geometries of equal points without empty holes and empty parts of collections, on which GEOS crashes."""
     import shapely
 
     kinds = shapely.get_type_id(geometries)

@@ -1,4 +1,4 @@
-"""The same map of boxes as a PNG, drawn by Pillow."""
+"""The map of boxes of a geometry column as a PNG, drawn by Pillow."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ cdef class WkbColumn:
 
 
 def to_iso(WkbColumn column not None):
-    """The same geometries with ISO headers, as (data, offsets): offsets are 64-bit, null rows are empty.. Checks the structure on the way."""
+    """The column with ISO headers, as (data, offsets): 64-bit offsets, null rows empty. Checks the structure."""
     cdef Column *c = &column.c
     cdef Box box
     cdef Geometry geometry

@@ -37,7 +37,7 @@ class OrdersRows:
     def pages(
         self, storage: Storage, values: pa.ChunkedArray, at_most: int, sort: bool
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
-        """The same for the pages of a row group, of :data:`PAGE_ROWS` rows at most."""
+        """The order of the rows of a row group and the ends of its pages, of :data:`PAGE_ROWS` rows at most."""
         boxes = row_boxes(GeometryStorage.of(storage).wkb(values))
         order = _order(storage, boxes) if sort else None
         return order, cuts(boxes, min(at_most, PAGE_ROWS), order)

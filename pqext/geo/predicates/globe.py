@@ -208,7 +208,7 @@ def _intersects(rows: _Shapes, query: Any) -> _Flags:
 
 
 def _related_around(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
-    """The same where one may meet the other again after a turn: both repeat, as the plane does."""
+    """Predicates where a shape may meet the other again after a turn: both are repeated, as the plane is."""
     import shapely
 
     sides = np.vstack([shapely.bounds(rows), shapely.bounds(query)])

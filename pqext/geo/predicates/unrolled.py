@@ -35,7 +35,7 @@ _HALF = 1e-9  # degrees: what is so nearly half a turn wide may be an exact half
 _OVERLAPS, _OVERLAPS_EACH = 16_384, 16
 """So many pairs of overlapping areas, and for each area more, are united."""
 _NEAR, _NEAR_EACH = 1_000_000, 64
-"""The same of areas whose boxes overlap, which are looked at."""
+"""So many pairs of areas whose boxes overlap, and for each area more, are looked at."""
 _NEARLY_ROUND = 0.02  # the flattening of an ellipsoid whose edges bend much as a sphere's do; the earth's is 0.0034
 
 _Doubles = NDArray[np.float64]
