@@ -1,12 +1,17 @@
-"""Look into the built distributions, then use the installed wheel from a folder that is not the clone."""
+"""Use the installed wheel from a folder that is not the clone; look into the distributions too, where they are named.
+
+    python .ci/smoke.py [SDIST WHEEL]
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
@@ -31,6 +36,10 @@ def check_contents(sdist: set[str], wheel: set[str]) -> None:
         assert built, f"{stem}: not built"
     for kernel in kernels:
         assert kernel.removesuffix(".pyx") + ".pyi" in wheel, f"{kernel}: no .pyi"
+    for folder in ("tests/", "specs/", "benchmarks/", "fuzz/", ".github/workflows/"):
+        assert any(name.startswith(folder) for name in sdist), f"no {folder} in the sdist"
+    foreign = {name for name in sdist if "parquet-testing" in name.split("/")}
+    assert not foreign, f"files of others: {foreign}"
     for suffix in (".pxd", ".pyi", ".json", ".md", "py.typed"):
         shared = {name for name in sdist if name.startswith("pqext/") and name.endswith(suffix)}
         assert shared, f"no {suffix} in the sdist"
@@ -57,16 +66,20 @@ def check_round_trip(folder: Path) -> Path:
 
 
 def main() -> None:
-    sdist, wheel = (Path(argument) for argument in sys.argv[1:])
     assert "site-packages" in Path(pqext.__file__).parts, f"not the installed package: {pqext.__file__}"
-    check_contents(names(sdist), names(wheel))
-    path = check_round_trip(Path.cwd())
-    command = Path(sys.executable).with_name("pqext")
-    shown = subprocess.run([command, "inspect", str(path)], check=True, capture_output=True, text=True).stdout
-    assert "VARIANT" in shown
-    assert "GEOMETRY" in shown
-    print(shown)
-    print(f"{wheel.name}: {wheel.stat().st_size:,} bytes, {sdist.name}: {sdist.stat().st_size:,} bytes")
+    distributions = [Path(argument) for argument in sys.argv[1:]]
+    if distributions:
+        check_contents(*map(names, distributions))
+    with TemporaryDirectory() as folder:
+        path = check_round_trip(Path(folder))
+        script = Path(sys.executable).with_name("pqext.exe" if os.name == "nt" else "pqext")
+        for command in ([script], [sys.executable, "-m", "pqext"]):
+            done = subprocess.run([*command, "schema", path], check=True, capture_output=True, encoding="utf-8")
+            assert "VARIANT" in done.stdout
+            assert "GEOMETRY" in done.stdout
+        print(done.stdout)
+    for one in distributions:
+        print(f"{one.name}: {one.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.verification": CORE | VALUES | {"pqext.text"},
     "pqext.demo": DATASET | TOOLS | {"pqext.spark"},
     "pqext.cli": DATASET | TOOLS | {"pqext.spark", "pqext.skipping", "pqext.demo"},
+    "pqext.__main__": {"pqext.cli"},
     # The package itself names everything, and imports it only when a name is asked for.
     "pqext": DATASET | {"pqext.inspection", "pqext.verification", "pqext.spark"},
 }

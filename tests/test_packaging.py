@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -58,3 +60,56 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
     readme = commands((ROOT / "README.md").read_text("utf-8"))
     assert readme == ["pip install -e '.[spark]' && pqext demo", "pip install -e '.[spark,test]' && pytest"]
     assert readme[1] in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+WORKFLOWS = {path.name: path.read_text("utf-8") for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))}
+
+
+def test_workflows_run_actions_of_one_commit_each() -> None:
+    used = {line for text in WORKFLOWS.values() for line in re.findall(r"uses: (.*)", text)}
+    loose = {line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+|\$/.*", line)}
+    assert loose == set()
+    assert len({line.partition("@")[0] for line in used}) == len(used), "one action in two versions"
+
+
+def test_workflows_have_no_rights_but_those_that_a_job_names() -> None:
+    lacking = {name for name, text in WORKFLOWS.items() if "\npermissions: {}\n" not in text}
+    assert lacking == set()
+    assert {name for name, text in WORKFLOWS.items() if "\nconcurrency:\n" not in text} == set()
+    assert [name for name, text in WORKFLOWS.items() if "secrets." in text] == []
+
+
+def test_the_nightly_run_searches_as_contributing_says() -> None:
+    guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    for command in ("pytest --hypothesis-profile=thorough", "python tests/mutations/run.py --compiled"):
+        assert command in WORKFLOWS["nightly.yml"]
+        assert command in guide
+
+
+def test_the_version_is_written_once() -> None:
+    version = PROJECT["project"]["version"]
+    literals = [str(source) for source in SOURCES if f'"{version}"' in (ROOT / source).read_text("utf-8")]
+    assert literals == []
+    shown = subprocess.run([sys.executable, "-m", "pqext", "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout == f"pqext {version}\n"
+
+
+def test_every_supported_python_is_built_and_named() -> None:
+    metadata = PROJECT["project"]
+    named = re.findall(r":: (3\.\d+)$", "\n".join(metadata["classifiers"]), re.M)
+    built = [f"3.{tag}" for tag in re.findall(r"cp3(\d+)-", PROJECT["tool"]["cibuildwheel"]["build"])]
+    assert named == built
+    assert metadata["requires-python"] == f">={named[0]}"
+    assert "Typing :: Typed" in metadata["classifiers"]
+
+
+def test_the_changelog_keeps_its_form() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    releases = re.findall(r"^## (.*)$", changelog, re.M)
+    assert releases[0] == "Unreleased"
+    assert [one for one in releases[1:] if not re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", one)] == []
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    for release in re.split(r"^## .*$", changelog, flags=re.M)[1:]:
+        headings = re.findall(r"^### (.*)$", release, re.M)
+        assert set(headings) <= kinds
+        assert len(set(headings)) == len(headings)

@@ -1,0 +1,8 @@
+"""``python -m pqext``: the command line."""
+
+from __future__ import annotations
+
+from pqext.cli import main
+
+if __name__ == "__main__":
+    main()
