@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -56,6 +58,11 @@ def _options(
 
 def main() -> None:
     """Run the command line; a fault of the arguments, the input or the machine is one line on stderr and status 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Windows gives pipes a code page, which lacks most characters: what is piped is UTF-8, as elsewhere.
+            piped = os.name == "nt" and not stream.isatty()
+            stream.reconfigure(encoding="utf-8" if piped else None, errors="backslashreplace")
     try:
         app()
     except BrokenPipeError:

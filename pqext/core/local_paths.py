@@ -8,6 +8,9 @@ import re
 from pqext.core.errors import UnsupportedError
 from pqext.core.suggest import around
 
+ON_WINDOWS = os.name == "nt"
+"""Paths may have drives and backslashes, folders cannot be opened, and open files cannot be replaced."""
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _HINTS = {
     "read": "pyarrow.fs.FileSystem.open_input_file and fsspec.open give one, or download it first",

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from pqext.core import local_paths
 from pqext.core.errors import CorruptFileError
 from pqext.dataset.notes import parsed, read_note
 from pqext.dataset.spark_metadata import SinkLog
@@ -114,6 +115,8 @@ def _inside(name: Any) -> str:
     parts = PurePosixPath(name).parts
     if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
         raise ValueError("a path that leads elsewhere")
+    if local_paths.ON_WINDOWS and re.search(r"[\\:]", name):
+        raise ValueError("a path with a drive or with backslashes")
     os.fsencode(name)  # a ValueError where no file can have the name
     return str(name)
 

@@ -34,11 +34,14 @@ def common_root(sources: Any) -> str | None:
     """The folder from which the folders of partitions count: what the roots of all paths in ``sources`` share.
 
     A folder is its own root, that of a pattern is what stands before the first part with a wildcard, that of a file
-    its folder. None when no source is a path.
+    its folder. None when no source is a path, or they lie on several drives.
     """
     several = sources if isinstance(sources, list | tuple) else [sources]
     roots = {_root(os.fspath(source)) for source in several if isinstance(source, str | os.PathLike)}
-    return os.path.commonpath(roots) if roots else None
+    try:
+        return os.path.commonpath(roots) if roots else None
+    except ValueError:  # on several drives
+        return None
 
 
 def source_name(source: Any) -> str:
@@ -73,7 +76,7 @@ def _matching(pattern: str) -> list[str]:
     parts, fixed = Path(pattern).parts, _fixed_parts(pattern)
     if fixed == len(parts):
         return []
-    only_folders = ["**"] if pattern.endswith(os.sep) else []
+    only_folders = ["**"] if pattern.endswith((os.sep, os.altsep or os.sep)) else []
     try:
         return [*files_below(os.path.join("", *parts[:fixed]), [*parts[fixed:], *only_folders]).values()]
     except (FileNotFoundError, NotADirectoryError):

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+from pqext.core import local_paths
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC
 from pqext.dataset.folders import COMMIT, JOURNAL, Journal, Old, files_below
 
@@ -52,7 +53,7 @@ def begin(target: Path, job: str) -> Path:
     folder.mkdir(parents=True)
     owner = _driver()
     if owner is not None:
-        (folder / OWNER).write_text(json.dumps(owner))
+        (folder / OWNER).write_text(json.dumps(owner), "utf-8")
     return folder
 
 
@@ -131,9 +132,9 @@ def clean(path: str | os.PathLike[str], *, older_than: timedelta = ABANDONED_AFT
 
 def flush(path: Path) -> None:
     """Have the system write a file, or the names in a folder, to its disk."""
-    if os.name != "posix" and path.is_dir():
+    if local_paths.ON_WINDOWS and path.is_dir():
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDWR if local_paths.ON_WINDOWS else os.O_RDONLY)  # it flushes what it may write
     try:
         os.fsync(descriptor)
     finally:
@@ -160,7 +161,7 @@ def _locked(target: Path) -> Iterator[None]:
     except ImportError:  # Windows
         yield
         return
-    descriptor = os.open(target, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(target, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -242,7 +243,8 @@ def _driver() -> dict[str, object] | None:
 def _machine() -> str | None:
     """What tells this boot of this machine, with its process numbers, from all others."""
     try:
-        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return None
 
@@ -256,7 +258,7 @@ def _started(pid: int) -> str | None:
 def _stat(pid: int) -> list[str] | None:
     """Name, state, parent and what follows of a process, as Linux tells it."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+        text = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
     except OSError:
         return None
     name, _, rest = text.partition("(")[2].rpartition(")")

@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
+from pqext.core import local_paths
 from pqext.core.errors import UnsupportedError
 from pqext.dataset.sources import find_sources
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
+_DRIVE = re.compile(r"/[A-Za-z]:")
 _LOCAL_HOSTS = ("", "localhost")
 
 
@@ -38,7 +40,8 @@ def local_path(path: str) -> str:
         return os.path.join(os.getcwd(), path)
     scheme, host, rest = match[1].lower(), (match[2] or "//")[2:], match[3]
     if scheme == "file" and host.lower() in _LOCAL_HOSTS and rest:
-        return unquote(rest)
+        path = unquote(rest)
+        return path[1:] if local_paths.ON_WINDOWS and _DRIVE.match(path) else path
     if scheme == "file" and rest:
         reason, advice = f"on the machine {host!r}", "leave the machine out (file:/path) when all machines mount it"
     else:

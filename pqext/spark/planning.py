@@ -127,7 +127,7 @@ def write_metrics(folder: str, name: str, metrics: ReadMetrics) -> None:
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     written = target / f".{name}-{uuid.uuid4().hex}"
-    written.write_text(json.dumps(asdict(metrics)))
+    written.write_text(json.dumps(asdict(metrics)), "utf-8")
     written.replace(target / f"{name}.json")
 
 
@@ -138,6 +138,6 @@ def read_metrics(folder: str) -> ReadMetrics:
     """
     totals = asdict(ReadMetrics())
     for path in Path(local_path(folder)).glob("[!.]*.json"):
-        for name, value in json.loads(path.read_text()).items():
+        for name, value in json.loads(path.read_text("utf-8")).items():
             totals[name] += value
     return ReadMetrics(**totals)

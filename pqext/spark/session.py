@@ -100,7 +100,7 @@ def java_environment(directory: Path) -> dict[str, str]:
 
     launcher = directory / "java-home" / "bin" / "java"
     launcher.parent.mkdir(parents=True)
-    launcher.write_text(_LAUNCHER.format(java=JAVA))
+    launcher.write_text(_LAUNCHER.format(java=JAVA), "utf-8")
     launcher.chmod(0o755)
     return {"JAVA_HOME": str(launcher.parents[1])}
 
@@ -127,7 +127,7 @@ def _worker_environment() -> dict[str, str]:
 
 def _defaults(scratch: Path) -> dict[str, str]:
     logging = scratch / "log4j2.properties"
-    logging.write_text(_LOGGING)
+    logging.write_text(_LOGGING, "utf-8")
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -115,7 +116,8 @@ def _rewrite(
     if "shredding" in options:
         raise TypeError("the shredding is the schema argument, not an option")
     read = ReadOptions(shredded=True, decryption=decryption, geoparquet=False)
-    with ParquetFile(source, read, limits=limits) as file:
+    with ExitStack() as opened:
+        file = opened.enter_context(ParquetFile(source, read, limits=limits))
         if file.footer.decryptor is not None and "encryption" not in options:
             advice = "give encryption for the new one, None to write it in plaintext"
             raise ValueError(f"{_called(file)} is encrypted: {advice}")
@@ -125,7 +127,7 @@ def _rewrite(
         job = _Rewrite(_chosen(file, schema, found, coerce), strict, on_invalid, file.path)
         written = pa.schema([job.field(field, field.name) for field in file.arrow_schema], file.arrow_schema.metadata)
         kept = options_of(file, storage.to_schema(storage.plan(written, WriteOptions(shredding=job.shredding))))
-        rows = 0
+        rows, groups = 0, sum(group.num_rows > 0 for group in file.row_groups)
         with ParquetWriter(dest, written, shredding=job.shredding, **{**kept, **_SIZES, **options}) as writer:
             for group in range(len(file.row_groups)):
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
@@ -136,7 +138,8 @@ def _rewrite(
                         progress(rows, file.num_rows)
                 if not _SIZES.keys() & options.keys():
                     writer.end_row_group()
-        return Rewritten(rows, sum(group.num_rows > 0 for group in file.row_groups), job.schemas, job.invalid)
+            opened.close()  # Windows replaces no file that is open
+        return Rewritten(rows, groups, job.schemas, job.invalid)
 
 
 def _called(file: ParquetFile) -> str:

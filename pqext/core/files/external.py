@@ -86,7 +86,7 @@ class FileResolver:
         if ".." in re.split(r"[/\\]", file_path):
             raise self._refused(file_path, "the path goes upwards")
         place = os.path.realpath(os.path.join(folder, file_path))
-        if os.path.commonpath([place, os.path.realpath(folder)]) != os.path.realpath(folder):
+        if not _is_below(place, os.path.realpath(folder)):
             raise self._refused(file_path, "a link leads out of the folder")
         return place
 
@@ -96,6 +96,13 @@ class FileResolver:
             'Files outside the folder are opened with external_files="any"',
             feature="external files", path=self._path,
         )
+
+
+def _is_below(path: str, folder: str) -> bool:
+    try:
+        return os.path.commonpath([path, folder]) == folder
+    except ValueError:  # on another drive
+        return False
 
 
 class _ExternalSource(Source):

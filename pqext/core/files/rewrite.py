@@ -45,6 +45,8 @@ def rewrite_footer(
         with Sink(source if dest is None else dest) as sink:
             copy_bytes(opened, 0, footer.offset, sink)
             sink.write(serialise_footer(serialised))
+            if opened is not source:
+                opened.close()  # Windows replaces no file that is open
     except ParquetError as error:
         error.locate(path=opened.path)
         raise

@@ -43,7 +43,10 @@ def write_summary(
     groups: list[RowGroup] = []
     for given in paths:
         path = os.fsdecode(given)
-        relative = os.path.relpath(os.path.realpath(path), root)
+        try:
+            relative = os.path.relpath(os.path.realpath(path), root)
+        except ValueError:  # on another drive
+            relative = os.pardir
         if relative.split(os.sep)[0] == os.pardir or os.path.isabs(relative):
             raise ValueError(f"{path} does not lie in {os.fsdecode(folder)}, from where the summary would name it")
         name = str(PurePosixPath(*relative.split(os.sep)))
