@@ -46,11 +46,11 @@ def box_within_range(box: BoundingBox) -> BoundingBox | None:
 def check(array: GeometryArray) -> None:
     """Raise GeometryError with the row of the first geometry whose coordinates are no longitudes and latitudes."""
     for column in columns(array):
-        values = np.empty((4, len(column)))
+        values = np.empty((8, len(column)))  # four lines would end at the first row with Z or M
         row_boxes(column, values)
         limits = (LONGITUDES, LONGITUDES, LATITUDES, LATITUDES)
         outside = np.zeros(len(column), dtype=bool)
-        for line, (low, high) in zip(values, limits, strict=True):
+        for line, (low, high) in zip(values, limits, strict=False):
             outside |= (line < low - SLACK) | (line > high + SLACK)
         if outside.any():
             row = int(np.flatnonzero(outside)[0])

@@ -21,6 +21,7 @@ from pqext.core.footer import read_footer, serialise_footer
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.source import open_source
 from pqext.geo import BoundingBox, types
+from pqext.geo.coordinate_range import CheckRange
 
 BEYOND = 180.00000000000006  # Natural Earth's Russia
 RUSSIA = shapely.box(170, 60, BEYOND, 70)
@@ -156,6 +157,14 @@ class TestClamp:
         values = table([shapely.Point(1, 2), shapely.Point(np.inf, 2)])
         with pytest.raises(GeometryError, match="row 1"):
             written(values, geometry={"g": {"check_range": "clamp"}})
+
+    @pytest.mark.spec("geo.crs.bounds")
+    @pytest.mark.parametrize("check_range", ["clamp", True])
+    def test_rows_behind_one_with_z_are_looked_at(self, check_range: CheckRange) -> None:
+        values = table([shapely.Point(1, 2, 3), shapely.Point(4, 5), shapely.Point(np.inf, 2, 1)])
+        for _ in range(20):  # whatever the memory held before
+            with pytest.raises(GeometryError, match=r"row 2: x from inf to inf, y from 2\.0 to 2\.0"):
+                written(values, geometry={"g": {"check_range": check_range}})
 
     def test_other_words_are_refused(self) -> None:
         with pytest.raises(TypeError, match='check_range must be a bool or "clamp"'):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pqext import geo
+from pqext.core.annotations import Notes
 from pqext.core.errors import GeometryError
 from pqext.core.options import WriteOptions
 from pqext.geo.annotation import HANDLER
@@ -153,7 +153,8 @@ def test_a_summary_is_noted_of_what_is_written_as_it_is() -> None:
     options = WriteOptions()
     for array, noted in ((points, 1), (points[1:], 1), (points.dictionary_encode(), 1), (null, 0), (ewkb, 0)):
         field = geo.geometry_field("g").with_type(array.type)
-        notes: list[Any] = []
+        notes = Notes()
         stored = HANDLER.to_storage(field, HANDLER.storage(field, "g", None, options), array, options, notes)
-        assert len(notes) == noted
-        assert all(note.is_of(*columns(stored)) for note in notes)
+        summed = list(notes.of(Summary))
+        assert len(summed) == noted
+        assert all(note.is_of(*columns(stored)) for note in summed)

@@ -59,13 +59,13 @@ def test_no_path_is_told(tmp_path: Path) -> None:
             option_paths(options)
 
 
-def test_spark_reads_and_writes_where_the_path_says(spark: Any, tmp_path: Path) -> None:
+def test_spark_reads_and_writes_where_the_path_says(spark: Any, spark_folder: Path, tmp_path: Path) -> None:
     plain, spaced = tmp_path / "a%20b", tmp_path / "a b"
     spark.range(3).write.format("pqext").mode("append").save(str(plain))
     spark.range(5).write.format("pqext").mode("append").save(spaced.as_uri())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a b", "a%20b"]
     assert (read(spark, str(plain)).count(), read(spark, f"file:{tmp_path}/a%20b").count()) == (3, 5)
-    assert read(spark, os.path.relpath(spaced)).count() == 5
+    assert read(spark, os.path.relpath(spaced, spark_folder)).count() == 5
     for path in ("hdfs:/x", f"file://host{plain}"):
         with pytest.raises(Exception, match="UnsupportedError"):
             read(spark, path).count()
