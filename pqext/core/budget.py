@@ -59,7 +59,13 @@ class Account:
         self._budget.add(size)
         self.held += size
 
+    def give_back(self, size: int) -> None:
+        """Count ``size`` bytes no more."""
+        self._budget.add(-size)
+        self.held -= size
+
     def settle(self, size: int) -> None:
         """Hold ``size`` bytes from now on, whatever was counted before."""
-        self._budget.add(size - self.held)
-        self.held = size
+        if size != self.held:
+            self._budget.add(size - self.held)
+            self.held = size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -98,7 +97,8 @@ class ColumnReader:
             for places in near(self._places(rows), _PASSED_ROWS):
                 parts.append(self._take_near(places))
                 self._gathered_bytes += parts[-1].nbytes
-                self._settle(self._gathered_bytes if len(parts) > 1 else 0)  # they are about to be copied
+                if len(parts) > 1:
+                    self._settle(self._gathered_bytes)  # they are about to be copied
             column = join(parts or [self._decode([])])
         except ParquetError as error:
             raise self._located(error) from None
@@ -214,8 +214,10 @@ class ColumnReader:
         run: list[RawPage] = []
         try:
             while entries > 0 and (raw := self._next_page()) is not None:
-                run.append(self._part(raw, max(entries, long_runs.LONG)))
-                entries -= run[-1].num_values
+                if raw.num_values > 2 * long_runs.LONG and raw.num_values > 2 * entries:
+                    raw = self._part(raw, max(entries, long_runs.LONG))
+                run.append(raw)
+                entries -= raw.num_values
         except CorruptFileError as error:
             if self._lose is None:
                 raise
@@ -223,14 +225,12 @@ class ColumnReader:
         return run, None
 
     def _part(self, raw: RawPage, entries: int) -> RawPage:
-        """The page, or where it is far longer than so many entries, its first ones; the rest is the next page."""
-        if raw.num_values > 2 * entries:
-            node = self._shape.node
-            levels = node.max_repetition_level, node.max_definition_level
-            parts = long_runs.split(raw, entries, self._metadata.codec, levels)
-            if parts is not None:
-                self._verify(raw)
-                raw, self._unread = parts
+        """The first entries of the page, where it can be cut; the rest is the next page."""
+        levels = self._shape.node.max_repetition_level, self._shape.node.max_definition_level
+        parts = long_runs.split(raw, entries, self._metadata.codec, levels)
+        if parts is not None:
+            self._verify(raw)
+            raw, self._unread = parts
         return raw
 
     def _decode_leniently(self, run: list[RawPage]) -> LeafColumn:
@@ -317,11 +317,12 @@ class ColumnReader:
         try:
             self._verify(raw)
             before = self._account.held
-            with self._unpacking(raw.header.uncompressed_page_size):
-                count, values = page.open_dictionary(raw, self._metadata.codec)
-                self._dictionary = plain.read_dictionary(
-                    values, count, self._type.physical, self._type.width, self._account
-                )
+            self._account.take(raw.header.uncompressed_page_size)
+            count, values = page.open_dictionary(raw, self._metadata.codec)
+            self._dictionary = plain.read_dictionary(
+                values, count, self._type.physical, self._type.width, self._account
+            )
+            self._account.give_back(raw.header.uncompressed_page_size)
             self._dictionary_bytes = self._account.held - before
         except CorruptFileError as error:
             error.locate(offset=raw.offset)
@@ -350,22 +351,17 @@ class ColumnReader:
         builder = LeafColumnBuilder(self._shape, sum(raw.num_values for raw in run), self._account)
         first = self._decoded_rows == 0
         for group in page_groups.of(run):
+            scratch = page_groups.scratch_bytes(group, self._type.width)
             try:
-                with self._unpacking(page_groups.scratch_bytes(group, self._type.width)):
-                    builder.append(self._open(group), self._dictionary, first=first)
+                self._account.take(scratch)
+                builder.append(self._open(group), self._dictionary, first=first)
+                self._account.give_back(scratch)
             except MemoryLimitError:
                 raise
             except ParquetError as error:
                 raise (self._first_fault(group, error, first=first) if error.offset is None else error) from None
             first = first and not any(raw.num_values for raw in group)
         return builder.finish()
-
-    @contextmanager
-    def _unpacking(self, size: int) -> Iterator[None]:
-        """Pages take ``size`` bytes in here that nothing keeps."""
-        self._account.take(size)
-        yield
-        self._account.settle(self._account.held - size)
 
     def _open(self, group: list[RawPage]) -> OpenedPages:
         node = self._shape.node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from pqext.core.encodings import Counts, Dictionary, rle
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_run import PageRun
+from pqext.core.metadata import Type
 from pqext.core.page import OpenedPages
 from pqext.core.shape import LeafShape
 from pqext.core.slots import SlotBuilder
@@ -23,7 +24,7 @@ Levels = NDArray[np.int16]
 
 _LEVEL_BYTES = 6
 """Two levels and two flags of each entry."""
-_CONVERTED = {"DECIMAL": 32, "INTERVAL": 16, "INT96": 24}
+_CONVERTED: dict[str | Type, int] = {"DECIMAL": 32, "INTERVAL": 16, Type.INT96: 24}
 """Bytes of a value in another form than the stored one, by its type."""
 
 
@@ -38,6 +39,7 @@ class LeafColumn:
     repetition: Levels | None
     definition: Levels | None
     array: pa.Array
+    _nbytes: int | None = field(init=False, repr=False, compare=False, default=None)
 
     @property
     def rows(self) -> int:
@@ -51,9 +53,15 @@ class LeafColumn:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the levels and the array."""
-        levels = sum(part.nbytes for part in (self.repetition, self.definition) if part is not None)
-        return levels + int(self.array.nbytes)
+        """Bytes of the levels and the array; counted once, which takes Arrow longer than it seems."""
+        if self._nbytes is None:
+            size: int = self.array.nbytes
+            if self.repetition is not None:
+                size += self.repetition.nbytes
+            if self.definition is not None:
+                size += self.definition.nbytes
+            self._nbytes = size
+        return self._nbytes
 
     @property
     def begins_with_row(self) -> bool:
@@ -93,7 +101,7 @@ def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
 def decoded_bytes(shape: LeafShape, entries: int) -> int:
     """The most memory that so many entries take, byte arrays' data aside."""
     leaf = shape.node.leaf_type
-    return entries * ((leaf.width or 4) + _LEVEL_BYTES + _CONVERTED.get(leaf.member or leaf.physical.name, 0))
+    return entries * ((leaf.width or 4) + _LEVEL_BYTES + _CONVERTED.get(leaf.member or leaf.physical, 0))
 
 
 class LeafColumnBuilder:

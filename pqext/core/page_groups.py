@@ -19,8 +19,10 @@ def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
 
     ``width`` is that of a value, ``None`` for byte arrays.
     """
-    unpacked = sum(raw.header.uncompressed_page_size for raw in group)
-    values = sum(raw.num_values for raw in group)
+    unpacked = values = 0
+    for raw in group:
+        unpacked += raw.header.uncompressed_page_size
+        values += raw.num_values
     if width is None:
         return unpacked + values * 13
     return unpacked + values * (width + 13 if group[0].form[1] == Encoding.DELTA_BYTE_ARRAY else 1)

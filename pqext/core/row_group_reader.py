@@ -98,7 +98,7 @@ class RowGroupReader:
                     queue.give_back(part)
                     readers = self._readers(chosen)
                     continue
-                if batch_rows is not None:
+                if batch_rows is not None and queue:
                     found = sum(column.nbytes for column in columns.values()) // count
                     at_once = min(most, 2 * at_once, max(self._budget.rows_of(found), 1))
                 columns, kept = self._without_lost(readers, columns, part)

@@ -61,6 +61,10 @@ class RowQueue:
     def __init__(self, rows: Sequence[range]) -> None:
         self._rows = deque(one for one in rows if len(one))
 
+    def __bool__(self) -> bool:
+        """Are there any left?"""
+        return bool(self._rows)
+
     def take(self, count: int) -> RowRanges:
         """The next ``count`` rows, fewer at the end."""
         part: RowRanges = []
