@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pqext.core.buffers import EMPTY, view
@@ -55,9 +55,11 @@ def strings(page: bytes, count: int, module: Any, present: Any = EMPTY, slots: i
 
 @pytest.mark.spec(
     "encoding.delta.header", "encoding.delta.block", "encoding.delta.reference", "encoding.delta.overflow",
-    "encoding.delta.padding", "encoding.delta.width",
+    "encoding.delta.padding", "encoding.delta.width", "encoding.delta.unneeded",
 )
 @given(integers())
+@example((32, [0, (1 << 31) - 1, -(1 << 31), 5, -(1 << 31), (1 << 31) - 1] * 9))
+@example((64, [0, (1 << 63) - 1, -(1 << 63), 5, -(1 << 63), (1 << 63) - 1] * 9))
 def test_delta_numbers_that_the_kernel_writes_are_those_of_the_twin(case: tuple[int, list[int]]) -> None:
     bits, values = case
     encoded = bytes(delta_kernel.encode(np.array(values, DTYPES[bits])))
@@ -217,6 +219,10 @@ def test_a_prefix_repeated_beyond_the_limit_is_refused_before_memory_is_taken() 
 
 @pytest.mark.spec("encoding.split.layout", "encoding.split.types")
 @given(st.integers(1, 20).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.binary(min_size=n, max_size=n)))))
+@example((2, [bytes(range(i, i + 2)) for i in range(0, 40, 2)]))
+@example((4, [bytes(range(i, i + 4)) for i in range(0, 80, 4)]))
+@example((8, [bytes(range(i, i + 8)) for i in range(0, 160, 8)]))
+@example((16, [bytes(range(i, i + 16)) for i in range(0, 160, 16)]))
 def test_split_bytes_agree_with_the_twin(case: tuple[int, list[bytes]]) -> None:
     width, values = case
     encoded = byte_stream_split.encode(pa.array(values, pa.binary(width))).tobytes()
@@ -314,6 +320,8 @@ def numbers(draw: st.DrawFn) -> tuple[Any, Any]:
     "encoding.alp.exceptions", "encoding.alp.integers",
 )
 @given(numbers())
+@example((np.float64, np.array([1.5, -0.0, 0.0, np.nan, np.inf, -1.5, 2.25] * 5)))
+@example((np.float32, np.array([1.5, -0.0, 0.0, np.nan, np.inf, -1.5, 2.25] * 5, np.float32)))
 def test_alp_numbers_come_back_to_the_bit_by_the_twin_and_by_the_kernel(case: tuple[Any, Any]) -> None:
     kind, values = case
     encoded = bytes(alp_kernel.encode(values))
@@ -336,6 +344,22 @@ def test_alp_vectors_of_any_size_and_scale_are_read(
     out = np.empty_like(values)
     alp_kernel.decode_into(view(encoded), out)
     assert out.tobytes() == values.tobytes()
+
+
+@pytest.mark.spec("encoding.alp.decode")
+@pytest.mark.parametrize(("kind", "most", "highest"), [(np.float64, 18, 1 << 50), (np.float32, 10, 1 << 22)])
+def test_alp_integers_are_multiplied_twice_in_the_precision_of_the_values(kind: Any, most: int, highest: int) -> None:
+    numbers = np.random.default_rng(7).integers(-highest, highest, 64)
+    differ = 0
+    for exponent in range(most + 1):
+        for factor in range(exponent + 1):
+            power, inverse = kind(f"1e{factor}"), kind(f"1e-{exponent}")
+            values = numbers.astype(kind) * power * inverse
+            differ += int((values != numbers.astype(kind) * (power * inverse)).sum())
+            out = np.empty_like(values)
+            alp_kernel.decode_into(view(alp.encode(kind, values, exponent, factor, 6)), out)
+            assert out.tobytes() == values.tobytes()
+    assert differ > 100
 
 
 @pytest.mark.spec("encoding.alp.constants")

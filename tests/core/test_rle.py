@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pqext.core.encodings.rle import decode_flags
@@ -31,6 +31,8 @@ def decode(data: bytes, width: int, count: int, limit: int | None = None, dtype:
 
 @pytest.mark.spec("encoding.hybrid.grammar", "encoding.hybrid.bit-order", "encoding.hybrid.varint")
 @given(runs())
+@example((1, [1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 1]))
+@example((5, [1, 2, 3, 4, 5, 6, 7, 31] + [9] * 1000 + [8] * 70))
 def test_what_is_encoded_decodes_by_the_twin_and_by_the_kernel(case: tuple[int, list[int]]) -> None:
     width, values = case
     encoded = rle_encode.encode(np.array(values, np.int32), width)
