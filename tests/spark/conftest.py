@@ -23,7 +23,8 @@ def spark_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(spark_folder: Path) -> Iterator[Any]:
     from pqext.spark import local_session
 
-    with contextlib.chdir(spark_folder):
+    with contextlib.chdir(spark_folder), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # tests end before C2 pays off
         session = local_session("pqext tests", cores="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()
