@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pqext.variant.access.cast import get as get
     from pqext.variant.access.exploding import explode as explode
+    from pqext.variant.conversion.arrow import from_arrow as from_arrow
+    from pqext.variant.conversion.objects import from_python as from_python
+    from pqext.variant.conversion.objects import to_python as to_python
+    from pqext.variant.conversion.tables import from_table as from_table
+    from pqext.variant.conversion.tables import to_table as to_table
+    from pqext.variant.editing import delete as delete
+    from pqext.variant.editing import merge as merge
+    from pqext.variant.editing import set as set
+    from pqext.variant.equality import canonical as canonical
+    from pqext.variant.equality import equals as equals
+    from pqext.variant.equality import hash as hash
     from pqext.variant.json.files import JsonReader as JsonReader
     from pqext.variant.json.files import read_json as read_json
     from pqext.variant.json.parse import parse_json as parse_json
@@ -31,29 +42,40 @@ if TYPE_CHECKING:
     from pqext.variant.value import Variant as Variant
 
 _MODULES = {
-    "JsonReader": "json.files",
-    "Timestamp": "timestamp",
-    "Variant": "value",
-    "VariantFault": "validation",
-    "find_faults": "validation",
+    "canonical": "equality",
+    "delete": "editing",
+    "equals": "equality",
     "explode": "access.exploding",
+    "find_faults": "validation",
+    "from_arrow": "conversion.arrow",
+    "from_python": "conversion.objects",
+    "from_table": "conversion.tables",
     "get": "access.cast",
+    "hash": "equality",
     "infer_schema": "shredding.infer",
     "is_variant_type": "types",
+    "JsonReader": "json.files",
+    "merge": "editing",
     "parse_json": "json.parse",
     "parse_json_lines": "json.parse",
-    "schema_of_file": "shredding.file_schema",
     "read_json": "json.files",
-    "Rewritten": "rewriting",
     "reshred_file": "rewriting",
+    "Rewritten": "rewriting",
+    "schema_of_file": "shredding.file_schema",
+    "set": "editing",
     "shred": "shredding.shredder",
     "shredding_schema": "shredding.schema",
+    "Timestamp": "timestamp",
     "to_json": "json.text",
+    "to_python": "conversion.objects",
+    "to_table": "conversion.tables",
     "unshred": "shredding.reconstruct",
     "unshred_file": "rewriting",
     "validate": "validation",
+    "Variant": "value",
     "variant_field": "types",
     "variant_type": "types",
+    "VariantFault": "validation",
 }
 
 __all__ = sorted(_MODULES)

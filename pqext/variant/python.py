@@ -34,7 +34,7 @@ def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
     spans: dict[int, tuple[int, list[str] | None]] = {}  # a container's first child, and its field names
     names: set[str] = set()
     for i, node in enumerate(nodes):  # grows while it is walked: children stand after their parents
-        node = _plain(node)
+        node = plain(node)
         nodes[i] = node
         if not isinstance(node, Mapping | list | tuple):
             continue
@@ -55,7 +55,7 @@ def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
     encoded: list[bytes] = [b""] * len(nodes)
     for i in reversed(range(len(nodes))):
         if i not in spans:
-            encoded[i] = _encode_scalar(nodes[i])
+            encoded[i] = encode_scalar(nodes[i])
             continue
         first, keys = spans[i]
         values = encoded[first : first + len(nodes[i])]
@@ -67,9 +67,14 @@ def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
     return encoded[0], encode_metadata(names)
 
 
-def _plain(obj: Any) -> Any:
-    """Variants as the Python objects that they hold, numpy's scalars where Python has an equal."""
+def plain(obj: Any) -> Any:
+    """Variants as the Python objects that they hold, numpy's scalars where Python has an equal, arrays as lists."""
     from pqext.variant.value import Variant
+
+    if type(obj).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be there
+        return None
+    if isinstance(obj, np.ndarray):
+        return list(obj) if obj.ndim else plain(obj[()])
 
     if isinstance(obj, Variant):
         return obj.to_python()
@@ -78,7 +83,8 @@ def _plain(obj: Any) -> Any:
     return obj
 
 
-def _encode_scalar(obj: Any) -> bytes:
+def encode_scalar(obj: Any) -> bytes:
+    """The encoded primitive of a Python object that is neither a mapping nor a list."""
     if obj is None:
         return encoding.encode_primitive(_T.NULL)
     for types, encoder in _ENCODERS:

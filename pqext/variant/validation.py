@@ -14,6 +14,7 @@ from pqext.core.errors import VariantError
 from pqext.core.text import visible
 from pqext.core.workers import Workers, thread_count
 from pqext.variant import faults
+from pqext.variant.coercion import as_variants
 from pqext.variant.faults import Meaning
 from pqext.variant.kernels import examine as kernel
 from pqext.variant.kernels.binary import BinaryInput, Fault, VariantInput
@@ -96,7 +97,7 @@ def validate(
     _check_arguments(mode, max_depth)
     if on_fault not in get_args(OnFault):
         raise ValueError(f"on_fault is 'return' or 'raise', not {on_fault!r}")
-    found = _first(array, mode, max_depth, allow_unknown, thread_count(threads))
+    found = _first(as_variants(array), mode, max_depth, allow_unknown, thread_count(threads))
     if found is not None and on_fault == "raise":
         raise found.error()
     return found
@@ -121,7 +122,7 @@ def find_faults(
     most = _MOST if limit is None else limit
     tables = []
     start = 0
-    for chunk, compiled in _compiled(array):
+    for chunk, compiled in _compiled(as_variants(array)):
         if most == 0:
             break
         records, _ = examine(

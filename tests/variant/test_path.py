@@ -25,7 +25,7 @@ from reference.pace import SLOWER
         (r"$['a\n']", (r"a\n",)),
         ("$['']", ("",)),
         ("$[12].x y.é", (12, "x y", "é")),
-        ("$.*", ("*",)),
+        ("$['*']", ("*",)),
         ("$['*'].日本['a?b']", ("*", "日本", "a?b")),
         (f"$[{MAX_INDEX}]", (MAX_INDEX,)),
     ],
@@ -46,7 +46,10 @@ def test_a_path_is_a_tuple_of_names_and_indexes(text: str, steps: tuple[str | in
         ("$[", 2, "element index or a quoted"),
         ("$[x]", 2, "element index or a quoted"),
         ("$[-1]", 2, "counts from the start"),
-        ("$.a[*]", 3, "only variant.explode"),
+        ("$.a[*]", 3, r"variant\.explode"),
+        ("$.a.*", 4, r"variant\.explode.*\['\*'\]"),
+        ("$.*.a", 2, r"variant\.explode"),
+        ("$[-]", 2, "element index or a quoted"),
         ("$[1", 3, "expected ]"),
         ("$['a'", 5, "expected ]"),
         ("$['a", 2, "not closed"),
@@ -111,3 +114,13 @@ def test_a_path_may_be_given_as_its_steps() -> None:
     for wrong in ([True], [1.5], [None]):
         with pytest.raises(TypeError, match="path step"):
             as_path(wrong)  # type: ignore[arg-type]
+
+
+def test_indexes_from_the_end_are_for_those_who_ask_for_them() -> None:
+    assert parse("$.a[-1]", from_end=True) == ("a", -1) == as_path(["a", -1], from_end=True)
+    assert parse(format_path(("a", -3)), from_end=True) == ("a", -3)
+    for index in (-MAX_INDEX - 1, MAX_INDEX + 1):
+        with pytest.raises(ValueError, match="out of range"):
+            parse(f"$[{index}]", from_end=True)
+        with pytest.raises(ValueError, match="out of range"):
+            as_path([index], from_end=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from pqext.variant.access.nested import (
 )
 from pqext.variant.access.path import Path, as_path
 from pqext.variant.access.targets import VARIANT, describe, target_type
+from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import get as kernel
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.cells import Cells
@@ -43,18 +45,25 @@ from pqext.variant.views import take, with_views, without_views
 
 
 def get(
-    array: VariantLike, path: str | Sequence[str | int], type: str | pa.DataType, strict: bool = False
+    array: VariantLike,
+    path: str | Sequence[str | int],
+    type: str | pa.DataType | builtins.type = "variant",
+    strict: bool = False,
 ) -> pa.Array | pa.ChunkedArray:
     """The value at ``path`` of each variant, cast to ``type``, row by row.
 
-    ``array`` is a variant array or a shredded one; of the latter only the columns on the path are touched.
-    ``type`` is an Arrow type or the name of one, Spark's or Arrow's (``"double"``, ``"decimal(9,2)"``, ``"uint8"``,
-    ``"array<struct<a: int>>"``, ``"map<string, double>"``), or ``"variant"`` for the value itself. The result is
-    null where the variant or the path is missing, and where a JSON null stands (except as a variant). Values cast
-    as in Spark's ANSI mode with the session time zone UTC: numbers among each other, rounded half up to a decimal's
-    scale, towards zero to an integer; text to everything; everything to text, objects and arrays as JSON; dates and
-    timestamps among each other; numbers and timestamps as seconds since 1970. An array becomes a list, an object
-    a struct (fields it does not have are null) or a map; what they hold is cast by the same rules.
+    ``array`` is a variant array or a shredded one; of the latter only the columns on the path are touched. It may
+    also be a list of :class:`~pqext.variant.Variant`, or anything with ``__arrow_c_array__`` or
+    ``__arrow_c_stream__``. ``path`` is text (``"$.a.b[0]['x.y']"``) or a sequence of field names and indexes; a
+    negative index counts from the end of an array. It leads to one value: :func:`pqext.variant.explode` follows
+    wildcards. ``type`` is a Python type (``bool``, ``int``, ``float``, ``str``, ``bytes``), an Arrow type or the
+    name of one, Spark's or Arrow's (``"double"``, ``"decimal(9,2)"``, ``"uint8"``, ``"array<struct<a: int>>"``,
+    ``"map<string, double>"``), or ``"variant"``, the default, for the value itself. The result is null where the
+    variant or the path is missing, and where a JSON null stands (except as a variant). Values cast as in Spark's
+    ANSI mode with the session time zone UTC: numbers among each other, rounded half up to a decimal's scale,
+    towards zero to an integer; text to everything; everything to text, objects and arrays as JSON; dates and
+    timestamps among each other; numbers and timestamps as seconds since 1970. An array becomes a list, an object a
+    struct (fields it does not have are null) or a map; what they hold is cast by the same rules.
 
     A value that does not cast (to that type at all, out of range, or malformed text) is null; with
     ``strict`` the first row with one raises ``VariantError``. Broken bytes on the path always do, with the row
@@ -62,9 +71,15 @@ def get(
 
     Raises ``ValueError`` for a path or a type that is none, and ``LimitError`` when a result takes more than one
     Arrow array can hold.
+
+    >>> from pqext import variant
+    >>> array = variant.parse_json(['{"a": [1, 2.5]}', '{"a": []}'])
+    >>> variant.get(array, "$.a[-1]", float).to_pylist()
+    [2.5, None]
     """
-    steps = as_path(path)
+    steps = as_path(path, from_end=True)
     target = target_type(type)
+    array = as_variants(array)
     chunks = struct_chunks(array)
     results = []
     row = 0
@@ -317,13 +332,14 @@ def _masked(typed: pa.Array, group: pa.StructArray) -> pa.Array:
 
 
 def _element(lists: pa.Array, index: int) -> pa.StructArray:
-    """The element at ``index`` of each list, null where there is none."""
+    """The element at ``index`` of each list, null where there is none; negative ones count from the end."""
     if not pa.types.is_large_list(lists.type):
         lists = plain_list(lists)
-    lengths = pc.fill_null(pc.list_value_length(lists), 0)
-    starts = lists.offsets.slice(0, len(lists))
-    places = pc.add(starts.cast(pa.int64()), index)
-    positions = pc.if_else(pc.greater(lengths, index), places, pa.scalar(None, pa.int64()))
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())
+    starts = lists.offsets.slice(0, len(lists)).cast(pa.int64())
+    within = pc.add(lengths, index) if index < 0 else pa.scalar(index, pa.int64())
+    there = pc.greater_equal(within, 0) if index < 0 else pc.greater(lengths, index)
+    positions = pc.if_else(there, pc.add(starts, within), pa.scalar(None, pa.int64()))
     return take(_member(lists.values), positions)
 
 

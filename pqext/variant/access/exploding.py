@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from pqext.variant.access.cast import Group, cast_group, descend, list_elements,
 from pqext.variant.access.nested import Task, cast_cells
 from pqext.variant.access.path import ManyPath, Path, Wildcard, as_many_path
 from pqext.variant.access.targets import target_type
+from pqext.variant.coercion import as_variants
 from pqext.variant.kernels.cells import Cells
 from pqext.variant.kernels.get import PathSteps
 from pqext.variant.shredding.schema import is_list
@@ -21,7 +23,7 @@ from pqext.variant.views import with_views, without_views
 def explode(
     array: VariantLike,
     path: str | Sequence[str | int | Wildcard] = "$",
-    type: str | pa.DataType = "variant",
+    type: str | pa.DataType | builtins.type = "variant",
     *,
     outer: bool = False,
     strict: bool = False,
@@ -47,7 +49,7 @@ def explode(
     schema = pa.schema([("row", pa.int64()), ("pos", pa.int32()), ("key", pa.string()), value])
     tables = []
     first_row = 0
-    for chunk in struct_chunks(array):
+    for chunk in struct_chunks(as_variants(array)):
         columns = _chunk(chunk, steps, target, outer, strict, first_row)
         tables.append(pa.Table.from_arrays(columns, schema=schema))
         first_row += len(chunk)

@@ -29,24 +29,23 @@ MAX_INDEX = (1 << 32) - 1
 """The largest element index that the encoding can hold."""
 
 _NAME = re.compile(r"[^.\[]+")
-_INDEX = re.compile(r"[0-9]+")
+_INDEX = re.compile(r"-?[0-9]+")
 # Within quotes a backslash before the quote or a backslash is no part of the name, any other one is.
-_QUOTED = {
-    quote: re.compile(rf"{quote}((?:[^{quote}\\]++|\\[{quote}\\]|\\(?!{quote}))*+){quote}") for quote in "'\""
-}
+_QUOTED = {quote: re.compile(rf"{quote}((?:[^{quote}\\]++|\\[{quote}\\]|\\(?!{quote}))*+){quote}") for quote in "'\""}
 _ESCAPED = {quote: re.compile(rf"\\([{quote}\\])") for quote in "'\""}
 
 
-def parse(text: str) -> Path:
+def parse(text: str, *, from_end: bool = False) -> Path:
     """Parse a path; ``$`` alone is the root.
 
     Steps are ``.name`` (up to the next ``.`` or ``[``), ``['name']``, ``["name"]`` and ``[index]``. Inside
-    quotes a backslash takes the next quote or backslash literally. Raises ``ValueError`` with the position.
+    quotes a backslash takes the next quote or backslash literally. With ``from_end`` a negative index counts from the
+    end of the array. Raises ``ValueError`` with the position.
 
     >>> parse("$.a.b[0]['x.y']")
     ('a', 'b', 0, 'x.y')
     """
-    return _parse(text, False)  # type: ignore[return-value]
+    return _parse(text, False, from_end)  # type: ignore[return-value]
 
 
 def parse_many(text: str) -> ManyPath:
@@ -55,11 +54,14 @@ def parse_many(text: str) -> ManyPath:
     >>> parse_many("$.a[*].b")
     ('a', <Wildcard.ELEMENTS: '[*]'>, 'b')
     """
-    return _parse(text, True)
+    return _parse(text, True, False)
+
+
+_MANY = "a wildcard leads to many values: variant.explode follows it"
 
 
 @lru_cache(maxsize=4096)
-def _parse(text: str, wildcards: bool) -> ManyPath:
+def _parse(text: str, wildcards: bool, from_end: bool) -> ManyPath:
     if not text.startswith("$"):
         raise _error(text, 0, "a path starts with $")
     steps: list[str | int | Wildcard] = []
@@ -68,22 +70,30 @@ def _parse(text: str, wildcards: bool) -> ManyPath:
         step: str | int | Wildcard
         if text.startswith("[*]", at):
             if not wildcards:
-                raise _error(text, at, "a wildcard leads to many values: only variant.explode follows it")
+                raise _error(text, at, _MANY)
             step, at = Wildcard.ELEMENTS, at + 3
         elif text[at] == ".":
             step, at = _name(text, at + 1)
-            step = Wildcard.FIELDS if wildcards and step == "*" else step
+            if step == "*":
+                if not wildcards:
+                    raise _error(text, at - 1, f"{_MANY}; a field of that name is ['*']")
+                step = Wildcard.FIELDS
         elif text[at] == "[":
-            step, at = _bracket(text, at + 1)
+            step, at = _bracket(text, at + 1, from_end)
         else:
             raise _error(text, at, "expected . or [")
         steps.append(step)
     return tuple(steps)
 
 
-def as_path(path: str | Sequence[str | int]) -> Path:
-    """Take a path as text or as its steps; raises ``ValueError`` or ``TypeError`` when it is neither."""
-    return parse(path) if isinstance(path, str) else _checked(path, (str, int))  # type: ignore[return-value]
+def as_path(path: str | Sequence[str | int], *, from_end: bool = False) -> Path:
+    """Take a path as text or as its steps; raises ``ValueError`` or ``TypeError`` when it is neither.
+
+    With ``from_end`` indexes may be negative.
+    """
+    if isinstance(path, str):
+        return parse(path, from_end=from_end)
+    return _checked(path, (str, int), from_end)  # type: ignore[return-value]
 
 
 def as_many_path(path: str | Sequence[str | int | Wildcard]) -> ManyPath:
@@ -91,13 +101,15 @@ def as_many_path(path: str | Sequence[str | int | Wildcard]) -> ManyPath:
     return parse_many(path) if isinstance(path, str) else _checked(path, (str, int, Wildcard))
 
 
-def _checked(path: Sequence[str | int | Wildcard], kinds: tuple[type, ...]) -> ManyPath:
+def _checked(path: Sequence[str | int | Wildcard], kinds: tuple[type, ...], from_end: bool = False) -> ManyPath:
     if not isinstance(path, Sequence) or isinstance(path, bytes | bytearray):
         raise TypeError(f"a path is text or a sequence of steps, not {type(path).__name__}")
     steps = tuple(path)
     for step in steps:
         if isinstance(step, bool) or not isinstance(step, kinds):
             raise TypeError(f"a path step is a field name or an element index, not {step!r}")
+        if from_end and isinstance(step, int):
+            step = abs(step)
         if isinstance(step, int) and not 0 <= step <= MAX_INDEX:
             raise ValueError(f"element index {step} is out of range")
     return steps
@@ -130,18 +142,18 @@ def _name(text: str, start: int) -> tuple[str, int]:
     return match[0], match.end()
 
 
-def _bracket(text: str, start: int) -> tuple[str | int, int]:
+def _bracket(text: str, start: int, from_end: bool) -> tuple[str | int, int]:
     step: str | int
     if text[start : start + 1] in ("'", '"'):
         step, at = _quoted(text, start)
     else:
         index = _INDEX.match(text, start)
         if index is None:
-            if text[start : start + 1] == "-":
-                raise _error(text, start, "an element index counts from the start, from 0")
             raise _error(text, start, "expected an element index or a quoted field name")
+        if index[0].startswith("-") and not from_end:
+            raise _error(text, start, "an element index counts from the start, from 0")
         at = index.end()
-        if at - start > 10 or int(index[0]) > MAX_INDEX:
+        if at - start > 11 or abs(int(index[0])) > MAX_INDEX:
             raise _error(text, start, "element index is out of range")
         step = int(index[0])
     if text[at : at + 1] != "]":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from functools import lru_cache
 
@@ -61,16 +62,22 @@ def kernel_type(type: pa.DataType) -> pa.DataType:
     return pa.binary() if type in (pa.large_binary(), pa.binary_view()) else type
 
 
-def target_type(type: str | pa.DataType) -> pa.DataType:
+_OF_PYTHON = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
+
+
+def target_type(type: str | pa.DataType | builtins.type) -> pa.DataType:
     """The Arrow type of ``get``'s result, ``variant_type()`` for a variant; ``ValueError`` for what nothing casts to.
 
     Names are Spark's (``BIGINT``, ``ARRAY<STRUCT<a: INT>>``, ``MAP<STRING, DOUBLE>``, a list of fields for a
-    STRUCT) or Arrow's (``uint8``, ``timestamp[ms, tz=Europe/Paris]``). Fields and elements may always be null.
+    STRUCT) or Arrow's (``uint8``, ``timestamp[ms, tz=Europe/Paris]``); of Python's types there are bool, int,
+    float, str and bytes. Fields and elements may always be null.
     """
     if isinstance(type, str):
         return _of_name(type)
+    if type in _OF_PYTHON:
+        return _OF_PYTHON[type]
     if not isinstance(type, pa.DataType):
-        raise TypeError(f"a type is an Arrow type or the name of one, not {type!r}")
+        raise TypeError(f"a type is an Arrow type, the name of one, or bool, int, float, str or bytes, not {type!r}")
     return _checked(type, 0)
 
 

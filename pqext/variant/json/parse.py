@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core.workers import Workers, thread_count
+from pqext.variant.coercion import as_texts
 from pqext.variant.json.faults import LineFault as LineFault
 from pqext.variant.json.faults import line_error, line_fault
 from pqext.variant.json.jobs import MIN_JOB_BYTES, even_ranges
@@ -39,6 +40,8 @@ def parse_json(
 ) -> pa.StructArray | pa.ChunkedArray:
     """Parse a column of JSON texts (strings or binary, of any layout) into a variant array, row by row.
 
+    ``array`` is an Arrow array, a list of str or bytes, a pandas or polars Series, or anything that has
+    ``__arrow_c_array__`` or ``__arrow_c_stream__``; a stream gives a chunked array.
     Null stays null; ``"null"`` becomes the variant null. A chunked array gives a chunked array. The text is
     JSON as RFC 8259 has it, in UTF-8, with nothing around a document but space.
 
@@ -59,8 +62,7 @@ def parse_json(
     ``LimitError`` when the result of an array does not fit into 32-bit offsets.
     """
     how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
-    if not isinstance(array, pa.Array | pa.ChunkedArray):
-        raise TypeError(f"expected an array of JSON texts, not {type(array).__name__}")
+    array = as_texts(array)
     if how.undecided is not None:
         how = how.decided(_sample(array, how))
     count = thread_count(threads)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pqext.core.errors import LimitError
 from pqext.core.workers import Workers, thread_count
 from pqext.variant import faults
+from pqext.variant.coercion import as_variants
 from pqext.variant.json.jobs import even_ranges
 from pqext.variant.kernels.binary import BinaryInput, VariantInput
 from pqext.variant.kernels.json_indent import indent_json
@@ -50,6 +51,7 @@ def to_json(array: VariantLike, *, indent: int | None = None, threads: int = 1) 
     if indent is not None and not 0 <= indent <= MAX_INDENT:
         raise ValueError(f"indent must be between 0 and {MAX_INDENT}, not {indent}")
     count = thread_count(threads)
+    array = as_variants(array)
     chunks = struct_chunks(array)
     write = _shredded if is_shredded_type(array.type) else _whole
     jobs: list[tuple[_Rows, int, int]] = []

@@ -9,7 +9,7 @@ from pqext.variant.kernels.binary cimport *
 
 cdef struct Step:
     bint is_index
-    uint32_t index
+    int64_t index        # from the end when negative
     const uint8_t *name
     size_t length
     int64_t id           # of the name in the current dictionary, when that is sorted; its size when it is absent
@@ -56,7 +56,7 @@ cdef inline int find_value(
     cdef Container container
     cdef const uint8_t *at
     cdef size_t limit = n[0]
-    cdef int64_t size
+    cdef int64_t size, index
     cdef int i, status
     for i in range(count):
         if limit < 1:
@@ -70,9 +70,12 @@ cdef inline int find_value(
                 status = FAULT_VALUE_TRAILING
             if status != 0:
                 return status
-            if steps[i].index >= container.count:
+            index = steps[i].index
+            if index < 0:
+                index += container.count
+            if index < 0 or index >= container.count:
                 return 0
-            status = container_child(&container, steps[i].index, p, &limit)
+            status = container_child(&container, <uint32_t> index, p, &limit)
             if status != 0:
                 return status
             continue

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pqext.variant import faults
+from pqext.variant.coercion import as_variants
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.infer import Survey
 from pqext.variant.shredding.infer_types import Place, choose
@@ -107,6 +108,7 @@ def infer_schema(
 
 def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[Place]:
     """Count the sample; the places come parents first."""
+    array = as_variants(array)
     chunks = struct_chunks(array)
     rows = sum(map(len, chunks))
     before = 0

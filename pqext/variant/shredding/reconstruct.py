@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from pqext.core.errors import VariantError
+from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import reconstruct as kernel
 from pqext.variant.kernels.binary import BinaryInput
 from pqext.variant.kernels.shredding import Sources
@@ -41,6 +42,7 @@ def unshred(array: VariantLike, *, strict: bool = False) -> pa.Array | pa.Chunke
 
     Implements Variant Shredding, "Reconstructing a Shredded Variant".
     """
+    array = as_variants(array)
     chunks = struct_chunks(array)
     if is_variant_type(array.type):
         return like_input(array, [_whole(chunk) for chunk in chunks], variant_type())

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import shred as kernel
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.shredding import faults as shredding_faults
@@ -38,6 +39,7 @@ def shred(array: VariantLike, schema: Any, *, coerce: Coerce = "equivalent") -> 
     Implements Variant Shredding, "Value Shredding".
     """
     check_coerce(coerce)
+    array = as_variants(array)
     chunks = struct_chunks(array)
     if is_shredded_type(array.type):
         array = unshred(array)

@@ -1,0 +1,71 @@
+"""Array arguments in every form that they are given in: Arrow, pandas, polars, lists, and Arrow's C interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.variant.types import VariantLike, variant_type
+
+
+def as_arrow(values: Any, what: str = "an array") -> VariantLike:
+    """``values`` as an Arrow array or chunked array.
+
+    ``values`` is an Arrow array, a list or tuple, a numpy array, a pandas or polars Series, or any object that has
+    ``__arrow_c_array__`` or ``__arrow_c_stream__`` (a stream gives a chunked array). ``what`` names the argument in
+    errors. Raises ``TypeError`` for other objects and ``ValueError`` for a list whose items have no common Arrow type.
+    """
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, str | bytes | bytearray | memoryview):
+        raise TypeError(f"expected {what}, not one {type(values).__name__}; put it into a list")
+    try:
+        if hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
+            return pa.chunked_array(values)
+        if hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_array__") or hasattr(values, "__array__"):
+            return pa.array(values, from_pandas=True) if hasattr(values, "__array__") else pa.array(values)
+        if isinstance(values, list | tuple):
+            return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"{type(values).__name__} cannot be taken as {what}: {error}") from None
+    raise TypeError(f"expected {what}, not {type(values).__name__}")
+
+
+def as_texts(values: Any) -> VariantLike:
+    """``values`` as an array of strings or binary values; see :func:`as_arrow`.
+
+    A list may mix strings and bytes.
+    """
+    what = "an array of JSON texts"
+    if isinstance(values, list | tuple):
+        values = pa.array(_bytes(values), pa.binary())
+    array = as_arrow(values, what)
+    if pa.types.is_null(array.type):
+        return array.cast(pa.string())
+    return array
+
+
+def _bytes(values: Sequence[Any]) -> list[bytes | None]:
+    for row, value in enumerate(values):
+        if value is not None and not isinstance(value, str | bytes):
+            raise TypeError(f"expected an array of JSON texts, but item {row} is a {type(value).__name__}")
+    return [value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value for value in values]
+
+
+def as_variants(values: Any) -> VariantLike:
+    """``values`` as a variant array, as :func:`as_arrow` takes it; a list holds ``Variant`` objects or None."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, list | tuple):
+        from pqext.variant.value import Variant
+
+        rows = []
+        for row, value in enumerate(values):
+            if value is not None and not isinstance(value, Variant):
+                found = type(value).__name__
+                raise TypeError(f"item {row} is a {found}, not a Variant; variant.from_python takes Python objects")
+            rows.append(None if value is None else {"metadata": value.metadata, "value": value.value})
+        return pa.array(rows, variant_type())
+    return as_arrow(values, "a variant array")

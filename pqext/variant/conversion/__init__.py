@@ -1,0 +1,1 @@
+"""Variants from and to Python objects, Arrow columns and tables."""

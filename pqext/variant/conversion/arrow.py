@@ -1,0 +1,270 @@
+"""Arrow columns of any type as variants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.errors import LimitError
+from pqext.core.text import visible
+from pqext.variant.coercion import as_arrow
+from pqext.variant.conversion.rows import all_rows, one_array
+from pqext.variant.kernels.arrow_values import ArrowRows, Form
+from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.metadata import EMPTY
+from pqext.variant.shredding.plan import compile_schema
+from pqext.variant.shredding.reconstruct import build, unshred
+from pqext.variant.shredding.schema import UUID, Primitive
+from pqext.variant.types import (
+    CHILD_MARK,
+    child,
+    is_shredded_type,
+    is_variant_type,
+    plain_binary,
+    plain_list,
+    storage_array,
+    storage_type,
+    variant_type,
+)
+
+Nulls = Literal["absent", "null"]
+
+
+def from_arrow(data: Any, *, nulls: Nulls = "absent") -> pa.StructArray | pa.ChunkedArray:
+    """Variants of the rows of an Arrow array, record batch or table, of any type.
+
+    ``data`` is an array, chunked array, ``RecordBatch`` or ``Table`` of Arrow, or anything that has
+    ``__arrow_c_array__`` or ``__arrow_c_stream__``, as frames and Series of polars and pandas do. A table, a chunked
+    array and a stream give a chunked array, others an array. Each row of a table or batch is an object of its columns.
+
+    Integers, floats, booleans, dates, strings and binary become the variant type of the same name; uint8 to uint32
+    the next wider integer and uint64 a decimal; float16 a float; ``decimal256`` a decimal of at most 38 digits;
+    ``time32`` and ``time64`` a time; ``timestamp`` one in UTC when it has a time zone, in nanoseconds when its unit is
+    that, else in microseconds; ``arrow.uuid`` a UUID. Structs become objects, maps with string keys too, and lists of
+    every layout arrays. Dictionaries and run-end encoded arrays are decoded; variants stay what they are, shredded
+    ones (marked as such) are put together.
+
+    A null row is null. A null in a list is a variant null. ``nulls="absent"`` leaves null fields of structs, null
+    columns and null values of maps out of the object, ``"null"`` makes them variant nulls. Every row has a sorted
+    dictionary of the names that it uses and no others.
+
+    Raises ``TypeError`` for a type that variants lack (durations, intervals, unions, maps with other keys), with the
+    column; ``ValueError`` for two columns of the same name and for values that the variant type cannot hold (a
+    timestamp out of range, a decimal of 39 digits, nanoseconds in a time); ``VariantError`` with the row for a map that
+    repeats a key and for broken variants; and ``LimitError`` when an array would take more than 2 GiB.
+
+    >>> import pyarrow as pa
+    >>> from pqext import variant
+    >>> table = pa.table({"id": [1, 2], "tags": [["a", None], None]})
+    >>> variant.to_json(variant.from_arrow(table)).to_pylist()
+    ['{"id":1,"tags":["a",null]}', '{"id":2}']
+    """
+    if nulls not in ("absent", "null"):
+        raise ValueError(f"nulls is 'absent' or 'null', not {nulls!r}")
+    keep = nulls == "null"
+    if isinstance(data, pa.RecordBatch):
+        return _rows(_struct_of(data), keep, 0)
+    if not isinstance(data, pa.Table | pa.Array | pa.ChunkedArray) and hasattr(data, "__arrow_c_stream__"):
+        data = _from_stream(data)
+    if isinstance(data, pa.Table):
+        chunks = [_struct_of(batch) for batch in data.to_batches()]
+    else:
+        data = as_arrow(data)
+        if isinstance(data, pa.Array):
+            return _rows(data, keep, 0)
+        chunks = data.chunks
+    found = []
+    row = 0
+    for chunk in chunks:
+        found.append(_rows(chunk, keep, row))
+        row += len(chunk)
+    return pa.chunked_array(found, type=variant_type())
+
+
+def _from_stream(data: Any) -> pa.Table | pa.ChunkedArray:
+    """A table where the stream is one of record batches, else its column."""
+    try:
+        return pa.chunked_array(data)
+    except (TypeError, ValueError, NotImplementedError, pa.ArrowException):
+        return pa.table(data)
+
+
+def _struct_of(batch: pa.RecordBatch) -> pa.StructArray:
+    if batch.num_columns:
+        return pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+    return pa.array([{}] * batch.num_rows, pa.struct([]))
+
+
+def _rows(array: pa.Array, keep_nulls: bool, first_row: int) -> pa.StructArray:
+    rows = ArrowRows(_described(array), keep_nulls)
+    return one_array(all_rows(lambda start: rows.rows(start, len(array), first_row), len(array)))
+
+
+_Part = tuple[Any, ...]
+"""Form, name, validity, offset, offsets, whether these are wide, width, length, columns, first child, children."""
+
+
+def _described(array: pa.Array) -> list[_Part]:
+    """The columns below ``array`` for the kernel, parents first and the children of each together."""
+    queue: list[tuple[pa.Array, bytes | None, pa.Field | None, str]] = [(array, None, None, "")]
+    parts: list[_Part] = []
+    for column, name, field, path in queue:  # grows as it is walked
+        column = _plain(column, path)
+        type = column.type
+        validity = column.buffers()[0] if column.null_count and not pa.types.is_null(type) else None
+        if validity is not None and validity.size * 8 < column.offset + len(column):
+            raise ValueError(f"{_named(path)}: the validity buffer is too short")
+        first = len(queue)
+        form, offsets, wide, width, length = Form.FORM_LEAF, None, False, 0, 0
+        columns: list[BinaryInput] = []
+        if is_variant_type(type):
+            form = Form.FORM_VARIANT
+            columns = [BinaryInput(child(column, part)) for part in ("value", "metadata")]
+        elif pa.types.is_struct(type):
+            form = Form.FORM_STRUCT
+            _check_names([member.name for member in type], path)
+            for i in sorted(range(type.num_fields), key=lambda i: _utf8(type.field(i).name)):
+                member = type.field(i)
+                below = f"{path}.{member.name}" if path else member.name
+                queue.append((column.field(i), _utf8(member.name), member, below))
+        elif pa.types.is_map(type):
+            form = Form.FORM_MAP
+            keys = storage_array(column.keys)
+            if pa.types.is_dictionary(keys.type):
+                keys = keys.dictionary_decode()
+            if not _is_text(keys.type):
+                raise TypeError(f"{_named(path)}: a map with {keys.type} keys is no object; its keys must be strings")
+            columns, offsets, length = [BinaryInput(plain_binary(keys))], column.buffers()[1], len(column.items)
+            queue.append((column.items, None, type.item_field, f"{path}{{}}"))
+        elif pa.types.is_fixed_size_list(type):
+            form, width, length = Form.FORM_LIST, type.list_size, len(column.values)
+            queue.append((column.values, None, type.value_field, f"{path}[]"))
+        elif pa.types.is_list(type) or pa.types.is_large_list(type):
+            form, offsets, wide, length = (
+                Form.FORM_LIST,
+                column.buffers()[1],
+                pa.types.is_large_list(type),
+                len(column.values),
+            )
+            queue.append((column.values, None, type.value_field, f"{path}[]"))
+        else:
+            columns = [BinaryInput(_encoded(column, path, _is_uuid(column.type, field)))]
+            if pa.types.is_null(type):
+                validity = pa.py_buffer(bytes((len(column) + column.offset + 7) // 8 or 1))
+        if (
+            offsets is not None
+            and offsets.size < (column.offset + len(column) + 1) * (8 if wide else 4)
+            and len(column)
+        ):
+            raise ValueError(f"{_named(path)}: the offsets buffer is too short")
+        part = (form, name, validity, column.offset, offsets, wide, width, length, columns, first, len(queue) - first)
+        parts.append(part)
+    return parts
+
+
+def _plain(column: pa.Array, path: str) -> pa.Array:
+    """``column`` outside extension types, decoded, in a layout that the kernel reads."""
+    if isinstance(column, pa.ExtensionArray) and column.type.extension_name == "arrow.uuid":
+        return column
+    column = storage_array(column)
+    if pa.types.is_dictionary(column.type):
+        return _plain(column.dictionary_decode(), path)
+    if pa.types.is_run_end_encoded(column.type):
+        return _plain(pa.compute.run_end_decode(column), path)
+    if is_shredded_type(column.type) and any(CHILD_MARK in (member.metadata or {}) for member in column.type):
+        return unshred(column)
+    if pa.types.is_list_view(column.type) or pa.types.is_large_list_view(column.type):
+        return plain_list(column)
+    return column
+
+
+def _check_names(names: list[str], path: str) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{_named(path)}: two fields are named {visible(repeated[0])!r}")
+
+
+def _utf8(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")
+
+
+def _named(path: str) -> str:
+    return f"column {visible(path)}" if path else "the array"
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type))
+
+
+def _is_uuid(type: pa.DataType, field: pa.Field | None) -> bool:
+    """Is a column of 16 bytes one of UUIDs, by its type or the mark of its field?"""
+    if isinstance(type, pa.BaseExtensionType):
+        return bool(type.extension_name == "arrow.uuid")
+    marks = (field.metadata or {}) if field is not None else {}
+    return bool(type == UUID and marks.get(b"ARROW:extension:name") == b"arrow.uuid")
+
+
+def _encoded(column: pa.Array, path: str, is_uuid: bool) -> pa.Array:
+    """A column of leaves as encoded primitives; nulls are anything."""
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), pa.binary())
+    try:
+        type = UUID if is_uuid else _leaf(column.type)
+        if type is None:
+            raise TypeError(
+                f"{_named(path)}: variants have no type for {column.type}; cast it to an integer or a string"
+            )
+        plain = storage_array(column)
+        typed = plain if type == plain.type or _is_text(plain.type) or type == pa.binary() else plain.cast(type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"{_named(path)}: {error}") from None
+    if pa.types.is_fixed_size_binary(typed.type) and type == pa.binary():
+        typed = typed.cast(pa.binary())
+    group = pa.StructArray.from_arrays([typed], ["typed_value"])
+    rows = len(column)
+    offsets = pa.py_buffer(np.arange(rows + 1, dtype=np.int64) * len(EMPTY))
+    names = pa.Array.from_buffers(pa.large_binary(), rows, [None, offsets, pa.py_buffer(EMPTY * rows)])
+    try:
+        whole = build(group, names, compile_schema(Primitive(type)))
+    except LimitError:
+        raise LimitError(f"{_named(path)} takes more than 2 GiB; give fewer rows at a time") from None
+    return whole.field("value")
+
+
+def _leaf(type: pa.DataType) -> pa.DataType | None:
+    """The type of the variant leaf for values of an Arrow type."""
+    types = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        return _leaf(storage_type(type))
+    if types.is_timestamp(type):
+        return pa.timestamp("ns" if type.unit == "ns" else "us", None if type.tz is None else "UTC")
+    if types.is_decimal(type):
+        negative = max(0, -type.scale)
+        return pa.decimal128(min(38, type.precision + negative), max(0, type.scale)) if type.scale <= 38 else None
+    if types.is_time(type):
+        return pa.time64("us")
+    if types.is_date(type):
+        return pa.date32()
+    if _is_text(type):
+        return pa.string()
+    if (
+        types.is_binary(type)
+        or types.is_large_binary(type)
+        or types.is_binary_view(type)
+        or types.is_fixed_size_binary(type)
+    ):
+        return pa.binary()
+    return _WIDENED.get(type)
+
+
+_WIDENED = {
+    **{type: type for type in (pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())},
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+}

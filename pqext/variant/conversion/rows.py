@@ -1,0 +1,48 @@
+"""The rows that kernels write, as variant arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.errors import LimitError
+from pqext.variant.shredding.columns import binary_of
+from pqext.variant.types import variant_array, variant_type
+
+Written = tuple[Any, ...]
+"""Rows, nulls, validity, metadata offsets, metadata, value offsets, value, and whatever else the kernel tells."""
+
+
+def array_of(written: Written) -> pa.StructArray:
+    """The rows as an array of :func:`pqext.variant.variant_type`."""
+    rows, nulls, validity, metadata_offsets, metadata, value_offsets, value = written[:7]
+    return variant_array(
+        binary_of(pa.binary(), rows, metadata_offsets, metadata),
+        binary_of(pa.binary(), rows, value_offsets, value),
+        pa.py_buffer(validity) if nulls else None,
+    )
+
+
+def all_rows(write: Callable[[int], Written], rows: int) -> list[pa.StructArray]:
+    """The arrays of ``write(start)``, each of which begins where the one before it had to end at 2 GiB."""
+    arrays: list[pa.StructArray] = []
+    start = 0
+    while start < rows or not arrays:
+        array = array_of(write(start))
+        arrays.append(array)
+        start += len(array)
+        if start < rows and not len(array):
+            raise LimitError(f"row {start}: its variant is larger than 2 GiB")
+    return arrays
+
+
+def one_array(arrays: list[pa.StructArray]) -> pa.StructArray:
+    """One array of all rows; ``LimitError`` where 32-bit offsets do not suffice."""
+    if len(arrays) == 1:
+        return arrays[0]
+    try:
+        return pa.concat_arrays(arrays) if arrays else pa.array([], variant_type())
+    except pa.ArrowInvalid:
+        raise LimitError("the variants take more than 2 GiB: give fewer rows at a time, or a chunked array") from None

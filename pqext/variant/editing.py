@@ -1,0 +1,147 @@
+"""Variants changed row by row: a value set or deleted at a path, and RFC 7396's merge patch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.errors import VariantError
+from pqext.variant.access.path import as_path, format_path
+from pqext.variant.coercion import as_variants
+from pqext.variant.conversion.rows import Written, all_rows, one_array
+from pqext.variant.kernels.binary import VariantInput
+from pqext.variant.kernels.edit import Action, edit
+from pqext.variant.shredding.reconstruct import unshred
+from pqext.variant.types import VariantLike, is_shredded_type, is_variant_type, struct_chunks, variant_type
+from pqext.variant.value import Variant
+
+
+def set(
+    array: VariantLike, path: str | Sequence[str | int], value: Any, *, create: bool = True, strict: bool = False
+) -> pa.StructArray | pa.ChunkedArray:
+    """The variants with the value at ``path`` replaced by ``value``, or added where there is none.
+
+    ``value`` is one value for all rows (a :class:`~pqext.variant.Variant` or what :func:`pqext.variant.from_python`
+    takes), or an array as long as ``array``: variants, or any Arrow array that :func:`pqext.variant.from_arrow` takes.
+    Its nulls set a variant null, as None does.
+
+    A missing field is added, with the objects that are missing above it, and an index just behind the end of an array
+    appends to it; ``create=False`` only replaces what is there. A negative index counts from the end. Where the path
+    cannot be followed (a field of what is no object, an index beyond the end of an array) the row keeps its value;
+    with ``strict=True`` the first one raises ``VariantError`` instead. Null rows stay null. ``"$"`` replaces the whole
+    value.
+
+    The result has the form of ``array`` (a chunked array for one), unshredded. Its objects are sorted by name, and the
+    metadata of each row is a sorted dictionary of exactly the names that the row uses.
+
+    Raises ``VariantError`` with the row and the byte for broken bytes in what stays of a row or is put in,
+    ``UnsupportedError`` for a primitive type added to the format later, ``ValueError`` for a bad path (wildcards
+    among them) or lengths that differ, and ``LimitError`` when an array would take more than 2 GiB.
+
+    >>> from pqext import variant
+    >>> array = variant.parse_json(['{"a": 1}', '{"a": {"b": 2}}'])
+    >>> variant.to_json(variant.set(array, "$.c.d", True)).to_pylist()
+    ['{"a":1,"c":{"d":true}}', '{"a":{"b":2},"c":{"d":true}}']
+    """
+    action = Action.ACTION_SET if create else Action.ACTION_REPLACE
+    return change(array, action, path, value, strict=strict)
+
+
+def delete(array: VariantLike, path: str | Sequence[str | int], *, strict: bool = False) -> Any:
+    """The variants without the field or element at ``path``.
+
+    Elements behind a deleted one move up; a negative index counts from the end. Rows that have nothing at ``path`` keep
+    their value; with ``strict=True`` the first one raises ``VariantError``. Null rows stay null. The result's form and
+    what is raised for broken values are as :func:`set` says; ``"$"``, the whole value, is refused with ``ValueError``.
+
+    >>> from pqext import variant
+    >>> array = variant.parse_json(['{"a": [1, 2, 3], "b": null}'])
+    >>> variant.to_json(variant.delete(array, "$.a[-1]")).to_pylist()
+    ['{"a":[1,2],"b":null}']
+    """
+    if not as_path(path, from_end=True):
+        raise ValueError("the whole value cannot be deleted; use pyarrow.compute.if_else to make rows null")
+    return change(array, Action.ACTION_DELETE, path, None, strict=strict)
+
+
+def merge(array: VariantLike, patch: Any) -> pa.StructArray | pa.ChunkedArray:
+    """The variants changed by a JSON merge patch (RFC 7396), row by row.
+
+    ``patch`` is one patch for all rows (a :class:`~pqext.variant.Variant` or a Python object, usually a dict), or
+    an array as long as ``array``: variants, or any array that :func:`pqext.variant.from_arrow` takes, whose null
+    rows change nothing. Fields of the patch replace those of the value or are added to it, objects are merged field
+    by field, and a null in the patch deletes the field. A patch that is not an object replaces the value. Arrays
+    are replaced whole.
+
+    Null rows stay null. The result's form and what is raised for broken values are as :func:`set` says.
+
+    >>> from pqext import variant
+    >>> array = variant.parse_json(['{"a": 1, "b": {"x": 1, "y": 2}}'])
+    >>> variant.to_json(variant.merge(array, {"a": None, "b": {"y": 3}})).to_pylist()
+    ['{"b":{"x":1,"y":3}}']
+    """
+    return change(array, Action.ACTION_MERGE, "$", patch)
+
+
+def change(
+    array: VariantLike, action: int, path: str | Sequence[str | int], value: Any, *, strict: bool = False
+) -> pa.StructArray | pa.ChunkedArray:
+    """The variants after ``action``; arguments as for :func:`set`."""
+    steps = as_path(path, from_end=True)
+    encoded = [step.encode("utf-8", "surrogatepass") if isinstance(step, str) else step for step in steps]
+    array = as_variants(array)
+    chunks = struct_chunks(array)
+    other, constant = (None, False) if action == Action.ACTION_DELETE else _values(value)
+    if other is not None and not constant and len(other) != len(array):
+        raise ValueError(f"{len(other)} values for {len(array)} variants")
+    changed: list[pa.Array] = []
+    before = 0
+    for chunk in chunks:
+        whole = VariantInput(_whole(chunk))
+        part = other
+        if other is not None and not constant:
+            part = _joined(other.slice(before, len(chunk)))
+        theirs = None if part is None else VariantInput(part)
+
+        how = (before, action, encoded, theirs, constant, False)
+        arrays = all_rows(partial(_write, whole, how, format_path(steps) if strict else None), len(chunk))
+        changed += arrays if isinstance(array, pa.ChunkedArray) else [one_array(arrays)]
+        before += len(chunk)
+    return pa.chunked_array(changed, variant_type()) if isinstance(array, pa.ChunkedArray) else changed[0]
+
+
+def _write(whole: VariantInput, how: tuple[Any, ...], strict_path: str | None, start: int) -> Written:
+    written = edit(whole, start, *how)
+    unfollowed, row = written[7]
+    if strict_path is not None and unfollowed:
+        raise VariantError(f"there is no place for {strict_path}", row=row)
+    return written
+
+
+def _whole(chunk: pa.StructArray) -> pa.StructArray:
+    return unshred(chunk) if is_shredded_type(chunk.type) else chunk
+
+
+def _values(value: Any) -> tuple[VariantLike, bool]:
+    """The values as a variant array, and whether there is one for all rows."""
+    from pqext.variant.conversion.arrow import from_arrow
+    from pqext.variant.conversion.objects import from_python
+
+    if isinstance(value, pa.Array | pa.ChunkedArray):
+        if is_variant_type(value.type):
+            struct_chunks(value)
+            return value, False
+        return (unshred(value) if is_shredded_type(value.type) else from_arrow(value)), False
+    if not isinstance(value, Variant) and hasattr(value, "__arrow_c_stream__"):
+        return from_arrow(value), False
+    if isinstance(value, Variant):
+        return as_variants([value]), True
+    return from_python([value], none_is_null=False), True
+
+
+def _joined(values: VariantLike) -> pa.StructArray:
+    chunks = struct_chunks(values)
+    return one_array([unshred(chunk) for chunk in chunks]) if len(chunks) != 1 else chunks[0]

@@ -1,0 +1,124 @@
+"""Equality of variants by equivalence class, a column at a time: compared, hashed, and in one form for equal values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.variant.coercion import as_variants
+from pqext.variant.conversion.rows import Written, all_rows, one_array
+from pqext.variant.kernels.binary import VariantInput
+from pqext.variant.kernels.edit import Action, edit
+from pqext.variant.shredding.reconstruct import unshred
+from pqext.variant.types import VariantLike, struct_chunks, variant_type
+
+
+def canonical(array: VariantLike) -> pa.StructArray | pa.ChunkedArray:
+    """The variants in a form in which equal values have equal bytes, value and metadata.
+
+    Values are equal as :func:`equals` says. Exact numbers become the narrowest integer that holds them, else the
+    narrowest decimal without zeros at its end; there is one NaN and one zero of each floating type; timestamps are in
+    microseconds unless they have nanoseconds; strings and containers have their shortest form; and the metadata is a
+    sorted dictionary of exactly the names that the row uses. What each value equals does not change.
+
+    Takes shredded arrays too; the result is unshredded, and a chunked array for a chunked array. Null rows stay null.
+    To group or join by a variant, use its two children as keys, or :func:`hash`::
+
+        c = variant.canonical(table["event"]).combine_chunks()
+        keys = pa.table({"metadata": c.field("metadata"), "value": c.field("value")})
+
+    Raises ``VariantError`` with the row and the byte for bytes that break the encoding, ``UnsupportedError`` for a
+    primitive type added to the format later, and ``LimitError`` when an array would take more than 2 GiB.
+
+    >>> from pqext import variant
+    >>> a, b = variant.canonical(variant.parse_json(['{"a": 1.00}', '{"a": 1}']))
+    >>> a == b
+    True
+    """
+    array = as_variants(array)
+    found: list[pa.Array] = []
+    row = 0
+    for chunk in struct_chunks(array):
+        found += _canonical(chunk, row)
+        row += len(chunk)
+    if isinstance(array, pa.ChunkedArray):
+        return pa.chunked_array(found, variant_type())
+    return one_array(found)
+
+
+def _canonical(chunk: pa.StructArray, first_row: int) -> list[pa.StructArray]:
+    whole = VariantInput(unshred(chunk))
+
+    def write(start: int) -> Written:
+        return edit(whole, start, first_row, Action.ACTION_COPY, [], None, False, True)
+
+    return all_rows(write, len(chunk))
+
+
+def equals(left: VariantLike, right: Any) -> pa.BooleanArray | pa.ChunkedArray:
+    """Is the variant of each row equal to that of the same row of ``right``? Null where either row is null.
+
+    ``right`` is a variant array as long as ``left``, or one value for all rows: a :class:`~pqext.variant.Variant`, or
+    what :func:`pqext.variant.from_python` takes. Values are equal when they are of the same equivalence class (Variant
+    Encoding, primitive types) and hold the same data: an int8 1 equals a decimal 1.00, a timestamp in microseconds the
+    same one in nanoseconds, a short string a long one, objects those with the same fields in whatever dictionary; but a
+    float never equals a double. NaN equals NaN and 0.0 equals -0.0. So ``==`` of two ``Variant`` does.
+
+    Raises as :func:`canonical`, and ``ValueError`` for lengths that differ.
+
+    >>> from pqext import variant
+    >>> variant.equals(variant.parse_json(["1.0", '"1"', None]), 1).to_pylist()
+    [True, False, None]
+    """
+    from pqext.variant.conversion.objects import from_python
+    from pqext.variant.value import Variant
+
+    left = as_variants(left)
+    mine = canonical(left)
+    if isinstance(right, pa.Array | pa.ChunkedArray) or (
+        hasattr(right, "__arrow_c_stream__") and not isinstance(right, Variant)
+    ):
+        right = as_variants(right)
+        if len(left) != len(right):
+            raise ValueError(f"{len(left)} variants on the left, {len(right)} on the right")
+        theirs: Any = canonical(right)
+    else:
+        scalar = canonical(from_python([right], none_is_null=False))
+        theirs = {name: scalar.field(name)[0] for name in ("metadata", "value")}
+    equal = [pc.equal(_part(mine, name), _part(theirs, name)) for name in ("metadata", "value")]
+    return pc.and_(*equal)
+
+
+def _part(array: Any, name: str) -> Any:
+    """The metadata or the values of canonical variants, null where these are."""
+    return array[name] if isinstance(array, dict) else pc.struct_field(array, name)
+
+
+def hash(array: VariantLike) -> pa.UInt64Array | pa.ChunkedArray:
+    """A hash (uint64) of each variant, the same for equal ones; null for null rows.
+
+    Equal is what :func:`equals` says, and the hash does not depend on how a value is encoded or shredded. Values that
+    differ have the same hash with a probability of about 1 in 2^64, unless somebody chose them for it; compare with
+    :func:`equals` where that matters. Another version of pqext may hash otherwise: do not store hashes.
+
+    Raises as :func:`canonical`, but for ``LimitError``.
+
+    >>> import pyarrow as pa
+    >>> from pqext import variant
+    >>> array = variant.parse_json(['{"a": 1}', '{"a": 1.0}', '"x"'])
+    >>> table = pa.table({"key": variant.hash(array), "n": [1, 2, 3]})
+    >>> sorted(table.group_by("key").aggregate([("n", "sum")])["n_sum"].to_pylist())
+    [3, 3]
+    """
+    array = as_variants(array)
+    found = []
+    row = 0
+    for chunk in struct_chunks(array):
+        whole = VariantInput(unshred(chunk))
+        rows, nulls, validity, hashes = edit(whole, 0, row, Action.ACTION_HASH, [], None, False, True)
+        bitmap = pa.py_buffer(validity) if nulls else None
+        found.append(pa.Array.from_buffers(pa.uint64(), rows, [bitmap, pa.py_buffer(hashes)], nulls))
+        row += len(chunk)
+    return pa.chunked_array(found, pa.uint64()) if isinstance(array, pa.ChunkedArray) else found[0]

@@ -1,0 +1,4 @@
+from enum import IntEnum
+
+class ComposeFault(IntEnum):
+    COMPOSE_TOO_LARGE = ...
