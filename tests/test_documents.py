@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import documents
@@ -11,6 +12,10 @@ from documents import ROOT
 
 LONGEST_README = 110
 NAMED = r"`((?:pqext|tests|specs|benchmarks|docs|\.ci)/[\w./-]*)`"
+REFERENCE = [page.read_text("utf-8") for page in sorted((documents.DOCS / "reference").glob("*.md"))]
+MODULES = ("pqext", "pqext.geo", "pqext.spark", "pqext.variant")
+ELSEWHERE = {"pqext.open", "pqext.geo.crs", "pqext.spark.functions"}
+"""Another name of a class, and modules: described with their members or in words."""
 PAGES = [page for page in documents.pages() if not documents.uses_spark(page)]
 
 
@@ -51,3 +56,10 @@ def test_every_file_that_the_documents_name_exists() -> None:
         for path in re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
     }
     assert [(str(page), str(path)) for page, path in sorted(named | links) if not path.exists()] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_reference_has_every_public_name(module: str) -> None:
+    described = set(re.findall(r"^::: (\S+)", "\n".join(REFERENCE), re.M))
+    public = {f"{module}.{name}" for name in import_module(module).__all__}
+    assert public - described - ELSEWHERE - set(MODULES) == set()

@@ -1,0 +1,54 @@
+"""What a benchmark measured, as JSON in ``benchmarks/results/``, with the machine, the versions and the command."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+RESULTS = Path(__file__).resolve().parent / "results"
+LIBRARIES = ("pyarrow", "duckdb", "polars", "pyspark")
+
+
+@dataclass
+class Recording:
+    """Processor seconds of each engine for each case of one benchmark."""
+
+    title: str
+    cases: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def add(self, case: str, engine: str, seconds: float) -> None:
+        self.cases.setdefault(case, {})[engine] = float(f"{seconds:.4g}")
+
+    def save(self) -> None:
+        """Write ``results/NAME.json``, named like the script that runs."""
+        script = Path(sys.argv[0])
+        arguments = [argument for argument in sys.argv[1:] if argument != "--record"]
+        found = {
+            "title": self.title,
+            "command": " ".join(["python", f"benchmarks/{script.name}", *arguments]),
+            "machine": f"{processor()}, {os.cpu_count()} processors, Python {platform.python_version()}",
+            "versions": {name: importlib.metadata.version(name) for name in LIBRARIES if is_loaded(name)},
+            "unit": "processor seconds",
+            "cases": self.cases,
+        }
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / f"{script.stem}.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+def is_loaded(library: str) -> bool:
+    return library in sys.modules
+
+
+def processor() -> str:
+    """The name of the processor, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
