@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,25 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Put the options of the commands where a page asks for them."""
-    return markdown.replace("{{ commands }}", commands()) if "{{ commands }}" in markdown else markdown
+    """Put the options of the commands and the plots of the benchmarks where a page asks for them."""
+    for name, made in (("commands", commands), ("benchmarks", benchmarks)):
+        if f"{{{{ {name} }}}}" in markdown:
+            markdown = markdown.replace(f"{{{{ {name} }}}}", made())
+    return markdown
+
+
+def benchmarks() -> str:
+    """Each recorded benchmark with its plots, the command, the machine and the versions."""
+    sections = []
+    for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
+        result = json.loads(path.read_text("utf-8"))
+        plots = sorted((ROOT / "docs" / "images" / "benchmarks").glob(f"{path.stem}*.svg"))
+        drawn = "\n".join(f'<div class="scrolls">{plot.read_text("utf-8")}</div>\n' for plot in plots)
+        versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+        told = f"`{result['command']}`: {versions}; {result['machine']}."
+        about = f"{result['about']}\n\n" if "about" in result else ""
+        sections.append(f"## {result['title']}\n\n{about}{drawn}\n{told}")
+    return "\n\n".join(sections)
 
 
 def commands() -> str:

@@ -14,8 +14,8 @@ LONGEST_README = 110
 NAMED = r"`((?:pqext|tests|specs|benchmarks|docs|\.ci)/[\w./-]*)`"
 REFERENCE = [page.read_text("utf-8") for page in sorted((documents.DOCS / "reference").glob("*.md"))]
 MODULES = ("pqext", "pqext.geo", "pqext.spark", "pqext.variant")
-ELSEWHERE = {"pqext.open", "pqext.geo.crs", "pqext.spark.functions"}
-"""Another name of a class, and modules: described with their members or in words."""
+ELSEWHERE = {"pqext.open", "pqext.geo.crs", "pqext.geo.read_geopandas", "pqext.spark.functions"}
+"""Other names of objects that are there, and modules, whose members are."""
 PAGES = [page for page in documents.pages() if not documents.uses_spark(page)]
 
 

@@ -1,0 +1,37 @@
+"""The plots of the site are those that the recorded results give."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
+
+
+@pytest.fixture
+def draw(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    spec = importlib.util.spec_from_file_location("draw", BENCHMARKS / "draw.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    sys.modules.pop("recording", None)
+
+
+def test_every_plot_is_drawn_from_the_recorded_results(draw: Any) -> None:
+    drawn = draw.pictures()
+    assert drawn
+    assert {path: path.read_text("utf-8") for path in draw.PICTURES.glob("*.svg")} == drawn
+
+
+def test_a_mark_stands_at_the_ratio_of_its_case(draw: Any) -> None:
+    result = {"title": "t", "cases": {"a": {"pqext": 2.0, "DuckDB": 8.0}, "b": {"pqext": 1.0, "DuckDB": 1.0}}}
+    assert draw.ratios(result) == {"a": {"DuckDB": 4.0}, "b": {"DuckDB": 1.0}}
+    marks = [line for line in draw.picture(result).splitlines() if line.startswith("<polygon")]
+    assert len(marks) == 3  # the legend's and one for each case
