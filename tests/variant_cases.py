@@ -20,7 +20,8 @@ def all_cases() -> list[dict[str, Any]]:
     described = FOLDER / "cases.json"
     if not described.exists():
         return []
-    return [case for case in json.loads(described.read_bytes()) if "parquet_file" in case]
+    cases = [case for case in json.loads(described.read_bytes()) if "parquet_file" in case]
+    return [case for case in cases if (FOLDER / case["parquet_file"]).exists()]
 
 
 def must_fail(case: dict[str, Any]) -> bool:

@@ -55,6 +55,7 @@ def folder(parquet_testing: Path) -> Path:
     return parquet_testing / "bad_data"
 
 
+@pytest.mark.filterwarnings("ignore::pqext.core.errors.AnnotationWarning")
 def test_a_file_that_is_not_listed_here_is_refused_or_read_as_pyarrow_reads_it(folder: Path) -> None:
     found = sorted(folder.rglob("*.parquet"))
     assert found, f"{folder} is empty"

@@ -55,6 +55,19 @@ def test_relations_are_those_that_s2_finds(data: st.DataObject) -> None:
     check(rows, query, data.draw(st.permutations(s2.RELATIONS))[:3])
 
 
+@pytest.mark.spec("geo.predicates.globe")
+@pytest.mark.parametrize("mirror", [1, -1])
+def test_shapes_as_wide_as_the_globe_meet_after_a_turn_in_either_direction(mirror: int) -> None:
+    def line(*corners: tuple[float, float]) -> Any:
+        return shapely.LineString([(x * mirror, y) for x, y in corners])
+
+    row = line((-175, 0), (-90, 20), (0, 40), (90, 40), (175, 40))
+    query = line((-5, -40), (90, -40), (180, -40), (-140, -40), (-100, 0), (-80, 60), (-15, 60))
+    aside = line((-5, -40), (90, -40), (180, -40), (-140, -40), (-100, -20), (-15, -60))
+    check([row, aside], query, ["intersects", "disjoint"])
+    check([row, query], aside, ["intersects", "disjoint"])
+
+
 @pytest.mark.spec("geo.predicates.dwithin", "geo.pruning.dwithin")
 @settings(max_examples=share(0.26))
 @given(st.data())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import struct
@@ -94,6 +95,22 @@ def test_a_uuid_is_written_and_read_big_endian() -> None:
     identifier, data = uuid.UUID("00112233-4455-6677-8899-aabbccddeeff"), bytes(range(0, 256, 17))
     assert Variant.from_python(identifier).value == b"\x50" + data
     assert Variant(b"\x50" + data, b"\x11\0\0").to_python() == identifier
+
+
+@pytest.mark.spec("variant.primitive.times")
+def test_days_and_microseconds_count_from_1970_and_from_midnight() -> None:
+    for moment, kind, number in (
+        (datetime.date(1970, 1, 3), 11, struct.pack("<i", 2)), (datetime.date(1969, 12, 31), 11, struct.pack("<i", -1)),
+        (datetime.time(0, 0, 1, 2), 17, struct.pack("<q", 1_000_002)),
+        (datetime.datetime(1970, 1, 2), 13, struct.pack("<q", 86_400_000_000)),
+        (datetime.datetime(1969, 12, 31, 23, 59, 59, tzinfo=datetime.UTC), 12, struct.pack("<q", -1_000_000)),
+    ):
+        found = Variant.from_python(moment)
+        assert found.value == bytes([kind << 2]) + number
+        assert found.to_python() == moment
+    assert Variant(bytes([19 << 2]) + struct.pack("<q", 1), b"\x11\0\0").to_json() == (
+        '"1970-01-01 00:00:00.000000001"'
+    )
 
 
 @pytest.mark.skipif(not PUBLISHED, reason="PARQUET_TEST_DATA does not name the parquet-testing folder")

@@ -190,7 +190,7 @@ cdef inline uint64_t zigzag(int64_t value) noexcept nogil:
 cdef int encode_all(Bytes *b, const value_t *values, Py_ssize_t count) noexcept nogil:
     cdef value_t deltas[BLOCK]
     cdef uint64_t packed[MINIBLOCK]
-    cdef uint64_t mask = mask_of(8 * <int> sizeof(value_t)), seen
+    cdef uint64_t seen
     cdef value_t least
     cdef Py_ssize_t done, run, i, start, part
     cdef int miniblock, width
@@ -231,7 +231,7 @@ cdef int encode_all(Bytes *b, const value_t *values, Py_ssize_t count) noexcept 
                 continue
             seen = 0
             for i in range(part):
-                packed[i] = (<uint64_t> deltas[start + i] - <uint64_t> least) & mask
+                packed[i] = <uint64_t> deltas[start + i] - <uint64_t> least
                 seen |= packed[i]
             for i in range(part, MINIBLOCK):
                 packed[i] = 0
