@@ -80,6 +80,8 @@ def command(
 
     Without --input it works on a week of earthquakes. Spark starts on this machine, with the Java that is
     there or the one that pqext\\[spark] brings.
+
+    Example: [bold]pqext demo --input stations.ndjson --variant station --geometry lon,lat --open[/bold]
     """
     from rich.console import Console
 

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,7 +67,9 @@ def command(
         condition = None if filter is None else parse_condition(filter)
         found = scan(files, names(columns), condition, limits=Limits.untrusted())
         schema = found.schema
-    batches = _first(found.to_batches(max(1, min(BATCH_ROWS, rows))), rows) if rows else iter(())
+        every = found.to_batches(max(1, min(BATCH_ROWS, rows)))
+        first = next(every, None) if rows else None  # columns of the filter are looked up now
+    batches = iter(()) if first is None else _first(chain([first], every), rows)
     if form is Form.json:
         _print_json(schema, batches)
     elif form is Form.csv:

@@ -31,7 +31,10 @@ def command(
         float, typer.Option("--query", min=0.0, max=1.0, help="The share of the extent that a query covers.")
     ] = 0.001,
 ) -> None:
-    """Draw the boxes of a file's row groups and pages, with how far they overlap and what queries read by them."""
+    """Draw the boxes of a file's row groups and pages, with how far they overlap and what queries read by them.
+
+    Example: [bold]pqext map quakes.parquet --output quakes.png[/bold]
+    """
     with refusals():
         path = one_file(file)
     output = output or Path(f"{path.name}.map.html")

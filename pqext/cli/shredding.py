@@ -70,6 +70,8 @@ def reshred(
     """Shred the VARIANT columns of a file anew. Every value is checked, and what can be mended is.
 
     Other columns, metadata, row groups and codecs stay as they are. OUT appears when it is whole.
+
+    Example: [bold]pqext reshred events.parquet events.parquet --shredding 'event=user STRUCT<id: BIGINT>'[/bold]
     """
     from pqext.variant.rewriting import reshred_file
     from pqext.variant.shredding.schema import Untyped
@@ -91,6 +93,8 @@ def unshred(source: Source, dest: Dest, strict: Strict = False, on_invalid: Inva
     """Write the VARIANT columns of a file whole, for readers that know no shredding.
 
     Other columns, metadata, row groups and codecs stay as they are. OUT appears when it is whole.
+
+    Example: [bold]pqext unshred events.parquet whole.parquet[/bold]
     """
     from pqext.variant.rewriting import unshred_file
 

@@ -58,8 +58,7 @@ def test_rows_columns_and_a_filter_narrow_it(file: Path) -> None:
     assert run("head", file, file, "-n", 4, "--columns", "n", "--format", "csv").output == "n\n1\n2\n3\n1\n"
     for wrong in (["--filter", "n >"], ["--filter", "nope > 1"], ["--columns", "nope"], ["-n", "-1"]):
         result = run("head", file, *wrong)
-        assert result.exit_code != 0
-        assert result.exit_code == 2 or "nope" in str(result.exception)
+        assert result.exit_code == 2
 
 
 VALUES: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
