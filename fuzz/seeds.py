@@ -17,7 +17,8 @@ import pyarrow as pa
 import variant_seeds
 
 import pqext
-from pqext.core.encodings import dictionary, encoder
+from pqext.core.encodings import dictionary
+from pqext.core.encodings.table import encoder
 from pqext.core.metadata import BloomFilterHeader, ColumnIndex, Encoding, OffsetIndex, PageHeader, Type
 from pqext.core.thrift import decode
 

@@ -15,7 +15,9 @@ import variant_targets
 
 import pqext
 from pqext.core.buffers import EMPTY, Bytes, view
-from pqext.core.encodings import Dictionary, bit_packed, decoder, plain, rle
+from pqext.core.encodings import bit_packed, plain, rle
+from pqext.core.encodings.decoding import Dictionary
+from pqext.core.encodings.table import decoder
 from pqext.core.errors import ParquetError
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.kernels.page_run import PageRun

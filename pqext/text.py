@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pqext.core.text import visible
 
-__all__ = ["counted", "shorten", "size", "visible"]
+__all__ = ["counted", "printed", "shorten", "size", "visible"]
 
 
 def size(count: int) -> str:
@@ -35,3 +35,14 @@ def counted(count: int, noun: str) -> str:
     ('1 row', '1,200 rows')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def printed(report: object) -> str:
+    """What rich prints of ``report``, as plain text of at most 160 columns."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    out = StringIO()
+    Console(file=out, width=160, color_system=None, legacy_windows=False).print(report)
+    return out.getvalue()

@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,45 @@ def test_the_imports_of_cython_are_seen() -> None:
     assert layer("pqext.core.kernels.buffer") == "pqext.core.kernels"
     assert layer("pqext.core.errors") == "pqext.core.errors"
     assert layer("pqext.variant.kernels.json") == "pqext.variant"
+
+
+def graph() -> dict[str, set[str]]:
+    """The files that each file imports. What is declared in a ``.pxd`` counts apart from what is written behind it."""
+    by_module: dict[str, dict[str, str]] = {}
+    for name in MODULES:
+        module, _, suffix = name.rpartition(".")
+        by_module.setdefault(module, {})[suffix] = name
+    found: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        if path.suffix == ".pyi" and len(by_module[name.rsplit(".", 1)[0]]) > 1:
+            continue  # a stub names what its module holds
+        cython = path.suffix in {".pyx", ".pxd"}
+        suffixes = ("pxd", "pyx", "py") if cython else ("py", "pyx", "pyi")
+        targets = [by_module[used] for used in imports(name) if used in by_module]
+        found[name] = {next(files[one] for one in suffixes if one in files) for files in targets}
+    return found
+
+
+def circles(imported: Mapping[str, set[str]]) -> list[list[str]]:
+    """The groups of nodes that reach each other and themselves."""
+    reach: dict[str, set[str]] = {name: set(below) for name, below in imported.items()}
+    while True:
+        wider = {name: below.union(*(reach.get(one, set()) for one in below)) for name, below in reach.items()}
+        if wider == reach:
+            break
+        reach = wider
+    groups = {tuple(sorted(one for one in below if name in reach.get(one, ()))) for name, below in reach.items()}
+    return sorted(list(group) for group in groups if group)
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [["b", "c"]]
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_no_imports_go_round_in_a_circle() -> None:
+    """Neither at run time, nor for type checking, nor within functions."""
+    assert circles(graph()) == []
 
 
 PLAIN_FILE = "pqext.write_table(pa.table({'i': [1]}), 'plain.parquet'); pqext.read_table('plain.parquet')"

@@ -21,8 +21,9 @@ from pqext.core.buffers import Bytes, size_of
 from pqext.core.compression import WRITABLE
 from pqext.core.disassemble import DenseColumn
 from pqext.core.distinct import IndexedValues
-from pqext.core.encodings import dictionary, encoder, plain, rle
+from pqext.core.encodings import dictionary, plain, rle
 from pqext.core.encodings.choose import choose
+from pqext.core.encodings.table import encoder
 from pqext.core.encryption.modules import ORDINAL_MAX
 from pqext.core.encryption.writing import ChunkEncryptor, page_rows_for
 from pqext.core.extension.structure import set_extension

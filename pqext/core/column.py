@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pqext.core import encodings, long_runs, page, page_groups
+from pqext.core import long_runs, page, page_groups
 from pqext.core.budget import Account, Budget
-from pqext.core.encodings import Dictionary, plain
+from pqext.core.encodings import plain
+from pqext.core.encodings.decoding import Dictionary
+from pqext.core.encodings.table import decoder
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges, near
@@ -391,14 +393,14 @@ class ColumnReader:
 
     def _check_encoding(self, encoding: int) -> None:
         """An encoding that is not known is one to come, unless the chunk's own list of encodings lacks it."""
-        if encodings.decoder(encoding) is None and encoding not in self._metadata.encodings:
+        if decoder(encoding) is None and encoding not in self._metadata.encodings:
             raise CorruptFileError(f"a page claims encoding {encoding}, which its column chunk does not list")
 
     def _check_level_encoding(self, highest: int, encoding: int) -> None:
         """Refuses an encoding for levels that the format has only for values."""
         if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
             return
-        if encodings.decoder(encoding) is not None or encoding not in self._metadata.encodings:
+        if decoder(encoding) is not None or encoding not in self._metadata.encodings:
             raise CorruptFileError(f"a page claims encoding {encoding} for its levels")
 
     def _split(self, column: LeafColumn, rows: int) -> tuple[LeafColumn, LeafColumn | None]:

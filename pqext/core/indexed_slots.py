@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes, allocate
-from pqext.core.encodings import Dictionary
+from pqext.core.encodings.decoding import Dictionary
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels import rle
 from pqext.core.kernels.byte_array import ByteArrayBuilder

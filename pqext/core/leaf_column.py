@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate
-from pqext.core.encodings import Counts, Dictionary, rle
+from pqext.core.encodings import rle
+from pqext.core.encodings.decoding import Counts, Dictionary
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_run import PageRun

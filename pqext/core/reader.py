@@ -26,11 +26,10 @@ from pqext.core.files.external import FileResolver
 from pqext.core.footer import Footer, read_footer
 from pqext.core.handlers.adopted_columns import adopt
 from pqext.core.indexes.kept_filters import KeptFilters
-from pqext.core.indexes.reading import PageIndex
 from pqext.core.indexes.row_ranges import RowRanges, merged
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
-from pqext.core.row_group import ColumnChunk, RowGroup
+from pqext.core.row_group import ColumnChunk, PageIndex, RowGroup
 from pqext.core.row_group_reader import RowGroupReader, rows_of
 from pqext.core.row_groups import RowGroups
 from pqext.core.schema import Schema, SchemaNode

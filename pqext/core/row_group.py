@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -280,3 +280,26 @@ class RowGroup:
     def chunks(self) -> Iterator[ColumnChunk]:
         """All column chunks in column order."""
         return (self.chunk(index) for index in range(len(self.schema.leaves)))
+
+
+class PageIndex(Mapping[str, IndexedPages]):
+    """The pages of a row group's columns, by dotted path; those without an offset index are left out.
+
+    Columns are read when they are asked for; to have several at once, call ``RowGroup.load_page_indexes`` before.
+    """
+
+    def __init__(self, group: RowGroup) -> None:
+        self._group = group
+
+    def __getitem__(self, path: str) -> IndexedPages:
+        node = self._group.schema.find(path)
+        pages = self._group.chunk(node).pages if node is not None and node.is_leaf else None
+        if pages is None:
+            raise KeyError(path)
+        return pages
+
+    def __iter__(self) -> Iterator[str]:
+        return (chunk.node.dotted for chunk in self._group.chunks() if chunk.structure.offset_index_offset is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

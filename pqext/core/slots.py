@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from pqext.core import encodings
 from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate, filled
-from pqext.core.encodings import Counts, Dictionary
+from pqext.core.encodings.decoding import Counts, Dictionary
+from pqext.core.encodings.table import decoder as find_decoder
 from pqext.core.errors import UnsupportedError
 from pqext.core.indexed_slots import IndexedSlots, in_order
 from pqext.core.kernels import levels as level_kernel
@@ -49,7 +49,7 @@ class SlotBuilder:
         self, encoding: int, run: PageRun, slots: Counts, present: Bytes, dictionary: Dictionary | None
     ) -> None:
         """Add as many ``slots`` of each page as stand there, those with a value as the flags ``present`` say."""
-        decoder = encodings.decoder(encoding)
+        decoder = find_decoder(encoding)
         if decoder is None:
             raise UnsupportedError(f"encoding {encoding!r} cannot be read", feature=f"encoding {encoding}")
         added, values = sum(slots.tolist()), run.total

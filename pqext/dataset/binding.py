@@ -33,6 +33,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.literals import Kind, kind_of_arrow, kind_of_node, to_value
 from pqext.dataset.spatial import predicate
+from pqext.dataset.visitors import normal
 
 if TYPE_CHECKING:
     from pqext.geo.predicates.predicate import SpatialPredicate
@@ -75,7 +76,7 @@ def bind(expression: Expression, schema: Schema) -> Bound:
     column of nulls. Raises ``ValueError`` for columns that are missing and ``TypeError`` for questions that
     the column's type does not answer, naming the column.
     """
-    return _bind(expression.normalise(), schema)
+    return _bind(normal(expression), schema)
 
 
 def _bind(expression: Expression, schema: Schema) -> Bound:

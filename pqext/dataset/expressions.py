@@ -77,39 +77,6 @@ class Expression(ABC):
             "parentheses around comparisons, and (low <= c) & (c <= high) for low <= c <= high"
         )
 
-    def normalise(self) -> Expression:
-        """This condition with Not pushed down to the leaves.
-
-        What stays under Not are the leaves without an opposite: IsIn, and the spatial ones but ``intersects`` and
-        ``disjoint``. Nulls keep their place, because a leaf and its opposite are null on the same rows.
-        """
-        from pqext.dataset.visitors import normal
-
-        return normal(self)
-
-    def columns(self) -> tuple[str, ...]:
-        """Names of the top-level columns the condition reads, each once, in order of appearance."""
-        return tuple(dict.fromkeys(path[0] for path in self.paths()))
-
-    def paths(self) -> tuple[tuple[str, ...], ...]:
-        """Paths of the columns the condition reads, each once, in order of appearance."""
-        from pqext.dataset.visitors import paths
-
-        return tuple(dict.fromkeys(paths(self)))
-
-    def to_json(self) -> str:
-        """The expression as JSON text; :func:`from_json` gives it back exactly."""
-        from pqext.dataset.serialise import to_json
-
-        return to_json(self)
-
-    @staticmethod
-    def from_json(text: str | bytes) -> Expression:
-        """The expression that :meth:`to_json` wrote; raises ``ValueError`` for everything else."""
-        from pqext.dataset.serialise import from_json
-
-        return from_json(text)
-
 
 class Operand(ABC):
     """What is compared: a column, or a field of a VARIANT column. Its comparisons make expressions."""
@@ -174,7 +141,7 @@ class Operand(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column(Operand, SpatialQuestions):
+class Column(Operand, SpatialQuestions["Spatial"]):
     """A column by its path: the top-level name, then the names of struct fields."""
 
     path: tuple[str, ...]

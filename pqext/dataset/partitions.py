@@ -20,7 +20,7 @@ from pqext.core.text import visible
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import And, Expression, Operand, Or, VariantField, all_of, any_of, literal_text
 from pqext.dataset.sources import common_root, source_name
-from pqext.dataset.visitors import operands, paths
+from pqext.dataset.visitors import normal, operands, paths
 
 Partitioning = Literal["hive"] | None
 
@@ -67,7 +67,7 @@ class Partitions:
         """
         if filter is None or not self:
             return [Narrowed(filter)] * values.num_rows
-        whole = filter.normalise()
+        whole = normal(filter)
         for operand in operands(whole):
             self.check(operand)
         names = set(self.schema.names)
@@ -87,7 +87,7 @@ class Partitions:
 
     def others(self, filter: Expression | None) -> list[Expression]:
         """The leaves of ``filter`` on columns of the files."""
-        leaves = [] if filter is None else _leaves(filter.normalise())
+        leaves = [] if filter is None else _leaves(normal(filter))
         return [leaf for leaf in leaves if paths(leaf)[0][0] not in self.schema.names]
 
     def complete_schema(self, schema: pa.Schema) -> pa.Schema:

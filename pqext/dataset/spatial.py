@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from pqext.geo.predicates.boxes import OPERATIONS, Operation
 
 if TYPE_CHECKING:
-    from pqext.dataset.expressions import Spatial
     from pqext.geo.predicates.predicate import SpatialPredicate
+
+Question = TypeVar("Question", covariant=True)
+"""What a column makes of a question: an expression."""
 
 Box: TypeAlias = tuple[float, float, float, float]
 Geometry: TypeAlias = Box | bytes
@@ -43,13 +45,13 @@ def canonical_geometry(operation: str, geometry: Any) -> Geometry:
 
 def canonical_distance(operation: str, distance: Any) -> float | None:
     """The distance of ``dwithin``, None for all other operations; raises as ``pqext.geo.SpatialPredicate`` does."""
-    from pqext.geo.predicates.predicate import as_distance
+    from pqext.geo.predicates.question import as_distance
 
     return as_distance(operation, distance)
 
 
 def _box(geometry: Any) -> Box:
-    from pqext.geo.predicates.predicate import as_box
+    from pqext.geo.predicates.question import as_box
 
     if not hasattr(geometry, "xmin"):
         kind = type(geometry).__name__
@@ -76,7 +78,7 @@ def geometry_text(geometry: Geometry) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-class SpatialQuestions:
+class SpatialQuestions(Generic[Question]):
     """What a column of geometries can be asked; each makes an expression, and each is null on null.
 
     ``geometry`` is a box ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry, in the column's coordinates. Edges
@@ -86,52 +88,52 @@ class SpatialQuestions:
     __slots__ = ()
 
     @abstractmethod
-    def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial: ...
+    def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Question: ...
 
-    def intersects(self, geometry: Any) -> Spatial:
+    def intersects(self, geometry: Any) -> Question:
         """Does the geometry share a point with ``geometry``, a box ``(xmin, ymin, xmax, ymax)``, WKB or shapely?
 
         A box with ``xmin > xmax`` crosses the antimeridian.
         """
         return self._spatial("intersects", geometry)
 
-    def disjoint(self, geometry: Any) -> Spatial:
+    def disjoint(self, geometry: Any) -> Question:
         """Does the geometry share no point with ``geometry``?"""
         return self._spatial("disjoint", geometry)
 
-    def within(self, geometry: Any) -> Spatial:
+    def within(self, geometry: Any) -> Question:
         """Does the geometry lie within ``geometry``, and not only on its boundary?"""
         return self._spatial("within", geometry)
 
-    def contains(self, geometry: Any) -> Spatial:
+    def contains(self, geometry: Any) -> Question:
         """Does ``geometry`` lie within the geometry, and not only on its boundary?"""
         return self._spatial("contains", geometry)
 
-    def touches(self, geometry: Any) -> Spatial:
+    def touches(self, geometry: Any) -> Question:
         """Do both share points of their boundaries, and none inside?"""
         return self._spatial("touches", geometry)
 
-    def crosses(self, geometry: Any) -> Spatial:
+    def crosses(self, geometry: Any) -> Question:
         """Does the geometry lie partly inside ``geometry`` and partly outside, sharing less than its dimension?"""
         return self._spatial("crosses", geometry)
 
-    def overlaps(self, geometry: Any) -> Spatial:
+    def overlaps(self, geometry: Any) -> Question:
         """Do both, of one dimension, share some of their points but not all?"""
         return self._spatial("overlaps", geometry)
 
-    def covers(self, geometry: Any) -> Spatial:
+    def covers(self, geometry: Any) -> Question:
         """Does ``geometry`` lie within the geometry, its boundary included?"""
         return self._spatial("covers", geometry)
 
-    def covered_by(self, geometry: Any) -> Spatial:
+    def covered_by(self, geometry: Any) -> Question:
         """Does the geometry lie within ``geometry``, its boundary included?"""
         return self._spatial("covered_by", geometry)
 
-    def geom_equals(self, geometry: Any) -> Spatial:
+    def geom_equals(self, geometry: Any) -> Question:
         """Are both the same set of points? (:meth:`equals` compares operands.)"""
         return self._spatial("equals", geometry)
 
-    def dwithin(self, geometry: Any, distance: float) -> Spatial:
+    def dwithin(self, geometry: Any, distance: float) -> Question:
         """Is the geometry at most ``distance`` from ``geometry``?
 
         In units of the coordinates for GEOMETRY, in metres on the ellipsoid for GEOGRAPHY.

@@ -75,7 +75,11 @@ def fold(expression: Expression, visitor: Visitor[T]) -> T:
 
 
 def normal(expression: Expression, negate: bool = False) -> Expression:
-    """``expression``, or with ``negate`` its opposite, with Not pushed down; see :meth:`Expression.normalise`."""
+    """``expression``, or with ``negate`` its opposite, with Not pushed down to the leaves.
+
+    What stays under Not are the leaves without an opposite: IsIn, and the spatial ones but ``intersects`` and
+    ``disjoint``. Nulls keep their place, because a leaf and its opposite are null on the same rows.
+    """
     match expression:
         case And() | Or():
             operands = tuple(normal(operand, negate) for operand in expression.operands)
@@ -98,9 +102,14 @@ def normal(expression: Expression, negate: bool = False) -> Expression:
     return Not(expression)
 
 
-def paths(expression: Expression) -> list[tuple[str, ...]]:
-    """The path of the column of every leaf, in order."""
-    return [operand_column(operand).path for operand in operands(expression)]
+def paths(expression: Expression) -> tuple[tuple[str, ...], ...]:
+    """Paths of the columns that the condition reads, each once, in order of appearance."""
+    return tuple(dict.fromkeys(operand_column(operand).path for operand in operands(expression)))
+
+
+def columns(expression: Expression) -> tuple[str, ...]:
+    """Names of the top-level columns that the condition reads, each once, in order of appearance."""
+    return tuple(dict.fromkeys(path[0] for path in paths(expression)))
 
 
 def operands(expression: Expression) -> list[Operand]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pqext.inspection.collect import inspect
-from pqext.inspection.model import Column, Extension, Field, Report, RowGroup
+from pqext.inspection.model import Column, Extension, Field, RowGroup
+from pqext.inspection.report import Report
 
 __all__ = ["Column", "Extension", "Field", "Report", "RowGroup", "inspect"]

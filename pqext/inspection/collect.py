@@ -21,7 +21,8 @@ from pqext.core.reader import RowGroup as OpenRowGroup
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.suggest import did_you_mean
 from pqext.core.types.geometries import named
-from pqext.inspection.model import Column, Extension, Field, Report, RowGroup
+from pqext.inspection.model import Column, Extension, Field, RowGroup
+from pqext.inspection.report import Report
 from pqext.inspection.values import enum_name, logical_type, show
 
 

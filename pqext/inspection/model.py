@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +86,8 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A file's layout. ``print`` it for people, :meth:`to_dict` it for programs.
+class FileFacts:
+    """A file's layout.
 
     ``row_groups`` holds those that were asked for, ``num_row_groups`` counts all.
     """
@@ -110,17 +107,3 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries, lists, strings, numbers and None, fit for JSON."""
         return asdict(self)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from pqext.inspection.rendering import render
-
-        yield from render(self)
-
-    def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        out = StringIO()
-        Console(file=out, width=160, color_system=None, legacy_windows=False).print(self)
-        return out.getvalue()

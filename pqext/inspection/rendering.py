@@ -10,7 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pqext.core.arrow_schema.text import KEY
-from pqext.inspection.model import Column, Field, Report, RowGroup
+from pqext.inspection.model import Column, Field, FileFacts, RowGroup
 from pqext.text import shorten, size, visible
 
 MAX_FIELDS = 400
@@ -20,7 +20,7 @@ MAX_TYPES = 8
 _MAX_VALUE = 200
 
 
-def render(report: Report) -> Iterator[RenderableType]:
+def render(report: FileFacts) -> Iterator[RenderableType]:
     """The parts of the report, from the file down to its column chunks."""
     yield _file(report)
     yield _schema(report.schema)
@@ -48,7 +48,7 @@ def _table(title: str, *columns: str, right: Iterable[int] = ()) -> Table:
     return table
 
 
-def _file(report: Report) -> RenderableType:
+def _file(report: FileFacts) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     for name, value in (
         ("file", report.path if report.path is not None else "in memory"),
@@ -87,7 +87,7 @@ def _field(field: Field) -> Text:
     return text
 
 
-def _row_groups(report: Report) -> RenderableType:
+def _row_groups(report: FileFacts) -> RenderableType:
     table = _table("row groups", "#", "rows", "stored", "uncompressed", "sorted by", right=(0, 1, 2, 3))
     for group in report.row_groups[:MAX_ROW_GROUPS]:
         sorting = _plain(", ".join(group.sorting))
@@ -154,7 +154,7 @@ def _extras(column: Column) -> list[str]:
     return names if column.file_path is None else [*names, f"its data in {shorten(visible(column.file_path), 60)}"]
 
 
-def _extensions(report: Report) -> RenderableType:
+def _extensions(report: FileFacts) -> RenderableType:
     table = _table("extensions", "in", "length", "holds", right=(1,))
     for extension in report.extensions[:MAX_CHUNKS]:
         known = ", ".join(f"{name} ({size(length)})" for name, length in extension.holds)
@@ -162,7 +162,7 @@ def _extensions(report: Report) -> RenderableType:
     return Group(table, *_more(len(report.extensions) - MAX_CHUNKS), "")
 
 
-def _key_values(report: Report) -> RenderableType:
+def _key_values(report: FileFacts) -> RenderableType:
     table = _table("key-value metadata", "key", "value")
     for key, value in report.key_value_metadata[:MAX_CHUNKS]:
         if value is not None and key == KEY:

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from pqext.spark import functions as functions
     from pqext.spark.commit import clean as clean
     from pqext.spark.conditions import variant as variant
-    from pqext.spark.datasource import register as register
-    from pqext.spark.json_source import read_json as read_json
+    from pqext.spark.json_reading import read_json as read_json
     from pqext.spark.planning import read_metrics as read_metrics
     from pqext.spark.reading import explain_read as explain_read
     from pqext.spark.reading import read as read
     from pqext.spark.reading import where as where
+    from pqext.spark.registration import register as register
     from pqext.spark.session import local_session as local_session
     from pqext.spark.shredding import shred_variant as shred_variant
     from pqext.spark.shredding import unshred_variant as unshred_variant
@@ -27,9 +27,9 @@ _MODULES = {
     "explain_read": "reading",
     "local_session": "session",
     "read": "reading",
-    "read_json": "json_source",
+    "read_json": "json_reading",
     "read_metrics": "planning",
-    "register": "datasource",
+    "register": "registration",
     "shred_variant": "shredding",
     "unshred_variant": "shredding",
     "variant": "conditions",

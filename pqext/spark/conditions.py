@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 
 from pqext.dataset import expressions as E
 from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, IsNull, Spatial, VariantField
+from pqext.dataset.serialise import from_json, to_json
 from pqext.dataset.visitors import Visitor, fold
 from pqext.geo import types as geo
 from pqext.spark.functions import arrow_udf, group_get, normal_variant, quoted, st_relates, try_variant_get
@@ -196,7 +197,7 @@ class _Translator(Visitor[Condition]):
         column, type = self._column((self._variant_name(operand),))
         if not isinstance(type, T.VariantType) and not is_marked_struct(type):
             raise TypeError(f"column {operand.column} is {type.simpleString()}, neither VARIANT nor a shredded one")
-        text = node.to_json()
+        text = to_json(node)
         _evaluated(text, pa.array([], variant_type()))  # a literal that does not compare is told here
 
         def holds(values: pa.Array) -> pa.Array:
@@ -221,7 +222,7 @@ def _evaluated(text: str, values: pa.Array) -> pa.Array:
     from pqext.dataset.evaluate import evaluate
 
     batch = pa.RecordBatch.from_arrays([values], schema=pa.schema([variant_field("v").with_type(values.type)]))
-    return evaluate(Expression.from_json(text), batch)
+    return evaluate(from_json(text), batch)
 
 
 def _renamed(operand: VariantField) -> VariantField:

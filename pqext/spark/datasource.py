@@ -7,9 +7,7 @@ so must it be on the executors.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 from uuid import uuid4
-from weakref import WeakSet
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -28,30 +26,9 @@ from pqext.spark.planning import ReadMetrics, Run, Slice, needed_columns, plan_r
 from pqext.spark.query import Query
 from pqext.spark.types import exchange_schema
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 BATCH_ROWS = 32_768
 BATCH_BYTES = 64 << 20
 """A batch is cut above this size: Spark's Arrow vectors have 32-bit offsets, and rows can be large."""
-
-
-def register(spark: SparkSession) -> None:
-    """Make data sources ``pqext`` and ``pqext_json`` known to a session, on Classic and on Connect."""
-    from pqext.spark.json_source import JsonLinesSource
-
-    spark.dataSource.register(PqextSource)
-    spark.dataSource.register(JsonLinesSource)
-    _registered.add(spark)
-
-
-def ensure_registered(spark: SparkSession) -> None:
-    """:func:`register`, once a session: Spark logs a warning when a source is registered again."""
-    if spark not in _registered:
-        register(spark)
-
-
-_registered: WeakSet[SparkSession] = WeakSet()
 
 
 class PqextSource(DataSource):

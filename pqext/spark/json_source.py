@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import types as T
@@ -22,8 +22,6 @@ from pqext.spark.types import exchange_schema
 from pqext.variant.json import lines as json_lines
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from pqext.variant.json.parse import LineFault
 
 FORMAT = "pqext_json"
@@ -36,34 +34,6 @@ _OPTIONS = {"column", "on_error", "error_column", "partition_bytes", "max_line_b
 _COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".lz4", ".xz", ".snappy")
 
 
-def read_json(
-    spark: SparkSession,
-    path: str,
-    column: str = "value",
-    on_error: Literal["raise", "null"] = "raise",
-    error_column: str | None = None,
-    partition_bytes: int | None = None,
-    duplicate_keys: Literal["error", "first", "last"] = "error",
-) -> DataFrame:
-    """JSON lines as a data frame of one VARIANT column named ``column``, a row a line; empty lines are skipped.
-
-    ``path`` is a file, a folder or a pattern on a file system that driver and executors share. A line that is
-    not JSON (in UTF-8) stops the job with an error that names file, line and reason; with ``on_error="null"``
-    it gives a null row, and ``error_column`` names a STRING column that tells file, line and reason there and
-    is null elsewhere. So ``df.where("_error IS NOT NULL").count()`` counts the lines that are not JSON. A line
-    ``null`` is JSON: a variant that is null, not a null row.
-    """
-    options = {"column": column, "on_error": on_error, "duplicate_keys": duplicate_keys}
-    if error_column is not None:
-        options["error_column"] = error_column
-    if partition_bytes is not None:
-        options["partition_bytes"] = str(partition_bytes)
-    from pqext.spark.datasource import ensure_registered
-
-    ensure_registered(spark)
-    return spark.read.format(FORMAT).options(**options).load(path)
-
-
 @dataclass(frozen=True)
 class Range(InputPartition):
     """The lines of ``path`` that begin at or after byte ``start`` and before ``stop``."""
@@ -74,7 +44,7 @@ class Range(InputPartition):
 
 
 class JsonLinesSource(DataSource):
-    """``spark.read.format("pqext_json")``: the options are the arguments of :func:`read_json`."""
+    """``spark.read.format("pqext_json")``: the options are the arguments of :func:`pqext.spark.read_json`."""
 
     @classmethod
     def name(cls) -> str:

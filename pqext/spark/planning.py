@@ -12,6 +12,7 @@ from pyspark.sql.datasource import InputPartition
 
 from pqext.dataset.plan import Task
 from pqext.dataset.scan import Scan
+from pqext.dataset.visitors import columns as condition_columns
 from pqext.spark.files import local_path, slice_bytes
 from pqext.spark.query import Query
 
@@ -94,7 +95,7 @@ def needed_columns(query: Query, names: Sequence[str]) -> list[str]:
     wanted = list(names)
     condition = query.filter()
     if condition is not None:
-        wanted += condition.columns()
+        wanted += condition_columns(condition)
     return list(dict.fromkeys(wanted))
 
 

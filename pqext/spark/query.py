@@ -18,6 +18,7 @@ from pqext.core.options import ReadOptions
 from pqext.dataset.dnf import as_expression
 from pqext.dataset.expressions import Expression, all_of, col
 from pqext.dataset.partitions import NO_PARTITIONS, Partitioning, Partitions, partitions_of
+from pqext.dataset.serialise import from_json, to_json
 from pqext.geo import types as geo
 from pqext.spark.files import list_files, local_path, option_paths
 from pqext.spark.instants import file_schema_in_spark
@@ -128,7 +129,7 @@ def encode_options(
     expression = as_expression(where)
     options = {
         "columns": None if columns is None else json.dumps(list(columns)),
-        "where": None if expression is None else expression.to_json(),
+        "where": None if expression is None else to_json(expression),
         "bbox": None if bbox is None else json.dumps(list(map(float, bbox))),
         "bbox_column": bbox_column,
         "shredded": "true" if shredded else None,
@@ -181,7 +182,7 @@ def _partitioning(text: str) -> Partitioning:
 
 _PARSERS: dict[str, Any] = {
     "columns": _columns,
-    "where": Expression.from_json,
+    "where": from_json,
     "bbox": _bbox,
     "bbox_column": str,
     "shredded": _flag,

@@ -15,9 +15,9 @@ from pqext.dataset.dnf import as_expression
 from pqext.dataset.expressions import MAX_DEPTH, Expression, all_of
 from pqext.dataset.partitions import Partitioning
 from pqext.spark.conditions import condition, reads_alike
-from pqext.spark.datasource import ensure_registered
 from pqext.spark.planning import ReadPlan, plan_read
 from pqext.spark.query import Query, encode_options
+from pqext.spark.registration import ensure_registered
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

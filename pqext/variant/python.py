@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,8 @@ from pqext.variant import encoding, faults
 from pqext.variant.encoding import PrimitiveType, Scaled
 from pqext.variant.kernels.binary import Fault
 from pqext.variant.metadata import encode_metadata
+from pqext.variant.stored import BinaryVariant, walk
 from pqext.variant.timestamp import Timestamp
-
-if TYPE_CHECKING:
-    from pqext.variant.value import Variant
 
 _T = PrimitiveType
 _EPOCH = datetime(1970, 1, 1)
@@ -69,15 +67,12 @@ def encode(obj: Any, max_depth: int) -> tuple[bytes, bytes]:
 
 def plain(obj: Any) -> Any:
     """Variants as the Python objects that they hold, numpy's scalars where Python has an equal, arrays as lists."""
-    from pqext.variant.value import Variant
-
     if type(obj).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be there
         return None
     if isinstance(obj, np.ndarray):
         return list(obj) if obj.ndim else plain(obj[()])
-
-    if isinstance(obj, Variant):
-        return obj.to_python()
+    if isinstance(obj, BinaryVariant):
+        return decode(obj)
     if isinstance(obj, np.generic) and not isinstance(obj, np.datetime64 | np.float32):
         return obj.item()
     return obj
@@ -152,10 +147,8 @@ _ENCODERS: list[tuple[Any, Callable[[Any], bytes]]] = [
 ]
 
 
-def decode(variant: Variant) -> Any:
+def decode(variant: BinaryVariant) -> Any:
     """The Python objects of ``variant``; see :meth:`pqext.variant.Variant.to_python`."""
-    from pqext.variant.value import walk
-
     open_containers: list[Any] = []
     names: list[str | None] = [None]  # under which the next value of each open container goes
     result: Any = None

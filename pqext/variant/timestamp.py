@@ -7,9 +7,13 @@ from functools import total_ordering
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from pqext.variant import encoding
 from pqext.variant.encoding import PrimitiveType
+from pqext.variant.types import variant_type
+
+EMPTY_METADATA = b"\x11\x00\x00"
 
 _KINDS = {
     ("us", True): PrimitiveType.TIMESTAMP,
@@ -70,9 +74,11 @@ class Timestamp:
         return hash((self.nanoseconds, self.utc))
 
     def __str__(self) -> str:
-        from pqext.variant.value import Variant
+        from pqext.variant.json.text import to_json
 
-        return Variant(self.encode(), b"\x11\x00\x00").to_json().strip('"')
+        row = {"metadata": EMPTY_METADATA, "value": self.encode()}
+        text: str = to_json(pa.array([row], variant_type()))[0].as_py()
+        return text.strip('"')
 
     def __repr__(self) -> str:
         return f"Timestamp({self.ticks}, {self.unit!r}, utc={self.utc})"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pqext.verification.model import Count, Fault, Report, Unchecked
+from pqext.verification.model import Count, Fault, Unchecked
+from pqext.verification.report import Report
 from pqext.verification.run import verify
 
 __all__ = ["Count", "Fault", "Report", "Unchecked", "verify"]

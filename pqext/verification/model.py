@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pqext.text import visible
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +59,8 @@ class Unchecked:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What is wrong with a file. ``print`` it for people, :meth:`to_dict` it for programs.
+class Verdict:
+    """What is wrong with a file.
 
     ``checks`` names what was looked for. ``counts`` covers every fault, ``faults`` holds the first of them in the order
     in which they were found.
@@ -101,20 +98,6 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as dictionaries, lists, strings, numbers, booleans and None, fit for JSON."""
         return {"ok": self.ok, "complete": self.complete, "total": self.total, **asdict(self)}
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from pqext.verification.rendering import render
-
-        yield from render(self)
-
-    def __str__(self) -> str:
-        from io import StringIO
-
-        from rich.console import Console
-
-        text = StringIO()
-        Console(file=text, width=160, color_system=None, legacy_windows=False).print(self)
-        return text.getvalue()
 
 
 class Findings:

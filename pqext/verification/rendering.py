@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from pqext.text import counted, shorten, size, visible
-from pqext.verification.model import Report
+from pqext.verification.model import Verdict
 
 _MAX_TEXT = 200
 
 
-def render(report: Report) -> Iterator[RenderableType]:
+def render(report: Verdict) -> Iterator[RenderableType]:
     """The verdict, then the rules that are broken, then where."""
     yield _head(report)
     if report.counts:
@@ -28,7 +28,7 @@ def _plain(text: object) -> Text:
     return Text(shorten(visible(str(text)), _MAX_TEXT))
 
 
-def _head(report: Report) -> RenderableType:
+def _head(report: Verdict) -> RenderableType:
     path = report.path if report.path is not None else "in memory"
     verdict = Text(f"{counted(report.total, 'fault')}" if report.counts else "no faults", style="bold")
     if report.unchecked and not report.counts:
@@ -53,7 +53,7 @@ def _table(title: str, *columns: str, right: int | None = None) -> Table:
     return table
 
 
-def _rules(report: Report) -> Iterator[RenderableType]:
+def _rules(report: Verdict) -> Iterator[RenderableType]:
     table = _table("broken rules", "faults", "rule", "what is wrong", right=0)
     for count in report.counts:
         table.add_row(f"{count.count:,}", Text(count.rule), _plain(count.message))
@@ -62,7 +62,7 @@ def _rules(report: Report) -> Iterator[RenderableType]:
     yield Group(Text("what to do", style="bold"), *(Text(f"- {text}") for text in advice), "")
 
 
-def _places(report: Report) -> RenderableType:
+def _places(report: Verdict) -> RenderableType:
     table = _table("first faults" if report.total > len(report.faults) else "faults", "where", "what", "rule")
     for fault in report.faults:
         table.add_row(_plain(fault.place), _plain(fault.message), Text(fault.rule))
@@ -70,7 +70,7 @@ def _places(report: Report) -> RenderableType:
     return Group(table, *([Text(f"and {left:,} more", style="dim")] if left else []), "")
 
 
-def _unchecked(report: Report) -> RenderableType:
+def _unchecked(report: Verdict) -> RenderableType:
     table = _table("not checked", "column", "row group", "why")
     for skipped in report.unchecked:
         group = "all" if skipped.row_group is None else str(skipped.row_group)

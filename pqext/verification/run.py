@@ -16,7 +16,8 @@ from pqext.core.source import open_source
 from pqext.core.suggest import did_you_mean, listed
 from pqext.verification import chunks, geometries, order, variants
 from pqext.verification.advice import ADVICE
-from pqext.verification.model import Fault, Findings, Report
+from pqext.verification.model import Fault, Findings
+from pqext.verification.report import Report
 
 Check = Literal["chunks", "sorting", "variants", "geometries"]
 CHECKS: dict[str, Callable[[ParquetFile, Sequence[Shape], Findings], None]] = {

@@ -16,7 +16,8 @@ from core import raw_files
 import pqext
 from pqext.core.buffers import EMPTY
 from pqext.core.compression import compress
-from pqext.core.encodings import Dictionary, dictionary, plain
+from pqext.core.encodings import dictionary, plain
+from pqext.core.encodings.decoding import Dictionary
 from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, LimitError, ParquetError
 from pqext.core.footer import serialise_footer
 from pqext.core.kernels.page_run import PageRun

@@ -14,7 +14,8 @@ from core import raw_files
 from core.raw_files import OPTIONAL, REPEATED, REQUIRED, Column
 
 import pqext
-from pqext.core.encodings import Dictionary, dictionary
+from pqext.core.encodings import dictionary
+from pqext.core.encodings.decoding import Dictionary
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import ConvertedType, Encoding, Type

@@ -26,6 +26,7 @@ from pqext.dataset.expressions import (
     any_of,
     col,
 )
+from pqext.dataset.visitors import columns, normal, paths
 
 A, B, C = col("a") > 1, col("b") == "x", col("c").is_null()
 
@@ -56,7 +57,7 @@ def test_variant_fields_and_geometries_read_their_column() -> None:
     field = col("event").variant("$.user['uid']", "int64")
     assert field.equals(VariantField(Column(("event",)), "$.user.uid", "int64"))
     assert col("event").variant(["user", "uid"], pa.int64()).type == "BIGINT"
-    assert (field > 5).columns() == ("event",)
+    assert columns(field > 5) == ("event",)
     assert str(field > 5) == "event[$.user.uid: int64] > 5"
     assert str(col("g").intersects((1, 2, 3, 4))) == "g intersects box (1.0, 2.0, 3.0, 4.0)"
     assert str(col("g").dwithin((1, 2, 3, 4), 500)) == "g dwithin 500.0 of box (1.0, 2.0, 3.0, 4.0)"
@@ -155,20 +156,20 @@ def test_null_literals_are_refused_with_advice() -> None:
 
 def test_not_is_pushed_to_the_leaves() -> None:
     box = (0, 0, 1, 1)
-    assert (~(A & B)).normalise() == (col("a") <= 1) | (col("b") != "x")
-    assert (~(A | ~B)).normalise() == (col("a") <= 1) & B
-    assert (~C).normalise() == col("c").is_not_null()
-    assert Not(Not(C)).normalise() == C
-    assert (~col("g").intersects(box)).normalise() == col("g").disjoint(box)
-    assert (~col("g").disjoint(box)).normalise() == col("g").intersects(box)
+    assert normal(~(A & B)) == (col("a") <= 1) | (col("b") != "x")
+    assert normal(~(A | ~B)) == (col("a") <= 1) & B
+    assert normal(~C) == col("c").is_not_null()
+    assert normal(Not(Not(C))) == C
+    assert normal(~col("g").intersects(box)) == col("g").disjoint(box)
+    assert normal(~col("g").disjoint(box)) == col("g").intersects(box)
     for leaf in (col("a").isin([1]), col("g").within(box), col("g").contains(box)):
-        assert (~(leaf & A)).normalise() == ~leaf | (col("a") <= 1)
+        assert normal(~(leaf & A)) == ~leaf | (col("a") <= 1)
 
 
 def test_columns_are_named_once_in_order() -> None:
     expression = (col("b.x") > 1) & ~(col("a").isin([1]) | col("b.y").is_null()) & col("g").within((0, 0, 1, 1))
-    assert expression.columns() == ("b", "a", "g")
-    assert expression.paths() == (("b", "x"), ("a",), ("b", "y"), ("g",))
+    assert columns(expression) == ("b", "a", "g")
+    assert paths(expression) == (("b", "x"), ("a",), ("b", "y"), ("g",))
 
 
 def test_names_and_values_that_would_not_print_are_escaped() -> None:
@@ -187,5 +188,5 @@ def test_trees_that_nest_too_deep_are_refused_when_they_are_built() -> None:
     for number in range(500):
         wide = wide & (col("a") > number)
     assert wide.depth == 1
-    assert isinstance((~wide).normalise(), Or)
+    assert isinstance(normal(~wide), Or)
     assert isinstance(IsNotNull(col("a")), Expression)

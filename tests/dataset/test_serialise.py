@@ -64,8 +64,8 @@ def test_every_kind_of_literal_comes_back_as_it_was(literal: Any) -> None:
     ids=str,
 )
 def test_every_kind_of_node_comes_back_as_it_was(expression: Expression) -> None:
-    assert Expression.from_json(expression.to_json()).equals(expression)
-    assert from_json(expression.to_json().encode()).equals(expression)
+    assert from_json(to_json(expression)).equals(expression)
+    assert from_json(to_json(expression).encode()).equals(expression)
 
 
 LEAF = '{"op":"is_null","column":["a"]}'

@@ -17,6 +17,7 @@ from pqext.dataset import spatial
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Expression, Not, Spatial, col
 from pqext.dataset.scan import scan
+from pqext.dataset.visitors import normal
 
 COORDINATES = st.integers(-4, 4).map(float)
 POINTS = st.builds(shapely.Point, COORDINATES, COORDINATES)
@@ -56,7 +57,7 @@ def test_shapely_keeps_the_same_rows(geometries: list[Any], operation: Any, quer
     mask = evaluate(expression, table)
     assert mask.null_count == sum(geometry is None for geometry in geometries)
     assert table.filter(mask)["row"].to_pylist() == expected
-    assert evaluate(expression.normalise(), table).equals(mask)
+    assert evaluate(normal(expression), table).equals(mask)
     sink = pa.BufferOutputStream()
     write_table(table, sink, row_group_rows=2)
     assert scan(sink.getvalue(), ["row"], expression).to_table()["row"].to_pylist() == expected

@@ -20,6 +20,7 @@ from pqext import col
 from pqext import variant as variants
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Expression, Operand
+from pqext.dataset.visitors import columns
 from pqext.spark import read, read_metrics, shred_variant, where
 from pqext.spark.conditions import condition
 
@@ -123,7 +124,7 @@ def test_conditions_are_true_false_and_null_where_pqext_says(
     df = read(spark, path)
     if shredded:
         df = shred_variant(df, {"v": "x DECIMAL(9,2)"})
-        questions = [question for question in questions if question.columns() == ("v",)]
+        questions = [question for question in questions if columns(question) == ("v",)]
     conditions = [condition(df, question) for question in questions]
     exact = F.array([one.exact for one in conditions])
     guarded = [i for i, one in enumerate(conditions) if one.guard is not None or one.guard_negated is not None]

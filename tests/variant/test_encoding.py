@@ -19,7 +19,7 @@ from pqext.core.errors import UnsupportedError, VariantError
 from pqext.variant import Variant, encoding
 from pqext.variant.encoding import PrimitiveType, Scaled
 from pqext.variant.metadata import EMPTY, Metadata, encode_metadata
-from pqext.variant.value import walk
+from pqext.variant.stored import walk
 from reference import variant_value as reference
 
 FOLDER = Path(os.environ.get("PARQUET_TEST_DATA", "")) / "variant"

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.buffers import Bytes
-from pqext.core.encodings import Counts, Dictionary, parts, plain
+from pqext.core.encodings import plain
+from pqext.core.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import byte_stream_split
 from pqext.core.kernels.byte_array import ByteArrayBuilder

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from pqext.core.compression import compress
 from pqext.core.distinct import IndexedValues
-from pqext.core.encodings import dictionary, encoder
+from pqext.core.encodings import dictionary
+from pqext.core.encodings.table import encoder
 from pqext.core.metadata import CompressionCodec, Encoding, Type
 from pqext.core.schema import SchemaNode
 

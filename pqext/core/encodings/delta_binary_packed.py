@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes, view
-from pqext.core.encodings import Counts, Dictionary, parts
+from pqext.core.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import delta
 from pqext.core.kernels.byte_array import ByteArrayBuilder

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, view
-from pqext.core.encodings import Counts, Dictionary, parts, slot_parts
+from pqext.core.encodings.decoding import Counts, Dictionary, parts, slot_parts
 from pqext.core.encodings.delta_binary_packed import decode_lengths, encode_lengths
 from pqext.core.encodings.delta_length_byte_array import spans
 from pqext.core.errors import CorruptFileError

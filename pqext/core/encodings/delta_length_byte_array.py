@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, view
-from pqext.core.encodings import Counts, Dictionary, slot_parts
+from pqext.core.encodings.decoding import Counts, Dictionary, slot_parts
 from pqext.core.encodings.delta_binary_packed import decode_lengths, encode_lengths
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels.byte_array import ByteArrayBuilder

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes, allocate
-from pqext.core.encodings import Counts, Dictionary
+from pqext.core.encodings.decoding import Counts, Dictionary
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import rle, rle_encode
 from pqext.core.kernels.byte_array import ByteArrayBuilder

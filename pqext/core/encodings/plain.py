@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
-from pqext.core.encodings import Counts, Dictionary, parts
+from pqext.core.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels.byte_array import ByteArrayBuilder, encode_plain
 from pqext.core.kernels.page_run import PageRun

@@ -7,7 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
-from pqext.core.encodings import Counts, Dictionary, parts
+from pqext.core.encodings.decoding import Counts, Dictionary, parts
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import rle, rle_encode
 from pqext.core.kernels.byte_array import ByteArrayBuilder

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from pqext.core import metadata as structures
 from pqext.core.encryption.modules import Module
-from pqext.core.encryption.reading import MissingKeyError
+from pqext.core.encryption.reading import ChunkDecryptor, MissingKeyError
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.files.external import read_many
 from pqext.core.indexes import bloom
@@ -23,14 +24,12 @@ from pqext.core.indexes.page_index import (
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnIndex, OffsetIndex
 from pqext.core.orders import of_column
-from pqext.core.predicate import Comparison, IsIn, Predicate, may_contain
+from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, may_contain
+from pqext.core.schema import SchemaNode
 from pqext.core.source import Source
 from pqext.core.statistics import is_cuttable
 from pqext.core.thrift import Struct, decode
 from pqext.core.warn import warn
-
-if TYPE_CHECKING:
-    from pqext.core.row_group import ColumnChunk, RowGroup
 
 T = TypeVar("T", bound=Struct)
 
@@ -40,6 +39,29 @@ _MODULES: dict[type, Module] = {ColumnIndex: Module.COLUMN_INDEX, OffsetIndex: M
 
 class DamagedIndexWarning(UserWarning):
     """An index or a filter is damaged and was passed over: pruning goes on without it."""
+
+
+class IndexedChunk(Protocol):
+    """What reading its indexes takes of a column chunk (:class:`pqext.core.row_group.ColumnChunk`)."""
+
+    @property
+    def node(self) -> SchemaNode: ...
+    @property
+    def structure(self) -> structures.ColumnChunk: ...
+    @property
+    def metadata(self) -> structures.ColumnMetaData: ...
+    @property
+    def order(self) -> structures.ColumnOrder | None: ...
+    @property
+    def row_group(self) -> int: ...
+    @property
+    def decryptor(self) -> ChunkDecryptor | None: ...
+    @property
+    def byte_range(self) -> tuple[int, int]: ...
+    @property
+    def bloom_filter(self) -> SplitBlockFilter | None: ...
+    def bounds(self) -> Bounds: ...
+    def source(self, own: Source) -> Source: ...
 
 
 class IndexReader:
@@ -56,7 +78,7 @@ class IndexReader:
         self._pages: dict[int, IndexedPages | None] = {}
         self._places: dict[int, IndexedPages | None] = {}
 
-    def column_index(self, chunk: ColumnChunk) -> ColumnIndex | None:
+    def column_index(self, chunk: IndexedChunk) -> ColumnIndex | None:
         """The chunk's column index, ``None`` when it has none. Raises ``CorruptFileError`` for a damaged one."""
         index: ColumnIndex | None = self._index(chunk, ColumnIndex)
         if index is not None:
@@ -65,7 +87,7 @@ class IndexReader:
                 check_column_index(index, None if offsets is None else len(offsets.page_locations), chunk.node)
         return index
 
-    def offset_index(self, chunk: ColumnChunk) -> OffsetIndex | None:
+    def offset_index(self, chunk: IndexedChunk) -> OffsetIndex | None:
         """The chunk's offset index, ``None`` when it has none. Raises ``CorruptFileError`` for a damaged one."""
         index: OffsetIndex | None = self._index(chunk, OffsetIndex)
         if index is not None:
@@ -74,13 +96,13 @@ class IndexReader:
         return index
 
     def load(
-        self, chunks: Iterable[ColumnChunk], kinds: Sequence[_Kind] = (ColumnIndex, OffsetIndex)
+        self, chunks: Iterable[IndexedChunk], kinds: Sequence[_Kind] = (ColumnIndex, OffsetIndex)
     ) -> None:
         """Fetch the indexes of ``chunks`` of some ``kinds`` that were not read yet, near ones in one read.
 
         Damaged ones are left for those who ask for them.
         """
-        wanted: list[tuple[ColumnChunk, _Kind, tuple[int, int]]] = []
+        wanted: list[tuple[IndexedChunk, _Kind, tuple[int, int]]] = []
         for chunk in chunks:
             for kind in kinds:
                 leaf = chunk.node.leaf_start
@@ -97,14 +119,14 @@ class IndexReader:
                 else:
                     self._indexes[chunk.node.leaf_start, kind] = self._decode(chunk, kind, raw, place[0])
 
-    def pages(self, chunk: ColumnChunk) -> IndexedPages | None:
+    def pages(self, chunk: IndexedChunk) -> IndexedPages | None:
         """The chunk's pages for pruning: ``None`` without an offset index, and, with a warning, with a damaged one."""
         leaf = chunk.node.leaf_start
         if leaf not in self._pages:
             self._pages[leaf] = self._known(chunk, (ColumnIndex, OffsetIndex))
         return self._pages[leaf]
 
-    def places(self, chunk: ColumnChunk) -> IndexedPages | None:
+    def places(self, chunk: IndexedChunk) -> IndexedPages | None:
         """The chunk's pages without their bounds, unless the bounds were read already."""
         leaf = chunk.node.leaf_start
         if leaf in self._pages:
@@ -113,7 +135,7 @@ class IndexReader:
             self._places[leaf] = self._known(chunk, (OffsetIndex,))
         return self._places[leaf]
 
-    def _known(self, chunk: ColumnChunk, kinds: Sequence[_Kind]) -> IndexedPages | None:
+    def _known(self, chunk: IndexedChunk, kinds: Sequence[_Kind]) -> IndexedPages | None:
         try:
             self.load([chunk], kinds)
             offsets = self._page_places(chunk) or self.offset_index(chunk)
@@ -134,7 +156,7 @@ class IndexReader:
             warn(f"a page index is passed over: {error}", DamagedIndexWarning)
             return None
 
-    def _page_places(self, chunk: ColumnChunk) -> PagePlaces | None:
+    def _page_places(self, chunk: IndexedChunk) -> PagePlaces | None:
         """What a loaded offset index says, where the short way of reading it is enough."""
         raw = self._raw.get(chunk.node.leaf_start)
         if raw is None:
@@ -143,7 +165,7 @@ class IndexReader:
             raw = chunk.decryptor.decrypt(Module.OFFSET_INDEX, raw)
         return PagePlaces.read(raw, chunk.byte_range, self._num_rows)
 
-    def bloom_filter(self, chunk: ColumnChunk) -> SplitBlockFilter | None:
+    def bloom_filter(self, chunk: IndexedChunk) -> SplitBlockFilter | None:
         """The chunk's Bloom filter, ``None`` when it has none or one of a kind that is not known."""
         about = chunk.metadata
         if about.bloom_filter_offset is None:
@@ -157,7 +179,7 @@ class IndexReader:
         with _ErrorsNameChunk(chunk):
             return self._filters.get((self._row_group, chunk.node.leaf_start), read)
 
-    def may_contain(self, chunk: ColumnChunk, predicate: Predicate) -> bool:
+    def may_contain(self, chunk: IndexedChunk, predicate: Predicate) -> bool:
         """Can the chunk satisfy ``predicate`` by its Bloom filter? A damaged filter warns and is passed over."""
         if not isinstance(predicate, IsIn) and not (isinstance(predicate, Comparison) and predicate.operator == "=="):
             return True
@@ -171,7 +193,7 @@ class IndexReader:
         # One without a bit set is of no values at all, and may as well never have been filled in.
         return found is None or may_contain(predicate, found.might_contain) or found.is_empty
 
-    def _index(self, chunk: ColumnChunk, kind: _Kind) -> Any:
+    def _index(self, chunk: IndexedChunk, kind: _Kind) -> Any:
         key = chunk.node.leaf_start, kind
         if key not in self._indexes:
             place = self._place(chunk, kind)
@@ -181,7 +203,7 @@ class IndexReader:
             self._indexes[key] = None if place is None else self._decode(chunk, kind, raw, place[0])
         return self._indexes[key]
 
-    def _place(self, chunk: ColumnChunk, kind: _Kind) -> tuple[int, int] | None:
+    def _place(self, chunk: IndexedChunk, kind: _Kind) -> tuple[int, int] | None:
         """(offset, length) of an index. A chunk that cannot be read has none."""
         stored = chunk.structure
         if kind is ColumnIndex:
@@ -199,7 +221,7 @@ class IndexReader:
                 )
         return offset, length
 
-    def _decode(self, chunk: ColumnChunk, kind: _Kind, raw: Any, offset: int) -> Any:
+    def _decode(self, chunk: IndexedChunk, kind: _Kind, raw: Any, offset: int) -> Any:
         with _ErrorsNameChunk(chunk):
             if chunk.decryptor is not None:
                 raw = chunk.decryptor.decrypt(_MODULES[kind], raw)
@@ -208,7 +230,7 @@ class IndexReader:
             return index
 
 
-def _exact(chunk: ColumnChunk) -> tuple[bool, bool]:
+def _exact(chunk: IndexedChunk) -> tuple[bool, bool]:
     """Do the bounds of the chunk's statistics occur in it? Those that may be cut do only where they say so."""
     about, cuttable = chunk.metadata.statistics, is_cuttable(chunk.node.leaf_type)
     if about is None:
@@ -220,7 +242,7 @@ def _exact(chunk: ColumnChunk) -> tuple[bool, bool]:
 class _ErrorsNameChunk:
     """Adds the column and the row group to errors that pass through."""
 
-    def __init__(self, chunk: ColumnChunk) -> None:
+    def __init__(self, chunk: IndexedChunk) -> None:
         self._chunk = chunk
 
     def __enter__(self) -> None:
@@ -229,26 +251,3 @@ class _ErrorsNameChunk:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, ParquetError):
             error.locate(column=self._chunk.node.dotted, row_group=self._chunk.row_group)
-
-
-class PageIndex(Mapping[str, IndexedPages]):
-    """The pages of a row group's columns, by dotted path; those without an offset index are left out.
-
-    Columns are read when they are asked for; to have several at once, call ``RowGroup.load_page_indexes`` before.
-    """
-
-    def __init__(self, group: RowGroup) -> None:
-        self._group = group
-
-    def __getitem__(self, path: str) -> IndexedPages:
-        node = self._group.schema.find(path)
-        pages = self._group.chunk(node).pages if node is not None and node.is_leaf else None
-        if pages is None:
-            raise KeyError(path)
-        return pages
-
-    def __iter__(self) -> Iterator[str]:
-        return (chunk.node.dotted for chunk in self._group.chunks() if chunk.structure.offset_index_offset is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pqext.geo.kernels.wkb import WkbColumn
     from pqext.geo.predicates.boxes import Operation
-    from pqext.geo.predicates.predicate import SpatialPredicate
+    from pqext.geo.predicates.question import SpatialQuestion
     from pqext.geo.types import GeospatialType
 
 _Shapes = NDArray[np.object_]
@@ -42,7 +42,7 @@ MOST_VERTICES = 1 << 22
 _WORLD = BoundingBox(-180.0, 180.0, -90.0, 90.0)
 
 
-def box_test(predicate: SpatialPredicate, type: GeospatialType) -> BoxTest:
+def box_test(predicate: SpatialQuestion, type: GeospatialType) -> BoxTest:
     """The test of boxes around geometries on the globe."""
     query, operation = predicate.geometry, predicate.operation
     if predicate.box is None:
@@ -70,7 +70,7 @@ def _box_around(query: Any, type: GeospatialType) -> BoundingBox | None:
 
 
 def decide(
-    predicate: SpatialPredicate, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
+    predicate: SpatialQuestion, test: BoxTest, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
 ) -> tuple[_Flags, _Flags]:
     """The answer for each row of ``chunk``, the same as ``column``, and which rows have none.
 
@@ -78,14 +78,14 @@ def decide(
     """
     if predicate.operation == "disjoint":
         twin = replace(predicate, operation="intersects")
-        answers, null = decide(twin, type, chunk, column, row)
+        answers, null = decide(twin, box_test(twin, type), type, chunk, column, row)
         return ~answers, null
     null = chunk.is_null().to_numpy(zero_copy_only=False)
     outside = np.zeros(len(column), dtype=np.uint8)
     sides = row_values(column, type, outside)[0][:4]
     null = null | (outside != 0)  # these have no place on the globe, and nothing is known of them
     empty = np.isnan(sides[0]) | np.isnan(sides[2])
-    verdicts = predicate.box_test(type).answers(Boxes(*sides))
+    verdicts = test.answers(Boxes(*sides))
     verdicts[empty | null] = Answer.MAYBE if predicate.box is None and predicate.operation == "equals" else Answer.NO
     verdicts[null] = Answer.NO
     answers = verdicts == Answer.YES
@@ -99,7 +99,7 @@ def decide(
     return answers, null
 
 
-def exact(predicate: SpatialPredicate, type: GeospatialType, rows: _Shapes) -> _Flags:
+def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _Flags:
     """The answer for each shape.
 
     Raises LimitError for one whose edges take more than :data:`MOST_VERTICES` to follow.
@@ -137,7 +137,7 @@ def exact(predicate: SpatialPredicate, type: GeospatialType, rows: _Shapes) -> _
         raise GeometryError(f"shapely cannot decide the predicate: {error}") from error
 
 
-def _placed(predicate: SpatialPredicate, type: GeospatialType, rows: _Shapes, query: Any) -> _Flags:
+def _placed(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes, query: Any) -> _Flags:
     """The answer for each shape, unrolled as the query is."""
     if predicate.operation != "dwithin":
         return _related(predicate.operation, rows, query)

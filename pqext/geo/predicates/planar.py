@@ -22,8 +22,8 @@ from pqext.geo.wkb import columns, for_geos
 
 if TYPE_CHECKING:
     from pqext.geo.kernels.wkb import WkbColumn
-    from pqext.geo.predicates.boxes import Operation, Region
-    from pqext.geo.predicates.predicate import SpatialPredicate
+    from pqext.geo.predicates.boxes import BoxTest, Operation, Region
+    from pqext.geo.predicates.question import SpatialQuestion
     from pqext.geo.types import GeospatialType
 
 NO, YES, MAYBE, NULL = 0, 1, 2, 3
@@ -57,11 +57,11 @@ TO_THE_BOUNDARY = frozenset({"intersects", "covered_by"})
 
 
 def decide(
-    predicate: SpatialPredicate, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
+    predicate: SpatialQuestion, test: BoxTest, type: GeospatialType, chunk: pa.Array, column: WkbColumn, row: int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The answer for each row of ``chunk``, the same as ``column``, and which rows are null."""
     operation = predicate.operation if predicate.operation != "disjoint" else "intersects"
-    reach, query = predicate.box_test(type).reach, predicate.geometry
+    reach, query = test.reach, predicate.geometry
     verdicts = np.zeros(len(chunk), dtype=np.uint8)
     if reach is None:  # everything is as far from an empty query as can be
         reach_box = (math.inf, math.inf, math.inf, math.inf)

@@ -11,57 +11,26 @@ GEOGRAPHY, and of what it is asked about, run as the column's algorithm interpol
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.geo.box import BoundingBox
-from pqext.geo.predicates import planar
-from pqext.geo.predicates.boxes import OPERATIONS, Answer, Boxes, BoxTest, Operation, Region
+from pqext.geo.predicates import globe, planar
+from pqext.geo.predicates.boxes import Answer, Boxes, BoxTest, Region
+from pqext.geo.predicates.question import Query, SpatialQuestion, as_box
 from pqext.geo.summary import resolve_type
 from pqext.geo.types import Edges, GeospatialType
-from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input, without_empty_parts
+from pqext.geo.wkb import GeometryArray, binary_chunks, columns, like_input
 
-Query: TypeAlias = Any
-"""A box, as :class:`BoundingBox` or ``(xmin, ymin, xmax, ymax)`` of any sequence, or a shapely geometry."""
 PLANE = GeospatialType()
 
 
-def as_box(box: Query) -> BoundingBox:
-    """``box`` as a :class:`BoundingBox`; a sequence is ``(xmin, ymin, xmax, ymax)``, as everywhere in this field.
-
-    That of a file's statistics is one too.
-
-    Raises ValueError unless the bounds are four finite numbers and y is in order; xmin > xmax wraps around the
-    antimeridian, and is allowed between longitudes only. TypeError for what holds no numbers.
-    """
-    if isinstance(box, BoundingBox):
-        found = box
-    else:
-        try:
-            in_file = hasattr(box, "xmin")
-            bounds = (box.xmin, box.ymin, box.xmax, box.ymax) if in_file else box
-            xmin, ymin, xmax, ymax = (float(value) for value in bounds)
-        except OverflowError:
-            raise ValueError(f"a query box needs finite bounds, not {box}") from None
-        except (AttributeError, TypeError, ValueError) as error:
-            kind = ValueError if isinstance(error, ValueError) else TypeError
-            raise kind("a query box is four numbers, (xmin, ymin, xmax, ymax)") from None
-        found = BoundingBox(xmin, xmax, ymin, ymax)
-    if not found.usable:
-        raise ValueError(
-            f"a query box needs finite bounds and ymin <= ymax, and xmin > xmax between longitudes only: {found}"
-        )
-    return found
-
-
 @dataclass(frozen=True, slots=True)
-class SpatialPredicate:
+class SpatialPredicate(SpatialQuestion):
     """``operation`` between each row and ``geometry``: the row intersects, is within, touches it and so on.
 
     ``geometry`` becomes a :class:`BoundingBox` unless it is a shapely geometry. ``dwithin`` takes a ``distance``,
@@ -69,29 +38,7 @@ class SpatialPredicate:
     Raises ValueError or TypeError on an unknown operation, a query that is neither, and a distance that is none.
     """
 
-    operation: Operation
-    geometry: Query
-    distance: float | None = None
-    box: BoundingBox | None = field(init=False, repr=False, compare=False)
-    """The box around the query's corners; None when the query is an empty geometry."""
     _tests: dict[GeospatialType, BoxTest] = field(init=False, repr=False, compare=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.operation not in OPERATIONS:
-            raise ValueError(f"unknown spatial operation {self.operation!r}")
-        if isinstance(self.geometry, (tuple, list, np.ndarray)) or hasattr(self.geometry, "xmin"):
-            object.__setattr__(self, "geometry", as_box(self.geometry))
-        elif not isinstance(getattr(self.geometry, "geom_type", None), str):  # that of a GeoSeries is another series
-            hint = "; shapely.from_wkt reads WKT" if isinstance(self.geometry, str) else ""
-            raise TypeError(f"a query is a box or a shapely geometry, one, not {type(self.geometry).__name__}{hint}")
-        else:
-            (mended,) = without_empty_parts(np.array([self.geometry], dtype=object))
-            object.__setattr__(self, "geometry", mended)
-        object.__setattr__(self, "distance", as_distance(self.operation, self.distance))
-        box = self.geometry
-        if not isinstance(box, BoundingBox):
-            box = None if box.is_empty else as_box(box.bounds)
-        object.__setattr__(self, "box", box)
 
     @property
     def keeps_empty(self) -> bool:
@@ -141,8 +88,7 @@ class SpatialPredicate:
 
     def _box_test(self, type: GeospatialType) -> BoxTest:
         if not type.planar:
-            found: BoxTest = _on_the_globe().box_test(self, type)
-            return found
+            return globe.box_test(self, type)
         distance = self.distance or 0.0
         if self.box is None:
             return BoxTest(self.operation, None, None, None, distance, type.geographic)
@@ -159,41 +105,16 @@ class SpatialPredicate:
         GeometryError with row and byte on bad WKB, and for distances on GEOGRAPHY in a CRS that nobody knows.
         """
         type = resolve_type(array, crs, edges)
-        decide = planar.decide if type.planar else _on_the_globe().decide
+        decide = planar.decide if type.planar else globe.decide
+        test = self.box_test(type)
         parts = []
         row = 0
         for chunk, column in zip(binary_chunks(array), columns(array), strict=True):
             with np.errstate(all="ignore"):  # GEOS computes with doubles that overflow, and with NaN
-                answers, null = decide(self, type, chunk, column, row)
+                answers, null = decide(self, test, type, chunk, column, row)
             parts.append(pa.array(answers, mask=null))
             row += len(chunk)
         return like_input(array, parts, pa.bool_())
-
-
-def _on_the_globe() -> ModuleType:
-    from pqext.geo.predicates import globe
-
-    return globe
-
-
-def as_distance(operation: str, distance: Any) -> float | None:
-    """The distance of ``dwithin`` as a float, None for all other operations.
-
-    Raises TypeError where one is missing or too many, ValueError unless it is finite and not negative.
-    """
-    if operation != "dwithin":
-        if distance is not None:
-            raise TypeError(f"{operation} takes no distance")
-        return None
-    if isinstance(distance, bool) or not isinstance(distance, (int, float, np.integer, np.floating)):
-        raise TypeError(f"dwithin takes a distance, not {distance!r}")
-    try:
-        found = float(distance)
-    except OverflowError:
-        found = math.inf
-    if not 0 <= found < math.inf:
-        raise ValueError(f"a distance is finite and not negative, not {distance!r}")
-    return found
 
 
 def intersects(array: GeometryArray, query: Query, edges: Edges | None = None, crs: Any = None) -> GeometryArray:

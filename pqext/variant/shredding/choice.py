@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pqext.core.suggest import around, did_you_mean
-from pqext.variant.shredding.infer import Inference
+from pqext.variant.shredding.infer import inferred
+from pqext.variant.shredding.infer_options import Inference
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped, shredding_schema, type_names
 from pqext.variant.shredding.shredder import Coerce, check_coerce
 from pqext.variant.types import VariantLike
@@ -31,7 +32,7 @@ class Shredding:
         """The schema, inferred from ``sample`` where none is given; untyped when there is no sample either."""
         if self.schema is not None:
             return self.schema
-        return self.inference.schema_of(sample) if sample is not None else Untyped()
+        return inferred(sample, self.inference) if sample is not None else Untyped()
 
 
 def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:

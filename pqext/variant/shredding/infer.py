@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -11,61 +10,30 @@ from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.kernels.infer import Survey
+from pqext.variant.shredding.infer_options import Decimals, Inference, Integers, Mixed
 from pqext.variant.shredding.infer_types import Place, choose
 from pqext.variant.shredding.reconstruct import unshred
-from pqext.variant.shredding.schema import MAX_DEPTH, MAX_NODES, ShreddingSchema, Untyped
+from pqext.variant.shredding.schema import MAX_NODES, ShreddingSchema, Untyped
 from pqext.variant.types import VariantLike, struct_chunks
 from pqext.variant.views import take
 
-Mixed = Literal["majority", "uniform", "widen"]
-Integers = Literal["bigint", "narrowest"]
-Decimals = Literal["wide", "narrowest"] | int
 _MAX_PLACES = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Inference:
-    """How a schema is inferred: the keyword arguments of :func:`infer_schema`, checked."""
-
-    sample_rows: int = 10_000
-    min_frequency: float = 0.1
-    max_fields: int = 300
-    max_depth: int = 20
-    mixed: Mixed = "majority"
-    integers: Integers = "bigint"
-    decimals: Decimals = "wide"
-    coerce: Literal["equivalent", "exact", "json"] = "equivalent"
-
-    def __post_init__(self) -> None:
-        for name in ("sample_rows", "max_fields"):
-            _check_whole(name, getattr(self, name), 1, None)
-        _check_whole("max_depth", self.max_depth, 0, MAX_DEPTH)
-        if isinstance(self.min_frequency, bool) or not isinstance(self.min_frequency, int | float):
-            raise TypeError(f"min_frequency is a number, not a {type(self.min_frequency).__name__}")
-        if not 0 <= self.min_frequency <= 1:
-            raise ValueError(f"min_frequency lies between 0 and 1, which {self.min_frequency} does not")
-        _check_word("mixed", self.mixed, ("majority", "uniform", "widen"))
-        _check_word("integers", self.integers, ("bigint", "narrowest"))
-        _check_word("coerce", self.coerce, ("equivalent", "exact", "json"))
-        if isinstance(self.decimals, int):
-            _check_whole("decimals", self.decimals, 0, 38)
-        else:
-            _check_word("decimals", self.decimals, ("wide", "narrowest"))
-
-    def schema_of(self, array: VariantLike) -> ShreddingSchema:
-        """The schema for the values in ``array``; raises as :func:`infer_schema`."""
-        survey = Survey(_MAX_PLACES, self.max_depth)
-        places = _count(survey, array, self.sample_rows)
-        root = places[0]
-        if not root.total:
-            return Untyped("there are no values")
-        candidates = [place for place in places[1:] if place.share >= self.min_frequency]
-        candidates.sort(key=lambda place: -place.weight)  # stable: parents stay before their children
-        for place in [root, *candidates[: min(self.max_fields, MAX_NODES - 1)]]:
-            place.kept = True
-        if survey.full:
-            root.remark = f"only the first {_MAX_PLACES:,} paths were counted"
-        return choose(root, self, 0)
+def inferred(array: VariantLike, how: Inference) -> ShreddingSchema:
+    """The schema for the values in ``array``; raises as :func:`infer_schema`."""
+    survey = Survey(_MAX_PLACES, how.max_depth)
+    places = _count(survey, array, how.sample_rows)
+    root = places[0]
+    if not root.total:
+        return Untyped("there are no values")
+    candidates = [place for place in places[1:] if place.share >= how.min_frequency]
+    candidates.sort(key=lambda place: -place.weight)  # stable: parents stay before their children
+    for place in [root, *candidates[: min(how.max_fields, MAX_NODES - 1)]]:
+        place.kept = True
+    if survey.full:
+        root.remark = f"only the first {_MAX_PLACES:,} paths were counted"
+    return choose(root, how, 0)
 
 
 def infer_schema(
@@ -102,8 +70,8 @@ def infer_schema(
     The result's ``explain()`` says why each choice was made and what stays in the residual. Raises ``ValueError``
     or ``TypeError`` for arguments outside these, and ``VariantError`` for broken values in the sample.
     """
-    inference = Inference(sample_rows, min_frequency, max_fields, max_depth, mixed, integers, decimals, coerce)
-    return inference.schema_of(array)
+    how = Inference(sample_rows, min_frequency, max_fields, max_depth, mixed, integers, decimals, coerce)
+    return inferred(array, how)
 
 
 def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[Place]:
@@ -140,16 +108,3 @@ def _count(survey: Survey, array: VariantLike, sample_rows: int) -> list[Place]:
 
 def _thin(chunk: pa.StructArray, rows: int) -> pa.StructArray:
     return take(chunk, pa.array([i * len(chunk) // rows for i in range(rows)], pa.int64()))
-
-
-def _check_whole(name: str, value: Any, least: int, most: int | None) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is a whole number, not a {type(value).__name__}")
-    if value < least or (most is not None and value > most):
-        limits = f"at least {least}" if most is None else f"between {least} and {most}"
-        raise ValueError(f"{name} is {limits}, which {value} is not")
-
-
-def _check_word(name: str, value: Any, words: tuple[str, ...]) -> None:
-    if value not in words:
-        raise ValueError(f"{name} is one of {', '.join(map(repr, words))}, not {value!r}")

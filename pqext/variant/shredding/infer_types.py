@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from pqext.variant.shredding.infer_options import Inference
 from pqext.variant.shredding.schema import UUID, Array, Object, Primitive, ShreddingSchema, Untyped, ddl_name
-
-if TYPE_CHECKING:
-    from pqext.variant.shredding.infer import Inference
 
 # The order of the classes in the kernel's counts.
 _CLASSES = (

@@ -1,0 +1,92 @@
+"""What geometries are asked: an operation, a box or a geometry, and a distance where the operation takes one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pqext.geo.box import BoundingBox
+from pqext.geo.predicates.boxes import OPERATIONS, Operation
+from pqext.geo.wkb import without_empty_parts
+
+Query: TypeAlias = Any
+"""A box, as :class:`BoundingBox` or ``(xmin, ymin, xmax, ymax)`` of any sequence, or a shapely geometry."""
+
+
+def as_box(box: Query) -> BoundingBox:
+    """``box`` as a :class:`BoundingBox`; a sequence is ``(xmin, ymin, xmax, ymax)``, as everywhere in this field.
+
+    That of a file's statistics is one too.
+
+    Raises ValueError unless the bounds are four finite numbers and y is in order; xmin > xmax wraps around the
+    antimeridian, and is allowed between longitudes only. TypeError for what holds no numbers.
+    """
+    if isinstance(box, BoundingBox):
+        found = box
+    else:
+        try:
+            in_file = hasattr(box, "xmin")
+            bounds = (box.xmin, box.ymin, box.xmax, box.ymax) if in_file else box
+            xmin, ymin, xmax, ymax = (float(value) for value in bounds)
+        except OverflowError:
+            raise ValueError(f"a query box needs finite bounds, not {box}") from None
+        except (AttributeError, TypeError, ValueError) as error:
+            kind = ValueError if isinstance(error, ValueError) else TypeError
+            raise kind("a query box is four numbers, (xmin, ymin, xmax, ymax)") from None
+        found = BoundingBox(xmin, xmax, ymin, ymax)
+    if not found.usable:
+        raise ValueError(
+            f"a query box needs finite bounds and ymin <= ymax, and xmin > xmax between longitudes only: {found}"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SpatialQuestion:
+    """What a :class:`pqext.geo.SpatialPredicate` asks, checked."""
+
+    operation: Operation
+    geometry: Query
+    distance: float | None = None
+    box: BoundingBox | None = field(init=False, repr=False, compare=False)
+    """The box around the query's corners; None when the query is an empty geometry."""
+
+    def __post_init__(self) -> None:
+        if self.operation not in OPERATIONS:
+            raise ValueError(f"unknown spatial operation {self.operation!r}")
+        if isinstance(self.geometry, (tuple, list, np.ndarray)) or hasattr(self.geometry, "xmin"):
+            object.__setattr__(self, "geometry", as_box(self.geometry))
+        elif not isinstance(getattr(self.geometry, "geom_type", None), str):  # that of a GeoSeries is another series
+            hint = "; shapely.from_wkt reads WKT" if isinstance(self.geometry, str) else ""
+            raise TypeError(f"a query is a box or a shapely geometry, one, not {type(self.geometry).__name__}{hint}")
+        else:
+            (mended,) = without_empty_parts(np.array([self.geometry], dtype=object))
+            object.__setattr__(self, "geometry", mended)
+        object.__setattr__(self, "distance", as_distance(self.operation, self.distance))
+        box = self.geometry
+        if not isinstance(box, BoundingBox):
+            box = None if box.is_empty else as_box(box.bounds)
+        object.__setattr__(self, "box", box)
+
+
+def as_distance(operation: str, distance: Any) -> float | None:
+    """The distance of ``dwithin`` as a float, None for all other operations.
+
+    Raises TypeError where one is missing or too many, ValueError unless it is finite and not negative.
+    """
+    if operation != "dwithin":
+        if distance is not None:
+            raise TypeError(f"{operation} takes no distance")
+        return None
+    if isinstance(distance, bool) or not isinstance(distance, (int, float, np.integer, np.floating)):
+        raise TypeError(f"dwithin takes a distance, not {distance!r}")
+    try:
+        found = float(distance)
+    except OverflowError:
+        found = math.inf
+    if not 0 <= found < math.inf:
+        raise ValueError(f"a distance is finite and not negative, not {distance!r}")
+    return found
