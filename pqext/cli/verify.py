@@ -12,7 +12,7 @@ from pqext.cli.files import Files, Form, describe, every_file, names, refusals, 
 from pqext.text import counted, visible
 
 if TYPE_CHECKING:
-    from pqext.verification.model import Report
+    from pqext.verification.report import Report
     from pqext.verification.run import Check
 
 FAULTS = 1

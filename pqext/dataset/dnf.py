@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from pqext.core.predicate import COMPARE
 from pqext.dataset.expressions import Comparison, Expression, Not, all_of, any_of, col
+from pqext.dataset.serialise import from_json
+
+
+Filter: TypeAlias = "Expression | Sequence[tuple[Any, str, Any]] | Sequence[list[tuple[Any, str, Any]]] | str | None"
+"""What ``filter=`` and Spark's ``where=`` take.
+
+An expression, tuples in disjunctive normal form, or an expression's JSON text (:mod:`pqext.dataset.serialise`).
+"""
 
 
 def from_dnf(filters: Sequence[Any]) -> Expression:
@@ -27,12 +35,17 @@ def from_dnf(filters: Sequence[Any]) -> Expression:
 
 
 def as_expression(filter: Any) -> Expression | None:
-    """An expression, a filter in disjunctive normal form or None, as readers take them."""
+    """A filter in any of the forms that readers take, as an expression: see :data:`Filter`. ``None`` is no filter."""
     if filter is None or isinstance(filter, Expression):
         return filter
+    if isinstance(filter, str):
+        return from_json(filter)
     if isinstance(filter, list | tuple):
         return from_dnf(filter)
-    raise TypeError(f"a filter is an expression or a list of tuples, not {type(filter).__name__}")
+    raise TypeError(
+        f"a filter is an expression like col('a') > 5, a list of tuples or an expression's JSON text, "
+        f"not {type(filter).__name__}"
+    )
 
 
 def _condition(item: Any) -> Expression:
