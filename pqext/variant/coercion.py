@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pqext.variant.stored import BinaryVariant
 from pqext.variant.types import VariantLike, variant_type
 
 
@@ -59,11 +60,9 @@ def as_variants(values: Any) -> VariantLike:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if isinstance(values, list | tuple):
-        from pqext.variant.value import Variant
-
         rows = []
         for row, value in enumerate(values):
-            if value is not None and not isinstance(value, Variant):
+            if value is not None and not isinstance(value, BinaryVariant):
                 found = type(value).__name__
                 raise TypeError(f"item {row} is a {found}, not a Variant; variant.from_python takes Python objects")
             rows.append(None if value is None else {"metadata": value.metadata, "value": value.value})
