@@ -18,7 +18,7 @@ from recording import RESULTS
 PICTURES = RESULTS.parent.parent / "docs" / "images" / "benchmarks"
 MARKS = {"pyarrow": ("#d9822b", "circle"), "DuckDB": ("#8e9a14", "square"), "polars": ("#2f8fd8", "diamond"),
          "Spark": ("#d9483b", "triangle")}  # fmt: skip
-LEFT, WIDTH, ROW, TOP, BOTTOM = 190, 720, 17, 44, 26
+LEFT, WIDTH, ROW, TOP, BOTTOM = 186, 620, 18, 46, 26
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -61,9 +61,12 @@ def picture(result: dict[str, Any]) -> str:
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" role="img" viewBox="0 0 {WIDTH} {height}" '
-        f'font-size="11" fill="currentColor" stroke="none">',
+        f'font-size="12" fill="currentColor" stroke="none">',
         f"<title>{escape(result['title'])}</title>",
     ]
+    if ": " in result["title"]:
+        kind = result["title"].rpartition(": ")[2].capitalize()
+        parts.append(f'<text x="0" y="16" font-weight="bold">{escape(kind)}</text>')
     x = float(LEFT)
     for engine in (engine for engine in MARKS if any(engine in row for row in rows.values())):
         colour, kind = MARKS[engine]

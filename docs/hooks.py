@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parent.parent
 LEDGER = {f"ledger/{page.name}": page for page in sorted((ROOT / "specs").glob("*.md"))}
 LEDGER["ledger/mutations.md"] = ROOT / "tests" / "mutations" / "README.md"
-COPIED = {**LEDGER, "about/changelog.md": ROOT / "CHANGELOG.md"}
+COPIED = {**LEDGER, "about/changelog.md": ROOT / "CHANGELOG.md", "about/security.md": ROOT / "SECURITY.md"}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
