@@ -68,6 +68,18 @@ def test_shapes_as_wide_as_the_globe_meet_after_a_turn_in_either_direction(mirro
     check([row, query], aside, ["intersects", "disjoint"])
 
 
+@pytest.mark.spec("geo.predicates.geography")
+@pytest.mark.parametrize("ends", [(-60, 45, 60, 45), (0, 0, 90, 60), (-30, -20, 80, -70)])
+def test_edges_follow_the_ellipsoid_or_the_sphere_as_their_algorithm_says(ends: tuple[float, ...]) -> None:
+    line = geo.from_shapely([shapely.LineString([ends[:2], ends[2:]])])
+    for edges, ellipsoid in (("karney", pyproj.Geod(ellps="WGS84")), ("spherical", pyproj.Geod(a=1, b=1))):
+        azimuth, _, length = ellipsoid.inv(*ends)
+        x, y, _ = ellipsoid.fwd(*ends[:2], azimuth, length / 2)
+        around = (x - 0.005, y - 0.005, x + 0.005, y + 0.005)
+        for other in ("karney", "spherical"):
+            assert geo.intersects(line, around, edges=other).to_pylist() == [other == edges]
+
+
 @pytest.mark.spec("geo.predicates.dwithin", "geo.pruning.dwithin")
 @settings(max_examples=share(0.26))
 @given(st.data())
