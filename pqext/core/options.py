@@ -16,7 +16,7 @@ from pqext.core.indexes.options import (
     check_index_options,
     sort_keys,
 )
-from pqext.core.suggest import did_you_mean, listed, not_a_leaf
+from pqext.core.suggest import OF_OTHERS, did_you_mean, listed, not_a_leaf
 
 Compression = Literal["uncompressed", "snappy", "gzip", "brotli", "lz4_raw", "zstd"]
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
@@ -30,49 +30,45 @@ TimestampUnit = Literal["s", "ms", "us", "ns"]
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How a file is read.
-
-    ``shredded``: give shredded VARIANT columns as their storage structs instead of whole values. ``strict``: refuse
-    VARIANT columns whose shredded parts contradict each other instead of following ``typed_value``, with a
-    ``VariantError`` that names the row in its batch.
-    ``checksums``: verify a page's CRC where it has one. ``threads``: columns decoded at once, 0 for one
-    a processor. ``on_corrupt``: what damage in row groups and pages does: ``"raise"``, or ``"skip"`` to leave out the
-    rows it costs, warn with ``CorruptDataWarning`` and note them in ``ParquetFile.damage``; what fails to decrypt is
-    no such damage, and filters then leave out row groups but no pages. ``decryption``: the keys of encrypted files
-    (:class:`pqext.FileDecryption`).
-    ``int96``: the unit in which INT96 timestamps are read. ``"auto"`` takes ``"us"`` for files that Spark wrote, whose
-    timestamps are whole microseconds and may lie in any year, and ``"ns"`` for others; a value that the unit cannot
-    hold is an error that names a coarser one.
-    ``second_copies``: read columns from their second copy, where the writer stored one (``second_encodings``).
-    ``trust_statistics``: leave out what the file itself says cannot match: row groups by statistics, bounding boxes
-    and Bloom filters, pages by column indexes and boxes, parts of shredded columns by their counts of nulls; and find
-    pages by the offset index. ``False`` reads all row groups and pages and compares every row, for files in which any
-    of these is wrong (``pqext verify`` finds out). Folder names of a partitioned dataset count all the same. Minima
-    and maxima of geometries, which some writers leave there, are never used.
-    ``geoparquet``: take plain columns for geometries that the file's GeoParquet metadata says are.
-    ``arrow_schema``: give columns the Arrow types and field metadata that the writer noted in ``ARROW:schema``, as
-    pyarrow does: durations, time zones, dictionaries, large, view and fixed-size types, narrow decimals, extension
-    types. The Parquet schema decides what the values are; a note that contradicts it is passed over with an
-    ``AnnotationWarning``. Without it columns are as Parquet's types show them.
-    ``properties``: those of the table that the file belongs to, where a CRS ``projjson:<property>`` is looked up; what
-    the file's own key-value metadata has goes before.
-    ``external_files``: which other files the column chunks of a summary file may lie in: those in its own folder and
-    below, ``"any"``, or none (``"refuse"``); see :mod:`pqext.core.files.external`.
-    """
+    """How a file is read. Every function that reads takes these fields as keywords, or an object as ``options=``."""
 
     shredded: bool = False
+    """Give shredded VARIANT columns as their storage structs instead of whole values."""
     strict: bool = False
+    """Refuse VARIANT columns whose shredded parts contradict each other, instead of following ``typed_value``: raise a
+    ``VariantError`` that names the row in its batch."""
     checksums: bool = True
+    """Verify the CRC of each page that has one."""
     threads: int = 0
+    """Columns decoded at once; 0 is one per processor."""
     on_corrupt: Literal["raise", "skip"] = "raise"
+    """What damage in row groups and pages does. ``"skip"`` leaves out the rows that it costs, warns with
+    ``CorruptDataWarning`` and notes them in ``ParquetFile.damage``; filters then leave out row groups but no pages.
+    Data that fails to decrypt is always an error."""
     decryption: FileDecryption | None = None
+    """The keys of encrypted files (:class:`pqext.encryption.FileDecryption`)."""
     int96: Literal["auto", "s", "ms", "us", "ns"] = "auto"
+    """The unit in which INT96 timestamps are read. ``"auto"`` is ``"us"`` for files that Spark wrote, whose timestamps
+    are whole microseconds of any year, and ``"ns"`` for others. A value that the unit cannot hold is an error."""
     second_copies: bool = False
+    """Read columns from their second copy, where the writer stored one (option ``second_encodings`` of writing)."""
     trust_statistics: bool = True
+    """Leave out what the file itself says cannot match: row groups by statistics, bounding boxes and Bloom filters,
+    pages by their indexes and boxes; and find pages by the offset index. ``False`` reads all row groups and pages and
+    compares every row, for files in which any of these is wrong (``pqext verify`` finds out). The folder names of a
+    partitioned dataset count all the same. Minima and maxima of geometries are never used."""
     external_files: Literal["folder", "any", "refuse"] = "folder"
+    """Which other files the column chunks of a summary file may lie in: those in its own folder and below, any, or
+    none (:mod:`pqext.core.files.external`)."""
     geoparquet: bool = True
+    """Read plain columns as geometries where the file's GeoParquet metadata says that they are."""
     arrow_schema: bool = True
+    """Give columns the Arrow types and field metadata that the writer noted in ``ARROW:schema``, as pyarrow does:
+    durations, time zones, dictionaries, large, view and fixed-size types, narrow decimals, extension types. A note that
+    contradicts the Parquet schema is ignored with an ``AnnotationWarning``."""
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Properties of the table that the file belongs to, where a CRS ``projjson:<property>`` is looked up. The file's
+    own key-value metadata comes first."""
 
     @property
     def int96_unit(self) -> TimestampUnit:
@@ -112,83 +108,88 @@ _BY_COLUMN = ("shredding", "geometry", "second_encodings")
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a file is written.
+    """How a file is written. Every function that writes takes these fields as keywords, or an object as ``options=``.
 
-    ``compression``, ``compression_level``, ``dictionary`` and ``encodings`` take one value or a mapping from a leaf's
-    dotted path. ``encodings`` says how values are encoded where there is no dictionary or where it has grown too big:
-    ``"plain"``, ``"rle"`` (booleans), ``"delta_binary_packed"`` (INT32, INT64), ``"delta_length_byte_array"``
-    (BYTE_ARRAY), ``"delta_byte_array"`` (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY), ``"byte_stream_split"`` (numbers and
-    FIXED_LEN_BYTE_ARRAY), ``"alp"`` (FLOAT, DOUBLE; in preview, few readers know it), or ``"auto"``, which tries
-    those that suit on a sample of each chunk, never ``"alp"``. A column that a mapping gives an encoding has no
-    dictionary unless ``dictionary`` names it too; columns left out are ``"plain"``.
-    Levels are those of the codec: gzip 1 to 9, brotli 0 to 11, lz4_raw 1 to 12, zstd up to 22; ``None`` is its
-    default, and one level for all columns passes over those whose codec has none.
-    ``shredding`` maps a VARIANT column to its shredding schema (DDL, Arrow type or ``"infer"``), or to a mapping like
-    ``{"schema": "infer", "coerce": "json", "max_fields": 50}`` (:mod:`pqext.variant.shredding.choice`). A VARIANT in a
-    list or map is named by its path in the file: ``l.list.element``, ``m.key_value.value``.
-    ``geometry`` maps a WKB column to its CRS, or to a mapping like ``{"crs": ..., "order": "hilbert"}``
-    (:mod:`pqext.geo.annotation`). With an ``order``, ``"hilbert"`` or ``"zorder"``, the column orders the rows: of a
-    whole table in ``write_table``, of each row group in a ``ParquetWriter``, of each task in Spark. Row groups and
-    pages, those of all columns, then end where their boxes stay small, somewhere in the last half of what they may
-    hold: a row group has about three quarters of ``row_group_rows``, and pages hold 2,048 rows at most.
-    ``page_boxes=False`` among these leaves out the box that each page gets, ``covering=True`` (or a name) adds a plain
-    struct column of boxes (:mod:`pqext.geo.covering`). ``check_range`` decides what is done with coordinates beyond the
-    longitudes and latitudes of a geographic CRS by more than rounding: True, the default, refuses them, ``"clamp"``
-    moves them to the ends of the range, False writes them (GEOMETRY only). ``geoparquet=True``, or the name of the
-    primary column, writes GeoParquet metadata for geopandas and others (:mod:`pqext.geo.geoparquet`).
-    A row group or page ends at whichever of its rows and bytes is reached first (``row_group_rows``,
-    ``row_group_bytes``, ``page_rows``, ``page_bytes``); bytes are those of Arrow before encoding. ``page_version`` is
-    1 or 2. ``threads``: columns encoded at once, 0 for one a processor.
-    ``statistics``, ``page_index`` and ``bloom_filters`` take one value or such a mapping too; columns that it leaves
-    out have statistics and a page index, but no Bloom filter. Without statistics a page index tells only where pages
-    are. ``checksums``: every page has a CRC. ``key_value_metadata`` maps text to text and goes into the footer.
-    A Bloom filter is ``True`` or ``{"fpp": 0.01, "ndv": None}``, its size at most ``bloom_filter_bytes``;
-    ``bloom_filter_place`` is ``"file"`` (behind all row groups, kept in memory till then) or ``"row_group"`` (behind
-    each). Bounds of byte arrays are cut to ``bound_bytes``. ``float_order`` is the order of floating-point bounds:
-    ``"type"``, which every reader knows, or ``"ieee754"``, the total order. ``sorting`` names the columns by which
-    rows are sorted, like ``["a", "b.c desc nulls first"]``: it is noted in the file, and rows that are not sorted so
-    are refused.
-    ``extensions`` maps places in the metadata to extension bytes, or to a mapping from UUIDs to bytes that becomes a
-    container: ``"file"`` is the footer, a leaf's dotted path the metadata of its chunks, and other places are written
-    as ``ParquetFile.extensions`` lists them (:mod:`pqext.core.extension.places`).
-    ``second_encodings`` maps leaves to an encoding in which they are stored once more, at the start of the row group,
-    for readers that know of it (:mod:`pqext.core.extension.second_copy`); all others read the ordinary pages.
-    ``encryption`` says what is encrypted, with which keys (:class:`pqext.FileEncryption`); a column chunk then has
-    32,767 pages at most, and pages grow beyond ``page_rows`` and ``page_bytes`` where there would be more.
-    ``arrow_schema``: note the Arrow schema in the footer as pyarrow does (``ARROW:schema``), for types that Parquet has
-    no name for; :mod:`pqext.core.arrow_schema.written` says what comes back as what. Without the note durations are
-    plain INT64.
-    ``profile="spark"`` writes only what Spark's own reader takes: see :mod:`pqext.core.types.profile`.
+    Where a mapping is allowed, its keys are dotted paths of leaf columns, like ``"a"`` or ``"l.list.element"``.
     """
 
     compression: Compression | Mapping[str, Compression] = "snappy"
+    """The codec: ``"uncompressed"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4_raw"`` or ``"zstd"``."""
     compression_level: int | Mapping[str, int] | None = None
+    """Gzip 1 to 9, brotli 0 to 11, lz4_raw 1 to 12, zstd up to 22; ``None`` is the codec's default. One level for all
+    columns leaves out those whose codec has none."""
     dictionary: bool | Mapping[str, bool] = True
+    """May columns be dictionary-encoded?"""
     encodings: EncodingName | Mapping[str, EncodingName] = "plain"
+    """How values are encoded without a dictionary, or once it has grown too big: ``"plain"``, ``"rle"`` (booleans),
+    ``"delta_binary_packed"`` (INT32, INT64), ``"delta_length_byte_array"`` (BYTE_ARRAY), ``"delta_byte_array"``
+    (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY), ``"byte_stream_split"`` (numbers and FIXED_LEN_BYTE_ARRAY), ``"alp"`` (FLOAT,
+    DOUBLE; in preview, few readers know it), or ``"auto"``, which tries those that suit on a sample of each chunk,
+    never ``"alp"``. A column named in a mapping has no dictionary unless ``dictionary`` names it too."""
     row_group_rows: int = 1 << 20
+    """Rows at which a row group ends."""
     row_group_bytes: int = 512 << 20
+    """Bytes of Arrow data, before encoding, at which a row group ends."""
     page_rows: int = 20_000
+    """Rows at which a page ends."""
     page_bytes: int = 1 << 20
+    """Bytes of Arrow data, before encoding, at which a page ends."""
     page_version: Literal[1, 2] = 1
+    """The version of data pages."""
     statistics: bool | Mapping[str, bool] = True
+    """Which columns have minima, maxima and counts of nulls; columns that a mapping leaves out have them."""
     page_index: bool | Mapping[str, bool] = True
+    """Which columns have a page index; columns that a mapping leaves out have one. Without statistics it tells only
+    where pages are."""
     bloom_filters: bool | Mapping[str, Any] = False
+    """Which columns have a Bloom filter: ``True``, or ``{"fpp": 0.01, "ndv": None}`` for the share of false positives
+    and the number of distinct values; columns that a mapping leaves out have none."""
     bloom_filter_bytes: int = 128 << 20
+    """The largest size of a Bloom filter, in bytes."""
     bloom_filter_place: Literal["file", "row_group"] = "file"
+    """Behind all row groups, for which filters are kept in memory, or behind each row group."""
     bound_bytes: int = 64
+    """Bytes to which minima and maxima of byte arrays are cut."""
     float_order: Literal["type", "ieee754"] = "type"
+    """The order of floating-point bounds: ``"type"``, which every reader knows, or ``"ieee754"``, the total order."""
     sorting: Sequence[str | SortKey] = ()
+    """The columns by which rows are sorted, like ``["a", "b.c desc nulls first"]``. The file notes it, and rows that
+    are not sorted are refused."""
     checksums: bool = True
+    """Give every page a CRC."""
     threads: int = 0
+    """Columns encoded at once; 0 is one per processor."""
     shredding: Mapping[str, Any] = field(default_factory=dict)
+    """The shredding schema of each VARIANT column: DDL, an Arrow type or ``"infer"``, or a mapping like
+    ``{"schema": "infer", "coerce": "json", "max_fields": 50}`` (:mod:`pqext.variant.shredding.choice`). A VARIANT in a
+    list or map is named by its path in the file: ``l.list.element``, ``m.key_value.value``."""
     geometry: Mapping[str, Any] = field(default_factory=dict)
+    """The CRS of each WKB column, or a mapping of ``crs``, ``edges`` and these keys (:mod:`pqext.geo.annotation`).
+
+    ``order``, ``"hilbert"`` or ``"zorder"``: the column orders the rows, of a whole table in ``write_table``, of each
+    row group in a ``ParquetWriter``, of each task in Spark. Row groups and pages then end where their boxes stay small:
+    a row group has about three quarters of ``row_group_rows``, a page 2,048 rows at most. ``page_boxes=False`` leaves
+    out the box of each page. ``covering=True`` (or a name) adds a struct column of boxes. ``check_range`` says what is
+    done with coordinates beyond the range of a geographic CRS: ``True`` refuses them, ``"clamp"`` moves them to the
+    ends of the range, ``False`` writes them (GEOMETRY only)."""
     geoparquet: bool | str = False
+    """Write GeoParquet metadata for geopandas and others; a text names the primary column."""
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
+    """Texts stored in the footer."""
     second_encodings: Mapping[str, EncodingName] = field(default_factory=dict)
+    """Encodings in which leaves are stored once more, for readers that know (:mod:`pqext.core.extension.second_copy`);
+    all others read the ordinary pages."""
     extensions: Mapping[str, extension_places.Payload] = field(default_factory=dict)
+    """Extension bytes, or a mapping from UUIDs to bytes, by place: ``"file"`` is the footer, a leaf's dotted path the
+    metadata of its chunks; others are written as ``ParquetFile.extensions`` lists them."""
     encryption: FileEncryption | None = None
+    """What is encrypted, with which keys (:class:`pqext.encryption.FileEncryption`). A column chunk then has at most
+    32,767 pages, and pages grow beyond ``page_rows`` and ``page_bytes`` where there would be more."""
     arrow_schema: bool = True
+    """Note the Arrow schema in the footer as pyarrow does (``ARROW:schema``), for types that Parquet has no name for.
+    Without the note durations are plain INT64."""
     profile: Literal["spark"] | None = None
+    """``"spark"`` writes only what Spark's own reader takes (:mod:`pqext.core.types.profile`)."""
 
     def __post_init__(self) -> None:
         for name in ("row_group_rows", "row_group_bytes", "page_rows", "page_bytes"):
@@ -328,11 +329,17 @@ def from_keywords(
 ) -> Options:
     """Options from arguments by name, beside which a function takes ``others``; ``base`` holds what is not given.
 
-    Raises ``TypeError`` for a name that is none, and what the options raise for their values.
+    Raises ``TypeError`` for an unknown name and for a ``base`` of another kind, and what the options raise for their
+    values.
     """
+    if base is not None and not isinstance(base, kind):
+        raise TypeError(f"options must be {kind.__name__}, not {type(base).__name__}")
     known: list[str] = [one.name for one in fields(kind)]
     for name in keywords:
         if name not in known:
+            elsewhere = OF_OTHERS["write" if kind is WriteOptions else "read"].get(name)
+            if elsewhere is not None:
+                raise TypeError(f"there is no option {name!r}; {elsewhere}")
             meant = did_you_mean(name, [*known, *others])
             raise TypeError(f"there is no option {name!r}{meant or '; the options are ' + ', '.join(known)}")
     return kind(**keywords) if base is None else replace(base, **keywords)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ from pqext.core.footer import Footer, read_footer
 from pqext.core.handlers.adopted_columns import adopt
 from pqext.core.indexes.kept_filters import KeptFilters
 from pqext.core.indexes.row_ranges import RowRanges, merged
+from pqext.core.keywords import ReadKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.row_group import ColumnChunk, PageIndex, RowGroup
@@ -52,10 +53,9 @@ class ParquetFile:
     """
 
     def __init__(
-        self, source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS, **keywords: Any
+        self, source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS,
+        **keywords: Unpack[ReadKeywords],
     ) -> None:
-        if not isinstance(options, ReadOptions | None):
-            raise TypeError(f"options must be ReadOptions, not {type(options).__name__}")
         if not isinstance(limits, Limits):
             raise TypeError(f"limits must be Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
         self.options = from_keywords(ReadOptions, keywords, "options", "limits", base=options)

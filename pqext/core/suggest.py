@@ -8,6 +8,62 @@ MAX_LISTED = 30
 MAX_NAME = 200
 """Characters of a name to which others may be close."""
 
+_THREADS = "use_threads=False is threads=1 here, and threads=0 is one thread per processor"
+_PARTITIONS = "it is partitioning here, \"hive\" or None"
+OF_OTHERS: dict[str, dict[str, str]] = {
+    "read": {
+        "batch_size": "it is batch_rows here, an argument of Scan.to_batches and ParquetFile.iter_batches",
+        "coerce_int96_timestamp_unit": "it is int96 here",
+        "decryption_properties": "it is decryption here",
+        "dtype_backend": "pqext returns Arrow; call to_pandas on the result",
+        "engine": "leave it out",
+        "filters": "it is filter here",
+        "hive_partitioning": _PARTITIONS,
+        "memory_map": "leave it out: pqext fetches only the byte ranges that it needs",
+        "n_rows": "pqext.scan(...).head(n) reads the first rows",
+        "page_checksum_verification": "it is checksums here, on by default",
+        "predicate": "it is filter here",
+        "pre_buffer": "leave it out: pqext fetches ranges that lie close together at once",
+        "read_dictionary": "arrow_schema=True, the default, gives dictionaries where the writer noted them",
+        "row_groups": "pqext.open(path).read(columns, row_groups) takes row groups",
+        "schema": "the schema is the file's; cast the result",
+        "thrift_string_size_limit": "it is part of limits here, limits=pqext.Limits(...)",
+        "use_pandas_metadata": "leave it out: to_pandas on the result follows that metadata",
+        "use_statistics": "it is trust_statistics here",
+        "use_threads": _THREADS,
+    },
+    "write": {
+        "bloom_filter_options": "it is bloom_filters here",
+        "codec": "it is compression here",
+        "coerce_timestamps": "cast the column before; pqext writes timestamps in their own unit",
+        "allow_truncated_timestamps": "cast the column before; pqext writes timestamps in their own unit",
+        "column_encoding": "it is encodings here",
+        "data_page_size": "it is page_bytes here",
+        "data_page_version": "it is page_version here, 1 or 2",
+        "dictionary_pagesize_limit": "leave it out: a dictionary ends where it no longer pays",
+        "encryption_properties": "it is encryption here",
+        "engine": "leave it out",
+        "index": "leave it out: a pandas index is written where pyarrow writes it",
+        "max_rows_per_page": "it is page_rows here",
+        "metadata": "it is key_value_metadata here",
+        "partition_cols": "pqext writes one file; Spark's writer has partitionBy",
+        "row_group_size": "it is row_group_rows here, and row_group_bytes in bytes",
+        "row_group_size_bytes": "it is row_group_bytes here",
+        "sorting_columns": "it is sorting here",
+        "store_schema": "it is arrow_schema here",
+        "use_byte_stream_split": "it is encodings=\"byte_stream_split\" here",
+        "use_compliant_nested_type": "leave it out: lists are always written by the specification",
+        "use_deprecated_int96_timestamps": "pqext writes no INT96",
+        "use_dictionary": "it is dictionary here",
+        "use_threads": _THREADS,
+        "version": "leave it out: the version of pages is page_version here, 1 or 2",
+        "write_page_checksum": "it is checksums here, on by default",
+        "write_page_index": "it is page_index here, on by default",
+        "write_statistics": "it is statistics here",
+    },
+}
+"""What to use for the options that pyarrow, pandas, polars and DuckDB have and pqext calls otherwise."""
+
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``; did you mean 'lat'?`` when a known name is close to ``name``, in any case of its letters; else nothing.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count, repeat
 from types import TracebackType
-from typing import Any
+from typing import Any, Unpack
 from uuid import UUID
 
 import numpy as np
@@ -34,6 +34,7 @@ from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.handlers import derived_columns, file_metadata, row_order
 from pqext.core.handlers.adopted_columns import of_other_rows
 from pqext.core.indexes.writing import IndexWriter
+from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
 from pqext.core.options import WriteOptions, from_keywords
@@ -60,10 +61,12 @@ class ParquetWriter:
     ``arrow_schema``): :mod:`pqext.core.arrow_schema.written` lists what comes back as what, and what is refused.
     """
 
-    def __init__(self, dest: Any, schema: pa.Schema, **options: Any) -> None:
+    def __init__(
+        self, dest: Any, schema: pa.Schema, options: WriteOptions | None = None, **keywords: Unpack[WriteKeywords]
+    ) -> None:
         if not isinstance(schema, pa.Schema):
             raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
-        self.options = from_keywords(WriteOptions, options)
+        self.options = from_keywords(WriteOptions, keywords, "options", base=options)
         self.arrow_schema = schema
         self._derived = derived_columns.find(schema, self.options)
         self._plan: tuple[StoredField, ...] | None = None
@@ -396,7 +399,9 @@ def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table
 
 
-def write_table(table: Any, dest: Any, **options: Any) -> None:
+def write_table(
+    table: Any, dest: Any, options: WriteOptions | None = None, **keywords: Unpack[WriteKeywords]
+) -> None:
     """Write ``table`` to ``dest``; options as for :class:`ParquetWriter`.
 
     ``table`` is a pyarrow Table or RecordBatch, or batches with a ``schema``, of which a row group at a time is held: a
@@ -415,7 +420,7 @@ def write_table(table: Any, dest: Any, **options: Any) -> None:
         raise TypeError(
             f"write_table takes a pyarrow Table, a RecordBatch or a reader of these, not {kind}{hints.get(kind, '')}"
         )
-    with ParquetWriter(dest, table.schema, **options) as writer:
+    with ParquetWriter(dest, table.schema, options, **keywords) as writer:
         if isinstance(table, pa.Table):
             writer.write_ordered(table)
             return

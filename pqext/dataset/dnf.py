@@ -9,7 +9,7 @@ from pqext.core.predicate import COMPARE
 from pqext.dataset.expressions import Comparison, Expression, Not, all_of, any_of, col
 from pqext.dataset.serialise import from_json
 
-Filter: TypeAlias = "Expression | Sequence[tuple[Any, str, Any]] | Sequence[list[tuple[Any, str, Any]]] | str | None"
+Filter: TypeAlias = "Expression | Sequence[tuple[Any, str, Any] | list[tuple[Any, str, Any]]] | str | None"
 """What ``filter=`` and Spark's ``where=`` take.
 
 An expression, tuples in disjunctive normal form, or an expression's JSON text (:mod:`pqext.dataset.serialise`).

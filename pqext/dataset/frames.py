@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from pqext.dataset.dnf import as_expression
+from pqext.core.keywords import ReadKeywords
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options import ReadOptions
+from pqext.dataset.dnf import Filter, as_expression
 from pqext.dataset.expressions import all_of, col
-from pqext.dataset.scan import scan
+from pqext.dataset.partitions import Partitioning
+from pqext.dataset.scan import Scan, scan
 from pqext.geo import geoparquet
 from pqext.geo.frames import geometry_columns, require_geopandas, to_geopandas
 
@@ -20,10 +24,14 @@ if TYPE_CHECKING:
 def read_geopandas(
     source: Any,
     columns: Sequence[Any] | None = None,
-    filter: Any = None,
+    filter: Filter = None,
     bbox: Sequence[float] | None = None,
     geometry: str | None = None,
-    **options: Any,
+    *,
+    partitioning: Partitioning = "hive",
+    limits: Limits = DEFAULT_LIMITS,
+    options: ReadOptions | None = None,
+    **keywords: Unpack[ReadKeywords],
 ) -> GeoDataFrame:
     """The rows of ``source`` as a GeoDataFrame: those for which ``filter`` is true and that meet ``bbox``.
 
@@ -33,7 +41,10 @@ def read_geopandas(
     :func:`pqext.scan`; ValueError when there is no geometry column.
     """
     require_geopandas()
-    whole = scan(source, **options).schema
+    def chosen(columns: Sequence[Any] | None, filter: Filter) -> Scan:
+        return scan(source, columns, filter, partitioning=partitioning, limits=limits, options=options, **keywords)
+
+    whole = chosen(None, None).schema
     types, (primary, coverings) = geometry_columns(whole), _geoparquet(whole)
     if geometry is None:
         geometry = primary if primary in types else next(iter(types), None)
@@ -47,7 +58,7 @@ def read_geopandas(
         columns = [*columns, geometry]
     parts = [as_expression(filter), None if bbox is None else col([geometry]).intersects(tuple(bbox))]
     wanted = [part for part in parts if part is not None]
-    table = scan(source, columns, all_of(wanted) if wanted else None, **options).to_table()
+    table = chosen(columns, all_of(wanted) if wanted else None).to_table()
     return to_geopandas(table, geometry)
 
 

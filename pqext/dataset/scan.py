@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,12 +20,13 @@ from pqext.core.arrow_schema.stored import StoredSchema
 from pqext.core.arrow_schema.types import durations
 from pqext.core.budget import Budget
 from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.keywords import ReadKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.reader import ParquetFile
 from pqext.core.text import visible
 from pqext.dataset.binding import bind
-from pqext.dataset.dnf import as_expression
+from pqext.dataset.dnf import Filter, as_expression
 from pqext.dataset.expressions import Expression
 from pqext.dataset.file_scan import FileScan
 from pqext.dataset.partitions import NO_PARTITIONS, Narrowed, Partitioning, Partitions, partitions_of
@@ -237,18 +238,19 @@ class Scan:
 def scan(
     sources: Any,
     columns: Sequence[Any] | None = None,
-    filter: Any = None,
+    filter: Filter = None,
     *,
     partitioning: Partitioning = "hive",
     limits: Limits = DEFAULT_LIMITS,
-    **options: Any,
+    options: ReadOptions | None = None,
+    **keywords: Unpack[ReadKeywords],
 ) -> Scan:
     """A query over Parquet files: the rows for which ``filter`` is true, and of them ``columns``.
 
     ``sources`` is a path, a list of paths, a directory (without folders that are links) or a pattern of local files,
     which must agree in their schemas by name; of Arrow types beyond Parquet's, such as dictionaries and time zones, the
     first file decides, and durations must agree. ``filter`` is an expression or a list of tuples as pyarrow takes it;
-    ``options`` are those of :class:`pqext.ReadOptions`.
+    keywords are the fields of :class:`pqext.ReadOptions`, and ``options`` holds those that are not given.
 
     ``columns`` are top-level names or dotted paths, all when None. A value within a VARIANT becomes a column of its
     own by ``col("event").variant("$.user.uid", "int64")``, called ``event.user.uid``, or by a pair of another name
@@ -258,14 +260,24 @@ def scan(
     Raises ``FileNotFoundError`` for sources that do not exist; columns are looked up when the scan runs.
     """
     chosen = None if columns is None else parse_columns(columns)
-    read = from_keywords(ReadOptions, options, "columns", "filter", "limits", "partitioning")
+    read = from_keywords(ReadOptions, keywords, "columns", "filter", "limits", "partitioning", "options", base=options)
     files = find_sources(sources)
     return Scan(files, chosen, as_expression(filter), read, limits, partitions_of(sources, files, partitioning))
 
 
-def read_table(source: Any, columns: Sequence[Any] | None = None, filter: Any = None, **options: Any) -> pa.Table:
+def read_table(
+    source: Any,
+    columns: Sequence[Any] | None = None,
+    filter: Filter = None,
+    *,
+    partitioning: Partitioning = "hive",
+    limits: Limits = DEFAULT_LIMITS,
+    options: ReadOptions | None = None,
+    **keywords: Unpack[ReadKeywords],
+) -> pa.Table:
     """The rows of ``source`` for which ``filter`` is true, as one table; arguments as in :func:`scan`."""
-    return scan(source, columns, filter, **options).to_table()
+    found = scan(source, columns, filter, partitioning=partitioning, limits=limits, options=options, **keywords)
+    return found.to_table()
 
 
 def check_agreement(first: pa.Schema, other: pa.Schema, first_path: str, other_path: str) -> None:

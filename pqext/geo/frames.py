@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
 from pqext.core.errors import GeometryError
+from pqext.core.keywords import WriteKeywords
+from pqext.core.options import WriteOptions
 from pqext.core.writer import write_table
 from pqext.geo import crs as crs_
 from pqext.geo.types import GeospatialType, geometry_field, type_of
@@ -113,12 +115,16 @@ def from_geopandas(frame: GeoDataFrame) -> pa.Table:
     return pa.table(arrays, schema=pa.schema(fields, others.schema.metadata))
 
 
-def write_geopandas(frame: GeoDataFrame, dest: Any, **options: Any) -> None:
-    """Write ``frame`` to ``dest``, with GeoParquet metadata for its active geometry unless ``options`` say otherwise.
+def write_geopandas(
+    frame: GeoDataFrame, dest: Any, options: WriteOptions | None = None, **keywords: Unpack[WriteKeywords]
+) -> None:
+    """Write ``frame`` to ``dest``, with GeoParquet metadata for its active geometry unless the keywords say otherwise.
 
-    ``options`` are those of :class:`pqext.WriteOptions`. Errors as in :func:`from_geopandas` and
-    :func:`pqext.write_table`.
+    Keywords are the fields of :class:`pqext.WriteOptions`; ``options`` holds those that are not given. Raises as
+    :func:`from_geopandas` and :func:`pqext.write_table` do.
     """
     table = from_geopandas(frame)
     active = frame.active_geometry_name
-    write_table(table, dest, **{"geoparquet": False if active is None else str(active), **options})
+    if "geoparquet" not in keywords and active is not None and not (options is not None and options.geoparquet):
+        keywords["geoparquet"] = str(active)
+    write_table(table, dest, options, **keywords)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pqext.core import storage
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import VariantError
+from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import ParquetFile
@@ -64,7 +65,7 @@ def reshred_file(
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[WriteKeywords],
 ) -> Rewritten:
     """Write the file ``source`` to ``dest`` with its VARIANT columns shredded by ``schema``.
 
@@ -84,7 +85,7 @@ def reshred_file(
     An encrypted file is only written with ``encryption`` among the options, ``None`` to have it in plaintext.
     """
     check_coerce(coerce)
-    return _rewrite(source, dest, schema, coerce, strict, on_invalid, limits, decryption, progress, options)
+    return _rewrite(source, dest, schema, coerce, strict, on_invalid, limits, decryption, progress, dict(options))
 
 
 def unshred_file(
@@ -96,14 +97,14 @@ def unshred_file(
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[WriteKeywords],
 ) -> Rewritten:
     """Write the file ``source`` to ``dest`` with whole VARIANT values, nothing of them shredded.
 
     The rest is as for :func:`reshred_file`.
     """
     return _rewrite(
-        source, dest, Untyped(), "equivalent", strict, on_invalid, limits, decryption, progress, options
+        source, dest, Untyped(), "equivalent", strict, on_invalid, limits, decryption, progress, dict(options)
     )
 
 

@@ -132,7 +132,7 @@ def test_an_option_that_is_none_is_named_with_what_may_be_meant(tmp_path: Path) 
     with pytest.raises(TypeError, match="no option 'shred'; did you mean 'shredding'"):
         pqext.write_table(table, tmp_path / "a", shred="infer")
     pqext.write_table(table, tmp_path / "a")
-    with pytest.raises(TypeError, match="no option 'filters'; did you mean 'filter'"):
+    with pytest.raises(TypeError, match="no option 'filters'; it is filter here"):
         pqext.read_table(tmp_path / "a", filters=[("a", "=", 1)])
     with pytest.raises(TypeError, match="no option 'xyz'; the options are shredded"):
         pqext.open(tmp_path / "a", xyz=1)
@@ -144,3 +144,32 @@ def test_an_option_that_is_none_is_named_with_what_may_be_meant(tmp_path: Path) 
         pqext.verify(tmp_path / "a", columns="a")
     with pytest.raises(ValueError, match="no top-level column 'b'"):
         pqext.verify(tmp_path / "a", columns=["b"])
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        (lambda path: pqext.read_table(path, filters=[("a", ">", 1)]), "it is filter here"),
+        (lambda path: pqext.scan(path, batch_size=5), "it is batch_rows here"),
+        (lambda path: pqext.open(path, use_threads=False), "threads=1"),
+        (lambda path: pqext.write_table(pa.table({"a": [1]}), path, row_group_size=5), "it is row_group_rows here"),
+        (lambda path: pqext.write_table(pa.table({"a": [1]}), path, use_dictionary=False), "it is dictionary here"),
+        (lambda path: pqext.ParquetWriter(path, pa.schema({"a": pa.int8()}), version="2.6"), "page_version"),
+        (lambda path: pqext.write_table(pa.table({"a": [1]}), path, compresion="zstd"), "did you mean 'compression'"),
+    ],
+)
+def test_options_of_other_libraries_are_answered_with_ours(call: Any, meant: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    pqext.write_table(pa.table({"a": [1, 2]}), path)
+    with pytest.raises(TypeError, match=meant):
+        call(path)
+
+
+def test_options_come_as_one_object_too(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    pqext.write_table(pa.table({"a": [1, 2]}), path, WriteOptions(compression="gzip"), checksums=False)
+    chunk = pqext.open(path, ReadOptions(threads=1)).row_groups[0].chunk(0)
+    assert chunk.metadata.codec.name == "GZIP"
+    assert pqext.read_table(path, options=ReadOptions(threads=1)).num_rows == 2
+    with pytest.raises(TypeError, match="options must be WriteOptions, not ReadOptions"):
+        pqext.write_table(pa.table({"a": [1]}), path, ReadOptions())  # type: ignore[arg-type]

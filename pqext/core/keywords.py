@@ -1,0 +1,66 @@
+"""The options of reading and writing as keywords, so that editors and type checkers know them.
+
+Each option is documented where it is declared, in :class:`pqext.ReadOptions` and :class:`pqext.WriteOptions`. A test
+compares names and types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+from pqext.core.encryption.properties import FileDecryption, FileEncryption
+from pqext.core.extension import places as extension_places
+from pqext.core.indexes.options import SortKey
+from pqext.core.options import Compression, EncodingName
+
+
+class ReadKeywords(TypedDict, total=False):
+    """The fields of :class:`pqext.ReadOptions` as keywords."""
+
+    shredded: bool
+    strict: bool
+    checksums: bool
+    threads: int
+    on_corrupt: Literal["raise", "skip"]
+    decryption: FileDecryption | None
+    int96: Literal["auto", "s", "ms", "us", "ns"]
+    second_copies: bool
+    trust_statistics: bool
+    external_files: Literal["folder", "any", "refuse"]
+    geoparquet: bool
+    arrow_schema: bool
+    properties: Mapping[str, str]
+
+
+class WriteKeywords(TypedDict, total=False):
+    """The fields of :class:`pqext.WriteOptions` as keywords."""
+
+    compression: Compression | Mapping[str, Compression]
+    compression_level: int | Mapping[str, int] | None
+    dictionary: bool | Mapping[str, bool]
+    encodings: EncodingName | Mapping[str, EncodingName]
+    row_group_rows: int
+    row_group_bytes: int
+    page_rows: int
+    page_bytes: int
+    page_version: Literal[1, 2]
+    statistics: bool | Mapping[str, bool]
+    page_index: bool | Mapping[str, bool]
+    bloom_filters: bool | Mapping[str, Any]
+    bloom_filter_bytes: int
+    bloom_filter_place: Literal["file", "row_group"]
+    bound_bytes: int
+    float_order: Literal["type", "ieee754"]
+    sorting: Sequence[str | SortKey]
+    checksums: bool
+    threads: int
+    shredding: Mapping[str, Any]
+    geometry: Mapping[str, Any]
+    geoparquet: bool | str
+    key_value_metadata: Mapping[str, str]
+    second_encodings: Mapping[str, EncodingName]
+    extensions: Mapping[str, extension_places.Payload]
+    encryption: FileEncryption | None
+    arrow_schema: bool
+    profile: Literal["spark"] | None
