@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,25 +31,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rule", metavar="ID", help="run only the tests that hold this rule of the ledger")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of its own
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     rule = config.getoption("--rule")
     if rule is not None:
         items[:] = [item for item in items if any(rule in mark.args for mark in item.iter_markers("spec"))]
-    for item in items:
-        group = shared_by(item)
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
 
 
-def shared_by(item: pytest.Item) -> str | None:
-    """What must be made once, so that one process runs all tests that use it; other tests go to any process."""
-    fixtures = getattr(item, "fixturenames", ())
-    if "spark" in fixtures:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Processes take tests one by one, but those that share a Spark session or a module's fixtures stay together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFixture(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit(nodeid.partition("::")[0]) or nodeid
+
+    return ByFixture(config, log)
+
+
+@cache
+def unit(file: str) -> str | None:
+    """What the tests of ``file`` share: the Spark session, fixtures of their module, or nothing."""
+    if file.startswith("tests/spark/"):
         return "spark"
-    definitions: Any = getattr(item, "_fixtureinfo", None)
-    scopes = {found[-1].scope for name, found in definitions.name2fixturedefs.items()} if definitions else set()
-    return str(item.path) if scopes & {"module", "class"} else None
+    path = Path(__file__).parents[1] / file
+    return file if path.is_file() and 'scope="module"' in path.read_text("utf-8") else None
 
 
 @pytest.hookimpl(wrapper=True)
