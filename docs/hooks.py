@@ -92,7 +92,8 @@ def describe(name: str, command: Any) -> str:
 
 def plain(text: str | None) -> str:
     """Help without the marks that typer gives to terminals."""
-    return re.sub(r"\[/?(?:bold|dim|cyan|green)\]", "", (text or "").replace("\b", "")).strip()
+    shown = re.sub(r"\[/?(?:bold|dim|cyan|green)\]", "", (text or "").replace("\b", "")).replace("\\[", "[").strip()
+    return re.sub(r"^Example: (.*)$", r"```sh\n\1\n```", shown, flags=re.M)
 
 
 def cell(text: str | None) -> str:
