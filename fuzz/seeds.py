@@ -70,8 +70,8 @@ def readers() -> Iterator[tuple[str, bytes]]:
         data = written(TABLE, **options)
         for how in (0, 1, 2):
             yield f"{name} {how}", bytes([how]) + data
-    ctr = pqext.FileEncryption(KEY, algorithm="AES_GCM_CTR_V1", plaintext_footer=True)
-    yield "encrypted", b"\4" + written(TABLE, encryption=pqext.FileEncryption(KEY))
+    ctr = pqext.encryption.FileEncryption(KEY, algorithm="AES_GCM_CTR_V1", plaintext_footer=True)
+    yield "encrypted", b"\4" + written(TABLE, encryption=pqext.encryption.FileEncryption(KEY))
     yield "encrypted, signed", b"\4" + written(TABLE, encryption=ctr)
 
 

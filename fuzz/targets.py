@@ -32,7 +32,7 @@ LIMITS = Limits(
 )
 """Small enough that a file of some kilobytes which reaches them does so in a moment."""
 
-DECRYPTION = pqext.FileDecryption(KEY, plaintext_files_allowed=True)
+DECRYPTION = pqext.encryption.FileDecryption(KEY, plaintext_files_allowed=True)
 
 
 def reader(data: bytes) -> None:

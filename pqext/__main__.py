@@ -1,4 +1,4 @@
-"""``python -m pqext``: the command line."""
+"""``python -m pqext`` runs the commands."""
 
 from __future__ import annotations
 

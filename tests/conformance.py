@@ -123,13 +123,13 @@ def _read(path: Path, name: str) -> pa.Table:
     return pqext.read_table(path, **options)
 
 
-def _decryption(path: Path, name: str) -> pqext.FileDecryption:
+def _decryption(path: Path, name: str) -> pqext.encryption.FileDecryption:
     if "key_material" in name:
-        factory = pqext.CryptoFactory(lambda config: _OurClient())
-        return factory.file_decryption_properties(pqext.KmsConnectionConfig(), None, path)
+        factory = pqext.encryption.CryptoFactory(lambda config: _OurClient())
+        return factory.file_decryption_properties(pqext.encryption.KmsConnectionConfig(), None, path)
     keys = LONG_KEYS if "/aes256/" in str(path) else {id.encode(): key for id, key in MASTERS.items()}
     prefix = "tester" if "disable_aad_storage" in name else None
-    return pqext.FileDecryption(key_retriever=keys.__getitem__, aad_prefix=prefix)
+    return pqext.encryption.FileDecryption(key_retriever=keys.__getitem__, aad_prefix=prefix)
 
 
 def _judges(path: Path, name: str) -> Iterator[tuple[str, Callable[[], Columns]]]:
@@ -207,7 +207,7 @@ def _written_values(path: Path) -> Columns:
     ]
 
 
-class _OurClient(pqext.KmsClient):
+class _OurClient(pqext.encryption.KmsClient):
     """Unwraps as the mock KMS of parquet-java does."""
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:

@@ -13,8 +13,11 @@ from documents import ROOT
 LONGEST_README = 110
 NAMED = r"`((?:pqext|tests|specs|benchmarks|docs|\.ci)/[\w./-]*)`"
 REFERENCE = [page.read_text("utf-8") for page in sorted((documents.DOCS / "reference").glob("*.md"))]
-MODULES = ("pqext", "pqext.geo", "pqext.spark", "pqext.variant")
-ELSEWHERE = {"pqext.open", "pqext.geo.crs", "pqext.geo.read_geopandas", "pqext.spark.functions"}
+MODULES = ("pqext", "pqext.encryption", "pqext.extension", "pqext.geo", "pqext.spark", "pqext.variant")
+ELSEWHERE = {
+    "pqext.__version__", "pqext.open", "pqext.encryption.MissingKeyError", "pqext.geo.crs", "pqext.geo.read_geopandas",
+    "pqext.spark.functions",
+}
 """Other names of objects that are there, and modules, whose members are."""
 PAGES = [page for page in documents.pages() if not documents.uses_spark(page)]
 

@@ -83,7 +83,8 @@ class ReadOptions:
         if self.on_corrupt not in ("raise", "skip"):
             raise ValueError(f'on_corrupt must be "raise" or "skip", not {self.on_corrupt!r}')
         if self.decryption is not None and not isinstance(self.decryption, FileDecryption):
-            raise TypeError(f"decryption must be a pqext.FileDecryption, not a {type(self.decryption).__name__}")
+            kind = type(self.decryption).__name__
+            raise TypeError(f"decryption must be a pqext.encryption.FileDecryption, not a {kind}")
         if self.external_files not in ("folder", "any", "refuse"):
             raise ValueError(f'external_files must be "folder", "any" or "refuse", not {self.external_files!r}')
         if self.int96 not in ("auto", *get_args(TimestampUnit)):

@@ -5,8 +5,9 @@ Names load when they are used: shapely and pyproj are slow to import.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pqext.core.lazy import attach
 
 if TYPE_CHECKING:
     from pqext.geo import crs
@@ -70,6 +71,7 @@ _MODULES = {
     "text.wkt": ("from_wkt", "to_wkt"),
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
+_HOMES["crs"] = "pqext.geo.crs:"
 _HOMES["read_geopandas"] = "pqext.dataset.frames"  # which stands above, on scans
 
 __all__ = [
@@ -121,16 +123,4 @@ __all__ = [
     "zorder_index",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name == "crs":
-        return import_module(f"{__name__}.crs")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = attach(__name__, _HOMES)

@@ -5,8 +5,9 @@ Start with :func:`local_session`, or :func:`register` on a session of your own. 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from pqext.core.lazy import attach
 
 if TYPE_CHECKING:
     from pqext.spark import functions as functions
@@ -38,21 +39,15 @@ _MODULES = {
 
 __all__ = sorted([*_MODULES, "functions"])
 
+_get, __dir__ = attach(
+    __name__, {"functions": "pqext.spark.functions:"} | {name: f"{__name__}.{home}" for name, home in _MODULES.items()}
+)
+
 
 def __getattr__(name: str) -> Any:
-    if name == "functions":
-        return import_module("pqext.spark.functions")
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return _get(name)
     except ModuleNotFoundError as error:
         if error.name is not None and error.name.partition(".")[0] == "pyspark":
             raise ImportError("pyspark is not installed: pip install 'pqext[spark]'") from error
         raise
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

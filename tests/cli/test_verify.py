@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 import pqext
 from pqext.cli import app
+from pqext.encryption import FileEncryption
 from pqext.variant.shredding.schema import shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_files import annotated
@@ -50,7 +51,7 @@ def test_a_file_with_faults_has_status_1_and_says_where_and_what_to_do(broken: P
 
 def test_a_file_of_which_not_all_could_be_checked_has_status_3(tmp_path: Path) -> None:
     key = b"0123456789012345"
-    encryption = pqext.FileEncryption(key, column_keys={"i": key}, encrypt_columns="listed", plaintext_footer=True)
+    encryption = FileEncryption(key, column_keys={"i": key}, encrypt_columns="listed", plaintext_footer=True)
     pqext.write_table(pa.table({"i": [1], "j": [2]}), tmp_path / "half.parquet", encryption=encryption)
     for limit in (100, 0):
         result = run("verify", tmp_path / "half.parquet", "--limit", limit)
@@ -59,7 +60,7 @@ def test_a_file_of_which_not_all_could_be_checked_has_status_3(tmp_path: Path) -
 
 
 def test_a_file_that_cannot_be_opened_for_want_of_a_key_has_status_3(tmp_path: Path) -> None:
-    encryption = pqext.FileEncryption(b"0123456789012345")
+    encryption = FileEncryption(b"0123456789012345")
     pqext.write_table(pa.table({"i": [1]}), tmp_path / "closed.parquet", encryption=encryption)
     result = run("verify", tmp_path / "closed.parquet")
     assert result.exit_code == 3
@@ -100,7 +101,7 @@ def lake(tmp_path: Path, broken: Path) -> Path:
     (folder / "notes.txt").write_text("no Parquet here")
     pqext.write_table(pa.table({"i": [1]}), folder / "a.parquet")
     (folder / "deep" / "b.parquet").write_bytes(broken.read_bytes())
-    encryption = pqext.FileEncryption(b"0123456789012345")
+    encryption = FileEncryption(b"0123456789012345")
     pqext.write_table(pa.table({"i": [1]}), folder / "c.parquet", encryption=encryption)
     return folder
 

@@ -22,7 +22,7 @@ import pqext
 from pqext.core.errors import ParquetError
 
 KEY = b"0123456789012345"
-DECRYPTION = pqext.FileDecryption(KEY)
+DECRYPTION = pqext.encryption.FileDecryption(KEY)
 TABLE = pa.table(
     {
         "i": pa.array([1, None, 3, 3, 5, 8], pa.int32()),
@@ -53,8 +53,8 @@ FILES: dict[str, tuple[pa.Table, dict[str, Any]]] = {
     "delta": (TABLE, {**PLAIN, "encodings": DELTA, "checksums": False}),
     "page index": (TABLE, {"page_rows": 2, "compression": "uncompressed"}),
     "bloom": (TABLE, {"bloom_filters": {"i": {"ndv": 4}, "s": {"ndv": 4}}, "compression": "uncompressed"}),
-    "encrypted": (TABLE, {"encryption": pqext.FileEncryption(KEY), "row_group_rows": 4}),
-    "encrypted, signed footer": (TABLE, {"encryption": pqext.FileEncryption(KEY, plaintext_footer=True)}),
+    "encrypted": (TABLE, {"encryption": pqext.encryption.FileEncryption(KEY), "row_group_rows": 4}),
+    "encrypted, signed footer": (TABLE, {"encryption": pqext.encryption.FileEncryption(KEY, plaintext_footer=True)}),
 }
 FLIPS = (0xFF, 0x01, 0x80)
 

@@ -199,7 +199,7 @@ LEVELS = {"uncompressed": None, "snappy": None, "gzip": 9, "brotli": 11, "lz4_ra
 
 FOOTER_KEY = b"0123456789012345"
 COLUMN_KEY = b"123456789012345678901234"
-DECRYPTION = pqext.FileDecryption(key_retriever={b"f": FOOTER_KEY, b"c": COLUMN_KEY}.__getitem__)
+DECRYPTION = pqext.encryption.FileDecryption(key_retriever={b"f": FOOTER_KEY, b"c": COLUMN_KEY}.__getitem__)
 
 
 def leaves(schema: pa.Schema) -> list[SchemaNode]:
@@ -208,13 +208,13 @@ def leaves(schema: pa.Schema) -> list[SchemaNode]:
 
 
 @st.composite
-def encryptions(draw: st.DrawFn, paths: list[str]) -> pqext.FileEncryption:
+def encryptions(draw: st.DrawFn, paths: list[str]) -> pqext.encryption.FileEncryption:
     """Any way to encrypt a file of leaves ``paths``."""
     from pqext.core.encryption.properties import ColumnKey
 
     listed = draw(st.lists(st.sampled_from(paths), unique=True, max_size=3)) if paths else []
     own_key = st.sampled_from([ColumnKey(COLUMN_KEY, "c"), None])
-    return pqext.FileEncryption(
+    return pqext.encryption.FileEncryption(
         FOOTER_KEY, "f", column_keys={path: draw(own_key) for path in listed},
         encrypt_columns=draw(st.sampled_from(["all", "listed", None])) if listed else None,
         plaintext_footer=draw(st.booleans()),

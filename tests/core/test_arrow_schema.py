@@ -452,6 +452,6 @@ def test_joined_files_keep_types_that_all_note() -> None:
 def test_an_encrypted_file_gives_its_types() -> None:
     key = b"0123456789012345"
     table = pa.table({"d": pa.array([1], pa.duration("s")), "k": pa.array(["x"]).dictionary_encode()})
-    data = written(table, encryption=pqext.FileEncryption(key, "f"))
-    decryption = pqext.FileDecryption(key_retriever={b"f": key}.__getitem__)
+    data = written(table, encryption=pqext.encryption.FileEncryption(key, "f"))
+    decryption = pqext.encryption.FileDecryption(key_retriever={b"f": key}.__getitem__)
     assert read(data, decryption=decryption).equals(table)

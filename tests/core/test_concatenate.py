@@ -274,7 +274,7 @@ def test_a_footer_is_rewritten_in_place_and_nothing_else(tmp_path: Path) -> None
     def change(metadata: FileMetaData) -> None:
         metadata.key_value_metadata = [KeyValue(key="k", value="v")]
         metadata.created_by = "me"
-        pqext.set_extension(metadata, b"mine")
+        pqext.extension.set_extension(metadata, b"mine")
 
     pqext.rewrite_footer(tmp_path / "link.parquet", change)
     assert (tmp_path / "link.parquet").is_symlink()
@@ -285,7 +285,7 @@ def test_a_footer_is_rewritten_in_place_and_nothing_else(tmp_path: Path) -> None
     assert peer.read() == numbers(0)
     assert pqext.open(path).extensions == {"file": b"mine"}
     assert sorted(tmp_path.iterdir()) == [path, tmp_path / "link.parquet"]
-    pqext.rewrite_footer(path, lambda metadata: pqext.set_extension(metadata, None, replace=True))
+    pqext.rewrite_footer(path, lambda metadata: pqext.extension.set_extension(metadata, None, replace=True))
     assert pqext.open(path).extensions == {}
 
 

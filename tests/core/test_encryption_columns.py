@@ -14,6 +14,7 @@ import pqext
 from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import EncryptionError
 from pqext.core.extension.structure import extensions
+from pqext.encryption import FileDecryption, FileEncryption
 from reference import modular_encryption as reference
 
 
@@ -21,7 +22,7 @@ from reference import modular_encryption as reference
 @pytest.mark.parametrize("place", ["file", "row_group"])
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 def test_indexes_and_bloom_filters_of_encrypted_columns_are_encrypted(plaintext_footer: bool, place: str) -> None:
-    encryption = pqext.FileEncryption(FOOTER_KEY, column_keys=KEYS, plaintext_footer=plaintext_footer)
+    encryption = FileEncryption(FOOTER_KEY, column_keys=KEYS, plaintext_footer=plaintext_footer)
     data = written(
         encryption=encryption, row_group_rows=60, page_rows=20, bloom_filters={"a": True, "b": True},
         bloom_filter_place=place,
@@ -39,7 +40,7 @@ def test_indexes_and_bloom_filters_of_encrypted_columns_are_encrypted(plaintext_
                 assert chunk.bloom_filter is not None
             assert group.chunk(0).bloom_filter.might_contain(5)
             assert not group.chunk(0).bloom_filter.might_contain(6)
-    with pqext.open(data, pqext.ReadOptions(decryption=pqext.FileDecryption(FOOTER_KEY))) as file:
+    with pqext.open(data, pqext.ReadOptions(decryption=FileDecryption(FOOTER_KEY))) as file:
         assert file.row_groups[0].chunk(1).column_index is not None
         with pytest.raises(MissingKeyError):
             _ = file.row_groups[0].chunk(0).column_index
@@ -47,7 +48,7 @@ def test_indexes_and_bloom_filters_of_encrypted_columns_are_encrypted(plaintext_
 
 @pytest.mark.spec("encryption.metadata.extensions")
 def test_extensions_of_encrypted_columns_are_not_plaintext() -> None:
-    keys = pqext.FileEncryption(FOOTER_KEY, column_keys=KEYS, plaintext_footer=True)
+    keys = FileEncryption(FOOTER_KEY, column_keys=KEYS, plaintext_footer=True)
     data = written(encryption=keys, extensions={"a": b"confidential", "b": b"everybody's", "file": b"the file's"})
     assert b"confidential" not in data
     assert b"everybody's" in data
@@ -58,7 +59,7 @@ def test_extensions_of_encrypted_columns_are_not_plaintext() -> None:
         with pytest.raises(EncryptionError, match="which a plaintext footer would"):
             written(encryption=keys, extensions={place: b"confidential"})
         hidden = written(
-            encryption=pqext.FileEncryption(FOOTER_KEY, column_keys=KEYS), extensions={place: b"confidential"}
+            encryption=FileEncryption(FOOTER_KEY, column_keys=KEYS), extensions={place: b"confidential"}
         )
         assert b"confidential" not in hidden
         assert read(hidden).equals(TABLE)
@@ -77,7 +78,7 @@ def test_a_file_with_a_plaintext_footer_is_inspected_without_keys() -> None:
     assert known["a"].encrypted
     with pytest.raises(EncryptionError):
         pqext.inspect(encrypted())
-    hidden = pqext.inspect(encrypted(column_keys=KEYS), decryption=pqext.FileDecryption(FOOTER_KEY))
+    hidden = pqext.inspect(encrypted(column_keys=KEYS), decryption=FileDecryption(FOOTER_KEY))
     assert [column.encrypted for column in hidden.row_groups[0].columns] == [True, False, True]
     assert hidden.row_groups[0].columns[0].num_values == 0
 
@@ -90,10 +91,10 @@ def test_bounding_boxes_of_encrypted_columns_are_not_plaintext() -> None:
     wkb = [struct.pack("<BIdd", 1, 1, 4.25 + n, 52.5) for n in range(5)]
     field = pa.field("g", pa.binary(), metadata={"ARROW:extension:name": "geoarrow.wkb"})
     table = pa.table([pa.array(wkb)], schema=pa.schema([field]))
-    data = written(table, encryption=pqext.FileEncryption(FOOTER_KEY, column_keys=KEYS_OF_G, plaintext_footer=True))
+    data = written(table, encryption=FileEncryption(FOOTER_KEY, column_keys=KEYS_OF_G, plaintext_footer=True))
     with pqext.open(data) as file:
         assert file.row_groups[0].chunk(0).geospatial_statistics is None
-    with pqext.open(data, pqext.ReadOptions(decryption=pqext.FileDecryption(column_keys=KEYS_OF_G))) as file:
+    with pqext.open(data, pqext.ReadOptions(decryption=FileDecryption(column_keys=KEYS_OF_G))) as file:
         found = file.row_groups[0].chunk(0).geospatial_statistics
         assert found is not None
         assert (found.bbox.xmin, found.bbox.xmax) == (4.25, 8.25)
@@ -103,13 +104,13 @@ def test_bounding_boxes_of_encrypted_columns_are_not_plaintext() -> None:
 def test_a_shredded_variant_is_encrypted_by_the_key_of_its_group() -> None:
     values = pqext.variant.parse_json(pa.array(['{"user": "somebody", "n": 1}', '{"n": "hidden text"}', None]))
     table = pa.table({"v": values, "plain": [1, 2, 3]})
-    encryption = pqext.FileEncryption(FOOTER_KEY, column_keys={"v": KEYS["a"]}, plaintext_footer=True)
+    encryption = FileEncryption(FOOTER_KEY, column_keys={"v": KEYS["a"]}, plaintext_footer=True)
     data = written(table, encryption=encryption, shredding={"v": "n BIGINT"}, compression="uncompressed")
     assert b"somebody" in written(table, shredding={"v": "n BIGINT"}, compression="uncompressed")
     assert b"somebody" not in data
     assert b"hidden text" not in data
     assert read(data, None, columns=["plain"])["plain"].to_pylist() == [1, 2, 3]
-    back = read(data, pqext.FileDecryption(FOOTER_KEY, {"v": KEYS["a"]}))
+    back = read(data, FileDecryption(FOOTER_KEY, {"v": KEYS["a"]}))
     assert pqext.variant.to_json(back["v"].combine_chunks()).to_pylist() == [
         '{"n":1,"user":"somebody"}', '{"n":"hidden text"}', None,
     ]
@@ -117,13 +118,13 @@ def test_a_shredded_variant_is_encrypted_by_the_key_of_its_group() -> None:
 
 def test_files_of_a_data_set_are_decrypted_each_with_its_prefix(tmp_path: Path) -> None:
     for n in range(3):
-        encryption = pqext.FileEncryption(
+        encryption = FileEncryption(
             FOOTER_KEY, column_keys={"a": KEYS["a"]}, aad_prefix=f"t.part{n}", store_aad_prefix=False
         )
         pqext.write_table(pa.table({"a": [n, n + 1], "s": ["x", str(n)]}), tmp_path / f"part{n}", encryption=encryption)
 
-    def reading(**keys: Any) -> pqext.FileDecryption:
-        return pqext.FileDecryption(FOOTER_KEY, aad_prefix=lambda path: f"t.{Path(path or '').name}", **keys)
+    def reading(**keys: Any) -> FileDecryption:
+        return FileDecryption(FOOTER_KEY, aad_prefix=lambda path: f"t.{Path(path or '').name}", **keys)
 
     files = [str(tmp_path / f"part{n}") for n in range(3)]
     everything = reading(column_keys={"a": KEYS["a"]})
@@ -135,9 +136,9 @@ def test_files_of_a_data_set_are_decrypted_each_with_its_prefix(tmp_path: Path) 
         pqext.read_table(files, columns=["s"], filter=pqext.col("a") > 2, decryption=reading())
     assert caught.value.column == "a"
     with pytest.raises(EncryptionError):
-        pqext.read_table(list(reversed(files)), decryption=pqext.FileDecryption(FOOTER_KEY, aad_prefix="t.part0"))
+        pqext.read_table(list(reversed(files)), decryption=FileDecryption(FOOTER_KEY, aad_prefix="t.part0"))
 
 
 @pytest.mark.parametrize("table", [pa.table({"a": pa.array([], pa.int32())}), pa.table({})])
 def test_files_without_rows_or_columns_are_encrypted(table: pa.Table) -> None:
-    assert read(written(table, encryption=pqext.FileEncryption(FOOTER_KEY))).equals(table)
+    assert read(written(table, encryption=FileEncryption(FOOTER_KEY))).equals(table)

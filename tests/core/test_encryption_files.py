@@ -19,12 +19,13 @@ from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import CorruptFileError, EncryptionError
 from pqext.core.metadata import PageHeader
 from pqext.core.thrift import decode
+from pqext.encryption import ColumnKey, FileDecryption, FileEncryption, verify_file_set
 from reference import modular_encryption as reference
 from reference.effort import share
 
 FOOTER_KEY = b"0123456789012345"
 KEYS = {"a": b"1234567890123450", "c.list.element": b"123456789012345678901234"}
-DECRYPTION = pqext.FileDecryption(FOOTER_KEY, KEYS)
+DECRYPTION = FileDecryption(FOOTER_KEY, KEYS)
 
 TABLE = pa.table(
     {
@@ -51,11 +52,11 @@ def written(table: pa.Table = TABLE, **options: Any) -> bytes:
 
 
 def encrypted(**choices: Any) -> bytes:
-    encryption = pqext.FileEncryption(FOOTER_KEY, **choices)
+    encryption = FileEncryption(FOOTER_KEY, **choices)
     return written(encryption=encryption, row_group_rows=60, page_rows=20)
 
 
-def read(data: Any, decryption: pqext.FileDecryption | None = DECRYPTION, **selection: Any) -> pa.Table:
+def read(data: Any, decryption: FileDecryption | None = DECRYPTION, **selection: Any) -> pa.Table:
     with pqext.open(data, pqext.ReadOptions(decryption=decryption)) as file:
         return file.read(**selection)
 
@@ -73,7 +74,7 @@ def test_a_file_in_any_mode_comes_back_and_its_modules_are_those_of_the_format(
     data = encrypted(**MODES[mode], plaintext_footer=plaintext_footer, algorithm=algorithm)
     assert data[:4] == data[-4:] == (b"PAR1" if plaintext_footer else b"PARE")
     prefix = "table.part0" if "prefix" in mode else None
-    assert read(data, pqext.FileDecryption(FOOTER_KEY, KEYS, aad_prefix=prefix)).equals(TABLE)
+    assert read(data, FileDecryption(FOOTER_KEY, KEYS, aad_prefix=prefix)).equals(TABLE)
     stored = list(reference.modules(data, FOOTER_KEY, KEYS, (prefix or "").encode()))
     columns = {module.column for module in stored}
     assert columns == ({0, 2} if mode in ("columns", "group", "prefix") else {0, 1, 2})
@@ -93,10 +94,10 @@ def test_any_table_comes_back_encrypted(
     page_version: int, table: pa.Table, choices: dict[str, Any], dictionary: bool
 ) -> None:
     data = written(
-        table, encryption=pqext.FileEncryption(FOOTER_KEY, **choices), page_version=page_version,
+        table, encryption=FileEncryption(FOOTER_KEY, **choices), page_version=page_version,
         dictionary=dictionary, row_group_rows=7, page_rows=3,
     )
-    assert read(data, pqext.FileDecryption(FOOTER_KEY)).equals(read(written(table), None))
+    assert read(data, FileDecryption(FOOTER_KEY)).equals(read(written(table), None))
 
 
 @pytest.mark.spec("encryption.crc")
@@ -105,7 +106,7 @@ def test_any_table_comes_back_encrypted(
 def test_a_pages_checksum_is_that_of_its_encrypted_bytes(algorithm: str, page_version: int) -> None:
     import zlib
 
-    encryption = pqext.FileEncryption(FOOTER_KEY, algorithm=algorithm)
+    encryption = FileEncryption(FOOTER_KEY, algorithm=algorithm)
     data = written(encryption=encryption, row_group_rows=60, page_rows=20, page_version=page_version)
     stored = list(reference.modules(data, FOOTER_KEY, KEYS))
     checked = 0
@@ -134,14 +135,14 @@ def test_a_ctr_page_is_still_covered_by_its_checksum() -> None:
 def test_without_a_column_key_the_other_columns_are_read() -> None:
     for plaintext_footer in (False, True):
         data = encrypted(column_keys=KEYS, plaintext_footer=plaintext_footer)
-        some = pqext.FileDecryption(FOOTER_KEY, {"a": KEYS["a"]})
+        some = FileDecryption(FOOTER_KEY, {"a": KEYS["a"]})
         assert read(data, some, columns=["a", "b"]).equals(TABLE.select(["a", "b"]))
         with pytest.raises(EncryptionError, match=r"column_keys=\{'c.list.element': ...\}") as caught:
             read(data, some)
         assert caught.value.column == "c.list.element"
         assert read(data, columns=["c"]).equals(TABLE.select(["c"]))
         with pytest.raises(EncryptionError, match="not authentic"):
-            read(data, pqext.FileDecryption(FOOTER_KEY, {"a": KEYS["a"][::-1]}), columns=["a"])
+            read(data, FileDecryption(FOOTER_KEY, {"a": KEYS["a"][::-1]}), columns=["a"])
 
 
 @pytest.mark.spec("encryption.footer.plaintext-readable")
@@ -168,9 +169,9 @@ def test_an_encrypted_footer_needs_its_key() -> None:
         read(data, None)
     assert "[" not in str(caught.value).split("pass")[0]
     with pytest.raises(MissingKeyError):
-        read(data, pqext.FileDecryption(column_keys=KEYS))
+        read(data, FileDecryption(column_keys=KEYS))
     with pytest.raises(EncryptionError, match="not authentic"):
-        read(data, pqext.FileDecryption(FOOTER_KEY[::-1]))
+        read(data, FileDecryption(FOOTER_KEY[::-1]))
     uniform = encrypted()
     for hidden in (b"secret text", b"list", b"element"):
         assert hidden in written(compression="uncompressed")
@@ -219,24 +220,24 @@ def test_key_metadata_lets_a_reader_find_the_keys() -> None:
         asked.append(metadata)
         return keys[metadata]
 
-    column_keys = {"a": pqext.ColumnKey(KEYS["a"], b"ka"), "c": pqext.ColumnKey(KEYS["c.list.element"], "kc")}
+    column_keys = {"a": ColumnKey(KEYS["a"], b"ka"), "c": ColumnKey(KEYS["c.list.element"], "kc")}
     for plaintext_footer in (False, True):
         data = encrypted(footer_key_metadata="kf", column_keys=column_keys, plaintext_footer=plaintext_footer)
         asked.clear()
-        assert read(data, pqext.FileDecryption(key_retriever=retrieve)).equals(TABLE)
+        assert read(data, FileDecryption(key_retriever=retrieve)).equals(TABLE)
         assert sorted(asked) == [b"ka", b"kc", b"kf"]
-        with pqext.open(data, decryption=pqext.FileDecryption(key_retriever=retrieve)) as file:
+        with pqext.open(data, decryption=FileDecryption(key_retriever=retrieve)) as file:
             crypto = [chunk.crypto_metadata for chunk in file.metadata.row_groups[0].columns]
         own = [None if one is None else one.ENCRYPTION_WITH_COLUMN_KEY for one in crypto]
         assert [None if one is None else (one.path_in_schema, one.key_metadata) for one in own] == [
             (["a"], b"ka"), None, (["c", "list", "element"], b"kc"),
         ]
         # A key that is given is not asked for, and one that is not found costs only its column.
-        explicit = pqext.FileDecryption(FOOTER_KEY, {"a": KEYS["a"]}, key_retriever=lambda _: None)
+        explicit = FileDecryption(FOOTER_KEY, {"a": KEYS["a"]}, key_retriever=lambda _: None)
         assert read(data, explicit, columns=["a", "b"]).equals(TABLE.select(["a", "b"]))
         with pytest.raises(MissingKeyError):
             read(data, explicit)
-        denied = pqext.FileDecryption(FOOTER_KEY, key_retriever={}.__getitem__)
+        denied = FileDecryption(FOOTER_KEY, key_retriever={}.__getitem__)
         assert read(data, denied, columns=["b"]).equals(TABLE.select(["b"]))
         with pytest.raises(EncryptionError, match=r"has not given the key of column 'a': KeyError"):
             read(data, denied)
@@ -247,12 +248,12 @@ def test_a_plaintext_footer_is_verified_when_its_key_is_known() -> None:
     data = bytearray(encrypted(column_keys=KEYS, plaintext_footer=True))
     at = data.rindex(b"pqext")
     data[at] ^= 1
-    for decryption in (DECRYPTION, pqext.FileDecryption(FOOTER_KEY)):
+    for decryption in (DECRYPTION, FileDecryption(FOOTER_KEY)):
         with pytest.raises(EncryptionError, match="does not match its signature"):
             read(bytes(data), decryption)
-    unchecked = pqext.FileDecryption(FOOTER_KEY, KEYS, check_footer_signature=False)
+    unchecked = FileDecryption(FOOTER_KEY, KEYS, check_footer_signature=False)
     assert read(bytes(data), unchecked).equals(TABLE)
-    assert read(bytes(data), pqext.FileDecryption(column_keys=KEYS)).equals(TABLE)
+    assert read(bytes(data), FileDecryption(column_keys=KEYS)).equals(TABLE)
 
 
 # --- identity ---
@@ -261,8 +262,8 @@ def test_a_plaintext_footer_is_verified_when_its_key_is_known() -> None:
 @pytest.mark.spec("encryption.aad.stored", "encryption.aad.supplied", "encryption.aad.verify")
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 def test_the_expected_aad_prefix_is_checked(plaintext_footer: bool) -> None:
-    def reading(prefix: Any) -> pqext.FileDecryption:
-        return pqext.FileDecryption(FOOTER_KEY, KEYS, aad_prefix=prefix)
+    def reading(prefix: Any) -> FileDecryption:
+        return FileDecryption(FOOTER_KEY, KEYS, aad_prefix=prefix)
 
     stored = encrypted(aad_prefix="employees.part0", plaintext_footer=plaintext_footer)
     assert b"employees.part0" in stored
@@ -293,39 +294,39 @@ def test_a_set_of_files_is_verified_by_its_prefixes(tmp_path: Path) -> None:
         part(prefixes[2], "x"), part(prefixes[0], "y", store_aad_prefix=False),
         part(prefixes[3], "z", plaintext_footer=True), part(prefixes[1], "w", store_aad_prefix=False),
     ]
-    keys = pqext.FileDecryption(FOOTER_KEY)
-    found = pqext.verify_file_set(files, prefixes, keys)
+    keys = FileDecryption(FOOTER_KEY)
+    found = verify_file_set(files, prefixes, keys)
     assert found == dict(zip([one.encode() for one in prefixes], [files[1], files[3], files[0], files[2]], strict=True))
     with pytest.raises(EncryptionError, match=r"no file has the AAD prefix b'employees_23May2018.part1'"):
-        pqext.verify_file_set(files[:3], prefixes, keys)
+        verify_file_set(files[:3], prefixes, keys)
     old = part("employees_23May2016.part0", "old")
     with pytest.raises(EncryptionError, match=r"old: its AAD prefix b'employees_23May2016.part0' is not one"):
-        pqext.verify_file_set([*files, old], prefixes, keys)
+        verify_file_set([*files, old], prefixes, keys)
     with pytest.raises(EncryptionError, match="another file has its AAD prefix"):
-        pqext.verify_file_set([*files, files[0]], prefixes, keys)
+        verify_file_set([*files, files[0]], prefixes, keys)
     with pytest.raises(EncryptionError, match="none of the AAD prefixes"):
-        pqext.verify_file_set([*files, part("else", "e", store_aad_prefix=False)], prefixes, keys)
+        verify_file_set([*files, part("else", "e", store_aad_prefix=False)], prefixes, keys)
     (tmp_path / "plain").write_bytes(written())
     with pytest.raises(EncryptionError, match="plain: it is not encrypted"):
-        pqext.verify_file_set([*files, str(tmp_path / "plain")], prefixes, keys)
+        verify_file_set([*files, str(tmp_path / "plain")], prefixes, keys)
     with pytest.raises(EncryptionError, match="nothing proves"):
-        pqext.verify_file_set(files[2:3], prefixes[3:], pqext.FileDecryption())
+        verify_file_set(files[2:3], prefixes[3:], FileDecryption())
     with pytest.raises(ValueError, match="differ"):
-        pqext.verify_file_set(files, [prefixes[0]] * 2, keys)
+        verify_file_set(files, [prefixes[0]] * 2, keys)
 
 
 def test_a_plaintext_file_in_the_place_of_an_encrypted_one_is_refused() -> None:
     with pytest.raises(EncryptionError, match="not encrypted"):
         read(written())
-    assert read(written(), pqext.FileDecryption(FOOTER_KEY, plaintext_files_allowed=True)).equals(TABLE)
+    assert read(written(), FileDecryption(FOOTER_KEY, plaintext_files_allowed=True)).equals(TABLE)
 
 
 def test_a_plaintext_column_in_the_place_of_an_encrypted_one_needs_a_verified_footer() -> None:
     data = encrypted(column_keys={"a": KEYS["a"]}, plaintext_footer=True)
     expecting = {"a": KEYS["a"], "b": KEYS["a"]}
     with pytest.raises(EncryptionError, match="plaintext although a key was given"):
-        read(data, pqext.FileDecryption(column_keys=expecting))
-    assert read(data, pqext.FileDecryption(FOOTER_KEY, expecting)).equals(TABLE)
+        read(data, FileDecryption(column_keys=expecting))
+    assert read(data, FileDecryption(FOOTER_KEY, expecting)).equals(TABLE)
 
 
 # --- limits ---
@@ -334,7 +335,7 @@ def test_a_plaintext_column_in_the_place_of_an_encrypted_one_needs_a_verified_fo
 @pytest.mark.spec("encryption.page-limit")
 def test_a_chunk_of_many_pages_is_paged_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pqext.core.encryption.writing.ORDINAL_MAX", 30)
-    data = written(encryption=pqext.FileEncryption(FOOTER_KEY), page_rows=1)
+    data = written(encryption=FileEncryption(FOOTER_KEY), page_rows=1)
     pages = [one.page for one in reference.modules(data, FOOTER_KEY, KEYS) if one.kind == reference.DATA_PAGE]
     assert pages == list(range(25)) * 3
     assert read(data).equals(TABLE)
@@ -343,11 +344,11 @@ def test_a_chunk_of_many_pages_is_paged_anew(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.spec("encryption.ordinal-limit")
 def test_more_row_groups_or_columns_than_ordinals_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pqext.core.encryption.writing.ORDINAL_MAX", 2)
-    encryption = pqext.FileEncryption(FOOTER_KEY)
+    encryption = FileEncryption(FOOTER_KEY)
     with pytest.raises(EncryptionError, match="2 row groups; write larger ones"):
         written(TABLE.select(["a"]), encryption=encryption, row_group_rows=34)
     two = written(TABLE.select(["a"]), encryption=encryption, row_group_rows=50)
-    assert read(two, pqext.FileDecryption(FOOTER_KEY)).num_rows == 100
+    assert read(two, FileDecryption(FOOTER_KEY)).num_rows == 100
     with pytest.raises(EncryptionError, match="2 columns, not 3"):
         written(encryption=encryption)
 

@@ -30,7 +30,7 @@ def test_pyarrow_reads_ours_and_we_read_pyarrows(
     supplied = None if stored else prefix
     for version in (1, 2):
         ours = written(
-            encryption=pqext.FileEncryption(
+            encryption=pqext.encryption.FileEncryption(
                 key, algorithm=algorithm, plaintext_footer=plaintext_footer, aad_prefix=prefix, store_aad_prefix=stored,
             ),
             row_group_rows=30, page_rows=7, page_version=version,
@@ -48,7 +48,7 @@ def test_pyarrow_reads_ours_and_we_read_pyarrows(
             TABLE, out, encryption_properties=properties, row_group_size=30, data_page_version=f"{version}.0",
             write_page_index=True, write_page_checksum=True, data_page_size=1, write_batch_size=5,
         )
-        assert read(out.getvalue(), pqext.FileDecryption(key, aad_prefix=supplied)).equals(TABLE)
+        assert read(out.getvalue(), pqext.encryption.FileDecryption(key, aad_prefix=supplied)).equals(TABLE)
         kinds = {one.kind for one in reference.modules(out.getvalue(), key, {}, prefix or b"")}
         assert {reference.COLUMN_INDEX, reference.OFFSET_INDEX, reference.DICTIONARY_PAGE} <= kinds
 
@@ -83,19 +83,19 @@ def test_public_files_have_the_values_they_were_made_of(parquet_testing: Path, n
     if choices.pop("column_keys", False):
         choices["column_keys"] = PUBLIC_KEYS
     columns = [f"{kind}_field" for kind in ("boolean", "int32", "int64", "float", "double", "ba", "flba")]
-    check_public_values(read(path, pqext.FileDecryption(FOOTER_KEY, **choices), columns=columns))
+    check_public_values(read(path, pqext.encryption.FileDecryption(FOOTER_KEY, **choices), columns=columns))
     by_id = {b"kf": FOOTER_KEY, b"kc1": PUBLIC_KEYS["double_field"], b"kc2": PUBLIC_KEYS["float_field"]}
-    check_public_values(read(path, pqext.FileDecryption(key_retriever=by_id.__getitem__), columns=columns))
+    check_public_values(read(path, pqext.encryption.FileDecryption(key_retriever=by_id.__getitem__), columns=columns))
     with pytest.raises(EncryptionError):
-        read(path, pqext.FileDecryption(FOOTER_KEY[::-1], **choices), columns=columns)
+        read(path, pqext.encryption.FileDecryption(FOOTER_KEY[::-1], **choices), columns=columns)
     with pytest.raises(EncryptionError):
-        read(path, pqext.FileDecryption(FOOTER_KEY, **{**choices, "aad_prefix": "other"}), columns=columns)
+        read(path, pqext.encryption.FileDecryption(FOOTER_KEY, **{**choices, "aad_prefix": "other"}), columns=columns)
 
 
 def test_public_files_give_up_their_other_columns_without_column_keys(parquet_testing: Path) -> None:
     for name in PUBLIC:
         path = parquet_testing / "data" / f"{name}.parquet.encrypted"
-        decryption = pqext.FileDecryption(FOOTER_KEY) if name != "encrypt_columns_plaintext_footer" else None
+        decryption = pqext.encryption.FileDecryption(FOOTER_KEY) if name != "encrypt_columns_plaintext_footer" else None
         table = read(path, decryption, columns=["boolean_field", "int32_field"])
         assert pc.cast(table["int32_field"], pa.int32()).to_pylist() == list(range(50))
 
@@ -103,7 +103,7 @@ def test_public_files_give_up_their_other_columns_without_column_keys(parquet_te
 def test_duckdb_reads_ours_and_its_own_files_without_identity_are_refused(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
     table = pa.table({"i": list(range(1000)), "s": [f"text {n % 7}" for n in range(1000)]})
-    pqext.write_table(table, ours, encryption=pqext.FileEncryption(FOOTER_KEY), row_group_rows=300)
+    pqext.write_table(table, ours, encryption=pqext.encryption.FileEncryption(FOOTER_KEY), row_group_rows=300)
     with duckdb.connect() as connection:
         connection.execute("SET force_mbedtls_unsafe = 'true'")
         connection.execute(f"PRAGMA add_parquet_key('k', '{FOOTER_KEY.decode()}')")
@@ -120,10 +120,10 @@ def test_duckdb_reads_ours_and_its_own_files_without_identity_are_refused(tmp_pa
             ({"aad_prefix": b"p"}, "AES tag"),
             ({"column_keys": {"i": PUBLIC_KEYS["double_field"]}}, "bytes|AES tag"),
         ):
-            encryption: Any = pqext.FileEncryption(FOOTER_KEY, **options)
+            encryption: Any = pqext.encryption.FileEncryption(FOOTER_KEY, **options)
             pqext.write_table(table, ours, encryption=encryption)
             with pytest.raises(duckdb.Error, match=words):
                 connection.sql(query).fetchall()
     # DuckDB uses no AADs at all.
     with pytest.raises(EncryptionError, match="aad_file_unique"):
-        read(theirs, pqext.FileDecryption(FOOTER_KEY))
+        read(theirs, pqext.encryption.FileDecryption(FOOTER_KEY))

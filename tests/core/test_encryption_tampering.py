@@ -22,13 +22,13 @@ from reference import modular_encryption as reference
 KEY = b"0123456789012345"
 COLUMN_KEY = b"1234567890123450"
 KEYS = {"a": COLUMN_KEY}
-DECRYPTION = pqext.FileDecryption(KEY, KEYS)
+DECRYPTION = pqext.encryption.FileDecryption(KEY, KEYS)
 TABLE = pa.table({"a": pa.array([1, 2, 2, None] * 6, pa.int32()), "b": ["x", "y", "x", "z"] * 6})
 
 
 def ours(**choices: Any) -> bytes:
     out = io.BytesIO()
-    encryption = pqext.FileEncryption(KEY, column_keys={"a": COLUMN_KEY, "b": None}, **choices)
+    encryption = pqext.encryption.FileEncryption(KEY, column_keys={"a": COLUMN_KEY, "b": None}, **choices)
     pqext.write_table(
         TABLE, out, encryption=encryption, row_group_rows=12, page_rows=4, checksums=False, bloom_filters=True
     )
@@ -161,7 +161,7 @@ def test_row_groups_that_change_places_in_an_unverified_footer_are_detected() ->
     tampered = data[: footer.offset] + serialise_footer(encode(footer.metadata) + bytes(28))
     with pytest.raises(EncryptionError, match="signature"):
         pqext.open(tampered, pqext.ReadOptions(decryption=DECRYPTION))
-    unsigned = pqext.FileDecryption(column_keys=KEYS)
+    unsigned = pqext.encryption.FileDecryption(column_keys=KEYS)
     with pqext.open(tampered, pqext.ReadOptions(decryption=unsigned)) as file, pytest.raises(EncryptionError):
         file.read(columns=["a"])
     # Without a footer key, hidden metadata that is gone is not replaced by what the footer shows.
@@ -191,7 +191,7 @@ def test_row_groups_of_a_signed_footer_are_decrypted_by_the_ordinals_that_it_giv
     with pqext.open(moved, pqext.ReadOptions(decryption=DECRYPTION)) as file:
         assert file.read().equals(pa.concat_tables([TABLE[12:], TABLE[:12]]).combine_chunks())
     # Who does not know the footer's key believes no ordinal in it.
-    unsigned = pqext.ReadOptions(decryption=pqext.FileDecryption(column_keys=KEYS))
+    unsigned = pqext.ReadOptions(decryption=pqext.encryption.FileDecryption(column_keys=KEYS))
     with pqext.open(moved, unsigned) as file, pytest.raises(EncryptionError, match="not authentic"):
         file.read(columns=["a"])
 

@@ -79,7 +79,7 @@ def test_several_extensions_in_one_place_become_a_container() -> None:
     data = written(extensions={"file": {MINE: b"one", UUID(int=5): b"two"}})
     stored = pqext.open(data).extensions["file"]
     assert dict(ExtensionContainer.decode(stored) or {}) == {MINE: b"one", UUID(int=5): b"two"}
-    assert ExtensionContainer.parse(pqext.find_framed(data, CONTAINER) or b"")[MINE] == b"one"
+    assert ExtensionContainer.parse(pqext.extension.find_framed(data, CONTAINER) or b"")[MINE] == b"one"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pqext import col, variant
 from pqext.core.files.rewrite import rewrite_footer
 from pqext.core.metadata import FileMetaData
 from pqext.core.text import visible
+from pqext.encryption import FileDecryption, FileEncryption
 from pqext.verification import verify
 from pqext.verification.model import Fault
 
@@ -91,10 +92,10 @@ TEXTS: dict[str, Callable[[], str]] = {
     "error of a path": lambda: caught(lambda: pqext.open(f"/no/{EVIL}.parquet").read()),
     "warning": warned,
     "shredding": lambda: variant.shredding_schema(pa.struct([pa.field(EVIL, pa.int64())])).explain(),
-    "encryption": lambda: repr(pqext.FileEncryption(b"0" * 16, column_keys={EVIL: b"0" * 16})),
-    "decryption": lambda: repr(pqext.FileDecryption(b"0" * 16, column_keys={EVIL: b"0" * 16})),
+    "encryption": lambda: repr(FileEncryption(b"0" * 16, column_keys={EVIL: b"0" * 16})),
+    "decryption": lambda: repr(FileDecryption(b"0" * 16, column_keys={EVIL: b"0" * 16})),
     "error of a key": lambda: caught(lambda: pqext.read_table(
-        file_of(encryption=pqext.FileEncryption(b"0" * 16, column_keys={EVIL: b"0" * 16}, plaintext_footer=True))
+        file_of(encryption=FileEncryption(b"0" * 16, column_keys={EVIL: b"0" * 16}, plaintext_footer=True))
     )),
     "error of pyarrow's file": lambda: caught(
         lambda: pqext.read_table(_written_by_pyarrow(), filter=col([EVIL]) < 1.5)

@@ -21,6 +21,14 @@ from pqext.core.encryption.keytools.material import KeyMaterial, parse_metadata,
 from pqext.core.encryption.keytools.store import KeyMaterialStore
 from pqext.core.encryption.keytools.wrapping import ConnectionCache, unwrap_locally, wrap_locally
 from pqext.core.errors import EncryptionError
+from pqext.encryption import (
+    CryptoFactory,
+    DecryptionConfiguration,
+    EncryptionConfiguration,
+    FileDecryption,
+    KmsClient,
+    KmsConnectionConfig,
+)
 
 MASTERS = {"kf": b"0123456789012345", "kc1": b"1234567890123450", "kc2": b"1234567890123451"}
 TABLE = pa.table({"a": [1, 2, None], "b": ["x", "y", "z"], "c": [[1.5], [], None]})
@@ -47,7 +55,7 @@ class Wrapping:
         return unwrap_locally(wrapped_key, self.masters[master_key_identifier], master_key_identifier.encode())
 
 
-class OurClient(Wrapping, pqext.KmsClient):
+class OurClient(Wrapping, KmsClient):
     pass
 
 
@@ -57,15 +65,15 @@ class TheirClient(Wrapping, pe.KmsClient):
         Wrapping.__init__(self, config, masters)
 
 
-def factory(masters: dict[str, bytes] = MASTERS) -> pqext.CryptoFactory:
-    return pqext.CryptoFactory(lambda config: OurClient(config, masters))
+def factory(masters: dict[str, bytes] = MASTERS) -> CryptoFactory:
+    return CryptoFactory(lambda config: OurClient(config, masters))
 
 
 def their_factory(masters: dict[str, bytes] = MASTERS) -> pe.CryptoFactory:
     return pe.CryptoFactory(lambda config: TheirClient(config, masters))
 
 
-CONNECTION = pqext.KmsConnectionConfig()
+CONNECTION = KmsConnectionConfig()
 ANY = pytest.mark.parametrize(
     "choices",
     [
@@ -90,7 +98,7 @@ def read(source: Any, masters: dict[str, bytes] = MASTERS, **selection: Any) -> 
 @ANY
 @pytest.mark.spec("encryption.tools.internal", "encryption.tools.double-wrapping", "encryption.tools.wrapping")
 def test_pyarrow_reads_what_our_factory_encrypts(choices: dict[str, Any]) -> None:
-    config = pqext.EncryptionConfiguration("kf", **choices)
+    config = EncryptionConfiguration("kf", **choices)
     out = io.BytesIO()
     pqext.write_table(TABLE, out, encryption=factory().file_encryption_properties(CONNECTION, config))
     properties = their_factory().file_decryption_properties(pe.KmsConnectionConfig())
@@ -119,7 +127,7 @@ def test_we_read_what_pyarrows_factory_encrypts(choices: dict[str, Any]) -> None
 @pytest.mark.spec("encryption.tools.external", "encryption.tools.file-name")
 def test_external_material_is_exchanged_with_pyarrow(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
-    config = pqext.EncryptionConfiguration("kf", column_keys=COLUMNS, internal_key_material=False)
+    config = EncryptionConfiguration("kf", column_keys=COLUMNS, internal_key_material=False)
     encryption = factory().file_encryption_properties(CONNECTION, config, ours)
     assert (tmp_path / "_KEY_MATERIAL_FOR_ours.parquet.json").exists()
     pqext.write_table(TABLE, ours, encryption=encryption)
@@ -139,7 +147,7 @@ def test_external_material_is_exchanged_with_pyarrow(tmp_path: Path) -> None:
     assert read(theirs).equals(TABLE)
     with pytest.raises(FileExistsError, match="keys of another file"):
         factory().file_encryption_properties(
-            CONNECTION, pqext.EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False), ours
+            CONNECTION, EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False), ours
         )
     (tmp_path / "_KEY_MATERIAL_FOR_theirs.parquet.json").unlink()
     with pytest.raises(EncryptionError, match="is not there"):
@@ -180,15 +188,15 @@ def test_rotated_master_keys_open_the_files_and_the_old_ones_do_not(tmp_path: Pa
             return unwrap_locally(wrapped, self.masters[version], b"")
 
     masters = {f"{name}:1": key for name, key in MASTERS.items()}
-    crypto = pqext.CryptoFactory(lambda config: Versioned(config, masters))
-    config = pqext.EncryptionConfiguration("kf", column_keys=COLUMNS, internal_key_material=False)
+    crypto = CryptoFactory(lambda config: Versioned(config, masters))
+    config = EncryptionConfiguration("kf", column_keys=COLUMNS, internal_key_material=False)
     for name in ("x.parquet", "y.parquet"):
         encryption = crypto.file_encryption_properties(CONNECTION, config, tmp_path / name)
         pqext.write_table(TABLE, tmp_path / name, encryption=encryption)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
     def opens(path: Path) -> pa.Table:
-        fresh = pqext.CryptoFactory(lambda config: Versioned(config, masters))
+        fresh = CryptoFactory(lambda config: Versioned(config, masters))
         decryption = fresh.file_decryption_properties(CONNECTION)
         with pqext.open(path, pqext.ReadOptions(decryption=decryption)) as file:
             return file.read()
@@ -214,7 +222,7 @@ def test_rotated_master_keys_open_the_files_and_the_old_ones_do_not(tmp_path: Pa
 
 @pytest.mark.spec("encryption.tools.rotation")
 def test_a_master_key_can_give_way_to_another(tmp_path: Path) -> None:
-    config = pqext.EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False)
+    config = EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False)
     path = tmp_path / "x.parquet"
     crypto = factory()
     pqext.write_table(TABLE, path, encryption=crypto.file_encryption_properties(CONNECTION, config, path))
@@ -229,7 +237,7 @@ def test_a_master_key_can_give_way_to_another(tmp_path: Path) -> None:
 @pytest.mark.spec("encryption.tools.double-wrapping")
 def test_double_wrapping_asks_the_kms_once_a_master_key_and_token() -> None:
     crypto = factory()
-    config = pqext.EncryptionConfiguration("kf", column_keys={"kc1": ["a", "b", "c"]})
+    config = EncryptionConfiguration("kf", column_keys={"kc1": ["a", "b", "c"]})
     Wrapping.asked = OurClient.asked = 0
     files = []
     for _ in range(3):
@@ -252,9 +260,9 @@ FOREIGN = {name: key[::-1] for name, key in MASTERS.items()}
 LIKE_NAMED = pytest.mark.parametrize(
     "connections",
     [
-        [pqext.KmsConnectionConfig(name, "https://kms.example", "token") for name in ("east", "west")],
-        [pqext.KmsConnectionConfig("kms", f"https://{name}.example", "token") for name in ("east", "west")],
-        [pqext.KmsConnectionConfig("kms", "https://kms.example", "token", {"region": name}) for name in ("e", "w")],
+        [KmsConnectionConfig(name, "https://kms.example", "token") for name in ("east", "west")],
+        [KmsConnectionConfig("kms", f"https://{name}.example", "token") for name in ("east", "west")],
+        [KmsConnectionConfig("kms", "https://kms.example", "token", {"region": name}) for name in ("e", "w")],
     ],
     ids=["instance", "url", "settings"],
 )
@@ -264,13 +272,13 @@ LIKE_NAMED = pytest.mark.parametrize(
 @pytest.mark.parametrize("double_wrapping", [True, False])
 @pytest.mark.spec("encryption.tools.double-wrapping")
 def test_a_factory_never_wraps_for_one_kms_with_the_keys_of_another(
-    connections: list[pqext.KmsConnectionConfig], double_wrapping: bool
+    connections: list[KmsConnectionConfig], double_wrapping: bool
 ) -> None:
-    def client(config: pqext.KmsConnectionConfig) -> OurClient:
+    def client(config: KmsConnectionConfig) -> OurClient:
         return OurClient(config, MASTERS if config == connections[0] else FOREIGN)
 
-    shared = pqext.CryptoFactory(client)
-    config = pqext.EncryptionConfiguration("kf", column_keys=COLUMNS, double_wrapping=double_wrapping)
+    shared = CryptoFactory(client)
+    config = EncryptionConfiguration("kf", column_keys=COLUMNS, double_wrapping=double_wrapping)
     for connection, masters in (*zip(connections, (MASTERS, FOREIGN), strict=True), (connections[0], MASTERS)):
         out = io.BytesIO()
         pqext.write_table(TABLE, out, encryption=shared.file_encryption_properties(connection, config))
@@ -282,16 +290,16 @@ def test_a_factory_never_wraps_for_one_kms_with_the_keys_of_another(
 
 
 @LIKE_NAMED
-def test_what_one_kms_unwrapped_opens_no_file_for_another(connections: list[pqext.KmsConnectionConfig]) -> None:
+def test_what_one_kms_unwrapped_opens_no_file_for_another(connections: list[KmsConnectionConfig]) -> None:
     class Refusing(OurClient):
         def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
             raise PermissionError(master_key_identifier)
 
-    shared = pqext.CryptoFactory(
+    shared = CryptoFactory(
         lambda config: (OurClient if config == connections[0] else Refusing)(config, MASTERS)
     )
     out = io.BytesIO()
-    config = pqext.EncryptionConfiguration("kf", uniform_encryption=True)
+    config = EncryptionConfiguration("kf", uniform_encryption=True)
     pqext.write_table(TABLE, out, encryption=shared.file_encryption_properties(connections[0], config))
     allowed, refused = (
         pqext.ReadOptions(decryption=shared.file_decryption_properties(connection)) for connection in connections
@@ -304,12 +312,12 @@ def test_what_one_kms_unwrapped_opens_no_file_for_another(connections: list[pqex
 
 @pytest.mark.spec("encryption.tools.rotation")
 def test_keys_are_rotated_by_the_kms_that_the_material_names(tmp_path: Path) -> None:
-    def client(config: pqext.KmsConnectionConfig) -> OurClient:
+    def client(config: KmsConnectionConfig) -> OurClient:
         return OurClient(config, MASTERS if config.kms_instance_id == "east" else FOREIGN)
 
-    crypto = pqext.CryptoFactory(client)
-    config = pqext.EncryptionConfiguration("kf", column_keys=COLUMNS, internal_key_material=False)
-    east = pqext.KmsConnectionConfig("east", "https://east.example")
+    crypto = CryptoFactory(client)
+    config = EncryptionConfiguration("kf", column_keys=COLUMNS, internal_key_material=False)
+    east = KmsConnectionConfig("east", "https://east.example")
     path = tmp_path / "x.parquet"
     pqext.write_table(TABLE, path, encryption=crypto.file_encryption_properties(east, config, path))
     crypto.rotate_master_keys(CONNECTION, tmp_path)
@@ -335,7 +343,7 @@ def test_caches_belong_to_a_token_and_end(monkeypatch: pytest.MonkeyPatch) -> No
     made = iter(range(100))
 
     def get(token: str, name: str, lifetime: float = 10.0) -> int:
-        config = pqext.KmsConnectionConfig(key_access_token=token)
+        config = KmsConnectionConfig(key_access_token=token)
         return cache.get(config, name, lifetime, lambda: next(made))
 
     assert [get("s", "x"), get("s", "y"), get("s", "x"), get("t", "x")] == [0, 1, 0, 2]
@@ -365,7 +373,7 @@ def test_key_material_is_the_json_that_the_others_write() -> None:
         return retriever(metadata)
 
     with pqext.open(
-        out.getvalue(), pqext.ReadOptions(decryption=pqext.FileDecryption(key_retriever=listening))
+        out.getvalue(), pqext.ReadOptions(decryption=FileDecryption(key_retriever=listening))
     ) as file:
         file.read()
     assert len(seen) == 3
@@ -405,7 +413,7 @@ def test_what_is_no_key_material_is_refused(text: bytes) -> None:
 @pytest.mark.spec("encryption.tools.material")
 @pytest.mark.parametrize("double", [False, True])
 def test_material_that_unwraps_to_something_that_is_no_key_is_refused(double: bool) -> None:
-    class Careless(pqext.KmsClient):
+    class Careless(KmsClient):
         def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
             return base64.b64encode(key_bytes).decode()
 
@@ -417,7 +425,7 @@ def test_material_that_unwraps_to_something_that_is_no_key_is_refused(double: bo
         is_footer_key=False, master_key_id="m", wrapped_dek=wrapped,
         kek_id=wrapped if double else None, wrapped_kek=wrapped if double else None,
     )
-    decryption = pqext.CryptoFactory(lambda config: Careless()).file_decryption_properties(CONNECTION)
+    decryption = CryptoFactory(lambda config: Careless()).file_decryption_properties(CONNECTION)
     assert decryption.key_retriever is not None
     with pytest.raises(EncryptionError, match="an unwrapped key has 6 bytes") as caught:
         decryption.key_retriever(material.serialise(internal=True).encode())
@@ -443,8 +451,8 @@ def test_a_locally_wrapped_key_is_nonce_ciphertext_and_tag_in_base_64() -> None:
 
 @pytest.mark.spec("encryption.no-key-material")
 def test_key_tools_show_no_secrets() -> None:
-    connection = pqext.KmsConnectionConfig("id", "url", "secret token", {"password": "secret"})
-    config = pqext.EncryptionConfiguration("kf", column_keys=COLUMNS)
+    connection = KmsConnectionConfig("id", "url", "secret token", {"password": "secret"})
+    config = EncryptionConfiguration("kf", column_keys=COLUMNS)
     crypto = factory()
     encryption = crypto.file_encryption_properties(connection, config)
     decryption = crypto.file_decryption_properties(connection)
@@ -455,19 +463,19 @@ def test_key_tools_show_no_secrets() -> None:
 
 
 def test_the_kms_url_is_read_from_a_file_only_when_allowed() -> None:
-    config = pqext.EncryptionConfiguration("kf", uniform_encryption=True)
-    writing = pqext.KmsConnectionConfig("instance", "https://kms.example", "token")
+    config = EncryptionConfiguration("kf", uniform_encryption=True)
+    writing = KmsConnectionConfig("instance", "https://kms.example", "token")
     out = io.BytesIO()
     pqext.write_table(TABLE, out, encryption=factory().file_encryption_properties(writing, config))
     for allowed, url in ((False, "DEFAULT"), (True, "https://kms.example")):
-        seen: list[pqext.KmsConnectionConfig] = []
+        seen: list[KmsConnectionConfig] = []
 
-        def client(connection: pqext.KmsConnectionConfig, seen: list[Any] = seen) -> OurClient:
+        def client(connection: KmsConnectionConfig, seen: list[Any] = seen) -> OurClient:
             seen.append(connection)
             return OurClient(connection, MASTERS)
 
-        decryption = pqext.CryptoFactory(client).file_decryption_properties(
-            pqext.KmsConnectionConfig(key_access_token="token"), pqext.DecryptionConfiguration(read_kms_url=allowed)
+        decryption = CryptoFactory(client).file_decryption_properties(
+            KmsConnectionConfig(key_access_token="token"), DecryptionConfiguration(read_kms_url=allowed)
         )
         with pqext.open(out.getvalue(), pqext.ReadOptions(decryption=decryption)) as file:
             assert file.read().equals(TABLE)
@@ -479,12 +487,12 @@ def test_the_kms_url_is_read_from_a_file_only_when_allowed() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: pqext.EncryptionConfiguration("kf"),
-        lambda: pqext.EncryptionConfiguration("kf", column_keys=COLUMNS, uniform_encryption=True),
-        lambda: pqext.EncryptionConfiguration("kf", uniform_encryption=True, data_key_length_bits=64),
-        lambda: pqext.EncryptionConfiguration("kf", column_keys={"kc1": "a"}),
-        lambda: pqext.EncryptionConfiguration("kf", column_keys={"kc1": []}),
-        lambda: pqext.EncryptionConfiguration("kf", column_keys={"kc1": ["a"], "kc2": ["a"]}),
+        lambda: EncryptionConfiguration("kf"),
+        lambda: EncryptionConfiguration("kf", column_keys=COLUMNS, uniform_encryption=True),
+        lambda: EncryptionConfiguration("kf", uniform_encryption=True, data_key_length_bits=64),
+        lambda: EncryptionConfiguration("kf", column_keys={"kc1": "a"}),
+        lambda: EncryptionConfiguration("kf", column_keys={"kc1": []}),
+        lambda: EncryptionConfiguration("kf", column_keys={"kc1": ["a"], "kc2": ["a"]}),
     ],
 )
 def test_configurations_that_make_no_sense_are_refused(make: Callable[[], Any]) -> None:
@@ -493,5 +501,5 @@ def test_configurations_that_make_no_sense_are_refused(make: Callable[[], Any]) 
 
 
 def test_configurations_are_pickled() -> None:
-    config = pqext.EncryptionConfiguration("kf", column_keys=COLUMNS, cache_lifetime=timedelta(seconds=1))
+    config = EncryptionConfiguration("kf", column_keys=COLUMNS, cache_lifetime=timedelta(seconds=1))
     assert pickle.loads(pickle.dumps(config)) == config

@@ -32,7 +32,7 @@ def written(**options: object) -> bytes:
 
 
 FILE = written(bloom_filters={"number": {"ndv": 10_000}})
-ENCRYPTED = written(encryption=pqext.FileEncryption(KEY))
+ENCRYPTED = written(encryption=pqext.encryption.FileEncryption(KEY))
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def read_leniently() -> None:
 
 
 def read_encrypted() -> None:
-    pqext.open(ENCRYPTED, decryption=pqext.FileDecryption(KEY)).read()
+    pqext.open(ENCRYPTED, decryption=pqext.encryption.FileDecryption(KEY)).read()
 
 
 def scan() -> None:

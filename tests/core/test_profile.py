@@ -136,7 +136,7 @@ def test_codecs_that_spark_does_not_bring_are_refused() -> None:
 
 
 def test_encrypted_pages_are_of_the_version_that_spark_reads() -> None:
-    encryption = pqext.FileEncryption(b"0123456789012345")
+    encryption = pqext.encryption.FileEncryption(b"0123456789012345")
     with pytest.raises(ValueError, match="page_version=1"):
         written(pa.table({"c": [1]}), encryption=encryption, page_version=2)
     assert written(pa.table({"c": [1]}), encryption=encryption)[:4] == b"PARE"

@@ -42,7 +42,7 @@ def stored(**options: Any) -> bytes:
     return out.getvalue()
 
 
-KEYS = pqext.FileEncryption(footer_key=b"0" * 16, column_keys={"s": b"1" * 16})
+KEYS = pqext.encryption.FileEncryption(footer_key=b"0" * 16, column_keys={"s": b"1" * 16})
 FILES = {
     "version 1": (stored(), {}),
     "version 2": (stored(page_version=2, compression="zstd"), {}),
@@ -51,7 +51,7 @@ FILES = {
     "second copies": (stored(second_encodings={"i": "delta_binary_packed"}), {"second_copies": True}),
     "encrypted": (
         stored(encryption=KEYS),
-        {"decryption": pqext.FileDecryption(footer_key=b"0" * 16, column_keys={"s": b"1" * 16})},
+        {"decryption": pqext.encryption.FileDecryption(footer_key=b"0" * 16, column_keys={"s": b"1" * 16})},
     ),
     "damage passed over": (stored(), {"on_corrupt": "skip"}),
 }

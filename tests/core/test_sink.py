@@ -47,7 +47,7 @@ WRITERS: dict[str, Callable[[Path, Path], Any]] = {
     "table": lambda inputs, path: pqext.write_table(TABLE, path, **PLAIN),
     "indexes and filters": lambda inputs, path: pqext.write_table(TABLE, path, bloom_filters=True, **PLAIN),
     "encrypted": lambda inputs, path: pqext.write_table(
-        TABLE, path, encryption=pqext.FileEncryption(footer_key=KEY), **PLAIN
+        TABLE, path, encryption=pqext.encryption.FileEncryption(footer_key=KEY), **PLAIN
     ),
     "concatenated": lambda inputs, path: pqext.concatenate([inputs / "plain.parquet"] * 2, path),
     "footer": lambda inputs, path: rewrite_footer(inputs / "plain.parquet", lambda metadata: None, path),

@@ -17,6 +17,7 @@ import shapely
 
 import pqext
 from pqext import geo
+from pqext.encryption import FileDecryption, FileEncryption
 
 KEY, OTHER = b"k" * 16, b"o" * 16
 SHAPES = [
@@ -157,16 +158,16 @@ def test_bad_wkb_is_an_error_with_its_row() -> None:
 @pytest.mark.spec("geo.covering.encrypted")
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 def test_it_is_encrypted_with_the_key_of_its_geometry(plaintext_footer: bool) -> None:
-    encryption = pqext.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=plaintext_footer)
+    encryption = FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=plaintext_footer)
     data = written(table(), encryption=encryption)
-    both = pqext.FileDecryption(footer_key=KEY, column_keys={"g": OTHER, "g_bbox": OTHER})
+    both = FileDecryption(footer_key=KEY, column_keys={"g": OTHER, "g_bbox": OTHER})
     with pqext.open(data, decryption=both) as file:
         assert file.read(["g_bbox"])["g_bbox"].to_pylist() == BOXES
-    for keys in (pqext.FileDecryption(footer_key=KEY), pqext.FileDecryption(footer_key=KEY, column_keys={"g": OTHER})):
+    for keys in (FileDecryption(footer_key=KEY), FileDecryption(footer_key=KEY, column_keys={"g": OTHER})):
         with pqext.open(data, decryption=keys) as file, pytest.raises(pqext.EncryptionError):
             file.read(["g_bbox"])
-    own = pqext.FileEncryption(KEY, column_keys={"g": OTHER, "g_bbox": None})
-    with pqext.open(written(table(), encryption=own), decryption=pqext.FileDecryption(footer_key=KEY)) as file:
+    own = FileEncryption(KEY, column_keys={"g": OTHER, "g_bbox": None})
+    with pqext.open(written(table(), encryption=own), decryption=FileDecryption(footer_key=KEY)) as file:
         assert file.read(["g_bbox"])["g_bbox"].to_pylist() == BOXES
 
 

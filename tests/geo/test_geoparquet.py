@@ -248,13 +248,13 @@ class TestFilesMadeOfSeveral:
 @pytest.mark.spec("geoparquet.other_rows", "geoparquet.encrypted")
 def test_metadata_of_a_plain_file_does_not_tell_of_an_encrypted_column() -> None:
     plain = pqext.read_table(io.BytesIO(written(table([shapely.Point(12.345, 67.891)]))))
-    keys = pqext.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=True)
+    keys = pqext.encryption.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=True)
     assert b"12.345" not in written(plain, geoparquet=False, encryption=keys)
 
 
 @pytest.mark.spec("geoparquet.encrypted")
 def test_of_an_encrypted_column_neither_box_nor_types_are_told() -> None:
-    encryption = pqext.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=True)
+    encryption = pqext.encryption.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=True)
     found = described(written(table(), encryption=encryption))["columns"]["g"]
     assert "bbox" not in found
     assert found["geometry_types"] == []

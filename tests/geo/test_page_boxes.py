@@ -319,10 +319,10 @@ class TestBesideOthers:
     @pytest.mark.spec("geo.page_boxes.encrypted")
     @pytest.mark.parametrize("plaintext_footer", [False, True])
     def test_boxes_of_an_encrypted_column_are_hidden_with_its_metadata(self, plaintext_footer: bool) -> None:
-        encryption = pqext.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=plaintext_footer)
+        encryption = pqext.encryption.FileEncryption(KEY, column_keys={"g": OTHER}, plaintext_footer=plaintext_footer)
         data = written(points(), encryption=encryption)
         assert PAGE_BOXES.bytes not in data
-        keys = pqext.FileDecryption(footer_key=KEY, column_keys={"g": OTHER})
+        keys = pqext.encryption.FileDecryption(footer_key=KEY, column_keys={"g": OTHER})
         assert boxes(data, decryption=keys) is not None
         if plaintext_footer:
             assert boxes(data) is None

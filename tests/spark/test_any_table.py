@@ -309,7 +309,7 @@ def test_spark_does_not_read_encrypted_pages_of_version_2(
 ) -> None:
     """It takes their levels for plaintext, ours and Arrow's; ``profile="spark"`` refuses to write them."""
     table = pa.table({"l": [[1.5], [], [None, -2.0]]})
-    ours = pqext.FileEncryption(strategies.FOOTER_KEY, "f", algorithm=algorithm)
+    ours = pqext.encryption.FileEncryption(strategies.FOOTER_KEY, "f", algorithm=algorithm)
     theirs = pe.create_encryption_properties(strategies.FOOTER_KEY, encryption_algorithm=algorithm)
     for version in (1, 2):
         folder = tmp_path / str(version)

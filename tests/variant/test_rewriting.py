@@ -269,8 +269,8 @@ def test_duckdb_reads_the_same_values_before_and_after(plain: Path, tmp_path: Pa
 def test_files_that_are_encrypted_or_without_variants_are_refused(tmp_path: Path) -> None:
     key = b"0123456789012345"
     secret, dest = io.BytesIO(), tmp_path / "dest.parquet"
-    pqext.write_table(table(), secret, encryption=pqext.FileEncryption(key))
-    keys = pqext.FileDecryption(key)
+    pqext.write_table(table(), secret, encryption=pqext.encryption.FileEncryption(key))
+    keys = pqext.encryption.FileDecryption(key)
     with pytest.raises(ValueError, match="give encryption"):
         variant.reshred_file(secret.getvalue(), dest, decryption=keys)
     variant.reshred_file(secret.getvalue(), dest, decryption=keys, encryption=None)

@@ -18,6 +18,7 @@ import pytest
 import pqext
 from pqext.core.files.rewrite import rewrite_footer
 from pqext.core.metadata import FileMetaData, SortingColumn, Statistics
+from pqext.encryption import FileDecryption, FileEncryption
 from pqext.verification import Report, order, verify
 
 TABLE = pa.table(
@@ -266,18 +267,18 @@ def test_every_byte_of_a_small_file_cut_or_changed_gives_a_report() -> None:
 def test_what_needs_a_key_is_named_as_not_checked() -> None:
     key = b"0123456789012345"
     other = b"5432109876543210"
-    source = written(encryption=pqext.FileEncryption(key, column_keys={"i": other}, encrypt_columns="listed"))
-    report = verify(source, decryption=pqext.FileDecryption(key))
+    source = written(encryption=FileEncryption(key, column_keys={"i": other}, encrypt_columns="listed"))
+    report = verify(source, decryption=FileDecryption(key))
     assert (report.ok, report.complete, report.total) == (False, False, 0)
     assert {skipped.column for skipped in report.unchecked} == {"i"}
-    full = verify(source, decryption=pqext.FileDecryption(key, column_keys={"i": other}))
+    full = verify(source, decryption=FileDecryption(key, column_keys={"i": other}))
     assert full.ok, str(full)
     assert full.unchecked == ()
     assert full.complete
 
 
 def test_a_file_of_which_nothing_could_be_checked_is_not_ok() -> None:
-    encryption = pqext.FileEncryption(b"0123456789012345", plaintext_footer=True)
+    encryption = FileEncryption(b"0123456789012345", plaintext_footer=True)
     report = verify(written(encryption=encryption))
     assert {skipped.column for skipped in report.unchecked} == {*TABLE.column_names, LISTED} - {"l"}
     assert (report.ok, report.total, report.to_dict()["complete"]) == (False, 0, False)

@@ -1,0 +1,31 @@
+"""Names of a package that are imported when they are first used, so that importing the package stays cheap."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and the ``__dir__`` of ``package``, whose public names ``homes`` places.
+
+    A name is at home in a module, under another name after a colon (``"pqext.core.reader:ParquetFile"``), or is the
+    module itself (``"pqext.geo:"``).
+    """
+
+    def get(name: str) -> Any:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, colon, attribute = home.partition(":")
+        found = import_module(module)
+        value = found if colon and not attribute else getattr(found, attribute or name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted(homes)
+
+    return get, names

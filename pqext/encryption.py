@@ -1,0 +1,26 @@
+"""Encrypted files: keys of columns and footers, and key tools that wrap keys by a key management service (KMS).
+
+Give a :class:`FileEncryption` to ``encryption=`` when writing, a :class:`FileDecryption` to ``decryption=`` when
+reading. A :class:`CryptoFactory` makes both from keys that your :class:`KmsClient` keeps.
+"""
+
+from __future__ import annotations
+
+from pqext.core.encryption.identity import verify_file_set
+from pqext.core.encryption.keytools.factory import CryptoFactory, DecryptionConfiguration, EncryptionConfiguration
+from pqext.core.encryption.keytools.kms import KmsClient, KmsConnectionConfig
+from pqext.core.encryption.properties import ColumnKey, FileDecryption, FileEncryption
+from pqext.core.encryption.reading import MissingKeyError
+
+__all__ = [
+    "ColumnKey",
+    "CryptoFactory",
+    "DecryptionConfiguration",
+    "EncryptionConfiguration",
+    "FileDecryption",
+    "FileEncryption",
+    "KmsClient",
+    "KmsConnectionConfig",
+    "MissingKeyError",
+    "verify_file_set",
+]

@@ -1,0 +1,9 @@
+"""Bytes in the field that the format reserves for extensions (field 32767): put in, found and taken apart."""
+
+from __future__ import annotations
+
+from pqext.core.extension.container import ExtensionContainer
+from pqext.core.extension.framed import find_framed
+from pqext.core.extension.structure import append_extension, set_extension
+
+__all__ = ["ExtensionContainer", "append_extension", "find_framed", "set_extension"]
