@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +18,7 @@ from pqext.variant.stored import MAX_DEPTH, BinaryVariant, walk
 from pqext.variant.types import variant_type
 
 _T = PrimitiveType
+_SHOWN = 2000
 
 
 class Variant(BinaryVariant):
@@ -63,7 +66,7 @@ class Variant(BinaryVariant):
         text: str = to_json(array, indent=indent)[0].as_py()
         return text
 
-    def to_python(self) -> Any:
+    def to_python(self, *, json_types: bool = False) -> Any:
         """The value as Python objects, the inverse of :meth:`from_python`.
 
         Exact numbers become int or Decimal, doubles float and floats ``numpy.float32``, objects dict, arrays
@@ -71,8 +74,14 @@ class Variant(BinaryVariant):
         :class:`~pqext.variant.timestamp.Timestamp`, such dates ``numpy.datetime64``. What comes back through
         :meth:`from_python` is equal.
 
+        With ``json_types=True`` the objects hold only what ``json.dumps`` takes, as those of
+        :func:`pqext.variant.to_python` do; ``json.dumps(value, default=lambda v: v.to_python(json_types=True))`` takes
+        variants wherever they stand in Python objects.
+
         Raises ``UnsupportedError`` for a primitive type added to the format later.
         """
+        if json_types:
+            return json.loads(self.to_json())
         return decode(self)
 
     @property
@@ -93,11 +102,11 @@ class Variant(BinaryVariant):
         return BasicType(self.value[0] & 3)
 
     def get(self, path: str) -> Variant | None:
-        """The value at ``path`` (``"$.a.b[0]"``), None where there is none."""
+        """The value at ``path`` (``"$.a.b[0]"``, ``"$.a[-1]"`` for the last element), None where there is none."""
         from pqext.variant.access.path import as_path
 
         found: Variant | None = self
-        for step in as_path(path):
+        for step in as_path(path, from_end=True):
             found = found._child(step) if found is not None else None
         return found
 
@@ -107,6 +116,7 @@ class Variant(BinaryVariant):
             return self._field(step)
         if basic == BasicType.ARRAY and isinstance(step, int):
             container = self._container()
+            step += len(container) if step < 0 else 0
             return self._element(container, step) if 0 <= step < len(container) else None
         return None
 
@@ -183,6 +193,7 @@ class Variant(BinaryVariant):
         return iter(self.keys() if self._basic == BasicType.OBJECT else self.values())
 
     def __contains__(self, item: object) -> bool:
+        """Has an object a field of that name, or an array an element equal to the variant ``item``?"""
         return item in list(self)
 
     def __eq__(self, other: object) -> bool:
@@ -206,6 +217,14 @@ class Variant(BinaryVariant):
         except ValueError as fault:
             return f"<Variant {self.value[:16].hex()}: {fault}>"
         return f"Variant({text if len(text) <= 80 else text[:77] + '...'})"
+
+    def _repr_html_(self) -> str:
+        """The value as indented JSON, cut after 2,000 characters, for notebooks."""
+        try:
+            text = self.to_json(indent=2)
+        except ValueError:
+            text = repr(self)
+        return f"<pre>{html.escape(text if len(text) <= _SHOWN else text[:_SHOWN] + ' ...')}</pre>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Variant, (self.value, self.metadata)

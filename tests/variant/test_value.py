@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import uuid
 from datetime import UTC, date, datetime, time, timedelta, timezone
@@ -280,7 +281,7 @@ def test_the_first_and_the_last_day_keep_their_moment_in_any_zone(hours: int) ->
         assert Variant.from_python(moment).value[1:] == micros.to_bytes(8, "little", signed=True)
 
 
-@pytest.mark.parametrize("wrong", [None, 5, "text", ["list"]])
+@pytest.mark.parametrize("wrong", [None, 5, "text", [["list"]]])
 def test_what_is_no_array_or_path_is_a_type_error(wrong: Any) -> None:
     for ask in (variant.parse_json, variant.validate, variant.to_json, lambda array: variant.shred(array, "INT")):
         with pytest.raises(TypeError, match="expected"):
@@ -288,3 +289,23 @@ def test_what_is_no_array_or_path_is_a_type_error(wrong: Any) -> None:
     if not isinstance(wrong, str | list):
         with pytest.raises(TypeError, match="a path is"):
             Variant.from_json("1").get(wrong)
+
+
+def test_a_value_is_shown_in_notebooks_and_dumped_as_json() -> None:
+    value = Variant.from_json('{"a":["<b>",1.50]}')
+    assert value._repr_html_() == (
+        "<pre>{\n  &quot;a&quot;: [\n    &quot;&lt;b&gt;&quot;,\n    1.5\n  ]\n}</pre>"
+    )
+    assert len(Variant.from_python("x" * 10_000)._repr_html_()) < 2100
+    assert "FAULT" not in Variant(b"\x05\xff", b"\x11\0\0")._repr_html_()
+    assert value.to_python(json_types=True) == {"a": ["<b>", 1.5]}
+    dumped = json.dumps({"v": [value]}, default=lambda one: one.to_python(json_types=True))
+    assert dumped == '{"v": [{"a": ["<b>", 1.5]}]}'
+
+
+def test_an_index_may_count_from_the_end() -> None:
+    value = Variant.from_json('{"a":[1,2,3]}')
+    assert value.get("$.a[-1]") == Variant.from_python(3)
+    assert value.get("$.a[-4]") is None
+    assert "a" in value
+    assert Variant.from_python(2) in value["a"]

@@ -1,19 +1,24 @@
-"""Files of newline-delimited JSON into variant columns: batch after batch, in parallel and in bounded memory."""
+"""Files of JSON into variant columns: batch after batch, in parallel and in bounded memory."""
 
 from __future__ import annotations
 
+import glob
+import html
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, TypeAlias, get_args
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pqext.core.errors import ParquetError
 from pqext.core.workers import Workers, thread_count
+from pqext.variant.json.documents import Form, form_of, read_documents
 from pqext.variant.json.faults import Found, line_error, line_fault
 from pqext.variant.json.lines import READ_BYTES, SAMPLE_BYTES, first_lines, read_lines
 from pqext.variant.json.parser import (
@@ -25,10 +30,13 @@ from pqext.variant.json.parser import (
     Parsing,
     parsing,
 )
+from pqext.variant.shredding.columns import binary_of
 from pqext.variant.types import variant_field
 
 Path: TypeAlias = "str | os.PathLike[str]"
 _CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4", ".br": "brotli"}
+_SUFFIXES = (".json", ".ndjson", ".jsonl", ".geojsonl")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,45 +49,110 @@ class FileFault:
     reason: str
 
 
-_Piece = tuple[str | None, memoryview]
-_Parsed = tuple[str | None, list[pa.StructArray], list[Found], int]
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Text of a file: whole lines, or documents, each with the offset of its end."""
+
+    path: str | None
+    text: memoryview
+    ends: NDArray[np.int64] | None = None
+
+    def parsed(self, how: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
+        """The path, the rows, the faults by their lines, and how many lines there are."""
+        try:
+            if self.ends is None:
+                return self.path, *how.lines(self.text)
+            arrays, faults = how.documents(_texts(self.text, self.ends))
+            starts = np.concatenate([[0], self.ends[:-1]])
+            whole = bytes(self.text)
+            located = [_in_lines(whole, int(starts[row]) + offset, code, name) for row, offset, code, name in faults]
+            return self.path, arrays, located, whole.count(b"\n")
+        except ParquetError as error:
+            error.locate(path=self.path)
+            raise
+
+    def sample(self, how: Parsing) -> list[pa.StructArray]:
+        """The rows at the start of the piece, from which a schema is inferred."""
+        if self.ends is None:
+            return how.whole().lines(first_lines(self.text, SAMPLE_BYTES))[0]
+        ends = self.ends[: max(1, int(np.searchsorted(self.ends, SAMPLE_BYTES)))]
+        return how.whole().documents(_texts(self.text[: int(ends[-1])], ends))[0]
+
+
+def _texts(text: memoryview, ends: NDArray[np.int64]) -> pa.Array:
+    offsets = np.concatenate([[0], ends]).astype(np.int64)
+    return binary_of(pa.large_binary(), len(ends), offsets, text)
+
+
+def _in_lines(text: bytes, at: int, code: int, name: bytes | None) -> Found:
+    """A fault at a byte of the text as one at a byte of its line."""
+    return text.count(b"\n", 0, at) + 1, at - (text.rfind(b"\n", 0, at) + 1), code, name
 
 
 class JsonReader:
-    """Record batches of one variant column, from :func:`read_json`; they can be read once.
+    """Record batches of one variant column, from :func:`read_json`.
 
-    Iterate over it, or call :meth:`read_all`. It is also an Arrow stream (``__arrow_c_stream__``) for whoever
-    takes one.
+    Iterate over it, or call :meth:`read_all`; each iteration reads the files from their start. File objects can be
+    read once only: a second iteration raises ``ValueError``. It is also an Arrow stream (``__arrow_c_stream__``),
+    which polars, DuckDB and ``pyarrow.table`` take.
     """
 
-    def __init__(self, sources: list[Path | IO[bytes]], column: str, how: Parsing, threads: int, size: int) -> None:
+    def __init__(
+        self,
+        sources: list[Path | IO[bytes]],
+        column: str,
+        how: Parsing,
+        threads: int,
+        pieces: Callable[[], Iterator[_Piece]],
+    ) -> None:
         self.faults: list[FileFault] = []
-        """The faults in the lines of the batch given last."""
+        """The faults in the documents of the batch given last."""
+        self._sources = sources
         self._how = how
         self._column = column
         self._threads = threads
-        self._pieces = _pieces(sources, size, how.max_bytes)
-        self._batches: Iterator[pa.RecordBatch] | None = None
+        self._make = pieces
+        self._peeked: Iterator[_Piece] | None = None
+        self._read_before = False
+
+    def __repr__(self) -> str:
+        names = [os.fspath(s) if isinstance(s, str | os.PathLike) else f"<{type(s).__name__}>" for s in self._sources]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        schema = "schema to be inferred" if self._how.undecided is not None else self._how.type
+        return f"JsonReader({', '.join(map(repr, names[:3]))}{more}; {self._column}: {schema})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+    def _pieces(self) -> Iterator[_Piece]:
+        """The pieces from the start; those that the schema was inferred from are not read again."""
+        if self._peeked is not None:
+            pieces, self._peeked = self._peeked, None
+            return pieces
+        if self._read_before and not all(isinstance(source, str | os.PathLike) for source in self._sources):
+            raise ValueError("a file object is read once only, and this one has been; give read_json its path instead")
+        self._read_before = True
+        return self._make()
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of all batches. The first lines are read for one that is to be inferred."""
+        """The schema of all batches. The first documents are read for one that is to be inferred."""
         if self._how.undecided is not None:
-            first = list(islice(self._pieces, 1))
-            self._pieces = chain(first, self._pieces)
-            text = first_lines(first[0][1], SAMPLE_BYTES) if first else memoryview(b"")
-            self._how = self._how.decided(pa.chunked_array(self._how.whole().lines(text)[0], type=self._how.type))
+            pieces = self._pieces()
+            first = list(islice(pieces, 1))
+            self._peeked = chain(first, pieces)
+            sample = first[0].sample(self._how) if first else []
+            self._how = self._how.decided(pa.chunked_array(sample, type=self._how.whole().type))
         if self._how.schema is None:
             return pa.schema([variant_field(self._column)])
         return pa.schema([pa.field(self._column, self._how.type)])
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        if self._batches is None:
-            self._batches = self._read()
-        return self._batches
+        schema = self.schema
+        return self._read(schema, self._pieces())
 
     def read_all(self) -> pa.Table:
-        """All batches that have not been read yet as one table; ``faults`` then holds those of all."""
+        """All batches as one table; ``faults`` then holds those of all."""
         faults: list[FileFault] = []
         batches = []
         for batch in self:
@@ -92,22 +165,13 @@ class JsonReader:
         stream = pa.RecordBatchReader.from_batches(self.schema, iter(self))
         return stream.__arrow_c_stream__(requested_schema)
 
-    def _read(self) -> Iterator[pa.RecordBatch]:
-        schema = self.schema
+    def _read(self, schema: pa.Schema, pieces: Iterator[_Piece]) -> Iterator[pa.RecordBatch]:
         how = self._how
         path: str | None = None
         before = 0
-
-        def parse(piece: _Piece) -> _Parsed:
-            try:
-                return piece[0], *how.lines(piece[1])
-            except ParquetError as error:
-                error.locate(path=piece[0])
-                raise
-
         with (
             Workers(self._threads, self._threads) as workers,
-            closing(workers.map_ahead(parse, self._pieces, self._threads)) as results,
+            closing(workers.map_ahead(lambda piece: piece.parsed(how), pieces, self._threads)) as results,
         ):
             for found_in, arrays, found, lines in results:
                 if found_in != path:
@@ -116,7 +180,7 @@ class JsonReader:
                     raise line_error(found[0], before, path)
                 told = deque(line_fault(fault, before) for fault in found)
                 for array in arrays:
-                    # Faulty lines are null rows, and there are no others: JSON's null is a variant.
+                    # Faulty documents are null rows, and there are no others: JSON's null is a variant.
                     mine = [told.popleft() for _ in range(array.null_count)]
                     self.faults = [FileFault(path, fault.line, fault.offset, fault.reason) for fault in mine]
                     if len(array):
@@ -136,58 +200,130 @@ def read_json(
     shredding: Any = None,
     threads: int = 0,
     batch_bytes: int = READ_BYTES,
+    form: Form = "auto",
 ) -> JsonReader:
-    """Read newline-delimited JSON into record batches of one variant column named ``column``.
+    """Read files of JSON into record batches of one variant column named ``column``.
 
-    ``source`` is a path, a list of paths, or a binary file object; a file whose name ends in ``.gz``, ``.bz2``,
-    ``.zst``, ``.lz4`` or ``.br`` is decompressed. Each line is a document, lines of spaces are skipped, a byte
-    order mark at the start is left out. Text is read ``batch_bytes`` at a time (more where a line is longer) and
-    parsed by ``threads`` threads, 0 for one a processor: no more than ``threads + 1`` such pieces and what they
-    become are held at a time. The other arguments are those of :func:`pqext.variant.parse_json`; a schema that
-    is to be inferred is so from the first lines.
+    ``source`` is a path, a pattern (``"events/*.json.gz"``), a folder (all files in it and below it that are named
+    as JSON, ``.json``, ``.ndjson``, ``.jsonl``, compressed or not), a list of these, or a binary file object. A
+    file whose name ends in ``.gz``, ``.bz2``, ``.zst``, ``.lz4`` or ``.br`` is decompressed. A byte order mark at
+    its start is left out.
+
+    ``form`` says how a file holds its documents: ``"lines"``, one a line (lines of spaces are skipped);
+    ``"documents"``, objects or arrays one after another, each over as many lines as it likes; ``"array"``, as the
+    elements of one array. ``"auto"`` looks at the first document of each file: lines, unless it goes on behind the
+    end of its first line; and the elements of an array that is all of the file.
+
+    Text is read ``batch_bytes`` at a time (more where a document is longer) and parsed by ``threads`` threads, 0
+    for one a processor: no more than ``threads + 1`` such pieces and what they become are held at a time. The other
+    arguments are those of :func:`pqext.variant.parse_json`; a schema that is to be inferred is so from the first
+    documents.
 
     To write shredded Parquet::
 
         pqext.write_table(variant.read_json("events.ndjson", shredding="infer"), "events.parquet")
 
-    While it is read, raises :class:`~pqext.core.errors.VariantError` with the file, the line, the byte in the
-    line and the reason for a line that is not JSON, and ``VariantLimitError``, which is one, for a line that
-    exceeds a limit. With ``on_error="null"`` these are null rows, told of in :attr:`JsonReader.faults`; a line of
-    more than ``max_bytes`` that reaches over a whole piece is raised even then.
+    While it is read, raises :class:`~pqext.core.errors.VariantError` with the file, the line, the byte in the line
+    and the reason for a document that is not JSON, and ``VariantLimitError``, which is one, for one that exceeds a
+    limit. With ``on_error="null"`` these are null rows, told of in :attr:`JsonReader.faults`; a line or document of
+    more than ``max_bytes`` that reaches over a whole piece is raised even then, and a quote that is not closed may
+    take the documents behind it along where these are not one a line. Raises ``FileNotFoundError`` for a pattern or
+    a folder without files.
+
+    >>> import io
+    >>> from pqext import variant
+    >>> reader = variant.read_json(io.BytesIO(b'[{"id": 1},\\n {"id": 2}]'))
+    >>> variant.to_python(reader.read_all()["value"])
+    [{'id': 1}, {'id': 2}]
     """
     how = parsing(numbers, on_error, duplicate_keys, max_depth, max_bytes, shredding)
     if batch_bytes < 1:
         raise ValueError(f"batch_bytes must be positive, not {batch_bytes}")
+    if form not in get_args(Form):
+        raise ValueError(f"form is one of {', '.join(map(repr, get_args(Form)))}, not {form!r}")
     if not isinstance(column, str):
         raise TypeError(f"column must be a name, not {type(column).__name__}")
     sources: list[Path | IO[bytes]]
     if isinstance(source, str | os.PathLike):
-        sources = [source]
+        sources = [*_files(source)]
     elif isinstance(source, Sequence) and all(isinstance(path, str | os.PathLike) for path in source):
-        sources = list(source)
+        sources = [file for path in source for file in _files(path)]
     elif not isinstance(source, Sequence) and hasattr(source, "read"):
         sources = [source]
     else:
         raise TypeError(f"source is a path, a list of paths or a binary file, not {type(source).__name__}")
-    return JsonReader(sources, column, how, thread_count(threads), batch_bytes)
+    return JsonReader(
+        sources, column, how, thread_count(threads), lambda: _pieces(sources, form, batch_bytes, how.max_bytes)
+    )
 
 
-def _pieces(sources: list[Path | IO[bytes]], size: int, max_bytes: int) -> Iterator[_Piece]:
-    """Pieces of whole lines of every source, in order."""
+def _files(path: Path) -> list[Path]:
+    """The files of a path, a pattern or a folder, in the order of their names."""
+    name = os.fspath(path)
+    if os.path.isdir(name):
+        found: list[Path] = []
+        for folder, folders, files in os.walk(name):
+            folders[:] = sorted(inner for inner in folders if not inner.startswith((".", "_")))
+            found += [os.path.join(folder, file) for file in sorted(files) if _is_json(file)]
+    elif glob.has_magic(name) and not os.path.lexists(name):
+        found = [file for file in sorted(glob.glob(name, recursive=True)) if os.path.isfile(file)]
+    else:
+        return [path]
+    if not found:
+        raise FileNotFoundError(f"no files of JSON at {name!r}")
+    return found
+
+
+def _is_json(file: str) -> bool:
+    stem, suffix = os.path.splitext(file)
+    suffix = os.path.splitext(stem)[1] if suffix.lower() in _CODECS else suffix
+    return suffix.lower() in _SUFFIXES and not file.startswith((".", "_"))
+
+
+def _pieces(sources: list[Path | IO[bytes]], form: Form, size: int, max_bytes: int) -> Iterator[_Piece]:
+    """Pieces of whole lines or documents of every source, in order."""
     for source in sources:
-        if not isinstance(source, str | os.PathLike):
+        if isinstance(source, str | os.PathLike):
+            path = os.fspath(source)
+            with _open(path) as file:
+                yield from _pieces_of(file, form, size, max_bytes, path)
+        else:
             name = getattr(source, "name", None)
-            path = name if isinstance(name, str) else None
-            yield from ((path, text) for text in _whole_lines(source, size, max_bytes, path))
-            continue
-        path = os.fspath(source)
-        with _open(path) as file:
-            yield from ((path, text) for text in _whole_lines(file, size, max_bytes, path))
+            yield from _pieces_of(source, form, size, max_bytes, name if isinstance(name, str) else None)
 
 
-def _whole_lines(file: IO[bytes], size: int, max_bytes: int, path: str | None) -> Iterator[memoryview]:
-    for _, text in read_lines(file, piece_bytes=size, max_line_bytes=max_bytes, path=path):
-        yield memoryview(text)
+def _pieces_of(file: Any, form: Form, size: int, max_bytes: int, path: str | None) -> Iterator[_Piece]:
+    if form != "lines":
+        file = _Begun(file, min(max(size, 1 << 12), READ_BYTES))
+        form = form_of(file.head, file.whole) if form == "auto" else form
+    if form == "lines":
+        for _, text in read_lines(file, piece_bytes=size, max_line_bytes=max_bytes, path=path):
+            yield _Piece(path, memoryview(text))
+        return
+    for text, ends, _ in read_documents(file, form, piece_bytes=size, max_bytes=max_bytes, path=path):
+        yield _Piece(path, memoryview(text), ends)
+
+
+class _Begun:
+    """A file of which the first bytes have been read to see its form; its byte order mark is left out."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self.file = file
+        self.head = b""
+        self.whole = False
+        while len(self.head) < size + 3 and not self.whole:
+            more = file.read(size + 3 - len(self.head))
+            self.whole = not more
+            self.head += more or b""
+        self.head = self.head.removeprefix(_BYTE_ORDER_MARK)
+        self._left = memoryview(self.head)
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes, none at the end."""
+        if not self._left:
+            return self.file.read(size)
+        part, self._left = bytes(self._left[:size]), self._left[size:]
+        return part
 
 
 def _open(path: str) -> Any:

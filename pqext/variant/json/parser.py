@@ -97,6 +97,31 @@ class Parsing:
                 raise LimitError(f"row {first_row + start}: its variant is larger than 2 GiB")
             start = after
 
+    def documents(self, texts: pa.Array) -> tuple[list[pa.StructArray], list[Found]]:
+        """The documents of a column of texts, and the faults in them."""
+        column = BinaryInput(texts)
+        arrays, faults = [], []
+        result: Any
+        start = 0
+        while start < len(texts):
+            if self.schema is None:
+                result = parse_column(column, start, len(texts), self.options, _seed())
+                array, found, after, _ = _whole(result)
+            else:
+                result = shred_column(column, start, len(texts), self.schema.plan, self.coerce, self.options, _seed())
+                if len(result) == 3:
+                    raise shredding_faults.error(result[0], row=result[1])
+                array, found, _ = _shredded(result, self.schema)
+                after = len(texts)
+            arrays.append(array)
+            faults += found
+            if found and self.raises:
+                break
+            if after == start:
+                raise LimitError(f"document {start}: its variant is larger than 2 GiB")
+            start = after
+        return arrays, faults
+
     def lines(self, text: memoryview) -> tuple[list[pa.StructArray], list[Found], int]:
         """The documents of ``text``, one a line, the faults, and the number of lines up to the end or the fault."""
         if self.schema is not None:
