@@ -11,8 +11,8 @@ from typing import Any
 def attach(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and the ``__dir__`` of ``package``, whose public names ``homes`` places.
 
-    A name is at home in a module, under another name after a colon (``"pqext.core.reader:ParquetFile"``), or is the
-    module itself (``"pqext.geo:"``).
+    A home is a module that has the name, or a module and another name (``module:name``); ``module:`` is the module
+    itself.
     """
 
     def get(name: str) -> Any:
