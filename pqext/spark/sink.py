@@ -11,6 +11,7 @@ knows no other task's rows, so every file covers the whole map unless the rows w
 
 from __future__ import annotations
 
+import io
 import json
 import uuid
 from collections.abc import Iterator, Mapping
@@ -25,12 +26,19 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from pqext.core.errors import ParquetError
 from pqext.core.options import WriteOptions
+from pqext.core.reader import ParquetFile
 from pqext.core.writer import ParquetWriter
 from pqext.dataset import spark_metadata
+from pqext.dataset.folders import files_below
+from pqext.dataset.partitions import partitions_of
+from pqext.dataset.scan import check_agreement
 from pqext.spark import commit
 from pqext.spark.arrays import conform_batch
 from pqext.spark.files import option_paths
+from pqext.spark.instants import file_schema_in_spark
+from pqext.spark.query import Query
 from pqext.spark.types import file_schema
 
 _SPARK_OPTIONS = {"path", "paths"}
@@ -61,11 +69,21 @@ class Sink(DataSourceArrowWriter):
         self.options = write_options(options)
         self.schema = file_schema(schema)
         self.overwrite = overwrite
-        if overwrite and self.target.is_dir():
-            commit.replaceable(self.target)  # refused before any task runs
+        if self.target.is_dir():  # refused before any task runs
+            if overwrite:
+                commit.replaceable(self.target)
+            else:
+                check_append(self.target, self._empty_file())
         self.job = uuid.uuid4().hex
         # A task that starts after the job was aborted finds it gone.
         self.folder = commit.begin(self.target, self.job)
+
+    def _empty_file(self) -> bytes:
+        """A file of the data frame's schema without rows."""
+        sink = io.BytesIO()
+        with ParquetWriter(sink, self.schema, **self.options):
+            pass
+        return sink.getvalue()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's batches to one file; its remains are deleted when anything fails."""
@@ -125,10 +143,40 @@ class Sink(DataSourceArrowWriter):
     def _write_empty(self) -> str:
         """A data frame without rows still has a schema, which needs a file to stand in."""
         name = f"part-00000-{self.job}-empty.parquet"
-        with ParquetWriter(str(self.folder / name), self.schema, **self.options):
-            pass
+        (self.folder / name).write_bytes(self._empty_file())
         commit.flush(self.folder / name)
         return name
+
+
+def check_append(target: Path, appended: bytes) -> None:
+    """Raise ``ValueError`` where a file like ``appended`` would make ``target`` unreadable by another schema.
+
+    A file that is there and cannot be read, such as an encrypted one, is compared with nothing.
+    """
+    present = files_below(str(target))
+    if not present:
+        return
+    query = Query(tuple(present.values()))
+    partitions = partitions_of(str(target), tuple(present))
+    path, at = next(iter(present.items()))
+    try:
+        there = file_schema_in_spark(at, query.options, query.limits)
+    except ParquetError:
+        return
+    with ParquetFile(appended, query.options) as file:
+        new = file.arrow_schema
+    first, other = (_nullable(partitions.complete_schema(schema)) for schema in (there, new))
+    try:
+        check_agreement(first, other, path, "the data frame")
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; no reader could read both, so nothing was written: select and cast the columns that {target} "
+            'has, or save to another folder or with mode("overwrite")'
+        ) from None
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, Any]:

@@ -302,6 +302,35 @@ def test_append_adds_and_overwrite_replaces_even_what_it_reads(spark: Any, tmp_p
     assert {"_SUCCESS", "_notes"} < set(listing(path))
 
 
+def test_an_append_of_another_schema_is_refused_before_anything_is_written(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    save(spark.range(10).select("id", F.lit("x").alias("s")), path)
+    before = listing(path)
+    for other, words in (
+        (spark.range(3), "the data frame lacks s"),
+        (spark.range(3).select("id", F.lit("y").alias("s"), F.lit(1).alias("n")), "has n besides"),
+        (spark.range(3).select(F.col("id").cast("int"), F.lit("y").alias("s")), "column 'id' is int64 in .* and int32"),
+    ):
+        with pytest.raises(Exception, match=words) as caught:
+            save(other, path)
+        assert "select and cast the columns" in str(caught.value)
+        assert listing(path) == before
+    save(spark.range(10, 13).select(F.lit("z").alias("s"), "id"), path)  # by name, in any order
+    save(spark.range(20, 23).selectExpr("if(id = 21, null, id) id", "cast(null as string) s"), path)
+    assert read(spark, str(path)).count() == 16
+    save(spark.range(3), path, "overwrite")
+    assert read(spark, str(path)).columns == ["id"]
+
+
+def test_an_append_to_folders_that_name_columns_keeps_them_readable(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    for year in (2020, 2021):
+        save(spark.range(3), path / f"y={year}")
+    save(spark.range(5), path)
+    found = read(spark, str(path))
+    assert {(row["y"], row["count"]) for row in found.groupBy("y").count().collect()} == {(2020, 3), (2021, 3), (None, 5)}
+
+
 def test_a_data_frame_without_rows_is_written_with_its_schema(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "empty")
     save(spark.range(0).select("id", F.parse_json(F.lit("1")).alias("v")), path)
