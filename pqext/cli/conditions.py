@@ -4,7 +4,8 @@
     event.variant("$.mag", "double") > 5 and geom.intersects((170, -30, -170, -10))
     col("a b") in (1, 2) or not (day < date("2024-01-01"))
 
-Text is parsed, never run: names are columns, and only what is listed here is understood.
+Text is parsed, never run: names are columns, and only what is listed here is understood. The JSON text that
+:meth:`pqext.dataset.expressions.Expression.to_json` gives is taken too.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def parse_condition(text: str) -> Expression:
     """
     if len(text) > MAX_LENGTH:
         raise ValueError(f"the filter has more than {MAX_LENGTH:,} characters")
+    if text.lstrip().startswith("{"):
+        return Expression.from_json(text)
     try:
         tree = ast.parse(text.strip(), mode="eval")
         found = _value(tree.body)
