@@ -5,7 +5,7 @@
     col("a b") in (1, 2) or not (day < date("2024-01-01"))
 
 Text is parsed, never run: names are columns, and only what is listed here is understood. The JSON text that
-:meth:`pqext.dataset.expressions.Expression.to_json` gives is taken too.
+:func:`pqext.dataset.serialise.to_json` gives is taken too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from pqext.dataset.expressions import Column, Expression, Operand, all_of, any_of, col
+from pqext.dataset.serialise import from_json
 
 MAX_LENGTH = 10_000
 
@@ -43,7 +44,7 @@ def parse_condition(text: str) -> Expression:
     if len(text) > MAX_LENGTH:
         raise ValueError(f"the filter has more than {MAX_LENGTH:,} characters")
     if text.lstrip().startswith("{"):
-        return Expression.from_json(text)
+        return from_json(text)
     try:
         tree = ast.parse(text.strip(), mode="eval")
         found = _value(tree.body)

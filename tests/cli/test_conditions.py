@@ -11,6 +11,7 @@ import shapely
 from pqext import col
 from pqext.cli.conditions import parse_condition
 from pqext.dataset.expressions import Expression
+from pqext.dataset.serialise import to_json
 
 TRIANGLE = shapely.Polygon([(0, 0), (9, 0), (9, 9)])
 BOX = (170, -30, -170, -10)
@@ -47,7 +48,7 @@ def test_text_means_the_expression(text: str, meant: Expression) -> None:
 
 def test_the_json_of_an_expression_is_taken_too() -> None:
     meant = (col("mag") >= 5) & col("geom").intersects(BOX)
-    assert parse_condition(meant.to_json()) == meant
+    assert parse_condition(to_json(meant)) == meant
 
 
 @pytest.mark.parametrize(
