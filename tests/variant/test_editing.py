@@ -58,6 +58,7 @@ STEPS = st.lists(st.one_of(st.sampled_from(NAMES[:5]), st.integers(-3, 3)), max_
 
 
 @pytest.mark.parametrize(("original", "patch", "result"), RFC_7396)
+@pytest.mark.spec("merge.replace", "merge.object", "merge.null", "merge.keep")
 def test_a_merge_patch_gives_what_the_appendix_of_rfc_7396_says(original: str, patch: str, result: str) -> None:
     array = rows_of([original])
     assert texts(variant.merge(array, Variant.from_json(patch))) == [result]
