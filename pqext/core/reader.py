@@ -20,6 +20,7 @@ from pqext.core.arrow_schema.stored import StoredSchema
 from pqext.core.arrow_schema.text import KEY
 from pqext.core.budget import Account, Budget
 from pqext.core.damage import Damage
+from pqext.core.display import as_html
 from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, LimitError, ParquetError
 from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver
@@ -38,6 +39,7 @@ from pqext.core.schema_tree import from_elements
 from pqext.core.shape import Shape
 from pqext.core.source import Source, open_source
 from pqext.core.suggest import not_a_column
+from pqext.core.text import visible
 from pqext.core.types import int96
 from pqext.core.warn import warn
 
@@ -255,6 +257,32 @@ class ParquetFile:
             arrow_schema = self._arrow_schema(shapes)
         for batch in self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema, budget or self.budget()):
             yield batch.column(0)
+
+    def head(self, rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
+        """The first ``rows`` rows of the chosen columns; no more row groups are read than hold them."""
+        if operator.index(rows) < 0:
+            raise ValueError(f"rows must not be negative, not {rows}")
+        wanted: dict[int, list[range]] = {}
+        for index, group in enumerate(self.row_groups):
+            if not rows:
+                break
+            wanted[index] = [range(min(rows, group.num_rows))]
+            rows -= min(rows, group.num_rows)
+        return self.read(columns, rows=wanted)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """All rows as an Arrow stream, a batch at a time: ``pyarrow.table(file)``, ``polars.DataFrame(file)``."""
+        batches = pa.RecordBatchReader.from_batches(self.arrow_schema, self.iter_batches())
+        return batches.__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        facts = f"{self.metadata.num_rows:,} rows, {len(self.schema.root.children):,} columns"
+        return visible(f"<pqext.ParquetFile {self.path or 'in memory'}: {facts}, {len(self.row_groups):,} row groups>")
+
+    def _repr_html_(self) -> str:
+        fields = list(self.arrow_schema)
+        rows = [(field.name, str(field.type)) for field in fields[:50]]
+        return as_html(repr(self), rows if len(fields) <= 50 else [*rows, ("...", f"{len(fields) - 50:,} more")])
 
     def close(self) -> None:
         """Close the source."""

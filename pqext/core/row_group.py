@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 from pqext.core import metadata as structures
 from pqext.core import statistics
 from pqext.core.created_by import UNCOUNTED_BYTES, counts_dictionary_header
+from pqext.core.display import as_html
 from pqext.core.encryption.footer import no_decryptor
 from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError
 from pqext.core.errors import CorruptFileError, UnsupportedError
@@ -21,7 +23,8 @@ from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.predicate import Bounds, Predicate, may_match
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.source import Source
-from pqext.core.suggest import around, not_a_leaf
+from pqext.core.suggest import around, listed, not_a_leaf
+from pqext.core.text import visible
 from pqext.core.thrift import LazyStructs
 
 
@@ -303,3 +306,10 @@ class PageIndex(Mapping[str, IndexedPages]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return visible(f"<PageIndex of row group {self._group.index}: {listed(self) or 'no columns'}>")
+
+    def _repr_html_(self) -> str:
+        rows = [(path, f"{len(self[path]):,} pages") for path in islice(self, 50) if path in self]
+        return as_html(f"Page index of row group {self._group.index}", rows)

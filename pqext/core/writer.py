@@ -34,6 +34,7 @@ from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.handlers import derived_columns, file_metadata, row_order
 from pqext.core.handlers.adopted_columns import of_other_rows
 from pqext.core.indexes.writing import IndexWriter
+from pqext.core.inputs import as_table
 from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
@@ -88,14 +89,18 @@ class ParquetWriter:
             self._prepare(None)
         self._sink = Sink(dest)
 
-    def write_table(self, table: pa.Table) -> None:
+    def write_table(self, table: Any) -> None:
         """Append the rows of ``table``, whose columns must be those of the schema.
 
-        A value that cannot be stored aborts the file: part of it would be missing.
+        ``table`` is anything that :func:`pqext.write_table` takes. A value that cannot be stored aborts the file: part
+        of it would be missing.
         """
         self._check_open()
+        table = as_table(table)
         if not isinstance(table, pa.Table):
-            raise TypeError(f"write_table takes a pyarrow Table, not {type(table).__name__}")
+            for batch in table:
+                self.write_batch(batch)
+            return
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = _conform(table, self.arrow_schema)
         check_table(table)
@@ -404,22 +409,14 @@ def write_table(
 ) -> None:
     """Write ``table`` to ``dest``; options as for :class:`ParquetWriter`.
 
-    ``table`` is a pyarrow Table or RecordBatch, or batches with a ``schema``, of which a row group at a time is held: a
-    RecordBatchReader, what :func:`pqext.variant.read_json` returns.
+    ``table`` is a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or polars DataFrame, a mapping from names
+    to arrays, a :class:`pqext.Scan`, what :func:`pqext.variant.read_json` returns, or any object with
+    ``__arrow_c_stream__``. Of what comes in batches a row group at a time is held.
 
     A column that orders the rows (``geometry``) orders all those of a table, before they are cut into row groups. That
     needs 56 bytes a row for a while, and a copy of one row group at a time. Batches it orders a row group at a time.
     """
-    if isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
-    if not isinstance(table, pa.Table) and not (
-        isinstance(getattr(table, "schema", None), pa.Schema) and isinstance(table, Iterable)
-    ):
-        kind = type(table).__name__
-        hints = {"GeoDataFrame": "; pqext.geo.write_geopandas takes it", "DataFrame": "; pyarrow.table makes one of it"}
-        raise TypeError(
-            f"write_table takes a pyarrow Table, a RecordBatch or a reader of these, not {kind}{hints.get(kind, '')}"
-        )
+    table = as_table(table)
     with ParquetWriter(dest, table.schema, options, **keywords) as writer:
         if isinstance(table, pa.Table):
             writer.write_ordered(table)

@@ -7,8 +7,8 @@ rest, and evaluates the filter exactly on their rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import Any, Unpack
 
@@ -19,11 +19,13 @@ from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME
 from pqext.core.arrow_schema.stored import StoredSchema
 from pqext.core.arrow_schema.types import durations
 from pqext.core.budget import Budget
+from pqext.core.display import as_html
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.keywords import ReadKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.reader import ParquetFile
+from pqext.core.suggest import listed
 from pqext.core.text import visible
 from pqext.dataset.binding import bind
 from pqext.dataset.dnf import Filter, as_expression
@@ -105,7 +107,7 @@ class Scan:
         """The rows that match, in the order of the files, in batches of at most ``batch_rows``; none is empty."""
         return (batch for batch, _ in self._found(batch_rows))
 
-    def _found(self, batch_rows: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+    def _found(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         """The batches, each with the bytes of the files opened for it and those before."""
         opened = 0
         for row in self._kept():
@@ -145,6 +147,51 @@ class Scan:
                     found = FileScan(file, (), (), left).matching(BATCH_ROWS)
                     total += sum(batch.num_rows for batch, _ in found)
         return total
+
+    def head(self, rows: int = 5) -> pa.Table:
+        """The first ``rows`` rows that match; no more is read than gives them."""
+        if rows < 0:
+            raise ValueError(f"rows must not be negative, not {rows}")
+        batches, left = [], rows
+        with closing(self._found(max(1, min(rows, BATCH_ROWS)))) as found:
+            for batch, _ in found if rows else ():
+                batches.append(batch.slice(0, left))
+                left -= len(batches[-1])
+                if not left:
+                    break
+        return pa.Table.from_batches(batches, schema=self.schema)
+
+    def to_pandas(self, **options: Any) -> Any:
+        """The rows that match, as a pandas DataFrame; ``options`` are those of ``pyarrow.Table.to_pandas``."""
+        return self.to_table().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """The rows that match, as a polars DataFrame."""
+        import polars
+
+        return polars.from_arrow(self.to_table())
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.to_batches()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows that match as an Arrow stream, a batch at a time, for ``pyarrow.table`` or ``polars.DataFrame``."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches()).__arrow_c_stream__(requested_schema)
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What the scan asks for, said without opening a file."""
+        names = [column if isinstance(column, str) else column.name for column in self.result or ()]
+        return [
+            ("files", f"{len(self.sources):,}, {source_name(self.sources[0])} first" if self.sources else "none"),
+            ("columns", listed(names) if self.result is not None else "all"),
+            ("filter", str(self.filter) if self.filter is not None else "none"),
+        ]
+
+    def __repr__(self) -> str:
+        return visible(f"<pqext.Scan {'; '.join(f'{name}: {text}' for name, text in self._facts())}>")
+
+    def _repr_html_(self) -> str:
+        return as_html("pqext.Scan", self._facts())
 
     @cached_property
     def _values(self) -> pa.RecordBatch:

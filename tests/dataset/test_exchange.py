@@ -1,0 +1,103 @@
+"""Tables come from other libraries and go to them, with no step between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+
+TABLE = pa.table({"a": list(range(10)), "s": [f"s{i}" for i in range(10)]})
+ROWS = TABLE.to_pylist()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    place = str(tmp_path / "a.parquet")
+    pqext.write_table(TABLE, place, row_group_rows=4)
+    return place
+
+
+class Stream:
+    """An object of which nothing is known but its stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+GIVEN: dict[str, Any] = {
+    "pandas": lambda: TABLE.to_pandas(),
+    "polars": lambda: pl.DataFrame(TABLE.to_pydict()),
+    "duckdb": lambda: duckdb.from_arrow(TABLE),
+    "mapping": lambda: {"a": TABLE["a"], "s": TABLE["s"].to_pylist()},
+    "batch": lambda: TABLE.to_batches()[0],
+    "reader": lambda: pa.RecordBatchReader.from_batches(TABLE.schema, TABLE.to_batches(3)),
+    "stream": Stream,
+}
+
+
+@pytest.mark.parametrize("kind", GIVEN)
+def test_tables_of_other_libraries_are_written(kind: str, tmp_path: Path) -> None:
+    place = str(tmp_path / "b.parquet")
+    pqext.write_table(GIVEN[kind](), place)
+    assert pq.read_table(place).to_pylist() == ROWS
+    if kind != "polars":  # whose strings are of another Arrow type
+        with pqext.ParquetWriter(place, TABLE.schema) as writer:
+            writer.write_table(GIVEN[kind]())
+            writer.write_table(GIVEN[kind]())
+        assert pq.read_table(place).to_pylist() == ROWS * 2
+
+
+def test_a_scan_is_written_again_without_a_table_between(path: str, tmp_path: Path) -> None:
+    place = str(tmp_path / "b.parquet")
+    pqext.write_table(pqext.scan(path, filter=[("a", ">", 6)]), place)
+    assert pq.read_table(place).to_pylist() == ROWS[7:]
+
+
+@pytest.mark.parametrize("given", [5, "a", None, [1], [{"a": 1}], pl.LazyFrame({"a": [1]})])
+def test_what_is_no_table_is_a_type_error(given: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="expected a table"):
+        pqext.write_table(given, tmp_path / "b.parquet")
+
+
+def test_other_libraries_take_scans_and_files(path: str) -> None:
+    scan = pqext.scan(path, filter=[("a", ">", 6)])
+    assert pa.table(scan).to_pylist() == ROWS[7:]
+    assert pl.DataFrame(scan).rows(named=True) == ROWS[7:]
+    assert scan.to_polars().rows(named=True) == ROWS[7:]
+    assert scan.to_pandas().to_dict("records") == ROWS[7:]
+    assert [len(batch) for batch in scan] == [1, 2]
+    with pqext.open(path) as file:
+        assert pa.table(file).to_pylist() == ROWS
+        assert pl.DataFrame(file).rows(named=True) == ROWS
+    assert isinstance(pd.DataFrame(pa.table(scan).to_pandas()), pd.DataFrame)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4, 5, 100])
+def test_the_first_rows(path: str, rows: int) -> None:
+    assert pqext.scan(path).head(rows).to_pylist() == ROWS[:rows]
+    kept = pqext.scan(path, ["s"], [("a", ">", 3)]).head(rows)
+    assert kept.to_pylist() == [{"s": row["s"]} for row in ROWS[4:]][:rows]
+    with pqext.open(path) as file:
+        assert file.head(rows, ["s"]).to_pylist() == [{"s": row["s"]} for row in ROWS[:rows]]
+    with pytest.raises(ValueError, match="negative"):
+        pqext.scan(path).head(-1)
+
+
+def test_objects_tell_of_themselves(path: str) -> None:
+    with pqext.open(path) as file:
+        assert repr(file) == f"<pqext.ParquetFile {path}: 10 rows, 2 columns, 3 row groups>"
+        assert "<td>s</td><td>string</td>" in file._repr_html_()
+        assert repr(file.page_index[1]) == "<PageIndex of row group 1: a, s>"
+        assert "<td>a</td><td>1 pages</td>" in file.page_index[0]._repr_html_()
+    scan = pqext.scan(path, ["a"], pqext.col("s") < "<b>")
+    Path(path).unlink()  # nothing of it is read
+    assert repr(scan) == f"<pqext.Scan files: 1, {path} first; columns: a; filter: s < '<b>'>"
+    assert "s &lt; &#x27;&lt;b&gt;&#x27;" in scan._repr_html_()
