@@ -62,7 +62,7 @@ def from_json(text: str | bytes) -> Expression:
     try:
         tree = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
         return _expression(tree, 0)
-    except (RecursionError, TypeError, OverflowError) as error:
+    except (json.JSONDecodeError, RecursionError, TypeError, OverflowError) as error:
         raise ValueError(f"not an expression: {error}") from error
 
 

@@ -79,7 +79,7 @@ def test_readers_take_expressions_lists_or_nothing() -> None:
     assert as_expression(expression) is expression
     assert as_expression([("a", ">", 1)]) == expression
     assert as_expression(None) is None
-    with pytest.raises(TypeError, match="an expression or a list of tuples, not str"):
+    with pytest.raises(ValueError, match="not an expression: Expecting value"):
         as_expression("a > 1")
     with pytest.raises(TypeError, match="not Column"):
         as_expression(col("a"))

@@ -25,7 +25,7 @@ from pqext.core.errors import GeometryError
 from pqext.core.predicate import Bounds
 from pqext.geo import BoundingBox, GeospatialType, SpatialPredicate, types
 from pqext.geo.annotation import HANDLER
-from pqext.geo.predicates.predicate import Operation
+from pqext.geo.predicates.boxes import Operation
 from reference import wkb as twin
 from reference.effort import share
 from reference.geometries import LATITUDE, LONGITUDE, shapes, trees

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pqext import geo
 from pqext.core import metadata
 from pqext.geo import BoundingBox, GeospatialType, SpatialPredicate
-from pqext.geo.predicates.predicate import OPERATIONS
+from pqext.geo.predicates.boxes import OPERATIONS
 from reference.effort import share
 
 GRID = [-180.0, -179.0, -120.0, -60.0, -1.0, 0.0, 1.0, 60.0, 120.0, 179.0, 180.0]

@@ -29,7 +29,7 @@ from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.geo import SpatialPredicate, page_boxes
 from pqext.geo.annotation import HANDLER
 from pqext.geo.page_boxes import PageBoxes
-from pqext.geo.predicates.predicate import Operation
+from pqext.geo.predicates.boxes import Operation
 from reference import page_boxes as twin
 from reference.effort import share
 from reference.geometries import LATITUDE, LONGITUDE, shapes
