@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -62,7 +63,7 @@ def command(
 
     def check(path: str) -> Report:
         with refusals():
-            return verify(path, columns=names(columns), checks=wanted, limit=limit, limits=limits)
+            return _for_the_command(verify(path, columns=names(columns), checks=wanted, limit=limit, limits=limits))
 
     with refusals():
         paths = every_file(files)
@@ -71,6 +72,15 @@ def command(
     )
     if status:
         raise typer.Exit(status)
+
+
+def _for_the_command(report: Report) -> Report:
+    """``report`` with advice for the command line where the memory was too little."""
+    from pqext.core.budget import ADVICE
+
+    advice = "raise it with --memory-bytes"
+    unchecked = tuple(replace(one, reason=one.reason.replace(ADVICE, advice)) for one in report.unchecked)
+    return replace(report, unchecked=unchecked)
 
 
 def _status(report: Report) -> int:

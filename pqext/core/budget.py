@@ -11,6 +11,9 @@ import threading
 from pqext.core.errors import MemoryLimitError
 from pqext.core.limits import Limits
 
+ADVICE = "read fewer rows at a time with iter_batches, or raise it with limits=Limits(memory_bytes=...)"
+"""What to do where the limit is exceeded, in Python; commands have an option for it."""
+
 
 class Budget:
     """The bytes that a call on a file of ``file_bytes`` may hold by ``limits``."""
@@ -40,8 +43,7 @@ class Budget:
         if self.room > limits.memory_bytes:
             bound = f"memory_expansion={limits.memory_expansion} times the {self._size} bytes of the file"
         raise MemoryLimitError(
-            f"{held} bytes are needed at once where the limit is {bound}; read fewer rows at a time with iter_batches, "
-            f"or raise it with limits=Limits(memory_bytes=...)"
+            f"{held} bytes are needed at once where the limit is {bound}; {ADVICE}"
         )
 
 

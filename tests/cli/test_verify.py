@@ -59,6 +59,17 @@ def test_a_file_of_which_not_all_could_be_checked_has_status_3(tmp_path: Path) -
         assert "no faults in what could be checked" in result.output
 
 
+def test_a_page_that_needs_more_memory_than_there_may_be_is_not_checked_and_the_option_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "large.parquet"
+    pqext.write_table(pa.table({"s": ["x" * 1000] * 1000}), path, dictionary=False, compression="zstd")
+    assert run("verify", path).exit_code == 0
+    result = run("verify", path, "--memory-bytes", 1000)
+    assert result.exit_code == 3
+    assert "raise it with --memory-bytes" in " ".join(result.output.split())
+    assert "iter_batches" not in result.output
+    assert run("verify", path, "--memory-bytes", 10_000_000).exit_code == 0
+
+
 def test_a_file_that_cannot_be_opened_for_want_of_a_key_has_status_3(tmp_path: Path) -> None:
     encryption = FileEncryption(b"0123456789012345")
     pqext.write_table(pa.table({"i": [1]}), tmp_path / "closed.parquet", encryption=encryption)

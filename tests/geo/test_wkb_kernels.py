@@ -132,9 +132,11 @@ def test_parts_may_lack_the_dimensions_of_the_whole_only_when_empty() -> None:
     empty, flat_point = twin.Geometry(2, 0, []), twin.Geometry(1, 0, [(1.0, 2.0)])
     nowhere = twin.Geometry(1, 0, [(math.nan, math.nan)])
     geo.validate(binary([twin.encode(twin.Geometry(7, 1, [empty, nowhere]))]))
+    flat_line = twin.Geometry(2, 0, [(1.0, 2.0), (3.0, 4.0)])
     mixed = binary([twin.encode(twin.Geometry(7, 1, [empty, flat_point]))])
-    with pytest.raises(GeometryError, match="other dimensions"):
-        geo.validate(mixed)
+    for array in (mixed, binary([twin.encode(twin.Geometry(7, 1, [nowhere, flat_line]))])):
+        with pytest.raises(GeometryError, match="other dimensions"):
+            geo.validate(array)
     assert geo.bounds(mixed).to_pylist()[0]["ymin"] == 2
 
 
