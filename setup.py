@@ -29,6 +29,7 @@ class BuildKernels(build_ext):
         def make(extension):
             source = extension.sources[0] if extension.sources else extension.name.replace(".", "/") + ".c"
             extension.sources = [processes.submit(build.translate, extension.name, source, self.build_temp).result()]
+            extension.include_dirs = [str(build.ROOT)]  # headers are named from here
             extension.extra_compile_args, extension.extra_link_args = list(flags.compile), list(flags.link)
             self.build_extension(extension)
             cache.keep(extension.name, stamps[extension.name], Path(self.get_ext_fullpath(extension.name)))

@@ -52,7 +52,7 @@ def layer(module: str) -> str:
 def modules() -> dict[str, Path]:
     """Every module of the package, Python and Cython, by dotted name."""
     found = {}
-    for path in sorted(p for pattern in ("*.py", "*.pyx", "*.pxd", "*.pyi") for p in PACKAGE.rglob(pattern)):
+    for path in sorted(p for pattern in ("*.py", "*.pyx", "*.pxd", "*.pxi", "*.pyi") for p in PACKAGE.rglob(pattern)):
         relative = path.relative_to(ROOT)
         if "build" in relative.parts:
             continue
@@ -98,7 +98,9 @@ def cython_imports(path: Path) -> set[str]:
 def imports(name: str) -> set[str]:
     """The pqext modules that ``name`` (with its suffix, as in ``MODULES``) imports."""
     path = MODULES[name]
-    return cython_imports(path) if path.suffix in {".pyx", ".pxd"} else python_imports(path, name.rsplit(".", 1)[0])
+    if path.suffix in {".pyx", ".pxd", ".pxi"}:
+        return cython_imports(path)
+    return python_imports(path, name.rsplit(".", 1)[0])
 
 
 def test_modules_import_only_what_lies_below_them() -> None:

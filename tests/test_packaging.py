@@ -14,7 +14,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf
 KERNELS = sorted(path.relative_to(ROOT) for path in (ROOT / "pqext").rglob("*.pyx"))
 SOURCES = sorted(
     path.relative_to(ROOT)
-    for suffix in ("*.py", "*.pyx", "*.pxd")
+    for suffix in ("*.py", "*.pyx", "*.pxd", "*.pxi", "*.h")
     for path in (ROOT / "pqext").rglob(suffix)
     if "build" not in path.relative_to(ROOT).parts
 )
@@ -49,7 +49,7 @@ def test_every_folder_of_code_is_a_package() -> None:
 
 def test_the_package_is_marked_as_typed() -> None:
     assert (ROOT / "pqext" / "py.typed").is_file()
-    assert {"*.pxd", "*.pyi", "py.typed"} <= set(PROJECT["tool"]["setuptools"]["package-data"]["*"])
+    assert {"*.pxd", "*.pxi", "*.h", "*.pyi", "py.typed"} <= set(PROJECT["tool"]["setuptools"]["package-data"]["*"])
 
 
 def test_the_tests_are_no_package() -> None:

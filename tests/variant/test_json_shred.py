@@ -120,6 +120,23 @@ def test_many_shapes_are_learnt_and_forgotten() -> None:
     check(pa.array(texts), "k1 STRUCT<n: INT, k1: ARRAY<INT>>, k7 STRUCT<k7: VARIANT>, k9 BIGINT")
 
 
+@pytest.mark.parametrize("coerce", ["json", "equivalent", "exact"])
+@pytest.mark.parametrize("leaf", ["DOUBLE", "FLOAT"])
+def test_decimals_of_any_length_meet_columns_of_floats(leaf: str, coerce: str) -> None:
+    digits = str(3**80)
+    cut = [
+        f"{digits[: size - scale] or 0}.{digits[size - scale : size]}"
+        for size in range(1, 38)
+        for scale in range(1, size)
+    ]
+    shortest = [repr(n / 7919) for n in range(1, 500)]  # up to 17 digits, each the text of its double
+    found = check(pa.array([*cut, *shortest]), {"schema": leaf, "coerce": coerce})
+    typed = found.field("typed_value").to_pylist()
+    if (leaf, coerce) == ("DOUBLE", "json"):
+        assert typed[len(cut) :] == [float(text) for text in shortest]
+        assert typed[: len(cut)] == [float(text) if json.dumps(float(text)) == text else None for text in cut]
+
+
 def test_faults_are_those_of_parsing() -> None:
     array = pa.array(['{"a":1}', None, "[1 2]", '{"a":"x"}'])
     with pytest.raises(VariantError, match="row 2: a comma or the closing bracket") as caught:

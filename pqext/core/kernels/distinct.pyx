@@ -11,10 +11,11 @@ from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_re
 
 cdef extern from *:
     """
+    #include "pqext/core/kernels/portable.h"
     /* Both halves of the product of two words, folded: every bit of either word reaches every bit of the result. */
     static inline uint64_t pqext_fold(uint64_t a, uint64_t b) {
-        unsigned __int128 product = (unsigned __int128)a * b;
-        return (uint64_t)product ^ (uint64_t)(product >> 64);
+        uint64_t high, low = pqext_multiply(a, b, &high);
+        return low ^ high;
     }
     """
     uint64_t fold "pqext_fold"(uint64_t a, uint64_t b) noexcept nogil

@@ -1,30 +1,14 @@
 # cython: language_level=3
 # Decimal text to the nearest double: a significand of 64 bits and a power of ten by one or two multiplications
 # (Lemire, "Number parsing at a gigabyte per second", 2021), anything else by the C library.
-# A module that reads floating point calls prepare_reading() once, when it is loaded.
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 
 cdef extern from * nogil:
     """
-    #include <locale.h>
     #include <string.h>
-    #include <stdint.h>
-    #include <stdlib.h>
-    #if defined(__APPLE__)
-    #include <xlocale.h>
-    #endif
-
-    /* strtod reads the decimal point of the process's locale; JSON's is that of "C". */
-    #if defined(_MSC_VER)
-    static _locale_t pqext_c_locale;
-    static void pqext_open_c_locale(void) { pqext_c_locale = _create_locale(LC_ALL, "C"); }
-    static double pqext_strtod(const char *s) { return _strtod_l(s, NULL, pqext_c_locale); }
-    #else
-    static locale_t pqext_c_locale;
-    static void pqext_open_c_locale(void) { pqext_c_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0); }
-    static double pqext_strtod(const char *s) { return strtod_l(s, NULL, pqext_c_locale); }
-    #endif
+    #include "pqext/core/kernels/portable.h"
+    #include "pqext/core/kernels/powers.h"
 
     /* All integers up to here are doubles. */
     static const uint64_t pqext_max_exact = 1ULL << 53;
@@ -33,33 +17,21 @@ cdef extern from * nogil:
         1e19, 1e20, 1e21, 1e22,
     };
 
-    enum { PQEXT_LEAST_POWER = -342, PQEXT_MOST_POWER = 308 };
-
-    /* The first 128 bits of powers of five, high and low half; those of negative exponents are rounded up. */
-    static uint64_t pqext_fives[2 * (PQEXT_MOST_POWER - PQEXT_LEAST_POWER + 1)];
-
-    static void pqext_set_five(int power, uint64_t high, uint64_t low) {
-        pqext_fives[2 * (power - PQEXT_LEAST_POWER)] = high;
-        pqext_fives[2 * (power - PQEXT_LEAST_POWER) + 1] = low;
-    }
-
     /* The double nearest to w * 10^power into *out; 0 where this way does not say (zero, subnormals, overflow, ties
        that 128 bits do not settle). */
     static inline int pqext_nearest_double(uint64_t w, int64_t power, double *out) {
         const uint64_t *five;
-        unsigned __int128 product;
         uint64_t low, high, mantissa, bits;
         int zeros, top;
         int64_t exponent;
-        if (w == 0 || power < PQEXT_LEAST_POWER || power > PQEXT_MOST_POWER) return 0;
-        five = pqext_fives + 2 * (power - PQEXT_LEAST_POWER);
-        zeros = __builtin_clzll(w);
+        if (w == 0 || power < PQEXT_LEAST_POWER || power > 308) return 0;
+        five = pqext_powers[power - PQEXT_LEAST_POWER];
+        zeros = 63 - pqext_highest_bit(w);
         w <<= zeros;
-        product = (unsigned __int128) w * five[0];
-        high = (uint64_t) (product >> 64);
-        low = (uint64_t) product;
+        low = pqext_multiply(w, five[0], &high);
         if ((high & 0x1FF) == 0x1FF) {
-            uint64_t more = (uint64_t) (((unsigned __int128) w * five[1]) >> 64);
+            uint64_t more;
+            pqext_multiply(w, five[1], &more);
             low += more;
             if (low < more) high++;
         }
@@ -83,29 +55,10 @@ cdef extern from * nogil:
         return 1;
     }
     """
-    void open_c_locale "pqext_open_c_locale"()
     double strtod_c "pqext_strtod"(const char *s)
     const uint64_t MAX_EXACT "pqext_max_exact"
     const double *EXACT_POWERS "pqext_exact_powers"
-    void set_five "pqext_set_five"(int power, uint64_t high, uint64_t low)
     bint nearest_double "pqext_nearest_double"(uint64_t w, int64_t power, double *out)
-    const int LEAST_POWER "PQEXT_LEAST_POWER"
-    const int MOST_POWER "PQEXT_MOST_POWER"
-
-
-cdef inline void prepare_reading() except *:
-    cdef object power, five, size, shift
-    cdef object one = 1     # Python's integers, which have no end
-    cdef object base = 5
-    open_c_locale()
-    for power in range(LEAST_POWER, MOST_POWER + 1):
-        five = base ** abs(power)
-        if power < 0:
-            size = (five - one).bit_length()  # 2**size is not less
-            five = (one << (size + 127 if power >= -27 else 2 * size + 128)) // five + one
-        shift = five.bit_length() - 128
-        five = five >> shift if shift > 0 else five << -shift
-        set_five(power, five >> 64, five & ((one << 64) - one))
 
 
 cdef enum:

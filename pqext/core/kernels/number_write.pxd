@@ -1,6 +1,5 @@
 # cython: language_level=3
 # Integers and floating point as text. Each writer appends at p, where 64 bytes must be free, and returns the end.
-# A module that writes floating point calls fill_powers() once, when it is loaded.
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -8,50 +7,19 @@ from libc.string cimport memcpy
 cdef extern from * nogil:
     """
     #include <stdint.h>
-    #if defined(_MSC_VER)
-    #include <intrin.h>
-    #endif
-
-    /* 10**k for k from -292 to 324 as 128 bits rounded up, the top bit set; filled when the module is loaded. */
-    #define PQEXT_FIRST_POWER (-292)
-    #define PQEXT_LAST_POWER 324
-    static uint64_t pqext_powers[PQEXT_LAST_POWER - PQEXT_FIRST_POWER + 1][2];
+    #include "pqext/core/kernels/portable.h"
+    #include "pqext/core/kernels/powers.h"
 
     static const uint64_t pqext_tens[19] = {
         1ULL, 10ULL, 100ULL, 1000ULL, 10000ULL, 100000ULL, 1000000ULL, 10000000ULL, 100000000ULL, 1000000000ULL,
         10000000000ULL, 100000000000ULL, 1000000000000ULL, 10000000000000ULL, 100000000000000ULL,
         1000000000000000ULL, 10000000000000000ULL, 100000000000000000ULL, 1000000000000000000ULL,
     };
-
-    static inline uint64_t pqext_multiply(uint64_t a, uint64_t b, uint64_t *high) {
-    #if defined(_MSC_VER)
-        return _umul128(a, b, high);
-    #else
-        unsigned __int128 product = (unsigned __int128) a * b;
-        *high = (uint64_t) (product >> 64);
-        return (uint64_t) product;
-    #endif
-    }
     """
     const uint64_t *POWERS_OF_TEN "pqext_tens"
-    const int FIRST_POWER "PQEXT_FIRST_POWER"
-    const int LAST_POWER "PQEXT_LAST_POWER"
-    uint64_t[617][2] POWERS "pqext_powers"
+    const int LEAST_POWER "PQEXT_LEAST_POWER"
+    const uint64_t[667][2] POWERS "pqext_powers"
     uint64_t multiply "pqext_multiply"(uint64_t a, uint64_t b, uint64_t *high)
-
-
-cdef inline void fill_powers():
-    """To be called once by every module that writes floating point."""
-    for k in range(FIRST_POWER, LAST_POWER + 1):
-        # ceil(10**k / 2**e) with e such that the result has 128 bits.
-        if k >= 0:
-            bits = (10**k).bit_length()
-            scaled = -(-(10**k) >> (bits - 128)) if bits > 128 else 10**k << (128 - bits)
-        else:
-            bits = (10**-k).bit_length()
-            scaled = -(-(1 << (bits + 127)) // 10**-k)
-        POWERS[k - FIRST_POWER][0] = <uint64_t> (scaled >> 64)
-        POWERS[k - FIRST_POWER][1] = <uint64_t> (scaled & 0xFFFFFFFFFFFFFFFF)
 
 
 # --- Integers -------------------------------------------------------------------------------------
@@ -133,9 +101,9 @@ cdef inline uint64_t shortest_digits(
     # floor(log10(2**q)), or of 3/4 of it where the neighbour below is closer; floor(log2(10**-k)).
     k = (q * 1262611 - (524031 if below_is_closer else 0)) >> 22
     h = q + ((-k * 1741647) >> 19) + 1
-    index = -k - FIRST_POWER
+    index = -k - LEAST_POWER
     g_high = POWERS[index][0]
-    g_low = POWERS[index][1]
+    g_low = POWERS[index][1] + (-k < -27 or -k > 55)    # rounded up; no low half is all ones
     if fraction_bits == 52:
         low = _to_odd(g_high, g_low, (4 * c - 2 + below_is_closer) << h)
         middle = _to_odd(g_high, g_low, (4 * c) << h)

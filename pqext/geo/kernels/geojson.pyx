@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memset, strlen
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, take
-from pqext.core.kernels.number_read cimport prepare_reading, read_double
+from pqext.core.kernels.number_read cimport read_double
 from pqext.geo.kernels.json_scan cimport (
     SCAN_COLON, SCAN_COMMA, SCAN_DEPTH, SCAN_END, SCAN_LEVELS, SCAN_MEMORY, SCAN_STRING, SCAN_VALUE, blank,
     fault_here, scan_key, scan_string, scan_value, scan_word, take_byte,
@@ -23,9 +23,6 @@ from pqext.geo.kernels.wkb_write cimport (
 )
 
 from pqext.core.errors import GeometryError
-
-prepare_reading()
-
 
 FAULTS = {
     SCAN_END: ("the JSON ends too early", "geo.geojson.object"),

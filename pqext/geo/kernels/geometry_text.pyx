@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset, strlen
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
-from pqext.core.kernels.number_write cimport fill_powers, write_plain
+from pqext.core.kernels.number_write cimport write_plain
 from pqext.geo.kernels.wkb cimport (
     COLLECTION, COUNT, CHILD, DEPTH, DIMENSIONS, LINE_STRING, MAX_DEPTH, MEMORY, MULTI_POINT, NULL_ROW, POINT, POLYGON,
     SMALLEST, TRAILING, TRUNCATED, Column, Geometry, Header, WkbColumn, column_row, fault, load32, load_double,
@@ -18,9 +18,6 @@ from pqext.geo.kernels.wkb cimport (
 )
 
 from pqext.core.errors import GeometryError
-
-fill_powers()
-
 
 cdef enum:
     NOT_JSON = 32   # a fault beyond those of WKB

@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memset, strlen
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, take
-from pqext.core.kernels.number_read cimport prepare_reading, read_double
+from pqext.core.kernels.number_read cimport read_double
 from pqext.geo.kernels.wkb cimport (
     COLLECTION, LINE_STRING, MAX_DEPTH, MULTI_POINT, NULL_ROW, POINT, POLYGON, Column, WkbColumn, column_row, stride_of,
 )
@@ -19,9 +19,6 @@ from pqext.geo.kernels.wkb_write cimport (
 )
 
 from pqext.core.errors import GeometryError
-
-prepare_reading()
-
 
 cdef enum Fault:
     MEMORY = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pqext.core.errors import VariantError, VariantLimitError
-from pqext.variant.kernels.json_document import JsonFault
+from pqext.variant.kernels.json_parse import JsonFault
 
 REASONS: dict[int, str] = {
     JsonFault.JSON_EMPTY: "there is no JSON value",

@@ -11,9 +11,7 @@ import pyarrow as pa
 from pqext.core.errors import LimitError
 from pqext.variant.json.faults import Found, row_error
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.kernels.json_document import Duplicates
-from pqext.variant.kernels.json_parse import parse_column, parse_lines
-from pqext.variant.kernels.json_rows import JsonOptions
+from pqext.variant.kernels.json_parse import Duplicates, JsonOptions, parse_column, parse_lines
 from pqext.variant.kernels.json_shred import shred_column, shred_lines
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.columns import binary_of, storage_of

@@ -8,7 +8,6 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
-from pqext.core.kernels.number_write cimport fill_powers
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.cast_put cimport Wanted
 from pqext.variant.kernels.cast_result cimport Result, pad, put_value, result_free, result_take
@@ -23,12 +22,6 @@ from pqext.variant.kernels.shredding cimport (
     column_mark,
     column_pad,
 )
-from pqext.variant.kernels.text cimport text_open
-
-if text_open() != 0:
-    raise MemoryError
-fill_powers()
-
 
 cdef struct Cell:
     const uint8_t *p        # NULL: there is no value

@@ -5,19 +5,12 @@ from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free
-from pqext.core.kernels.number_write cimport fill_powers
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.cast_put cimport Wanted
 from pqext.variant.kernels.cast_result cimport Result, pad, put_value, result_free, result_take
 from pqext.variant.kernels.find cimport Step, find_value, open_names
-from pqext.variant.kernels.text cimport text_open
 
 from pqext.variant.shredding import faults as shredding_faults
-
-if text_open() != 0:
-    raise MemoryError
-fill_powers()
-
 
 cdef class PathSteps:
     """The steps of a path for the kernel."""

@@ -1,7 +1,8 @@
 # cython: language_level=3
 """Columns and lines of JSON text to the Variant binary encoding.
 
-`json_document` parses a document to a tape, `json_emit` writes its value, `json_rows` has the rest of a row.
+`json_document` parses a document to a tape, `json_emit` writes its value, `json_rows` has the rest of a row. They are
+parts of this module, with `json_names` and `json_dictionaries`, because compiling each of them alone takes longer.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -10,9 +11,12 @@ from libc.string cimport memset
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport FAULT_MEMORY, BinaryInput
 from pqext.variant.kernels.json_columns cimport reserve_more
-from pqext.variant.kernels.json_document cimport MARGIN, Parser, parse_row, parser_close, parser_open
-from pqext.variant.kernels.json_emit cimport emit
-from pqext.variant.kernels.json_rows cimport *
+
+include "json_names.pxi"
+include "json_dictionaries.pxi"
+include "json_document.pxi"
+include "json_emit.pxi"
+include "json_rows.pxi"
 
 
 cdef struct Values:

@@ -4,8 +4,7 @@ from typing_extensions import Buffer
 
 from pqext.core.kernels.buffer import Memory
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.kernels.json_parse import Fault
-from pqext.variant.kernels.json_rows import JsonOptions
+from pqext.variant.kernels.json_parse import Fault, JsonOptions
 from pqext.variant.kernels.shredding import ShreddingPlan
 
 Result: TypeAlias = tuple[int, int, list[Fault], int, Memory, Memory, Memory, list[tuple[Any, ...]]]

@@ -7,7 +7,7 @@ the row, and a residual object has its fields in the order of their names.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
@@ -30,7 +30,45 @@ from pqext.variant.kernels.exact cimport (
     int128,
     power_of_ten,
 )
-from pqext.variant.kernels.json_dictionaries cimport merge_sort
+from pqext.variant.kernels.json_parse cimport (
+    FIRST_ROWS,
+    MARGIN,
+    MAX_SHAPE_DEPTH,
+    MORE_ROWS,
+    NODE_ARRAY,
+    NODE_DECIMAL,
+    NODE_FIXED,
+    NODE_OBJECT,
+    NODE_STRING,
+    NULL_ROW,
+    Documents,
+    JsonOptions,
+    Names,
+    Parser,
+    Rows,
+    Shape,
+    Table,
+    emit,
+    growth,
+    key_name,
+    merge_sort,
+    metadata_fits,
+    mix,
+    next_document,
+    parse_row,
+    parser_close,
+    parser_open,
+    rows_end,
+    rows_fault,
+    rows_free,
+    rows_metadata,
+    rows_open,
+    sorting_room,
+    table_add,
+    take_faults,
+    write_decimal16,
+)
+from pqext.variant.kernels.json_parse cimport Node as TapeNode
 from pqext.variant.kernels.json_columns cimport (
     builders_reserve,
     column_set,
@@ -39,31 +77,6 @@ from pqext.variant.kernels.json_columns cimport (
     column_word,
     reserve_more,
 )
-from pqext.variant.kernels.json_document cimport (
-    MARGIN,
-    NODE_ARRAY,
-    NODE_DECIMAL,
-    NODE_DECIMAL16,
-    NODE_FIXED,
-    NODE_OBJECT,
-    NODE_STRING,
-    Parser,
-    parse_row,
-    parser_close,
-    parser_open,
-)
-from pqext.variant.kernels.json_document cimport Node as TapeNode
-from pqext.variant.kernels.json_emit cimport emit, write_decimal16
-from pqext.variant.kernels.json_names cimport sorting_room
-from pqext.variant.kernels.json_routes cimport (
-    Route,
-    Routes,
-    child_of,
-    route_of,
-    routes_free,
-    routes_next_row,
-)
-from pqext.variant.kernels.json_rows cimport *
 from pqext.variant.kernels.leaves cimport COERCE_EXACT, NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.scan cimport store64
 from pqext.variant.kernels.shredding cimport (
@@ -74,8 +87,12 @@ from pqext.variant.kernels.shredding cimport (
     Column,
     Node,
     ShreddingPlan,
+    bytes_zero_to,
     column_end,
+    plan_rank,
 )
+
+include "json_routes.pxi"
 
 
 cdef struct Entry:

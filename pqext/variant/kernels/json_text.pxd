@@ -12,7 +12,7 @@ from pqext.variant.kernels.binary cimport (
     TYPE_DECIMAL8,
     TYPE_DOUBLE,
 )
-from pqext.variant.kernels.json_document cimport (
+from pqext.variant.kernels.json_parse cimport (
     JSON_CONTROL,
     JSON_END,
     JSON_ESCAPE,

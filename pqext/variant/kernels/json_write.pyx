@@ -6,7 +6,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
-from pqext.core.kernels.number_write cimport fill_powers, write_integer
+from pqext.core.kernels.number_write cimport write_integer
 from pqext.variant.kernels.binary cimport (
     BASIC_ARRAY,
     BASIC_OBJECT,
@@ -69,9 +69,6 @@ from pqext.variant.kernels.text_write cimport (
     write_timestamp,
     write_uuid,
 )
-
-
-fill_powers()
 
 
 cdef int push(Stack *stack, const Container *container) noexcept nogil:

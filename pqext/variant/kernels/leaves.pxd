@@ -87,7 +87,7 @@ cdef inline int _put_exact(
 
 
 cdef inline bint double_of_same_text(int128 unscaled, int scale, double *out) noexcept nogil:
-    """Has a double the JSON text of this decimal? A module that asks calls `fill_powers` and `text_open` once."""
+    """Has a double the JSON text of this decimal?"""
     cdef uint8_t[64] text
     cdef uint8_t[64] other
     cdef uint64_t bits

@@ -12,29 +12,7 @@ cdef extern from * nogil:
     #include <emmintrin.h>
     #define PQEXT_SSE2 1
     #endif
-    #if defined(_MSC_VER)
-    #include <intrin.h>
-    #endif
-
-    static inline int pqext_lowest_bit(uint64_t v) {
-    #if defined(_MSC_VER)
-        unsigned long index;
-        _BitScanForward64(&index, v);
-        return (int) index;
-    #else
-        return __builtin_ctzll(v);
-    #endif
-    }
-
-    static inline int pqext_highest_bit(uint64_t v) {
-    #if defined(_MSC_VER)
-        unsigned long index;
-        _BitScanReverse64(&index, v);
-        return (int) index;
-    #else
-        return 63 - __builtin_clzll(v);
-    #endif
-    }
+    #include "pqext/core/kernels/portable.h"
 
     static inline uint64_t pqext_load64(const uint8_t *p) {
         uint64_t v;

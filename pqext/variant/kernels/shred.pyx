@@ -6,7 +6,6 @@ from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
-from pqext.core.kernels.number_write cimport fill_powers
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.binary_write cimport *
 from pqext.variant.kernels.builders cimport Builder, builders_free, take_columns
@@ -14,11 +13,6 @@ from pqext.variant.kernels.exact cimport *
 from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
 from pqext.variant.kernels.leaves cimport NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.shredding cimport *
-from pqext.variant.kernels.text cimport text_open
-
-if text_open() != 0:
-    raise MemoryError
-fill_powers()
 
 cdef uint8_t VARIANT_NULL = 0
 

@@ -6,7 +6,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
-from pqext.core.kernels.number_write cimport fill_powers, write_integer
+from pqext.core.kernels.number_write cimport write_integer
 from pqext.variant.kernels.binary cimport *
 from pqext.variant.kernels.exact cimport *
 from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
@@ -23,9 +23,6 @@ from pqext.variant.kernels.text_write cimport (
     write_timestamp,
     write_uuid,
 )
-
-
-fill_powers()
 
 
 cdef struct State:

@@ -12,21 +12,10 @@ from pqext.variant.kernels.text_write cimport write_decimal
 cdef extern from * nogil:
     """
     #include <float.h>
-    #include <locale.h>
     #include <math.h>
     #include <stdint.h>
-    #include <stdlib.h>
     #include <string.h>
-    #if defined(__APPLE__)
-    #include <xlocale.h>
-    #endif
-    static locale_t pqext_text_locale;
-    static int pqext_text_open(void) {
-        if (!pqext_text_locale) pqext_text_locale = newlocale(LC_ALL_MASK, "C", (locale_t) 0);
-        return pqext_text_locale ? 0 : -1;
-    }
-    static inline double pqext_text_strtod(const char *s) { return strtod_l(s, NULL, pqext_text_locale); }
-    static inline double pqext_text_strtof(const char *s) { return strtof_l(s, NULL, pqext_text_locale); }
+    #include "pqext/core/kernels/portable.h"
     /* m * 10**k for k from -27 to 27, where a wider floating point makes it plain how the result is rounded. */
     static inline int pqext_nearest(uint64_t m, int k, double *out) {
     #if LDBL_MANT_DIG == 64
@@ -57,9 +46,8 @@ cdef extern from * nogil:
         return fabs(v) >= 1.1754943508222875e-38 && (bits & 0x1FFFFFFF) != 0x10000000;
     }
     """
-    int text_open "pqext_text_open"()
-    double strtod_c "pqext_text_strtod"(const char *s)
-    double strtof_c "pqext_text_strtof"(const char *s)
+    double strtod_c "pqext_strtod"(const char *s)
+    float strtof_c "pqext_strtof"(const char *s)
     bint nearest "pqext_nearest"(uint64_t m, int k, double *out)
     bint rounds_once "pqext_rounds_once"(double v)
     double copysign(double v, double sign)

@@ -8,17 +8,16 @@ from pqext.variant.kernels.text cimport trim
 
 cdef extern from *:
     """
-    typedef unsigned __int128 pqext_uint128;
+    #include "pqext/core/kernels/portable.h"
 
     /* magnitude * factor + add; is there an overflow? */
     static inline int pqext_wide_step(uint64_t *limbs, uint64_t factor, uint64_t add) {
-        pqext_uint128 carry = add;
         for (int i = 0; i < 4; i++) {
-            carry += (pqext_uint128) limbs[i] * factor;
-            limbs[i] = (uint64_t) carry;
-            carry >>= 64;
+            uint64_t high, low = pqext_multiply(limbs[i], factor, &high);
+            limbs[i] = low + add;
+            add = high + (limbs[i] < low);
         }
-        return carry != 0;
+        return add != 0;
     }
     """
     bint wide_step "pqext_wide_step"(uint64_t *limbs, uint64_t factor, uint64_t add) noexcept nogil

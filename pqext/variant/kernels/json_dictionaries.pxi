@@ -1,26 +1,9 @@
-# cython: language_level=3
-"""The metadata dictionaries of rows, and the sorted order of objects' fields (see `json_names`)."""
+# The metadata dictionaries of rows, and the sorted order of objects' fields (see `json_names`).
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from pqext.core.kernels.buffer cimport bytes_reserve
 from pqext.variant.kernels.binary cimport FAULT_MEMORY, bytes_compare, uint_size, write_uint
-from pqext.variant.kernels.json_names cimport (
-    MARGIN,
-    MAX_ORDERS,
-    NOWHERE,
-    Dictionary,
-    Key,
-    Names,
-    Shape,
-    Slot,
-    grow,
-    key_name,
-    mix,
-    note_key,
-    sorting_room,
-    table_add,
-)
 
 
 cdef enum:
@@ -121,7 +104,7 @@ cdef int write_dictionary(Names *names, Dictionary *dictionary) noexcept nogil:
     total = 1 + (<size_t> count + 2) * <size_t> size + strings
     if total > 0x7FFFFFFF:
         return TOO_LARGE
-    if bytes_reserve(&names.dictionary_bytes, total + MARGIN) != 0:
+    if bytes_reserve(&names.dictionary_bytes, total + NAME_MARGIN) != 0:
         return FAULT_MEMORY
     dictionary.bytes = <uint32_t> names.dictionary_bytes.size
     dictionary.size = <uint32_t> total
@@ -161,10 +144,10 @@ cdef int write_ids(Names *names, Dictionary *dictionary) noexcept nogil:
         depth = names.shapes[at].depth
         order = names.orders + names.shapes[at].order
         size = <size_t> depth * <size_t> id_size
-        if bytes_reserve(&names.dictionary_ids, size + MARGIN) != 0:
+        if bytes_reserve(&names.dictionary_ids, size + NAME_MARGIN) != 0:
             return FAULT_MEMORY
         ids = names.dictionary_ids.data + names.dictionary_ids.size
-        memset(ids + size, 0, MARGIN)
+        memset(ids + size, 0, NAME_MARGIN)
         while depth > 0:
             depth -= 1
             write_uint(ids + order[depth] * <size_t> id_size, names.keys[names.shapes[at].key].rank, id_size)

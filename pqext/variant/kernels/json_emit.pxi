@@ -1,20 +1,9 @@
-# cython: language_level=3
-"""Values of the tape in the Variant binary encoding, in one walk: every node knows its encoded size."""
+# Values of the tape in the Variant binary encoding, in one walk: every node knows its encoded size.
 from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 from pqext.variant.kernels.binary cimport FAULT_MEMORY, TYPE_DECIMAL16, write_uint
 from pqext.variant.kernels.binary_write cimport write_array_head, write_object_head, write_string_head
-from pqext.variant.kernels.json_dictionaries cimport merge_sort
-from pqext.variant.kernels.json_document cimport (
-    NODE_ARRAY,
-    NODE_DECIMAL,
-    NODE_OBJECT,
-    NODE_STRING,
-    Node,
-    Parser,
-)
-from pqext.variant.kernels.json_names cimport sorting_room
 from pqext.variant.kernels.json_text cimport append_digit
 from pqext.variant.kernels.scan cimport copy_far, copy_over, store64
 

@@ -1,15 +1,13 @@
-# cython: language_level=3
-"""What the JSON parser learns in a batch, so that what repeats from row to row is only compared.
-
-- A *key* is interned once.
-- A *shape* is a path of keys through an object, in the order of the text. It predicts the key that comes
-  next, and an object that ends at a known shape knows the sorted order of its fields and whether a key
-  repeats.
-- A *dictionary* is the sorted metadata of all rows with the same shapes, with the field ids of each
-  (`json_dictionaries`).
-
-All three have an upper bound, at which they are forgotten between two rows.
-"""
+# What the JSON parser learns in a batch, so that what repeats from row to row is only compared.
+#
+# - A *key* is interned once.
+# - A *shape* is a path of keys through an object, in the order of the text. It predicts the key that comes
+#   next, and an object that ends at a known shape knows the sorted order of its fields and whether a key
+#   repeats.
+# - A *dictionary* is the sorted metadata of all rows with the same shapes, with the field ids of each
+#   (`json_dictionaries`).
+#
+# All three have an upper bound, at which they are forgotten between two rows.
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 
@@ -215,7 +213,7 @@ cdef int64_t intern(Names *names, const uint8_t *name, size_t length) noexcept n
         return FAULT_MEMORY
     if grow(<void **> &names.row_keys, sizeof(uint32_t), &names.row_keys_capacity, <size_t> index + 1) != 0:
         return FAULT_MEMORY
-    if bytes_reserve(&names.text, length + 2 + MARGIN) != 0:
+    if bytes_reserve(&names.text, length + 2 + NAME_MARGIN) != 0:
         return FAULT_MEMORY
     key = &names.keys[index]
     memset(key, 0, sizeof(Key))
@@ -232,7 +230,7 @@ cdef int64_t intern(Names *names, const uint8_t *name, size_t length) noexcept n
     if length:
         memcpy(text + 1, name, length)
     text[1 + length] = c'"'
-    memset(text + 2 + length, 0, MARGIN)
+    memset(text + 2 + length, 0, NAME_MARGIN)
     names.text.size += length + 2
     if table_add(&names.key_table, hash, index) != 0:
         return FAULT_MEMORY

@@ -1,42 +1,21 @@
-# cython: language_level=3
-"""JSON documents to the tape from which variants are written.
-
-A document is parsed once, into a *tape* of nodes in document order: a container's node comes before its
-children and knows how many nodes and how many encoded bytes it spans. Then the dictionary of the row is
-fixed, and with it every size. What the parser learns of keys, shapes of objects and dictionaries is in
-`json_names`; `json_emit` writes the values.
-
-Each document is copied into a buffer of its own with a margin of zeros: no zero may occur in JSON, so that
-the loops that search stop there, and loads and stores of up to 16 bytes stay within the allocation.
-"""
+# JSON documents to the tape from which variants are written.
+#
+# A document is parsed once, into a *tape* of nodes in document order: a container's node comes before its
+# children and knows how many nodes and how many encoded bytes it spans. Then the dictionary of the row is
+# fixed, and with it every size. What the parser learns of keys, shapes of objects and dictionaries is in
+# `json_names`; `json_emit` writes the values.
+#
+# Each document is copied into a buffer of its own with a margin of zeros: no zero may occur in JSON, so that
+# the loops that search stop there, and loads and stores of up to 16 bytes stay within the allocation.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
 
-from pqext.core.kernels.number_read cimport prepare_reading
 from pqext.variant.kernels.binary cimport FAULT_MEMORY, TYPE_FALSE, TYPE_NULL, TYPE_TRUE, uint_size
 from pqext.variant.kernels.binary_write cimport container_head_size, string_value_size
-from pqext.variant.kernels.json_dictionaries cimport choose_dictionary, merge_sort, order_shape
-from pqext.variant.kernels.json_names cimport (
-    NOWHERE,
-    Shape,
-    grow,
-    intern,
-    names_close,
-    names_next_row,
-    names_open,
-    note_key,
-    note_shape,
-    root_shape,
-    shape_after,
-    sorting_room,
-)
 from pqext.variant.kernels.json_text cimport parse_number, parse_string
 from pqext.variant.kernels.scan cimport find_special, load64, utf8_fault
-
-prepare_reading()
-
 
 cdef int parser_open(Parser *ps, const ParserOptions *options, uint64_t seed) noexcept nogil:
     """0 or FAULT_MEMORY; `parser_close` is due either way."""
@@ -352,7 +331,7 @@ cdef int parse_document(Parser *ps) noexcept nogil:
                 in_object = frame.is_object
 
 
-cdef void collect_keys(Parser *ps) noexcept nogil:
+cdef void note_tape_keys(Parser *ps) noexcept nogil:
     """Find the keys of a row in which an object has no shape."""
     cdef uint32_t i, j
     cdef const Node *child
@@ -421,7 +400,7 @@ cdef int parse_row(Parser *ps, const uint8_t *text, size_t length) noexcept nogi
     if status != 0:
         return status
     if ps.names.shapeless:
-        collect_keys(ps)
+        note_tape_keys(ps)
     status = choose_dictionary(&ps.names)
     if status != 0:
         ps.where = ps.text

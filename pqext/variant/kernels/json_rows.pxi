@@ -1,5 +1,4 @@
-# cython: language_level=3
-"""Columns and lines of JSON text, document by document, and what all that is made of them has in common."""
+# Columns and lines of JSON text, document by document, and what all that is made of them has in common.
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -7,8 +6,6 @@ from libc.string cimport memchr, memset
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free
 from pqext.variant.kernels.binary cimport FAULT_ARROW, FAULT_MEMORY, binary_at, binary_valid
-from pqext.variant.kernels.json_document cimport JSON_DUPLICATE, Parser
-from pqext.variant.kernels.json_names cimport key_name
 
 
 cdef class JsonOptions:
