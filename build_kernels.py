@@ -118,7 +118,7 @@ def flags(compiler: str, platform: str, wanted: str | None) -> Flags:
 def folder_name(flags: Flags, commands: Sequence[Sequence[str]]) -> str:
     """The folder for modules of this interpreter, made by these ``commands`` of compiler and linker."""
     plain = [[word for word in command if Path(word).stem != "ccache"] for command in commands]
-    made = hashlib.sha256(repr((flags, plain, sys.version_info[:2])).encode()).hexdigest()
+    made = hashlib.sha256(repr((flags, plain, sys.version_info[:2], sysconfig.get_platform())).encode()).hexdigest()
     tag = str(sysconfig.get_config_var("EXT_SUFFIX") or sys.implementation.cache_tag).strip(".").split(".")[0]
     return f"{tag}-{made[:12]}"
 

@@ -40,7 +40,7 @@ def check_contents(sdist: set[str], wheel: set[str]) -> None:
         assert any(name.startswith(folder) for name in sdist), f"no {folder} in the sdist"
     foreign = {name for name in sdist if "parquet-testing" in name.split("/")}
     assert not foreign, f"files of others: {foreign}"
-    for suffix in (".pxd", ".pyi", ".json", ".md", "py.typed"):
+    for suffix in (".pxd", ".pxi", ".h", ".pyi", ".json", ".md", "py.typed"):
         shared = {name for name in sdist if name.startswith("pqext/") and name.endswith(suffix)}
         assert shared, f"no {suffix} in the sdist"
         assert shared <= wheel, f"not in the wheel: {shared - wheel}"

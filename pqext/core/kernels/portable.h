@@ -50,7 +50,7 @@ static inline int pqext_highest_bit(uint64_t v) {
 
 /* strtod and strtof with the decimal point of the "C" locale, whatever that of the process is. The locale is opened by
    the first call: glibc and musl have one object for it, so threads that meet here write the same pointer. */
-#if defined(_MSC_VER)
+#if defined(_WIN32)
 typedef _locale_t pqext_locale;
 #define pqext_new_locale() _create_locale(LC_ALL, "C")
 #define pqext_strtod_l _strtod_l
