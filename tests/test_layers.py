@@ -141,7 +141,7 @@ def graph() -> dict[str, set[str]]:
     for name, path in MODULES.items():
         if path.suffix == ".pyi" and len(by_module[name.rsplit(".", 1)[0]]) > 1:
             continue  # a stub names what its module holds
-        cython = path.suffix in {".pyx", ".pxd"}
+        cython = path.suffix in {".pyx", ".pxd", ".pxi"}
         suffixes = ("pxd", "pyx", "py") if cython else ("py", "pyx", "pyi")
         targets = [by_module[used] for used in imports(name) if used in by_module]
         found[name] = {next(files[one] for one in suffixes if one in files) for files in targets}
