@@ -9,6 +9,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pqext
+
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 KERNELS = sorted(path.relative_to(ROOT) for path in (ROOT / "pqext").rglob("*.pyx"))
@@ -90,6 +92,7 @@ def test_the_version_is_written_once() -> None:
     version = PROJECT["project"]["version"]
     literals = [str(source) for source in SOURCES if f'"{version}"' in (ROOT / source).read_text("utf-8")]
     assert literals == []
+    assert pqext.__version__ == version
     shown = subprocess.run([sys.executable, "-m", "pqext", "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout == f"pqext {version}\n"
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 from typing import Annotated
 
 import typer
@@ -39,11 +37,9 @@ for name, command, panel in (
 
 def _version(wanted: bool) -> None:
     if wanted:
-        try:
-            number = installed_version("pqext")
-        except PackageNotFoundError:
-            number = "from a folder, not installed"
-        typer.echo(f"pqext {number}")
+        from pqext.core.version import __version__
+
+        typer.echo(f"pqext {__version__}")
         raise typer.Exit
 
 

@@ -13,7 +13,7 @@ import typer
 
 from pqext.cli.columns import Kind, Made, parse_made, with_made
 from pqext.cli.files import refusals
-from pqext.cli.inputs import MAX_TOLD, Format, Losses, Source, Stream, csv, format_of, geojson, json_lines, parquet
+from pqext.cli.inputs import MAX_TOLD, Format, Losses, Source, Stream, csv, format_of, geojson, json_documents, parquet
 from pqext.cli.progress import progress
 from pqext.cli.shredding import MAX_TEXT, stated
 from pqext.text import counted, shorten, size, visible
@@ -45,6 +45,15 @@ class DuplicateKeys(StrEnum):
     error = "error"
     first = "first"
     last = "last"
+
+
+class Form(StrEnum):
+    """How a file of JSON holds its documents."""
+
+    auto = "auto"
+    lines = "lines"
+    documents = "documents"
+    array = "array"
 
 
 class Edges(StrEnum):
@@ -115,6 +124,11 @@ def command(
         option("--duplicate-keys", help="JSON: a key given twice is an error, or one of its values counts.",
                panel=_FORMAT, shown=True),
     ] = DuplicateKeys.error,
+    form: Annotated[
+        Form,
+        option("--form", help="JSON: one document a line, documents over many lines, or the elements of one array.",
+               panel=_FORMAT, shown=True),
+    ] = Form.auto,
     types: Annotated[
         str | None,
         option("--types", help="CSV: types of columns, such as 'zip STRING, price DECIMAL(9,2)'.", panel=_FORMAT,
@@ -192,7 +206,7 @@ def command(
         Profile | None, option("--profile", help="Write only what Spark's own reader takes.")
     ] = None,
 ) -> None:
-    """Convert JSON lines, CSV, GeoJSON or Parquet to one Parquet file with VARIANT and geometry columns.
+    """Convert JSON, CSV, GeoJSON or Parquet to one Parquet file with VARIANT and geometry columns.
 
     Each JSON document becomes a row of a VARIANT column, shredded by its data or by your schema. Rows are streamed in
     bounded memory, except those of GeoJSON. OUT appears when it is whole. Neither Spark nor Java is needed.
@@ -208,8 +222,8 @@ def command(
         out = _destination(dest, sources)
         losses = Losses()
         chosen = stated(shredding)
-        with refusals():
-            stream = _stream(kind, sources, variant, chosen, types, on_error.value, losses, numbers, duplicate_keys)
+        parsing = {"numbers": numbers.value, "duplicate_keys": duplicate_keys.value, "form": form.value}
+        stream = _stream(kind, sources, variant, chosen, types, on_error.value, losses, parsing)
         nested = variant if kind is Format.json else None
         if nested is not None and json:
             raise ValueError("--json is for columns of text; JSON input is parsed in any case")
@@ -278,7 +292,7 @@ def _destination(dest: str, sources: list[Source]) -> Any:
 
 def _stream(
     kind: Format, sources: list[Source], variant: str, chosen: Any, types: str | None, on_error: Any, losses: Losses,
-    numbers: Numbers, duplicate_keys: DuplicateKeys,
+    parsing: dict[str, str],
 ) -> Stream:
     if types is not None and kind is not Format.csv:
         raise ValueError("--types is for CSV")
@@ -286,9 +300,7 @@ def _stream(
         if isinstance(chosen, Mapping) and set(chosen) - {variant}:
             raise ValueError(f"--shredding: there is one VARIANT column, {variant!r}")
         how = chosen.get(variant, "infer") if isinstance(chosen, Mapping) else chosen
-        return json_lines(
-            sources, variant, how, on_error, losses, numbers=numbers.value, duplicate_keys=duplicate_keys.value
-        )
+        return json_documents(sources, variant, how, on_error, losses, **parsing)
     if kind is Format.csv:
         from pqext.variant.access.targets import target_type
 

@@ -1,4 +1,4 @@
-"""The inputs of ``pqext convert`` as streams of record batches: JSON lines, CSV, GeoJSON and Parquet."""
+"""The inputs of ``pqext convert`` as streams of record batches: JSON, CSV, GeoJSON and Parquet."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _suffix(path: str) -> str:
     return os.path.splitext(stem)[1].lower() if suffix.lower() in _COMPRESSED else suffix.lower()
 
 
-def json_lines(
+def json_documents(
     sources: Sequence[Source], column: str, shredding: Any, on_error: OnError, losses: Losses, **options: Any
 ) -> Stream:
     """One VARIANT column, with one row for each document."""

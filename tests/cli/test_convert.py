@@ -68,6 +68,18 @@ def test_shredding_is_chosen_inferred_or_none(lines: Path, tmp_path: Path) -> No
         assert run(lines, dest, "--shredding", wrong).exit_code == 2
 
 
+def test_documents_over_many_lines_and_arrays_are_read(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.json", tmp_path / "out.parquet"
+    given = [json.loads(line) for line in LINES]
+    for text in (json.dumps(given, indent=2), "\n".join(json.dumps(one, indent=2) for one in given)):
+        path.write_text(text)
+        assert run(path, dest).exit_code == 0
+        assert documents(dest) == given
+    path.write_text("[1]\n[2]\n")
+    assert run(path, dest, "--form", "lines", "--shredding", "none").exit_code == 0
+    assert documents(dest) == [[1], [2]]
+
+
 def test_points_wkt_and_geojson_become_geometries(tmp_path: Path) -> None:
     shapes = [shapely.Point(1, 2), shapely.LineString([(0, 0), (3, 4)])]
     path, dest = tmp_path / "in.ndjson", tmp_path / "out.parquet"
