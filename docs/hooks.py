@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -58,8 +59,9 @@ def benchmarks() -> str:
         drawn = "\n".join(f'<div class="scrolls">{plot.read_text("utf-8")}</div>\n' for plot in plots)
         versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
         told = f"`{result['command']}`: {versions}; {result['machine']}."
-        about = f"{result['about']}\n\n" if "about" in result else ""
-        sections.append(f"## {result['title']}\n\n{about}{drawn}\n{told}")
+        script = ROOT / "benchmarks" / f"{path.stem}.py"
+        about = (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").partition("\n")[0]
+        sections.append(f"## {result['title']}\n\n{about}\n\n{drawn}\n{told}")
     return "\n\n".join(sections)
 
 
