@@ -19,6 +19,7 @@ from pqext.core.errors import VariantError
 from pqext.spark import functions, shred_variant
 from pqext.spark.functions import arrow_udf
 from pqext.spark.types import exchange_type, parse_type
+from pqext.variant.access.path import as_path
 from pqext.variant.types import variant_type
 from reference.variant_casts import METADATA, TEXTS, TYPES, VALUES, WITH_VARIANTS
 
@@ -209,7 +210,7 @@ def test_explode_gives_the_rows_that_spark_s_variant_explode_gives(frame: Any, s
 
 @pytest.mark.parametrize(
     "path",
-    ["$", "$.a", "$['a']", '$["x.y"]', "$[1]", "$[00]", "$.*", "$.a.a", "$.a[1]", "$['']", "$.x y", "$.é", "$.a]"],
+    ["$", "$.a", "$['a']", '$["x.y"]', "$[1]", "$[00]", "$.a.a", "$.a[1]", "$['']", "$.x y", "$.é", "$.a]"],
 )
 @pytest.mark.spec("path.spark")
 def test_paths_lead_where_spark_s_lead(frame: Any, path: str) -> None:
@@ -225,7 +226,12 @@ def test_paths_that_spark_refuses_are_none(frame: Any, path: str) -> None:
     with pytest.raises(Exception, match="INVALID_VARIANT_GET_PATH"):
         frame.select(F.try_variant_get("v", path, "string")).collect()
     with pytest.raises(ValueError, match="path"):
-        variant.get(ARRAY, path, "string")
+        as_path(path)
+
+
+def test_a_star_is_many_values_here_and_a_name_in_spark() -> None:
+    with pytest.raises(ValueError, match=r"variant\.explode follows it; a field of that name is \['\*'\]"):
+        as_path("$.*")
 
 
 def test_every_text_of_the_grid_is_there_once() -> None:
