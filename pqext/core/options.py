@@ -200,7 +200,9 @@ class WriteOptions:
         _check_flags(self, "checksums", "arrow_schema")
         for name, kinds in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
-                advice = f": it maps columns to theirs, {name}={{'column': ...}}" if name in _BY_COLUMN else ""
+                value = getattr(self, name)
+                shown = repr(value) if isinstance(value, str) else "..."
+                advice = f": it maps columns to theirs, {name}={{'column': {shown}}}" if name in _BY_COLUMN else ""
                 raise TypeError(f"{name} cannot be a {type(getattr(self, name)).__name__}{advice}")
         flags = self.dictionary.values() if isinstance(self.dictionary, Mapping) else ()
         if not all(isinstance(choice, bool) for choice in flags):

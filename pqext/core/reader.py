@@ -227,7 +227,7 @@ class ParquetFile:
     def _schema_to_read(self, columns: Sequence[str] | None, shapes: Sequence[Shape]) -> pa.Schema:
         """The Arrow schema of the chosen columns; warns of their annotations that are passed over."""
         for message in self._passed_over if columns is None else shape.check(shapes):
-            warn(message, AnnotationWarning)
+            warn(f"{self.path}: {message}" if self.path else message, AnnotationWarning)
         return self.arrow_schema if columns is None else self._arrow_schema(shapes)
 
     def _iterate(

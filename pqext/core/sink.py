@@ -45,6 +45,9 @@ class Sink:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), given)
         if os.path.isdir(given):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), given)
+        folder = os.path.dirname(given)
+        if folder and not os.path.isdir(folder):
+            raise FileNotFoundError(errno.ENOENT, f"there is no folder {folder!r} to write into: make it first", given)
         if os.path.exists(given) and not os.path.isfile(given):
             raise ValueError(f"{given} is not a regular file, so none can take its place: open it and give the object")
         self._dest = _File(given)
@@ -147,8 +150,7 @@ class _File:
         try:
             yield
         except OSError as error:
-            error.filename, error.filename2 = self._given, None
-            raise
+            raise type(error)(error.errno, error.strerror, self._given) from error
 
     def write(self, pieces: Sequence[memoryview]) -> None:
         if sum(map(len, pieces)) + len(self._held) < _HELD_BYTES:

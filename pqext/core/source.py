@@ -7,6 +7,7 @@ mapping kills the process.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -219,7 +220,10 @@ class PathSource(Source):
     tail_bytes = 0
 
     def __init__(self, path: str) -> None:
-        if not os.path.isdir(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        if os.path.isdir(path):
+            advice = f"{os.strerror(errno.EISDIR)}: pqext.scan and pqext.read_table read folders"
+            raise IsADirectoryError(errno.EISDIR, advice, path)
+        if not stat.S_ISREG(os.stat(path).st_mode):
             raise ValueError(f"{path} is not a regular file")
         self._file = io.FileIO(path)  # refuses a directory
         weakref.finalize(self, self._file.close)

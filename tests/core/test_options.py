@@ -173,3 +173,15 @@ def test_options_come_as_one_object_too(tmp_path: Path) -> None:
     assert pqext.read_table(path, options=ReadOptions(threads=1)).num_rows == 2
     with pytest.raises(TypeError, match="options must be WriteOptions, not ReadOptions"):
         pqext.write_table(pa.table({"a": [1]}), path, ReadOptions())  # type: ignore[arg-type]
+
+
+def test_a_wrong_place_is_told_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError, match=r"pqext\.scan and pqext\.read_table read folders"):
+        pqext.open(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere' to write into") as caught:
+        pqext.write_table(pa.table({"a": [1]}), tmp_path / "nowhere" / "a.parquet")
+    assert "None" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"ymin 5\.0 is above ymax 2\.0"):
+        pqext.col("g").intersects((0, 5, 1, 2))
+    with pytest.raises(TypeError, match=r"shredding=\{'column': 'infer'\}"):
+        pqext.write_table(pa.table({"a": [1]}), tmp_path / "a", shredding="infer")  # type: ignore[arg-type]

@@ -37,6 +37,10 @@ def as_box(box: Query) -> BoundingBox:
             kind = ValueError if isinstance(error, ValueError) else TypeError
             raise kind("a query box is four numbers, (xmin, ymin, xmax, ymax)") from None
         found = BoundingBox(xmin, xmax, ymin, ymax)
+    if found.ymin > found.ymax:
+        raise ValueError(
+            f"ymin {found.ymin} is above ymax {found.ymax}: a query box is (xmin, ymin, xmax, ymax), in this order"
+        )
     if not found.usable:
         raise ValueError(
             f"a query box needs finite bounds and ymin <= ymax, and xmin > xmax between longitudes only: {found}"
