@@ -57,7 +57,12 @@ def decoded(array: pa.StructArray) -> list[Variant]:
 STEPS = st.lists(st.one_of(st.sampled_from(NAMES[:5]), st.integers(-3, 3)), max_size=3)
 
 
-@pytest.mark.parametrize(("original", "patch", "result"), RFC_7396)
+SECTION_3 = '{"author":{"familyName":"Doe","givenName":"John"},"title":"Goodbye!"}', '{"author":{"familyName":null}}'
+
+
+@pytest.mark.parametrize(
+    ("original", "patch", "result"), [*RFC_7396, (*SECTION_3, '{"author":{"givenName":"John"},"title":"Goodbye!"}')]
+)
 @pytest.mark.spec("merge.replace", "merge.object", "merge.null", "merge.keep")
 def test_a_merge_patch_gives_what_the_appendix_of_rfc_7396_says(original: str, patch: str, result: str) -> None:
     array = rows_of([original])
