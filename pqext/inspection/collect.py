@@ -1,4 +1,4 @@
-"""Reads a footer into a :class:`~pqext.inspection.model.Report`."""
+"""Reads a footer into a :class:`~pqext.inspection.report.Report`."""
 
 from __future__ import annotations
 
