@@ -62,18 +62,24 @@ typedef locale_t pqext_locale;
 #define pqext_strtof_l strtof_l
 #endif
 
+#if defined(__GNUC__)
+#define PQEXT_RARE __attribute__((noinline, cold, unused)) /* kept out of the loops that may come here */
+#else
+#define PQEXT_RARE
+#endif
+
 static inline pqext_locale pqext_c_locale(void) {
     static pqext_locale opened;
     if (!opened) opened = pqext_new_locale();
     return opened;
 }
 
-static inline double pqext_strtod(const char *s) {
+static PQEXT_RARE double pqext_strtod(const char *s) {
     pqext_locale c = pqext_c_locale();
     return c ? pqext_strtod_l(s, NULL, c) : strtod(s, NULL);
 }
 
-static inline float pqext_strtof(const char *s) {
+static PQEXT_RARE float pqext_strtof(const char *s) {
     pqext_locale c = pqext_c_locale();
     return c ? pqext_strtof_l(s, NULL, c) : strtof(s, NULL);
 }
