@@ -76,7 +76,7 @@ class GeospatialHandler(OrdersRows):
         WKB; without their marks they are written as the structs, lists and texts that they are.
 
         Raises GeometryError for a field that holds no bytes and for GEOGRAPHY in a CRS that is not known to be
-        geographic, ValueError for an order that is none.
+        geographic, ValueError for an unknown order.
         """
         encoding = encoding_of(field)
         if encoding in ENCODINGS:

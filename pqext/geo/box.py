@@ -18,7 +18,7 @@ WORTH_WRAPPING = 0.1
 
 @dataclass(frozen=True, slots=True)
 class BoundingBox:
-    """Inclusive ranges of X and Y and, where there are such values, of Z and M.
+    """Inclusive ranges of X and Y and, where they occur, of Z and M.
 
     With ``xmin > xmax`` the box :attr:`wraps`: it holds x >= xmin and x <= xmax, in degrees of longitude. A
     box read from a file can be anything; ask :attr:`usable` before concluding from it.

@@ -43,7 +43,7 @@ def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:
     ``geometry`` names the active one, by default the first marked; an unmarked column of WKB is taken so, its CRS
     unset. A CRS that nobody knows is left unset, too; edges that are
     not planar are kept as their ends, since geopandas draws straight lines. All else is as in ``Table.to_pandas``.
-    Raises ValueError when there is no such column or two have one name, GeometryError with the row on bad WKB.
+    Raises ValueError when the column is missing or two columns have one name, GeometryError with the row on bad WKB.
     """
     geopandas = require_geopandas()
     import pandas

@@ -53,7 +53,7 @@ def from_geoarrow(array: GeometryArray, encoding: str | None = None) -> Geometry
 
     ``encoding`` is the name of the layout, by default that of the array's extension type. Raises GeometryError for an
     array that does not have the layout, and with row and byte for bad WKT; ValueError for an unknown layout, TypeError
-    for what is no Arrow array.
+    for anything but an Arrow array.
 
     >>> import pyarrow as pa
     >>> from pqext.geo import to_wkt

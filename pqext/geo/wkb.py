@@ -135,8 +135,8 @@ def from_points(x: Any, y: Any, z: Any = None) -> pa.BinaryArray:
 
     The arguments are numpy or Arrow arrays or sequences of numbers of the same length. A null in ``x`` or
     ``y`` makes a null row; a null in ``z`` a point whose Z is NaN, which has no value in that dimension.
-    Raises ValueError on lengths that differ, numbers that are none and points of 2 GiB and more together, TypeError
-    for what is no sequence.
+    Raises ValueError on lengths that differ, values that are not numbers and points of 2 GiB and more together,
+    TypeError for arguments that are not sequences.
 
     >>> from pqext.geo import to_wkt
     >>> to_wkt(from_points([178.44, None], [-18.14, 64.5])).to_pylist()

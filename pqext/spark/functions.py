@@ -39,7 +39,7 @@ def variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: str
     Null where the path leads nowhere or to JSON null; a value that does not cast fails the query, as in Spark's own
     function of this name. ``type`` is a Spark type or its name, nested ones (``ARRAY<STRUCT<a: INT>>``,
     ``MAP<STRING, DOUBLE>``) among them, ``variant`` for the value as it is. Raises ``ValueError`` for a path or
-    a type that is none.
+    an unknown type.
     """
     return _variant_get(column, path, type, True)
 
@@ -163,7 +163,7 @@ def st_relates(
 
     ``operation`` is one of ``pqext.geo``'s, such as ``touches``, or ``dwithin`` with its ``distance``; ``query`` a box
     ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry. Exact; :func:`pqext.spark.where` takes edges and CRS from
-    the column's type. Raises ``ValueError`` or ``TypeError`` for what is none of these.
+    the column's type. Raises ``ValueError`` or ``TypeError`` for anything else.
     """
     from pqext.dataset.spatial import canonical_distance, canonical_geometry
 

@@ -35,7 +35,7 @@ class SpatialPredicate(SpatialQuestion):
 
     ``geometry`` becomes a :class:`BoundingBox` unless it is a shapely geometry. ``dwithin`` takes a ``distance``,
     in units of the coordinates for GEOMETRY and in metres on the ellipsoid for GEOGRAPHY; the others take none.
-    Raises ValueError or TypeError on an unknown operation, a query that is neither, and a distance that is none.
+    Raises ValueError or TypeError on an unknown operation, a query that is neither, and a distance that is not a number.
     """
 
     _tests: dict[GeospatialType, BoxTest] = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -126,7 +126,7 @@ def intersects(array: GeometryArray, query: Query, edges: Edges | None = None, c
     xmin > xmax, or a shapely geometry in the CRS of the array. ``edges`` and ``crs`` default to what an extension
     array says, else to planar edges and OGC:CRS84; with other edges rows and query are figures on the globe, of the
     ellipsoid of ``crs`` where the edges follow it. Raises GeometryError with row and byte on bad WKB, ValueError or
-    TypeError for a query that is none.
+    TypeError for another query.
 
     >>> from pqext.geo import from_points
     >>> intersects(from_points([178, -175, 0], [-17, -16, 0]), (170, -20, -170, -10)).to_pylist()
