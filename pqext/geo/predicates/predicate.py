@@ -35,7 +35,8 @@ class SpatialPredicate(SpatialQuestion):
 
     ``geometry`` becomes a :class:`BoundingBox` unless it is a shapely geometry. ``dwithin`` takes a ``distance``,
     in units of the coordinates for GEOMETRY and in metres on the ellipsoid for GEOGRAPHY; the others take none.
-    Raises ValueError or TypeError on an unknown operation, a query that is neither, and a distance that is not a number.
+    Raises ValueError or TypeError on an unknown operation, a query that is neither, and a distance that is no
+    number.
     """
 
     _tests: dict[GeospatialType, BoxTest] = field(init=False, repr=False, compare=False, default_factory=dict)

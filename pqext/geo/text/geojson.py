@@ -42,7 +42,7 @@ def from_geojson(array: pa.Array | pa.ChunkedArray) -> GeometryArray:
     Null, the text ``null`` and a feature whose geometry is null give null. A geometry is XYZ where any of its
     positions has three numbers, with NaN where others have two; further numbers mean nothing. Members that GeoJSON
     does not define are passed over, features of a collection are for :func:`read_geojson`. The result is
-    ``large_binary`` for 2 GiB and more. Raises GeometryError with row and byte on text that is not one of these objects.
+    ``large_binary`` for 2 GiB and more. Raises GeometryError with row and byte on other text.
     """
     chunks = text_chunks(array)
     made = ((len(chunk), *_made(column)) for chunk, column in zip(chunks, as_columns(chunks), strict=True))
