@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pqext.core.lazy import attach
 
 if TYPE_CHECKING:
-    from pqext import encryption, extension, geo, spark, variant
+    from pqext import encryption, extension, filters, geo, spark, variant
     from pqext.core.annotations import Annotation, register
     from pqext.core.damage import Damage
     from pqext.core.encryption.reading import MissingKeyError
@@ -67,6 +67,7 @@ _HOMES = {
     "concatenate": "pqext.core.files.concatenate",
     "encryption": "pqext.encryption:",
     "extension": "pqext.extension:",
+    "filters": "pqext.filters:",
     "geo": "pqext.geo:",
     "inspect": "pqext.inspection",
     "open": "pqext.core.reader:ParquetFile",
@@ -106,6 +107,7 @@ __all__ = [
     "concatenate",
     "encryption",
     "extension",
+    "filters",
     "geo",
     "inspect",
     "open",

@@ -31,7 +31,7 @@ def test_type_checkers_know_every_public_name(module: str) -> None:
     assert declared(module) - {"read_geopandas"} == public - {"read_geopandas"}  # which lies above geo
 
 
-@pytest.mark.parametrize("module", [*LAZY, "pqext.encryption", "pqext.extension"])
+@pytest.mark.parametrize("module", [*LAZY, "pqext.encryption", "pqext.extension", "pqext.filters"])
 def test_every_public_name_is_there_and_listed(module: str) -> None:
     package = import_module(module)
     assert [name for name in package.__all__ if getattr(package, name, None) is None] == []

@@ -5,7 +5,7 @@
     col("a b") in (1, 2) or not (day < date("2024-01-01"))
 
 Text is parsed, never run: names are columns, and only what is listed here is understood. The JSON text that
-:func:`pqext.dataset.serialise.to_json` gives is taken too.
+:func:`pqext.filters.to_json` gives is taken too.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pqext.dataset.serialise import from_json
 Filter: TypeAlias = "Expression | Sequence[tuple[Any, str, Any] | list[tuple[Any, str, Any]]] | str | None"
 """What ``filter=`` and Spark's ``where=`` take.
 
-An expression, tuples in disjunctive normal form, or an expression's JSON text (:mod:`pqext.dataset.serialise`).
+An expression, tuples in disjunctive normal form, or an expression's JSON text (:func:`pqext.filters.to_json`).
 """
 
 

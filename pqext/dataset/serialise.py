@@ -49,12 +49,26 @@ _OPERATIONS = frozenset(get_args(Operation))
 
 
 def to_json(expression: Expression) -> str:
-    """The expression as JSON text."""
+    """The expression as JSON text, exactly: every literal keeps its type and value.
+
+    ``filter=`` of all readers and Spark's ``where=`` take the text in place of the expression, and :func:`from_json`
+    gives the expression back. Raises ``TypeError`` for what is no expression.
+
+    >>> from pqext import col, filters
+    >>> filters.to_json((col("mag") >= 5) & col("place").is_not_null())
+    '{"and":[{"op":">=","column":["mag"],"value":5},{"op":"is_not_null","column":["place"]}]}'
+    """
+    if not isinstance(expression, Expression):
+        raise TypeError(f"expected an expression like col('a') > 5, not {type(expression).__name__}")
     return json.dumps(fold(expression, _Writer()), allow_nan=False, separators=(",", ":"))
 
 
 def from_json(text: str | bytes) -> Expression:
-    """The expression that :func:`to_json` wrote.
+    """The expression of which :func:`to_json` made ``text``.
+
+    >>> from pqext import filters
+    >>> str(filters.from_json('{"op":">=","column":["mag"],"value":5}'))
+    'mag >= 5'
 
     Raises ``ValueError`` for text that is not JSON, for members that are unknown, missing or given twice,
     for values of the wrong type and for trees that nest too deep.

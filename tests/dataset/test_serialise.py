@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from dataset.strategies import tables_and_expressions
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pqext
 from pqext.dataset.expressions import Comparison, Expression, Not, col
 from pqext.dataset.serialise import from_json, to_json
 from pqext.geo.predicates.boxes import OPERATIONS
@@ -160,3 +162,16 @@ def test_arbitrary_json_is_read_or_refused(tree: Any) -> None:
     except ValueError:
         return
     assert from_json(to_json(expression)).equals(expression)
+
+
+def test_readers_take_the_public_text_of_a_filter(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2, None, 4], "v": pqext.variant.parse_json(['{"x": 1}', "{}", None, '{"x": 4}'])})
+    pqext.write_table(table, tmp_path / "file.parquet")
+    question = (pqext.col("a") > 1) & pqext.col("v").variant("$.x", "int64").is_not_null()
+    text = pqext.filters.to_json(question)
+    assert pqext.filters.from_json(text) == question
+    path = str(tmp_path / "file.parquet")
+    assert pqext.read_table(path, filter=text)["a"].to_pylist() == [4]
+    assert pqext.scan(path, filter=text).to_table().equals(pqext.read_table(path, filter=question))
+    with pytest.raises(TypeError, match=r"expected an expression like .* not Column"):
+        pqext.filters.to_json(pqext.col("a"))  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from pqext.dataset.expressions import Expression, Operand
 from pqext.dataset.visitors import columns
 from pqext.spark import read, read_metrics, shred_variant, where
 from pqext.spark.conditions import condition
+from pqext.spark.query import Query, encode_options
 
 UTC = dt.UTC
 OLD = dt.datetime(1, 3, 1, 12, 0, 0, 1)
@@ -200,3 +201,12 @@ def test_literals_that_do_not_compare_are_refused_of_every_frame(
     for frame in (df, df.select("*")):
         with pytest.raises(TypeError, match=text):
             where(frame, question)
+
+
+def test_the_option_takes_the_public_text_of_a_filter() -> None:
+    question = (col("a") > 1) & col("v").variant("$.x", "int64").is_not_null()
+    text = pqext.filters.to_json(question)
+    assert encode_options(where=text) == encode_options(where=question) == {"where": text}
+    assert Query.from_options({"path": __file__, "where": text}).where == question
+    with pytest.raises(ValueError, match="not an expression"):
+        encode_options(where="a > 1")
