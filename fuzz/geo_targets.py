@@ -32,7 +32,7 @@ def geometry(data: bytes) -> None:
 def _wkb(data: bytes) -> None:
     array = pa.array([None, data], pa.binary())
     if not _takes(geo.statistics, array):
-        for read in (geo.bounds, geo.to_iso_wkb, geo.to_wkt, geo.validate, geo.to_geojson):
+        for read in (geo.bounds, geo.to_iso_wkb, geo.to_wkt, _validate, geo.to_geojson):
             assert not _takes(read, array), f"{read.__name__} takes what has no structure"
         return
     iso = geo.to_iso_wkb(array) if _valid(array) else array
@@ -52,7 +52,11 @@ def _wkb(data: bytes) -> None:
 
 
 def _valid(array: pa.Array) -> bool:
-    return _takes(geo.validate, array)
+    return _takes(_validate, array)
+
+
+def _validate(array: pa.Array) -> None:
+    geo.validate(array, on_fault="raise")
 
 
 def _takes(read: Callable[[pa.Array], Any], array: pa.Array) -> bool:
@@ -65,14 +69,14 @@ def _takes(read: Callable[[pa.Array], Any], array: pa.Array) -> bool:
 
 def _wkt(data: bytes) -> None:
     made = geo.from_wkt(pa.array([data.decode("latin-1")]))
-    geo.validate(made)
+    geo.validate(made, on_fault="raise")
     text = geo.to_wkt(geo.from_wkt(geo.to_wkt(made)))
     assert geo.to_wkt(geo.from_wkt(text)).equals(text)
 
 
 def _geojson(data: bytes) -> None:
     made = geo.from_geojson(pa.array([data.decode("latin-1")]))
-    geo.validate(made)
+    geo.validate(made, on_fault="raise")
     assert geo.from_geojson(geo.to_geojson(made)).equals(made)
 
 
@@ -80,7 +84,7 @@ def _features(data: bytes) -> None:
     with suppress(ValueError):  # pyarrow's words for JSON that it does not take
         table = geo.read_geojson(b"{" + data)
         table.validate(full=True)
-        geo.validate(table.column(0))
+        geo.validate(table.column(0), on_fault="raise")
 
 
 def _described(data: bytes) -> None:

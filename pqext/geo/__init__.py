@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from pqext.geo.text.wkt import from_wkt, to_wkt
     from pqext.geo.transformation import transform
     from pqext.geo.types import GeospatialType, as_extension, geometry_field
-    from pqext.geo.wkb import from_points, from_shapely, to_iso_wkb, to_shapely, validate
+    from pqext.geo.validation import GeometryFault, validate
+    from pqext.geo.wkb import from_points, from_shapely, to_iso_wkb, to_shapely
 
 _MODULES = {
     "box": ("BoundingBox",),
@@ -67,7 +68,8 @@ _MODULES = {
     "summary": ("bounds", "merge", "statistics"),
     "transformation": ("transform",),
     "types": ("GeospatialType", "as_extension", "geometry_field"),
-    "wkb": ("from_points", "from_shapely", "to_iso_wkb", "to_shapely", "validate"),
+    "validation": ("GeometryFault", "validate"),
+    "wkb": ("from_points", "from_shapely", "to_iso_wkb", "to_shapely"),
     "text.wkt": ("from_wkt", "to_wkt"),
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
@@ -76,6 +78,7 @@ _HOMES["read_geopandas"] = "pqext.dataset.frames"  # which stands above, on scan
 
 __all__ = [
     "BoundingBox",
+    "GeometryFault",
     "GeospatialType",
     "Layout",
     "SpatialPredicate",

@@ -1,4 +1,4 @@
-"""Well-known binary in Arrow arrays: access, validation, and the way to and from points and shapely.
+"""Well-known binary in Arrow arrays: access, and the way to and from points and shapely.
 
 A geometry array is a binary array of any Arrow layout, inside or outside an extension type. What pqext
 makes is ISO WKB, little-endian, in a ``binary`` array. Spec: "Geospatial Definitions" (000 §5.1).
@@ -103,20 +103,11 @@ def summaries(array: GeometryArray, strict: bool = False) -> list[Summary]:
     return [Summary(column, strict) for column in columns(array)]
 
 
-def validate(array: GeometryArray) -> None:
-    """Raise GeometryError, with row and byte, unless every value is well-formed WKB or EWKB.
-
-    Beyond the structure, rings must have no or at least four points and end where they begin, and the
-    parts of a geometry must have its dimensions, unless they are empty. Nulls are fine.
-    """
-    summaries(array, strict=True)
-
-
 def to_iso_wkb(array: GeometryArray) -> GeometryArray:
     """Geometries in ISO WKB: EWKB headers lose their flags and SRID, all else stays as it is.
 
-    Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError as :func:`validate` does,
-    but for rings and dimensions.
+    Returns ``binary`` (``large_binary`` for 64-bit offsets). Raises GeometryError for what
+    :func:`pqext.geo.validate` finds, but for rings and dimensions.
     """
     parts = []
     for chunk, column in zip(binary_chunks(array), columns(array), strict=True):

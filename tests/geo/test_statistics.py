@@ -223,7 +223,7 @@ def test_the_boxes_of_the_public_geography_points_hold_ours_tightly(parquet_test
 @pytest.mark.parametrize("name", ["geospatial", "geography-polygons"])
 def test_what_shapely_reads_from_the_public_files_is_written_back_the_same(parquet_testing: Path, name: str) -> None:
     column = pq.read_table(parquet_testing / "data" / "geospatial" / f"{name}.parquet")["geometry"]
-    geo.validate(column)
+    geo.validate(column, on_fault="raise")
     assert geo.to_iso_wkb(column).to_pylist() == column.to_pylist()
     geometries = geo.to_shapely(column)
     again = geo.from_shapely(geometries)

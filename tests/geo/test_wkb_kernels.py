@@ -111,10 +111,10 @@ def test_ewkb_becomes_iso_part_by_part(geometries: list[twin.Geometry | None]) -
 def test_strict_validation_is_the_twins(geometry: twin.Geometry) -> None:
     array = binary([twin.encode(geometry)])
     if twin.is_strict(geometry):
-        geo.validate(array)
+        geo.validate(array, on_fault="raise")
     else:
         with pytest.raises(GeometryError, match=r"geo\.wkb\.(rings|dimensions)"):
-            geo.validate(array)
+            geo.validate(array, on_fault="raise")
 
 
 @pytest.mark.spec("geo.wkb.rings")
@@ -122,8 +122,10 @@ def test_strict_validation_is_the_twins(geometry: twin.Geometry) -> None:
 def test_an_unclosed_ring_is_refused_on_write_but_has_a_box(ring: list[tuple[float, float]]) -> None:
     value = twin.encode(twin.Geometry(twin.POLYGON, 0, [SQUARE, ring]))
     with pytest.raises(GeometryError, match="row 1: a ring") as caught:
-        geo.validate(binary([None, value]))
+        geo.validate(binary([None, value]), on_fault="raise")
     assert (caught.value.row, caught.value.offset, caught.value.rule) == (1, 9 + 4 + 64, "geo.wkb.rings")
+    fault = geo.validate(binary([None, value]))
+    assert fault == geo.GeometryFault(1, 9 + 4 + 64, "geo.wkb.rings", str(caught.value))
     assert geo.bounds(binary([value])).to_pylist()[0]["xmax"] == 4
 
 
@@ -131,12 +133,12 @@ def test_an_unclosed_ring_is_refused_on_write_but_has_a_box(ring: list[tuple[flo
 def test_parts_may_lack_the_dimensions_of_the_whole_only_when_empty() -> None:
     empty, flat_point = twin.Geometry(2, 0, []), twin.Geometry(1, 0, [(1.0, 2.0)])
     nowhere = twin.Geometry(1, 0, [(math.nan, math.nan)])
-    geo.validate(binary([twin.encode(twin.Geometry(7, 1, [empty, nowhere]))]))
+    geo.validate(binary([twin.encode(twin.Geometry(7, 1, [empty, nowhere]))]), on_fault="raise")
     flat_line = twin.Geometry(2, 0, [(1.0, 2.0), (3.0, 4.0)])
     mixed = binary([twin.encode(twin.Geometry(7, 1, [empty, flat_point]))])
     for array in (mixed, binary([twin.encode(twin.Geometry(7, 1, [nowhere, flat_line]))])):
         with pytest.raises(GeometryError, match="other dimensions"):
-            geo.validate(array)
+            geo.validate(array, on_fault="raise")
     assert geo.bounds(mixed).to_pylist()[0]["ymin"] == 2
 
 
@@ -154,10 +156,10 @@ NESTED = twin.Geometry(
 @pytest.mark.spec("geo.wkb.bounded")
 def test_a_geometry_cut_at_any_byte_is_refused() -> None:
     value = twin.encode(NESTED)
-    geo.validate(binary([value]))
+    geo.validate(binary([value]), on_fault="raise")
     for end in range(len(value)):
         with pytest.raises(GeometryError) as caught:
-            geo.validate(binary([point(0, 0), value[:end]]))
+            geo.validate(binary([point(0, 0), value[:end]]), on_fault="raise")
         assert caught.value.row == 1
         assert caught.value.offset is not None
         assert 0 <= caught.value.offset <= end
@@ -224,10 +226,10 @@ def nested(depth: int) -> bytes:
 
 @pytest.mark.spec("geo.wkb.depth")
 def test_collections_nest_to_a_limit() -> None:
-    geo.validate(binary([nested(128)]))
+    geo.validate(binary([nested(128)]), on_fault="raise")
     for depth in (129, 10_000, 1_000_000):
         with pytest.raises(GeometryError, match="nested deeper than 128") as caught:
-            geo.validate(binary([nested(depth)]))
+            geo.validate(binary([nested(depth)]), on_fault="raise")
         assert caught.value.offset == 128 * 9 + 5
 
 
@@ -255,9 +257,16 @@ def test_a_multi_geometry_holds_its_own_kind_only(base: int, part: int) -> None:
         geo.bounds(binary([value]))
 
 
+def test_validation_returns_or_raises_as_that_of_variants() -> None:
+    assert geo.validate(binary([None, point(1, 1)])) is None
+    with pytest.raises(ValueError, match="on_fault is 'return' or 'raise', not 'ignore'"):
+        geo.validate(binary([]), on_fault="ignore")
+
+
 def test_errors_count_rows_over_all_chunks() -> None:
     chunks = pa.chunked_array([binary([point(0, 0)] * 3), binary([]), binary([None, point(1, 1), b"\2"])])
-    for function in (geo.bounds, geo.statistics, geo.validate, geo.to_iso_wkb, geo.to_shapely, geo.sort_indices):
+    assert str(geo.validate(chunks)).startswith("row 5: the geometry ends too early")
+    for function in (geo.bounds, geo.statistics, geo.to_iso_wkb, geo.to_shapely, geo.sort_indices):
         with pytest.raises(GeometryError, match="row 5: the geometry ends too early"):
             function(chunks)
 

@@ -84,7 +84,7 @@ def test_shapely_reads_and_writes_the_same_text(geometries: list[Any]) -> None:
 )
 def test_the_forms_of_text_are_read(text: str, same: str) -> None:
     array = geo.from_wkt(texts([text]))
-    geo.validate(array)
+    geo.validate(array, on_fault="raise")
     assert geo.to_wkt(array).to_pylist() == [same]
 
 
