@@ -81,6 +81,13 @@ def test_workflows_have_no_rights_but_those_that_a_job_names() -> None:
     assert [name for name, text in WORKFLOWS.items() if "secrets." in text] == []
 
 
+def test_a_change_to_what_builds_a_wheel_builds_wheels() -> None:
+    triggers = WORKFLOWS["wheels.yml"].partition("workflow_call")[0]
+    watched = set(re.findall(r"^      - \"?([^\"\n]+)\"?$", triggers, re.M))
+    sources = {f"pqext/**/*{source.suffix}" for source in SOURCES if source.suffix != ".py"}
+    assert {"setup.py", "build_kernels.py", "pyproject.toml", "MANIFEST.in", ".ci/*", *sources} <= watched
+
+
 def test_the_nightly_run_searches_as_contributing_says() -> None:
     guide = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     for command in ("pytest --hypothesis-profile=thorough", "python tests/mutations/run.py --compiled"):
