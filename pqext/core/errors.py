@@ -114,13 +114,17 @@ class VariantLimitError(VariantError, LimitError):
 
 
 class GeometryError(ParquetError):
-    """A geometry's bytes or its coordinate reference system break a rule; fields as in :class:`VariantError`."""
+    """A geometry's bytes or its coordinate reference system break a rule; fields as in :class:`VariantError`.
+
+    ``reason`` is the message without row and rule.
+    """
 
     def __init__(
         self, message: str, *, rule: str | None = None, row: int | None = None, offset: int | None = None
     ) -> None:
         where = f"row {row}: " if row is not None else ""
         super().__init__(where + message + (f" ({rule})" if rule else ""), offset=offset)
+        self.reason = message
         self.rule = rule
         self.row = row
 

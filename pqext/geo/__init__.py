@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pqext.geo.text.wkt import from_wkt, to_wkt
     from pqext.geo.transformation import transform
     from pqext.geo.types import GeospatialType, as_extension, geometry_field
-    from pqext.geo.validation import GeometryFault, validate
+    from pqext.geo.validation import GeometryFault, find_faults, validate
     from pqext.geo.wkb import from_points, from_shapely, to_iso_wkb, to_shapely
 
 _MODULES = {
@@ -68,8 +68,8 @@ _MODULES = {
     "summary": ("bounds", "merge", "statistics"),
     "transformation": ("transform",),
     "types": ("GeospatialType", "as_extension", "geometry_field"),
-    "validation": ("GeometryFault", "validate"),
     "wkb": ("from_points", "from_shapely", "to_iso_wkb", "to_shapely"),
+    "validation": ("GeometryFault", "find_faults", "validate"),
     "text.wkt": ("from_wkt", "to_wkt"),
 }
 _HOMES = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
@@ -95,6 +95,7 @@ __all__ = [
     "dwithin",
     "equals",
     "explain_layout",
+    "find_faults",
     "from_geoarrow",
     "from_geojson",
     "from_geopandas",

@@ -1,22 +1,33 @@
-"""Is every value of a geometry array well-formed WKB?"""
+"""Are the values of an array well-formed WKB? What is wrong with each, as for variants in ``pqext.variant``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import pyarrow as pa
+
 from pqext.core.errors import GeometryError
-from pqext.geo.wkb import GeometryArray, summaries
+from pqext.core.text import visible
+from pqext.geo.wkb import GeometryArray, binary_chunks, summaries
 
 OnFault = Literal["return", "raise"]
+
+_FAULTS = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False), ("offset", pa.int64()), ("rule", pa.string()),
+        pa.field("message", pa.string(), nullable=False),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
 class GeometryFault:
-    """One fault of an array, in ``row``.
+    """What is wrong with the geometry in ``row`` of an array.
 
-    ``offset`` is the byte in the value, None where the fault is not at a byte; ``rule`` the id of the broken rule in
-    the ledger, None where there is no rule of the format; ``message`` says what is wrong, and where.
+    ``offset`` is the byte in its value, None where the fault is not at a byte. ``rule`` is the id of the broken rule in
+    the ledger, None where there is no rule of the format.
     """
 
     row: int
@@ -25,31 +36,73 @@ class GeometryFault:
     message: str
 
     def __str__(self) -> str:
-        return self.message
+        rule = f" ({self.rule})" if self.rule else ""
+        byte = f", byte {self.offset}" if self.offset is not None else ""
+        return visible(f"row {self.row}{byte}: {self.message}{rule}")
+
+    def error(self) -> GeometryError:
+        """The fault as an error, to be raised."""
+        return GeometryError(self.message, rule=self.rule, row=self.row, offset=self.offset)
 
 
 def validate(array: GeometryArray, *, on_fault: OnFault = "return") -> GeometryFault | None:
-    """Check that every value of an array is well-formed WKB or EWKB; None when nothing is wrong, else the first fault.
+    """Check that every value of an array is well-formed WKB or EWKB; the first fault, None when nothing is wrong.
 
     Beyond the structure, rings must have no or at least four points and end where they begin, and the
-    parts of a geometry must have its dimensions, unless they are empty. Null rows are valid. With
-    ``on_fault="raise"`` the first fault is raised as ``GeometryError``, with its row and byte.
+    parts of a geometry must have its dimensions, unless they are empty. Nulls are fine. With ``on_fault="raise"`` the
+    fault is raised as ``GeometryError``, with row and byte.
 
-    Raises ``TypeError`` when the array cannot hold WKB, ``ValueError`` for another ``on_fault``. Spec: "Geospatial
-    Definitions" (000 §5.1).
+    Raises ``TypeError`` when the array holds no bytes, and ``ValueError`` for another ``on_fault``.
 
-    >>> from pqext import geo
-    >>> geo.validate(geo.from_points([1], [2]))
-    >>> import pyarrow as pa
-    >>> geo.validate(pa.array([None, b"POINT (1 2)"])).row
-    1
+    >>> from pqext.geo import from_wkt
+    >>> validate(from_wkt(pa.array(["POINT (1 2)"]))) is None
+    True
+    >>> str(validate(pa.array([None, bytes.fromhex("010100000000")])))
+    'row 1, byte 5: the geometry ends too early (geo.wkb.bounded)'
     """
     if on_fault not in get_args(OnFault):
         raise ValueError(f"on_fault is 'return' or 'raise', not {on_fault!r}")
-    try:
-        summaries(array, strict=True)
-    except GeometryError as error:
-        if on_fault == "raise" or error.row is None:
-            raise
-        return GeometryFault(error.row, error.offset, error.rule, str(error))
-    return None
+    found = next(_faults(array), None)
+    if found is not None and on_fault == "raise":
+        raise found.error()
+    return found
+
+
+def find_faults(array: GeometryArray, *, limit: int | None = None) -> pa.Table:
+    """The first fault of every row that has one: ``row``, ``offset``, ``rule`` and ``message``.
+
+    ``offset`` is the byte in the row's value, ``rule`` an id of the ledger; both can be null. At most ``limit`` rows
+    are told of. The rest is as for :func:`validate`.
+
+    >>> find_faults(pa.array([bytes.fromhex("02"), None, b""])).column_names
+    ['row', 'offset', 'rule', 'message']
+    """
+    if limit is not None and limit < 0:
+        raise ValueError(f"limit must not be negative, not {limit}")
+    found: list[dict[str, object]] = []
+    for fault in _faults(array):
+        if len(found) == limit:
+            break
+        found.append({"row": fault.row, "offset": fault.offset, "rule": fault.rule, "message": fault.message})
+    return pa.Table.from_pylist(found, _FAULTS)
+
+
+def _faults(array: GeometryArray) -> Iterator[GeometryFault]:
+    """The first fault of each row, in the order of the rows."""
+    start = 0
+    for chunk in binary_chunks(array):
+        at, most = 0, len(chunk)
+        while at < len(chunk):
+            # A window begins small behind a fault and doubles, so that no row is prepared for more than a few times.
+            window = chunk.slice(at, most)
+            try:
+                summaries(window, strict=True)
+            except GeometryError as error:
+                if error.row is None:
+                    raise
+                at += error.row
+                yield GeometryFault(start + at, error.offset, error.rule, error.reason)
+                at, most = at + 1, 1
+            else:
+                at, most = at + len(window), 2 * most
+        start += len(chunk)

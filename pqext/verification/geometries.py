@@ -66,7 +66,7 @@ def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialT
     try:
         found = GeospatialType.from_logical_type(logical, file.options.properties)
     except GeometryError as error:
-        findings.add(Fault(error.rule or "geo.crs.custom", _bare(error), column=column))
+        findings.add(Fault(error.rule or "geo.crs.custom", error.reason, column=column))
         return None
     if not found.planar and crs_.is_geographic(found.crs) is not True:
         message = f"GEOGRAPHY needs a geographic CRS, not {found.crs}"
@@ -77,11 +77,6 @@ def _type(file: ParquetFile, leaf: LeafShape, findings: Findings) -> GeospatialT
 def _metadata(file: ParquetFile) -> str | None:
     """The file's GeoParquet metadata."""
     return next((one.value for one in file.metadata.key_value_metadata or () if one.key == geoparquet.KEY), None)
-
-
-def _bare(error: GeometryError) -> str:
-    """The error's words without row and rule, which a fault has by itself."""
-    return error.message.removeprefix(f"row {error.row}: ").removesuffix(f" ({error.rule})")
 
 
 class _ChunkCheck:
@@ -236,10 +231,10 @@ class _ChunkCheck:
         shown = max(self._findings.room, 0)
         for slot in bad[:shown].tolist():
             fault = faults[int(codes[slot])]
-            self._fault(fault.rule or "geo.wkb.iso", _bare(fault), int(rows[slot]), fault.offset)
+            self._fault(fault.rule or "geo.wkb.iso", fault.reason, int(rows[slot]), fault.offset)
         others, counts = np.unique(codes[bad[shown:]], return_counts=True)
         for code, number in zip(others.tolist(), counts.tolist(), strict=True):
-            self._findings.count(faults[code].rule or "geo.wkb.iso", _bare(faults[code]), number)
+            self._findings.count(faults[code].rule or "geo.wkb.iso", faults[code].reason, number)
         return _without(values, bad)
 
     def _sound(self, values: pa.Array, rows: NDArray[np.int64]) -> pa.Array:

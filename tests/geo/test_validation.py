@@ -1,0 +1,69 @@
+"""Faults of geometries come back as those of variants do: the first one, one a row, or raised."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pqext import geo, variant
+from pqext.core.errors import GeometryError
+from reference import wkb as twin
+from reference.effort import share
+
+POINT = geo.from_points([1.0], [2.0])[0].as_py()
+OPEN_RING = twin.encode(twin.Geometry(twin.POLYGON, 0, [[(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]]))
+FAULTY = {
+    POINT[:7]: (5, "geo.wkb.bounded", "the geometry ends too early"),
+    POINT + b"\0": (21, "geo.wkb.bounded", "bytes follow the end of the geometry"),
+    b"\2" + POINT[1:]: (0, "geo.wkb.byte_order", "the byte order is neither 0 nor 1"),
+    OPEN_RING: (9, "geo.wkb.rings", "a ring has fewer than four points or does not end where it begins"),
+}
+
+
+@settings(max_examples=share(0.5))
+@given(st.lists(st.sampled_from([None, POINT, *FAULTY]), max_size=40), st.data())
+@pytest.mark.spec("geo.wkb.bounded", "geo.wkb.byte_order", "geo.wkb.rings")
+def test_every_faulty_row_is_told_of_once(rows: list[bytes | None], data: st.DataObject) -> None:
+    cut = data.draw(st.integers(0, len(rows)))
+    padded = pa.array([POINT[:3], *rows[:cut]], pa.binary()).slice(1)
+    array = pa.chunked_array([padded, pa.array(rows[cut:], pa.binary())])
+    expected = [(row, *FAULTY[value]) for row, value in enumerate(rows) if value in FAULTY]
+    table = geo.find_faults(array)
+    assert [tuple(found.values()) for found in table.to_pylist()] == expected
+    limit = data.draw(st.integers(0, 5))
+    assert geo.find_faults(array, limit=limit).equals(table.slice(0, limit))
+    first = geo.validate(array)
+    assert (None if first is None else dataclasses.astuple(first)) == (expected[0] if expected else None)
+
+
+def test_a_fault_is_raised_on_request_with_the_words_of_the_fault() -> None:
+    array = pa.array([POINT, None, POINT[:7]])
+    fault = geo.validate(array)
+    assert str(fault) == "row 2, byte 5: the geometry ends too early (geo.wkb.bounded)"
+    with pytest.raises(GeometryError, match=r"^row 2: the geometry ends too early \(geo\.wkb\.bounded\)") as raised:
+        geo.validate(array, on_fault="raise")
+    assert (raised.value.row, raised.value.offset, raised.value.rule) == (2, 5, "geo.wkb.bounded")
+    assert geo.validate(array[:2], on_fault="raise") is None
+
+
+@pytest.mark.parametrize("arguments", [{"on_fault": "explode"}, {"on_fault": None}])
+def test_other_answers_to_a_fault_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="on_fault is 'return' or 'raise'"):
+        geo.validate(pa.array([POINT]), **arguments)
+    with pytest.raises(ValueError, match="limit must not be negative"):
+        geo.find_faults(pa.array([POINT]), limit=-1)
+
+
+def test_geometries_and_variants_are_checked_alike() -> None:
+    ours, theirs = geo.find_faults(pa.array([], pa.binary())), variant.find_faults(variant.parse_json([]))
+    assert set(ours.schema) <= set(theirs.schema)
+    asked = inspect.signature(variant.validate).parameters
+    assert asked["on_fault"].default == inspect.signature(geo.validate).parameters["on_fault"].default
+    of_variants = {one.name for one in dataclasses.fields(variant.VariantFault)}
+    assert {one.name for one in dataclasses.fields(geo.GeometryFault)} <= of_variants
