@@ -122,4 +122,19 @@ __all__ = [
     "write_table",
 ]
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+_READ = "pqext.read_table reads files, pqext.scan plans to"
+_OF_OTHERS = {
+    "dataset": _READ,
+    "parse_json": "it is pqext.variant.parse_json",
+    "read_json": "it is pqext.variant.read_json",
+    "read_metadata": "pqext.open(path).metadata has it",
+    "read_pandas": "pqext.read_table(...).to_pandas() gives a frame",
+    "read_parquet": _READ,
+    "read_schema": "pqext.open(path).arrow_schema has it",
+    "scan_parquet": "it is pqext.scan",
+    "variant_get": "it is pqext.variant.get",
+    "write_dataset": "pqext.write_table writes one file; PySpark writes folders",
+    "write_parquet": "it is pqext.write_table",
+}
+
+__getattr__, __dir__ = attach(__name__, _HOMES, _OF_OTHERS)

@@ -45,4 +45,4 @@ def printed(report: object) -> str:
 
     out = StringIO()
     Console(file=out, width=160, color_system=None, legacy_windows=False).print(report)
-    return out.getvalue()
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()

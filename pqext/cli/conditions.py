@@ -150,7 +150,11 @@ def _geometry(question: str, value: Any) -> Any:
 def _condition(node: ast.expr) -> Expression:
     found = _value(node)
     if not isinstance(found, Expression):
-        raise ValueError(f"{ast.unparse(node)!r} is no condition: compare it, as in {ast.unparse(node)} == True")
+        written = ast.unparse(node)
+        if isinstance(node, ast.Constant):
+            hint = "join comparisons by 'and' and 'or', or put each in parentheses"
+            raise ValueError(f"{written!r} is no condition: {hint}")
+        raise ValueError(f"{written!r} is no condition: compare it, as in {written} == True")
     return found
 
 

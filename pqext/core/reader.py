@@ -38,7 +38,7 @@ from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import Shape
 from pqext.core.source import Source, open_source
-from pqext.core.suggest import not_a_column
+from pqext.core.suggest import Suggesting, around, not_a_column
 from pqext.core.text import visible
 from pqext.core.types import int96
 from pqext.core.warn import warn
@@ -46,7 +46,7 @@ from pqext.core.warn import warn
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]
 
 
-class ParquetFile:
+class ParquetFile(Suggesting):
     """An open Parquet file. ``source`` is a path, bytes, or a seekable binary file object.
 
     How it is read says ``options``, or fields of ``ReadOptions`` by their names: ``open(path, on_corrupt="skip")``.
@@ -169,7 +169,7 @@ class ParquetFile:
         Raises ``KeyError`` naming a column that the file does not have, or has more than once.
         """
         if isinstance(columns, str):
-            raise TypeError("columns is a list of names")
+            raise TypeError(f"columns is a list of names: columns=[{around(columns)!r}]")
         if columns is None:
             return self.shapes
         wanted: set[int] = set()

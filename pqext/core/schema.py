@@ -121,6 +121,9 @@ class Schema:
     def __str__(self) -> str:
         return "\n".join(_render(self.root, 0))
 
+    def __repr__(self) -> str:
+        return str(self)
+
 
 def _render(node: SchemaNode, depth: int) -> Iterator[str]:
     annotation = f" ({node.logical_name})" if node.logical_name else ""

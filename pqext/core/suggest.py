@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NoReturn
 
 MAX_LISTED = 30
 MAX_NAME = 200
@@ -46,7 +47,7 @@ OF_OTHERS: dict[str, dict[str, str]] = {
         "index": "leave it out: a pandas index is written where pyarrow writes it",
         "max_rows_per_page": "it is page_rows here",
         "metadata": "it is key_value_metadata here",
-        "partition_cols": "pqext writes one file; Spark's writer has partitionBy",
+        "partition_cols": "pqext writes one file: write each part with a call of its own",
         "row_group_size": "it is row_group_rows here, and row_group_bytes in bytes",
         "row_group_size_bytes": "it is row_group_bytes here",
         "sorting_columns": "it is sorting here",
@@ -63,6 +64,51 @@ OF_OTHERS: dict[str, dict[str, str]] = {
     },
 }
 """What to use for the options that pyarrow, pandas, polars and DuckDB have and pqext calls otherwise."""
+
+MEMBERS_OF_OTHERS: dict[str, dict[str, str]] = {
+    "ParquetFile": {
+        "columns": "arrow_schema.names has them",
+        "num_row_groups": "it is len(file.row_groups)",
+        "read_row_group": "it is read(columns, row_groups=[...])",
+        "read_row_groups": "it is read(columns, row_groups=[...])",
+        "schema_arrow": "it is arrow_schema",
+        "to_pandas": "read().to_pandas() gives a frame",
+    },
+    "ParquetWriter": {"write": "it is write_table, or write_batch for a record batch"},
+    "Scan": {
+        "collect": "it is to_table, or to_polars",
+        "count_rows": "it is count",
+        "fetchall": "it is to_table().to_pylist()",
+        "select": "give the columns to scan, pqext.scan(path, columns)",
+        "where": "give the filter to scan, pqext.scan(path, filter=...)",
+    },
+}
+"""What to use for the members of the classes of other libraries that those of pqext do not have."""
+
+
+def missing(owner: str, name: str, known: Iterable[str], of_others: Mapping[str, str]) -> AttributeError:
+    """The error for a ``name`` that ``owner`` does not have: what ``of_others`` says of it, or a close ``known`` name.
+
+    >>> str(missing("module 'pqext'", "scn", ["scan"], {}))
+    "module 'pqext' has no attribute 'scn'; did you mean 'scan'?"
+    """
+    text = f"{owner} has no attribute {name!r}"
+    if name.startswith("_"):  # which the interpreter and tools ask for
+        return AttributeError(text)
+    return AttributeError(text + (f"; {of_others[name]}" if name in of_others else did_you_mean(name, known)))
+
+
+class Suggesting:
+    """A class whose instances say what a name that they do not have is called here."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers shall refuse these names
+
+        def __getattr__(self, name: str) -> NoReturn:
+            kind = type(self)
+            known = (one for one in dir(kind) if not one.startswith("_"))
+            raise missing(f"{kind.__name__!r} object", name, known, MEMBERS_OF_OTHERS.get(kind.__name__, {}))
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

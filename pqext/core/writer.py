@@ -44,6 +44,7 @@ from pqext.core.schema import Schema, to_elements
 from pqext.core.shape import Shape
 from pqext.core.sink import Sink
 from pqext.core.storage import StoredField
+from pqext.core.suggest import Suggesting
 from pqext.core.types import profile
 from pqext.core.workers import Workers
 
@@ -52,7 +53,7 @@ _SMALL = 64 << 10
 _TOO_DEEP = "the schema nests deeper than Python's stack lets it be followed"
 
 
-class ParquetWriter:
+class ParquetWriter(Suggesting):
     """Writes tables of one Arrow schema to ``dest``, a path or a binary file object.
 
     ``options`` are the fields of :class:`pqext.core.options.WriteOptions`. A path appears only on :meth:`close`;

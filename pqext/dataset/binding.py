@@ -6,6 +6,7 @@ questions that its column's statistics must not refuse; none means that they can
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypeAlias
@@ -156,7 +157,8 @@ def find(schema: Schema, column: Column) -> SchemaNode:
     node = schema.root
     for depth, name in enumerate(column.path):
         if depth and for_logical(node.logical_name) is not None:
-            raise TypeError(f"column {column} lies inside {visible(node.dotted)}, a {node.logical_name}")
+            inside = f"column {column} lies inside {visible(node.dotted)}, a {node.logical_name}"
+            raise TypeError(inside + _ask_for(node, column.path[depth:]))
         if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
             raise TypeError(f"column {column} lies inside a list or map, where a row has no single value")
         child = node.child(name)
@@ -171,7 +173,7 @@ def lookup(schema: Schema, column: str) -> SchemaNode:
     """The node of a column asked for by name or dotted path; raises ``ValueError`` when there is none."""
     node = schema.find(column)
     if node is None:
-        raise ValueError(_missing(visible(column), schema.root, column.split(".")[0]))
+        raise ValueError(_missing_within(schema.root, column))
     parent = schema.root
     for name in node.path:
         child = parent.child(name)
@@ -196,6 +198,30 @@ def _missing(column: str, node: SchemaNode, name: str) -> str:
     return f"there is no column {column!r}: {hint}"
 
 
+def _missing_within(root: SchemaNode, column: str) -> str:
+    node = root
+    for depth, name in enumerate(names := column.split(".")):
+        child = node.child(name)
+        if child is None:
+            break
+        if child.logical_name == "VARIANT" and names[depth + 1 :]:
+            return f"there is no column {visible(column)!r}{_ask_for(child, names[depth + 1 :])}"
+        node = child
+    return _missing(visible(column), node, name)
+
+
+def _ask_for(node: SchemaNode, path: Sequence[str] = ("name",)) -> str:
+    """How to ask for what lies inside ``node``; nothing where there is no way to."""
+    if node.logical_name == "VARIANT":
+        inside = visible(".".join(path))
+        return f"; a value inside a VARIANT is col({visible(node.dotted)!r}).variant('$.{inside}', 'string')"
+    if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
+        return "; ask with intersects, within, dwithin or another spatial condition"
+    if not node.is_leaf and not node.logical_name and node.children:
+        return f"; compare a field of it, col({visible(node.children[0].dotted)!r})"
+    return ""
+
+
 def _check_variant(operand: VariantField, node: SchemaNode) -> None:
     if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
         raise TypeError(f"column {operand.column} is no VARIANT")
@@ -213,5 +239,6 @@ def _kind(operand: Operand, node: SchemaNode) -> Kind:
             raise TypeError(f"column {operand} is repeated, where a row has no single value")
         kind = kind_of_node(node)
     if kind is None:
-        raise TypeError(f"column {operand} compares with no literal, only with null")
+        hint = "" if isinstance(operand, VariantField) else _ask_for(node)
+        raise TypeError(f"column {operand} compares with no literal, only with null{hint}")
     return kind

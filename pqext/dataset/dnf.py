@@ -41,9 +41,10 @@ def as_expression(filter: Any) -> Expression | None:
         return from_json(filter)
     if isinstance(filter, list | tuple):
         return from_dnf(filter)
+    kind = type(filter)
+    name = kind.__name__ if kind.__module__.startswith(("pqext.", "builtins")) else f"{kind.__module__}.{kind.__name__}"
     raise TypeError(
-        f"a filter is an expression like col('a') > 5, a list of tuples or an expression's JSON text, "
-        f"not {type(filter).__name__}"
+        f"a filter is an expression like pqext.col('a') > 5, a list of tuples or an expression's JSON text, not {name}"
     )
 
 

@@ -17,6 +17,7 @@ from pqext.core.in_step import in_step
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.reader import ParquetFile, RowGroup
 from pqext.core.schema import SchemaNode
+from pqext.core.suggest import around
 from pqext.dataset.binding import find
 from pqext.dataset.evaluate import value_of
 from pqext.dataset.expressions import VariantField
@@ -61,7 +62,7 @@ class Computed:
 def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
     """``columns`` of a scan: names, variant fields, and pairs of a name and a variant field."""
     if isinstance(columns, str):
-        raise TypeError("columns is a list of names")
+        raise TypeError(f"columns is a list of names: columns=[{around(columns)!r}]")
     parsed: list[str | Computed] = []
     for column in columns:
         if isinstance(column, VariantField):

@@ -25,7 +25,7 @@ from pqext.core.keywords import ReadKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.reader import ParquetFile
-from pqext.core.suggest import listed
+from pqext.core.suggest import Suggesting, listed
 from pqext.core.text import visible
 from pqext.dataset.binding import bind
 from pqext.dataset.dnf import Filter, as_expression
@@ -39,7 +39,7 @@ from pqext.dataset.sources import find_sources, source_name
 BATCH_ROWS = 65_536
 
 
-class Scan:
+class Scan(Suggesting):
     """A query over files that share a schema; see :func:`scan`. Nothing is read before it is asked for."""
 
     def __init__(

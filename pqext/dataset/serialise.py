@@ -77,7 +77,7 @@ def from_json(text: str | bytes) -> Expression:
         tree = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
         return _expression(tree, 0)
     except (json.JSONDecodeError, RecursionError, TypeError, OverflowError) as error:
-        raise ValueError(f"not an expression: {error}") from error
+        raise ValueError(f"not an expression: {error}; text is JSON, and in Python it is col('a') > 5") from error
 
 
 class _Writer(Visitor[dict[str, Any]]):

@@ -63,6 +63,10 @@ def _box(geometry: Any) -> Box:
             raise ValueError("a box needs finite bounds") from None
         if len(geometry) != 4:
             hint = "; shapely.from_wkt reads WKT" if kind == "str" else ""
+            if len(geometry) == 2:
+                hint = "; a point is shapely.Point(x, y)"
+            elif geometry:
+                hint = f" of {len(geometry)} numbers"
             raise TypeError(f"expected a box (xmin, ymin, xmax, ymax), WKB or a shapely geometry, not {kind}{hint}")
     box = as_box(geometry)
     return (float(box.xmin), float(box.ymin), float(box.xmax), float(box.ymax))

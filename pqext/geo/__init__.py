@@ -127,4 +127,9 @@ __all__ = [
     "zorder_index",
 ]
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+_OF_OTHERS = {
+    "read_parquet": "it is pqext.read_table, or geo.read_geopandas for a GeoDataFrame",
+    "to_parquet": "it is pqext.write_table, or geo.write_geopandas of a GeoDataFrame",
+}
+
+__getattr__, __dir__ = attach(__name__, _HOMES, _OF_OTHERS)

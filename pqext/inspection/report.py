@@ -26,3 +26,6 @@ class Report(FileFacts):
 
     def __str__(self) -> str:
         return printed(self)
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -81,4 +81,10 @@ _MODULES = {
 
 __all__ = sorted(_MODULES)
 
-__getattr__, __dir__ = attach(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()})
+_OF_OTHERS = {
+    "try_variant_get": "it is get",
+    "variant_explode": "it is explode",
+    "variant_get": "it is get, with strict=True",
+}
+
+__getattr__, __dir__ = attach(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}, _OF_OTHERS)

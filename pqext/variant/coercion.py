@@ -31,7 +31,8 @@ def as_arrow(values: Any, what: str = "an array") -> VariantLike:
             return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise ValueError(f"{type(values).__name__} cannot be taken as {what}: {error}") from None
-    raise TypeError(f"expected {what}, not {type(values).__name__}")
+    hint = "; take a slice, array[i:i + 1]" if isinstance(values, pa.Scalar) else ""
+    raise TypeError(f"expected {what}, not {type(values).__name__}{hint}")
 
 
 def as_texts(values: Any) -> VariantLike:

@@ -105,8 +105,11 @@ def struct_chunks(array: VariantLike) -> list[pa.StructArray]:
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
         raise TypeError(f"expected a variant array, not {type(array).__name__}")
     if not (is_variant_type(array.type) or is_shredded_type(array.type)):
+        held = storage_type(array.type)
+        inner = [field.name for field in held if is_variant_type(field.type)] if pa.types.is_struct(held) else []
         raise TypeError(
-            f"expected a variant array, struct<metadata: binary, value: binary>, not {storage_type(array.type)}"
+            f"expected a variant array, struct<metadata: binary, value: binary>, not {held}"
+            + (f"; take the column {inner[0]!r} of it" if inner else "")
         )
     chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
     for chunk in chunks:

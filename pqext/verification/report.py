@@ -27,3 +27,6 @@ class Report(Verdict):
 
     def __str__(self) -> str:
         return printed(self)
+
+    def __repr__(self) -> str:
+        return str(self)

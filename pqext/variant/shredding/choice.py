@@ -54,7 +54,7 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
     for name in spec:
         if name not in OPTIONS:
             meant = did_you_mean(name, OPTIONS) if isinstance(name, str) else ""
-            there = f"{meant or ';'} There are {', '.join(OPTIONS)}"
+            there = f"{meant or '; a schema is DDL text, as in a INT'}; the options are {', '.join(OPTIONS)}"
             raise ValueError(f"{around(repr(name))} is no shredding option{there}")
     coerce = check_coerce(spec.get("coerce", default))
     schema = spec.get("schema", "infer")

@@ -1,0 +1,140 @@
+"""What newcomers try: names of other libraries, wrong kinds of arguments. Each error says what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pqext
+from pqext import col, geo, variant
+from pqext.cli.conditions import parse_condition
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("mistakes") / "stations.parquet"
+    table = pa.table(
+        {
+            "station": variant.parse_json(['{"bikes": 3}', '{"bikes": "broken"}']),
+            "at": geo.from_points([2.5, 2.4], [48.5, 48.6]),
+            "user": [{"name": "Ann"}, {"name": "Bo"}],
+        }
+    )
+    pqext.write_table(table, path, geometry={"at": "OGC:CRS84"})
+    return str(path)
+
+
+NAMES: list[tuple[Any, str, str]] = [
+    (pqext, "read_parquet", "pqext.read_table"),
+    (pqext, "write_parquet", "it is pqext.write_table"),
+    (pqext, "scan_parquet", "it is pqext.scan"),
+    (pqext, "read_schema", "arrow_schema"),
+    (pqext, "concatenat", "did you mean 'concatenate'"),
+    (geo, "from_point", "did you mean 'from_points'"),
+    (variant, "parse_jsn", "did you mean 'parse_json'"),
+    (variant, "variant_get", "strict=True"),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "hint"), NAMES, ids=[name for _, name, _ in NAMES])
+def test_a_name_of_another_library_is_told_ours(owner: Any, name: str, hint: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}'; .*{hint}"):
+        getattr(owner, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("schema_arrow", "it is arrow_schema"),
+        ("num_row_groups", "len"),
+        ("read_row_group", "row_groups="),
+        ("nm_rows", "num_rows"),
+    ],
+)
+def test_a_file_knows_the_members_of_pyarrows(path: str, name: str, hint: str) -> None:
+    with pqext.open(path) as file, pytest.raises(AttributeError, match=f"'ParquetFile' object .*'{name}'; .*{hint}"):
+        getattr(file, name)
+
+
+def test_a_scan_and_a_writer_know_the_members_of_others(path: str, tmp_path: Path) -> None:
+    name = "collect"
+    with pytest.raises(AttributeError, match="'Scan' object has no attribute 'collect'; it is to_table"):
+        getattr(pqext.scan(path), name)
+    name, table = "write", pa.table({"a": [1]})
+    with pqext.ParquetWriter(tmp_path / "a.parquet", table.schema) as writer:
+        with pytest.raises(AttributeError, match="'ParquetWriter' object has no attribute 'write'; it is write_table"):
+            getattr(writer, name)
+        writer.write_table(table)
+
+
+def test_names_that_tools_probe_for_get_no_hint(path: str) -> None:
+    assert not hasattr(pqext, "__wrapped__")
+    assert not hasattr(pqext.scan(path), "__array__")
+    name = "_ope"
+    with pytest.raises(AttributeError, match=r"^module 'pqext' has no attribute '_ope'$"):
+        getattr(pqext, name)
+
+
+READS: list[tuple[str, Callable[[str], Any], str]] = [
+    ("one name", lambda path: pqext.read_table(path, "station"), r"columns=\['station'\]"),
+    ("one name of a file", lambda path: pqext.open(path).read("station"), r"columns=\['station'\]"),
+    (
+        "a path as a column",
+        lambda path: pqext.read_table(path, ["station.bikes"]),
+        r"no column 'station.bikes'; .* col\('station'\).variant\('\$.bikes'",
+    ),
+    (
+        "a path in a tuple",
+        lambda path: pqext.read_table(path, filter=[("station.bikes", ">", 3)]),
+        r"inside station, a VARIANT; .* col\('station'\).variant\('\$.bikes'",
+    ),
+    ("a field that a struct lacks", lambda path: pqext.read_table(path, ["user.nam"]), "did you mean 'name'"),
+    (
+        "a whole variant",
+        lambda path: pqext.read_table(path, filter=col("station") > 3),
+        r"compares with no literal.* col\('station'\).variant\('\$.name'",
+    ),
+    (
+        "a whole struct",
+        lambda path: pqext.read_table(path, filter=col("user") == "Ann"),
+        r"compares with no literal.* col\('user.name'\)",
+    ),
+    ("pyarrow's", lambda path: pqext.read_table(path, filter=pc.field("a") > 3), r"pqext.col.* not pyarrow\."),
+    ("text", lambda path: pqext.read_table(path, filter="a > 3"), r"it is col\('a'\) > 5"),
+    ("a point", lambda _: col("at").dwithin((2.3, 48.8), 100), r"a point is shapely.Point\(x, y\)"),
+    ("three bounds", lambda _: col("at").intersects((2, 48, 3)), "not tuple of 3 numbers"),
+    ("a table of variants", lambda path: variant.to_python(pqext.read_table(path)), "take the column 'station'"),
+    (
+        "one scalar",
+        lambda path: variant.to_python(pqext.read_table(path)["station"][0]),
+        "take a slice",
+    ),
+    (
+        "a mapping as a schema",
+        lambda path: variant.to_table(pqext.read_table(path)["station"], {"bikes": "int"}),
+        "no shredding option; a schema is DDL text, as in a INT; the options are schema",
+    ),
+    ("& without parentheses", lambda _: parse_condition("a > 28 & b > 3"), "'28' is no condition: .* parentheses"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), [case[1:] for case in READS], ids=[case[0] for case in READS])
+def test_an_error_says_what_to_write_instead(path: str, make: Callable[[str], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        make(path)
+
+
+def test_reports_and_schemas_show_themselves_as_they_print(path: str) -> None:
+    with pqext.open(path) as file:
+        shown: list[object] = [pqext.verify(path), pqext.inspect(path), file.schema]
+    for one in shown:
+        text = str(one)
+        assert repr(one) == text
+        assert text
+        assert text == text.rstrip()
+        assert all(line == line.rstrip() for line in text.splitlines())
