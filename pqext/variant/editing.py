@@ -76,13 +76,16 @@ def merge(array: VariantLike, patch: Any) -> pa.StructArray | pa.ChunkedArray:
     by field, and a null in the patch deletes the field. A patch that is not an object replaces the value. Arrays
     are replaced whole.
 
-    Null rows stay null. The result's form and what is raised for broken values are as :func:`set` says.
+    Null rows stay null. The result's form and what is raised for broken values are as :func:`set` says. ``TypeError``
+    for a ``str``, which could be JSON or a value: ``Variant.from_json`` makes a patch of JSON text.
 
     >>> from pqext import variant
     >>> array = variant.parse_json(['{"a": 1, "b": {"x": 1, "y": 2}}'])
     >>> variant.to_json(variant.merge(array, {"a": None, "b": {"y": 3}})).to_pylist()
     ['{"b":{"x":1,"y":3}}']
     """
+    if isinstance(patch, str):
+        raise TypeError("a patch is no str, which would replace every value: use a dict, or Variant.from_json(text)")
     return change(array, Action.ACTION_MERGE, "$", patch)
 
 
