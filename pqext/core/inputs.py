@@ -43,3 +43,33 @@ def as_table(data: Any) -> Any:
         "expected a table: of pyarrow, pandas or polars, a mapping from names to arrays, or an object with "
         f"__arrow_c_stream__, not {kind}{_HINTS.get(kind, '')}"
     )
+
+
+def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+    """``column`` as one of ``type`` where the types differ in no more than Arrow's layout of them, else as it is.
+
+    Layouts of one type are the plain, the large and the view form of strings, of bytes and of lists. Raises
+    ``ValueError`` where values do not fit the other layout.
+    """
+    if column.type == type or _plain(column.type) != _plain(type):
+        return column
+    try:
+        return column.cast(type)
+    except pa.ArrowNotImplementedError:
+        return column
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"a column of {column.type} does not fit the writer's {type}: {error}") from None
+
+
+def _plain(type: pa.DataType) -> pa.DataType:
+    """``type`` in its plain layout."""
+    if type in (pa.large_string(), pa.string_view()):
+        return pa.string()
+    if type in (pa.large_binary(), pa.binary_view()):
+        return pa.binary()
+    if pa.types.is_struct(type):
+        return pa.struct([field.with_type(_plain(field.type)) for field in type])
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
+    if any(test(type) for test in lists):
+        return pa.list_(type.value_field.with_type(_plain(type.value_type)))
+    return type

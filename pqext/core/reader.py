@@ -38,10 +38,10 @@ from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import Shape
 from pqext.core.source import Source, open_source
-from pqext.core.suggest import Suggesting, around, not_a_column
+from pqext.core.suggest import Suggesting, answering, around, not_a_column
 from pqext.core.text import visible
 from pqext.core.types import int96
-from pqext.core.warn import warn
+from pqext.core.warn import warn, warn_of_file
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]
 
@@ -71,8 +71,8 @@ class ParquetFile(Suggesting):
                 self.schema: Schema = from_elements(self._footer.metadata.schema, limits, self.path)
                 pairs = self.metadata.key_value_metadata or []
                 if pairs and self.options.geoparquet:
-                    self.schema = adopt(self.schema, pairs)
-                self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else ())
+                    self.schema = adopt(self.schema, pairs, self.path)
+                self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 if self.options.int96 == "auto":
                     self.options = replace(self.options, int96=int96.unit_for(pair.key for pair in pairs))
                 if pairs:
@@ -189,6 +189,7 @@ class ParquetFile(Suggesting):
             selected = (top.select(lambda node: node.leaf_start in wanted) for top in shapes)
             return tuple(top for top in selected if top is not None)
 
+    @answering
     def read(
         self, columns: Sequence[str] | None = None, row_groups: Iterable[int] | None = None, *,
         rows: Mapping[int, Iterable[range] | None] | None = None,
@@ -207,6 +208,7 @@ class ParquetFile(Suggesting):
             batches = list(self._iterate(shapes, chosen, None, arrow_schema, budget, Account(budget)))
             return pa.Table.from_batches(batches, arrow_schema)
 
+    @answering
     def iter_batches(
         self, batch_rows: int = 65_536, columns: Sequence[str] | None = None,
         row_groups: Iterable[int] | None = None, *, rows: Mapping[int, Iterable[range] | None] | None = None,
@@ -227,7 +229,7 @@ class ParquetFile(Suggesting):
     def _schema_to_read(self, columns: Sequence[str] | None, shapes: Sequence[Shape]) -> pa.Schema:
         """The Arrow schema of the chosen columns; warns of their annotations that are passed over."""
         for message in self._passed_over if columns is None else shape.check(shapes):
-            warn(f"{self.path}: {message}" if self.path else message, AnnotationWarning)
+            warn_of_file(self.path, message, AnnotationWarning)
         return self.arrow_schema if columns is None else self._arrow_schema(shapes)
 
     def _iterate(
@@ -258,6 +260,7 @@ class ParquetFile(Suggesting):
         for batch in self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema, budget or self.budget()):
             yield batch.column(0)
 
+    @answering
     def head(self, rows: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
         """The first ``rows`` rows of the chosen columns; no more row groups are read than hold them."""
         if operator.index(rows) < 0:

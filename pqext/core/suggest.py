@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 MAX_LISTED = 30
 MAX_NAME = 200
@@ -62,6 +64,21 @@ OF_OTHERS: dict[str, dict[str, str]] = {
         "write_page_index": "it is page_index here, on by default",
         "write_statistics": "it is statistics here",
     },
+    "method": {
+        "batch_size": "it is batch_rows here",
+        "columns": "pqext.scan(path, columns) chooses columns",
+        "filter": "pqext.scan(path, filter=...) and pqext.read_table take a filter",
+        "filters": "pqext.scan(path, filter=...) and pqext.read_table take a filter",
+        "i": "it is row_groups here, a list of numbers",
+        "limit": "it is rows here, an argument of head",
+        "max_chunksize": "it is batch_rows here",
+        "n": "it is rows here, an argument of head",
+        "n_rows": "it is rows here, an argument of head",
+        "num_rows": "it is rows here, an argument of head",
+        "row_group": "it is row_groups here, a list of numbers",
+        "row_group_size": "row_group_rows is an option of the writer; end_row_group() ends one at any row",
+        "use_threads": "threads is an option of pqext.open and pqext.scan",
+    },
 }
 """What to use for the options that pyarrow, pandas, polars and DuckDB have and pqext calls otherwise."""
 
@@ -109,6 +126,26 @@ class Suggesting:
             kind = type(self)
             known = (one for one in dir(kind) if not one.startswith("_"))
             raise missing(f"{kind.__name__!r} object", name, known, MEMBERS_OF_OTHERS.get(kind.__name__, {}))
+
+
+_P = ParamSpec("_P")
+_Result = TypeVar("_Result")
+
+
+def answering(method: Callable[_P, _Result]) -> Callable[_P, _Result]:
+    """``method``, which answers arguments that other libraries have with what to use here, in a ``TypeError``."""
+    known = list(signature(method).parameters)
+
+    @wraps(method)
+    def answered(*args: _P.args, **keywords: _P.kwargs) -> _Result:
+        for name in keywords:
+            if name not in known:
+                elsewhere = OF_OTHERS["method"].get(name) or OF_OTHERS["read"].get(name)
+                meant = f"; {elsewhere}" if elsewhere else did_you_mean(name, known[1:])
+                raise TypeError(f"{method.__qualname__} has no argument {name!r}{meant}")
+        return method(*args, **keywords)
+
+    return answered
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

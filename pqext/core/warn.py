@@ -16,3 +16,8 @@ def warn(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _LIBRARY:
         frame, level = frame.f_back, level + 1
     warnings.warn(visible(message), category, stacklevel=level)
+
+
+def warn_of_file(path: str | None, message: str, category: type[Warning]) -> None:
+    """As :func:`warn`, of the file at ``path``, where it has one."""
+    warn(f"{path}: {message}" if path else message, category)

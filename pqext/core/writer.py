@@ -34,7 +34,7 @@ from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.handlers import derived_columns, file_metadata, row_order
 from pqext.core.handlers.adopted_columns import of_other_rows
 from pqext.core.indexes.writing import IndexWriter
-from pqext.core.inputs import as_table
+from pqext.core.inputs import as_table, in_layout
 from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
@@ -44,7 +44,7 @@ from pqext.core.schema import Schema, to_elements
 from pqext.core.shape import Shape
 from pqext.core.sink import Sink
 from pqext.core.storage import StoredField
-from pqext.core.suggest import Suggesting
+from pqext.core.suggest import Suggesting, answering
 from pqext.core.types import profile
 from pqext.core.workers import Workers
 
@@ -90,10 +90,12 @@ class ParquetWriter(Suggesting):
             self._prepare(None)
         self._sink = Sink(dest)
 
+    @answering
     def write_table(self, table: Any) -> None:
         """Append the rows of ``table``, whose columns must be those of the schema.
 
-        ``table`` is anything that :func:`pqext.write_table` takes. A value that cannot be stored aborts the file: part
+        ``table`` is anything that :func:`pqext.write_table` takes. Strings, bytes and lists may have another of Arrow's
+        layouts (large, view) than the schema says. A value that cannot be stored aborts the file: part
         of it would be missing.
         """
         self._check_open()
@@ -148,9 +150,10 @@ class ParquetWriter(Suggesting):
         rows_left = self.options.row_group_rows - self._pending_rows
         return max(1, min(rows_left, int(bytes_left * rows // max(size, 1))))
 
-    def write_batch(self, batch: pa.RecordBatch) -> None:
-        """Append the rows of ``batch``."""
-        self.write_table(pa.Table.from_batches([batch]))
+    @answering
+    def write_batch(self, batch: Any) -> None:
+        """Append the rows of ``batch``: a RecordBatch, or anything else that :meth:`write_table` takes."""
+        self.write_table(batch)
 
     def end_row_group(self) -> None:
         """Write the rows so far as a row group, whatever its size; those that come next begin another."""
@@ -399,7 +402,10 @@ def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
         if len(set(schema.names)) < len(schema.names):
             raise ValueError("several columns have one name, so the table must have them in the writer's order")
         table = table.select(schema.names)
-    for field, column in zip(schema, table.columns, strict=True):
+    for place, field in enumerate(schema):
+        column = in_layout(given := table.column(place), field.type)
+        if column is not given:
+            table = table.set_column(place, table.field(place).with_type(field.type), column)
         if column.type != field.type:
             raise ValueError(f"column {field.name!r} has type {column.type}, the writer's schema says {field.type}")
     return table

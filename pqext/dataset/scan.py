@@ -25,7 +25,7 @@ from pqext.core.keywords import ReadKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.reader import ParquetFile
-from pqext.core.suggest import Suggesting, listed
+from pqext.core.suggest import Suggesting, answering, listed
 from pqext.core.text import visible
 from pqext.dataset.binding import bind
 from pqext.dataset.dnf import Filter, as_expression
@@ -103,6 +103,7 @@ class Scan(Suggesting):
         ]
         return "\n".join(map(visible, lines))
 
+    @answering
     def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
         """The rows that match, in the order of the files, in batches of at most ``batch_rows``; none is empty."""
         return (batch for batch, _ in self._found(batch_rows))
@@ -119,6 +120,7 @@ class Scan(Suggesting):
                     named |= self.partitions.arrays(self._values, row, batch.num_rows)
                     yield _project(batch, named, schema), opened
 
+    @answering
     def to_table(self) -> pa.Table:
         """The rows that match, as one table. Raises ``LimitError`` where it takes more than ``limits`` allow."""
         batches, held = [], 0
@@ -129,6 +131,7 @@ class Scan(Suggesting):
             batches.append(batch)
         return pa.Table.from_batches(batches, schema=self.schema)
 
+    @answering
     def count(self) -> int:
         """The number of rows that match; without a filter from the footers alone."""
         total = 0
@@ -148,6 +151,7 @@ class Scan(Suggesting):
                     total += sum(batch.num_rows for batch, _ in found)
         return total
 
+    @answering
     def head(self, rows: int = 5) -> pa.Table:
         """The first ``rows`` rows that match; no more is read than gives them."""
         if rows < 0:

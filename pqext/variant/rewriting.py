@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
@@ -65,7 +65,8 @@ def reshred_file(
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     progress: Progress | None = None,
-    **options: Unpack[WriteKeywords],
+    options: WriteOptions | None = None,
+    **keywords: Unpack[WriteKeywords],
 ) -> Rewritten:
     """Write the file ``source`` to ``dest`` with its VARIANT columns shredded by ``schema``.
 
@@ -78,14 +79,16 @@ def reshred_file(
     or, with ``on_invalid="null"``, become null.
 
     Other columns, key-value metadata, row groups and field ids stay as they are, and so do codecs, encodings,
-    dictionaries, statistics, page indexes, Bloom filters and sort keys as far as the file tells; ``options`` of
-    :class:`pqext.WriteOptions` go before them. ``dest`` appears when it is whole, and may be ``source``.
+    dictionaries, statistics, page indexes, Bloom filters and sort keys as far as the file tells. Keywords, the fields
+    of :class:`pqext.WriteOptions`, go before them, and so do the fields of ``options`` that are not at their default.
+    ``dest`` appears when it is whole, and may be ``source``.
     ``progress`` is called with the rows done and all rows. Memory is bounded by one row group.
 
     An encrypted file is only written with ``encryption`` among the options, ``None`` to have it in plaintext.
     """
     check_coerce(coerce)
-    return _rewrite(source, dest, schema, coerce, strict, on_invalid, limits, decryption, progress, dict(options))
+    given = _given(options, keywords)
+    return _rewrite(source, dest, schema, coerce, strict, on_invalid, limits, decryption, progress, given)
 
 
 def unshred_file(
@@ -97,15 +100,29 @@ def unshred_file(
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     progress: Progress | None = None,
-    **options: Unpack[WriteKeywords],
+    options: WriteOptions | None = None,
+    **keywords: Unpack[WriteKeywords],
 ) -> Rewritten:
     """Write the file ``source`` to ``dest`` with whole VARIANT values, nothing of them shredded.
 
     The rest is as for :func:`reshred_file`.
     """
     return _rewrite(
-        source, dest, Untyped(), "equivalent", strict, on_invalid, limits, decryption, progress, dict(options)
+        source, dest, Untyped(), "equivalent", strict, on_invalid, limits, decryption, progress,
+        _given(options, keywords),
     )
+
+
+def _given(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked of the writer: keywords, and what ``options`` changes where they say nothing."""
+    if options is None:
+        return dict(keywords)
+    if not isinstance(options, WriteOptions):
+        raise TypeError(f"options must be WriteOptions, not {type(options).__name__}")
+    usual = WriteOptions()
+    names = [one.name for one in fields(WriteOptions)]
+    changed = {name: getattr(options, name) for name in names if getattr(options, name) != getattr(usual, name)}
+    return {**changed, **keywords}
 
 
 def _rewrite(

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from core.columns import one
+from core.raw_files import int64
 
 import pqext
 from pqext.core.errors import AnnotationWarning, CorruptDataWarning
+from pqext.core.metadata import DateType, LogicalType, Type
 from pqext.core.warn import warn
 
 
@@ -27,6 +30,24 @@ def test_metadata_that_are_passed_over_name_the_line_that_opens() -> None:
     with pytest.warns(AnnotationWarning) as found:
         pqext.open(sink)
     assert [one.filename for one in found] == [__file__]
+
+
+def test_warnings_of_annotations_name_the_file_and_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "odd.parquet"
+    path.write_bytes(one(Type.INT64, int64(7), 1, logicalType=LogicalType(DATE=DateType())))
+    with pytest.warns(AnnotationWarning, match="DATE cannot annotate INT64") as read:
+        pqext.read_table(path)
+    with pytest.warns(AnnotationWarning, match="DATE cannot annotate INT64") as batches:
+        list(pqext.open(path).iter_batches(batch_rows=1))
+    pqext.write_table(pa.table({"g": [b""]}), path, key_value_metadata={"geo": "no JSON"})
+    with pytest.warns(AnnotationWarning, match="the metadata 'geo' is passed over") as opened:
+        pqext.open(path)
+    pqext.write_table(pa.table({"a": [1]}), path, arrow_schema=False, key_value_metadata={"ARROW:schema": "no base64"})
+    with pytest.warns(AnnotationWarning, match="ARROW:schema is passed over") as noted:
+        _ = pqext.open(path).arrow_schema
+    for found in (read, batches, opened, noted):
+        assert [str(warning.message).startswith(f"{path}: ") for warning in found] == [True] * len(found)
+        assert [warning.filename for warning in found] == [__file__] * len(found)
 
 
 def test_damage_names_the_line_that_reads(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -83,3 +84,9 @@ def test_readers_take_expressions_lists_or_nothing() -> None:
         as_expression("a > 1")
     with pytest.raises(TypeError, match="not Column"):
         as_expression(col("a"))
+
+
+@pytest.mark.parametrize("given", [pa.compute.field("a") > 5, pl.col("a") > 5], ids=["pyarrow", "polars"])
+def test_expressions_of_other_libraries_are_answered_with_ours(given: Any) -> None:
+    with pytest.raises(TypeError, match=r"of pqext, not of (pyarrow|polars): .* write pqext\.col\('a'\) > 5"):
+        as_expression(given)

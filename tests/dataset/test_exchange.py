@@ -48,11 +48,43 @@ def test_tables_of_other_libraries_are_written(kind: str, tmp_path: Path) -> Non
     place = str(tmp_path / "b.parquet")
     pqext.write_table(GIVEN[kind](), place)
     assert pq.read_table(place).to_pylist() == ROWS
-    if kind != "polars":  # whose strings are of another Arrow type
-        with pqext.ParquetWriter(place, TABLE.schema) as writer:
-            writer.write_table(GIVEN[kind]())
-            writer.write_table(GIVEN[kind]())
-        assert pq.read_table(place).to_pylist() == ROWS * 2
+    with pqext.ParquetWriter(place, TABLE.schema) as writer:
+        writer.write_table(GIVEN[kind]())
+        writer.write_batch(GIVEN[kind]())
+    assert pq.read_table(place).to_pylist() == ROWS * 2
+
+
+LAYOUTS = [
+    (pa.string(), ["a", None, ""]),
+    (pa.binary(), [b"a", None, b""]),
+    (pa.list_(pa.string()), [["a", None], None, []]),
+    (pa.struct({"x": pa.string(), "y": pa.int8()}), [{"x": "a", "y": 1}, None, {"x": None, "y": 2}]),
+]
+OTHERS = {
+    pa.string(): [pa.large_string(), pa.string_view()],
+    pa.binary(): [pa.large_binary(), pa.binary_view()],
+    pa.list_(pa.string()): [pa.large_list(pa.large_string()), pa.list_(pa.string_view())],
+    pa.struct({"x": pa.string(), "y": pa.int8()}): [pa.struct({"x": pa.large_string(), "y": pa.int8()})],
+}
+
+
+@pytest.mark.parametrize(("type", "values"), LAYOUTS, ids=str)
+def test_a_writer_takes_every_layout_of_its_types(type: pa.DataType, values: list[Any], tmp_path: Path) -> None:
+    place = str(tmp_path / "b.parquet")
+    layouts = [type, *OTHERS[type]]
+    for wanted in layouts:
+        with pqext.ParquetWriter(place, pa.schema({"c": wanted})) as writer:
+            for given in layouts:
+                writer.write_table(pa.table({"c": pa.array(values, given)}))
+        assert pq.read_table(place)["c"].to_pylist() == values * len(layouts)
+        assert pqext.open(place).arrow_schema.field("c").type == wanted
+
+
+@pytest.mark.parametrize("given", [pa.array([1], pa.int32()), pa.array([b"a"]), pa.array([["a"]])], ids=str)
+def test_a_writer_takes_no_other_type(given: pa.Array, tmp_path: Path) -> None:
+    writer = pqext.ParquetWriter(tmp_path / "b.parquet", pa.schema({"c": pa.string()}))
+    with pytest.raises(ValueError, match=r"column 'c' has type .*, the writer's schema says string"), writer:
+        writer.write_batch(pa.table({"c": given}))
 
 
 def test_a_scan_is_written_again_without_a_table_between(path: str, tmp_path: Path) -> None:

@@ -114,6 +114,20 @@ def test_options_go_before_what_the_file_had(plain: Path, tmp_path: Path) -> Non
         variant.reshred_file(plain, dest, shredding={"v": "a INT"})
 
 
+def test_options_come_as_one_object_too(plain: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "dest.parquet"
+    for rewrite in (variant.unshred_file, lambda *a, **k: variant.reshred_file(*a, "a BIGINT", **k)):
+        rewrite(plain, dest, options=pqext.WriteOptions(compression="gzip", page_rows=7), page_rows=9)
+        with pqext.open(dest) as file:
+            assert {chunk.metadata.codec.name for chunk in file.row_groups[0].chunks()} == {"GZIP"}
+            places = file.row_groups[0].chunk(0).offset_index.page_locations  # type: ignore[union-attr]
+            assert places[1].first_row_index == 9
+        with pytest.raises(TypeError, match="options must be WriteOptions, not ReadOptions"):
+            rewrite(plain, dest, options=pqext.ReadOptions())
+        with pytest.raises(TypeError, match="the schema argument"):
+            rewrite(plain, dest, options=pqext.WriteOptions(shredding={"v": "a INT"}))
+
+
 def test_a_file_can_be_rewritten_in_place_and_stays_whole_when_that_fails(plain: Path) -> None:
     variant.reshred_file(plain, plain, {"v": "b STRING"})
     assert values(plain) == WANTED

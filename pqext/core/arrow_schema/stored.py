@@ -13,14 +13,18 @@ from pqext.core.arrow_schema.text import KEY, Unreadable, parse
 from pqext.core.errors import AnnotationWarning
 from pqext.core.metadata import KeyValue
 from pqext.core.shape import Shape
-from pqext.core.warn import warn
+from pqext.core.warn import warn_of_file
 
 
 class StoredSchema:
-    """What a file's key-value metadata says of the Arrow types of its columns; nothing without ``pairs``."""
+    """What a file's key-value metadata says of the Arrow types of its columns; nothing without ``pairs``.
 
-    def __init__(self, pairs: Iterable[KeyValue] = ()) -> None:
+    Warnings name the file's ``path``.
+    """
+
+    def __init__(self, pairs: Iterable[KeyValue] = (), path: str | None = None) -> None:
         self._text = next((pair.value for pair in pairs if pair.key == KEY), None)
+        self._path = path
         self._told: set[str] = set()
 
     @property
@@ -74,4 +78,4 @@ class StoredSchema:
     def _tell(self, message: str) -> None:
         if message not in self._told:
             self._told.add(message)
-            warn(message, AnnotationWarning)
+            warn_of_file(self._path, message, AnnotationWarning)

@@ -10,13 +10,13 @@ from pqext.core.annotations import DescribesFile, for_property
 from pqext.core.errors import AnnotationWarning, ParquetError
 from pqext.core.metadata import FieldRepetitionType, KeyValue, LogicalType, Type
 from pqext.core.schema import Schema, SchemaNode
-from pqext.core.warn import warn
+from pqext.core.warn import warn_of_file
 
 
-def adopt(schema: Schema, pairs: Iterable[KeyValue]) -> Schema:
+def adopt(schema: Schema, pairs: Iterable[KeyValue], path: str | None = None) -> Schema:
     """``schema`` with the logical types that key-value metadata gives to top-level BYTE_ARRAY columns without one.
 
-    What cannot be understood is passed over with an ``AnnotationWarning``.
+    What cannot be understood is passed over with an ``AnnotationWarning``, which names the file at ``path``.
     """
     given: dict[str, LogicalType] = {}
     for pair in pairs:
@@ -25,7 +25,7 @@ def adopt(schema: Schema, pairs: Iterable[KeyValue]) -> Schema:
             try:
                 given |= handler.adopted(pair.value, lambda name: _adoptable(schema, name))
             except ParquetError as error:
-                warn(f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning)
+                warn_of_file(path, f"the metadata {pair.key!r} is passed over: {error}", AnnotationWarning)
     return with_types(schema, given) if given else schema
 
 
