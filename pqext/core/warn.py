@@ -8,12 +8,14 @@ import warnings
 from pqext.core.text import visible
 
 _LIBRARY = __name__.partition(".")[0]
+_BETWEEN = (_LIBRARY, "functools", "contextlib")
+"""Whose frames are no user's: the library's, and those of cached properties and contexts within it."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
     """As ``warnings.warn``, at the first caller that is not of this library; in its own threads that is Python's."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _LIBRARY:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
         frame, level = frame.f_back, level + 1
     warnings.warn(visible(message), category, stacklevel=level)
 

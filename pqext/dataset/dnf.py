@@ -41,14 +41,13 @@ def as_expression(filter: Any) -> Expression | None:
         return from_json(filter)
     if isinstance(filter, list | tuple):
         return from_dnf(filter)
-    of = type(filter).__module__.partition(".")[0]
-    if of in ("pyarrow", "polars") and type(filter).__name__ in ("Expression", "Expr"):
-        raise TypeError(
-            f"a filter is an expression of pqext, not of {of}: instead of {of}'s column write pqext.col('a') > 5, "
-            "pqext.col('a').isin([1, 2]), pqext.col('a').is_null(); join them with &, | and ~"
-        )
     kind = type(filter)
     name = kind.__name__ if kind.__module__.startswith(("pqext.", "builtins")) else f"{kind.__module__}.{kind.__name__}"
+    if name.startswith(("pyarrow.", "polars.")):
+        raise TypeError(
+            "a filter is an expression of pqext, like pqext.col('a') > 5, pqext.col('a').isin([1, 2]) and "
+            f"pqext.col('a').is_null(), joined with &, | and ~, not {name}"
+        )
     raise TypeError(
         f"a filter is an expression like pqext.col('a') > 5, a list of tuples or an expression's JSON text, not {name}"
     )
