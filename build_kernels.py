@@ -1,7 +1,7 @@
 """How setup.py compiles the kernels: every .pyx below pqext, each only when its sources or the flags have changed.
 
-A finished module is kept in a folder of its own for each interpreter, compiler and set of flags, beside a stamp: the
-hash of everything it was made from. pip builds in temporary folders, and a checkout has new times, so only content is
+A finished module is kept in a folder of its own for each interpreter, compiler and set of flags, under the hash of
+everything it was made from. pip builds in temporary folders, and a checkout has new times, so only content is
 compared. Environment variables:
 
     PQEXT_KERNEL_FLAGS   flags for the compiler in place of `-O3 -g0` (`/O2` for MSVC), such as those of a sanitizer;
@@ -9,20 +9,22 @@ compared. Environment variables:
     PQEXT_KERNEL_CACHE   the folder of finished modules in place of build/kernels, for several trees to share
     CC, CFLAGS, LDFLAGS  as everywhere; `CC="ccache gcc"` works
 
-All of them but the cache and ccache are part of the stamp. A module is translated by Cython in one process and compiled
-in another, both as soon as a processor is free, the longest first.
+All of them but the cache and ccache, and the versions of compiler and C library, tell the folder. A module is
+translated by Cython in one process and compiled in another, both as soon as a processor is free, the longest first.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -33,6 +35,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent
 SHARED = "pqext.core.kernels._cython"
 """The module that holds Cython's own code (memory views above all) once, instead of once in every kernel."""
+KEPT = 4
+"""How many versions of a module a cache keeps: those of some branches or trees."""
 DIRECTIVES = {"language_level": 3, "emit_code_comments": False, "show_performance_hints": False}
 NEEDS = re.compile(
     r"""^[ \t]*(?:
@@ -106,43 +110,59 @@ class Flags:
     link: tuple[str, ...] = ()
 
 
-def flags(compiler: str, platform: str, wanted: str | None) -> Flags:
+def flags(compiler: str, system: str, wanted: str | None) -> Flags:
     """Flags for a compiler of setuptools (`unix`, `msvc`, `mingw32`) on a platform; ``wanted`` replaces them."""
     if wanted is not None:
         return Flags(tuple(shlex.split(wanted)))
     if compiler == "msvc":
         return Flags(("/O2",))
-    return Flags(("-O3", "-g0"), ("-Wl,-s",) if platform.startswith(("linux", "win32")) else ())
+    return Flags(("-O3", "-g0"), ("-Wl,-s",) if system.startswith(("linux", "win32")) else ())
 
 
-def folder_name(flags: Flags, commands: Sequence[Sequence[str]]) -> str:
-    """The folder for modules of this interpreter, made by these ``commands`` of compiler and linker."""
-    plain = [[word for word in command if Path(word).stem != "ccache"] for command in commands]
-    made = hashlib.sha256(repr((flags, plain, sys.version_info[:2], sysconfig.get_platform())).encode()).hexdigest()
+def plain(command: Sequence[str]) -> list[str]:
+    """A command without ccache, which changes nothing in what is made."""
+    return [word for word in command if Path(word).stem != "ccache"]
+
+
+def toolchain(compiler: Sequence[str]) -> list[str]:
+    """The versions of the C library and the compiler, if it tells: a container may share the cache of its host."""
+    told = ["-".join(platform.libc_ver())]
+    if compiler:
+        try:
+            done = subprocess.run([plain(compiler)[0], "--version"], capture_output=True, text=True, check=False)
+        except OSError:
+            return told  # compiling will say what is wrong
+        told += done.stdout.splitlines()[:1]
+    return told
+
+
+def folder_name(flags: Flags, commands: Sequence[Sequence[str]], tools: Sequence[str] = ()) -> str:
+    """The folder for modules of this interpreter, made by these ``commands`` of compiler and linker and ``tools``."""
+    words = [plain(command) for command in commands]
+    made_by = (flags, words, list(tools), sys.version_info[:2], sysconfig.get_platform())
+    made = hashlib.sha256(repr(made_by).encode()).hexdigest()
     tag = str(sysconfig.get_config_var("EXT_SUFFIX") or sys.implementation.cache_tag).strip(".").split(".")[0]
     return f"{tag}-{made[:12]}"
 
 
 @dataclass(frozen=True)
 class Cache:
-    """Finished modules and their stamps in one folder."""
+    """Finished modules in one folder, each under its name and stamp, so that trees that share it cannot mix them up."""
 
     folder: Path
 
-    def module(self, name: str) -> Path:
-        return self.folder / f"{name}.module"
+    def module(self, name: str, stamp: str) -> Path:
+        return self.folder / f"{name}-{stamp[:16]}.module"
 
     def holds(self, name: str, stamp: str) -> bool:
-        noted = self.folder / f"{name}.stamp"
-        return self.module(name).is_file() and noted.is_file() and noted.read_text("ascii") == stamp
+        return self.module(name, stamp).is_file()
 
     def keep(self, name: str, stamp: str, built: Path) -> None:
-        """Take a copy of ``built``. Its stamp comes last, so that an interrupted build is never believed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        noted = self.folder / f"{name}.stamp"
-        noted.unlink(missing_ok=True)
-        replace(built, self.module(name))
-        noted.write_text(stamp, "ascii")
+        """Take a copy of ``built``, in one step, and drop the oldest of more than ``KEPT`` copies of the module."""
+        replace(built, self.module(name, stamp))
+        copies = sorted(self.folder.glob(f"{name}-*.module"), key=lambda path: path.stat().st_mtime_ns)
+        for old in copies[:-KEPT]:
+            old.unlink(missing_ok=True)
 
 
 def replace(source: Path, target: Path) -> None:
@@ -156,6 +176,12 @@ def replace(source: Path, target: Path) -> None:
 
 def same(a: Path, b: Path) -> bool:
     return a.is_file() and b.is_file() and a.read_bytes() == b.read_bytes()
+
+
+def orphans(folder: Path, made: Collection[str], suffix: str) -> list[Path]:
+    """Modules below ``folder`` of this interpreter that are not ``made`` any more: Python would still import them."""
+    modules = sorted((folder / "pqext").rglob(f"*{suffix}"))
+    return [path for path in modules if str(path.relative_to(folder)) not in made]
 
 
 def translate(name: str, source: str, folder: str) -> str:

@@ -17,9 +17,10 @@ class BuildKernels(build_ext):
     def build_extensions(self):
         flags = build.flags(self.compiler.compiler_type, sys.platform, os.environ.get("PQEXT_KERNEL_FLAGS"))
         commands = [getattr(self.compiler, name, None) or [] for name in ("compiler_so", "linker_so")]
-        environment = [[name, os.environ.get(name, "")] for name in ("CL", "_CL_", "LINK")]  # MSVC's own flags
+        environment = [[name, os.environ.get(name, "")] for name in ("CL", "_CL_", "LINK", "MACOSX_DEPLOYMENT_TARGET")]
         folder = Path(os.environ.get("PQEXT_KERNEL_CACHE", build.ROOT / "build" / "kernels"))
-        cache = build.Cache(folder.absolute() / build.folder_name(flags, commands + environment))
+        tools = build.toolchain(commands[0])
+        cache = build.Cache(folder.absolute() / build.folder_name(flags, commands + environment, tools))
         kernels = build.kernels()  # all extensions but the shared one
         stamps = {e.name: build.stamp(kernels.get(e.name), Cython.__version__) for e in self.extensions}
         stale = [e for e in self.extensions if self.force or not cache.holds(e.name, stamps[e.name])]
@@ -40,9 +41,22 @@ class BuildKernels(build_ext):
             with build.translators(workers) as processes:
                 build.run_all(stale, make, workers)
         for extension in self.extensions:
-            kept, target = cache.module(extension.name), Path(self.get_ext_fullpath(extension.name))
+            kept = cache.module(extension.name, stamps[extension.name])
+            target = Path(self.get_ext_fullpath(extension.name))
             if extension not in stale and not build.same(kept, target):
                 build.replace(kept, target)
+
+    def run(self):
+        super().run()
+        made = {self.get_ext_filename(extension.name) for extension in self.extensions}
+        for folder in [self.build_lib, *([build.ROOT] if self.inplace else [])]:
+            for orphan in build.orphans(Path(folder), made, self.get_ext_filename("")):
+                orphan.unlink()
+
+    def copy_file(self, infile, outfile, *args, **keywords):
+        if not build.same(Path(infile), Path(outfile)):
+            build.replace(Path(infile), Path(outfile))
+        return outfile, 1
 
     def swig_sources(self, sources, extension=None):
         return sources

@@ -122,8 +122,19 @@ def test_each_toolchain_has_modules_of_its_own_and_ccache_is_none() -> None:
         build.folder_name(build.flags("unix", "linux", "-O1"), [["gcc", "-O2"], ["gcc", "-shared"]]),
         build.folder_name(flags, [["clang", "-O2"], ["gcc", "-shared"]]),
         build.folder_name(flags, [["gcc", "-O2"], ["gcc", "-shared", "-fsanitize=address"]]),
+        build.folder_name(flags, [["gcc", "-O2"], ["gcc", "-shared"]], ["glibc-2.28", "gcc 14"]),
     }
-    assert len(others | {plain}) == 4
+    assert len(others | {plain}) == 5
+
+
+def test_a_toolchain_is_told_by_the_versions_of_compiler_and_library(tmp_path: Path) -> None:
+    compilers = [tmp_path / name for name in ("old", "new")]
+    for compiler in compilers:
+        compiler.write_text(f"#!/bin/sh\necho cc {compiler.name}\necho more\n", "utf-8")
+        compiler.chmod(0o755)
+    if os.name == "posix":
+        assert [build.toolchain(["ccache", str(one), "-O2"])[1:] for one in compilers] == [["cc old"], ["cc new"]]
+    assert build.toolchain([str(tmp_path / "gone")]) == build.toolchain([])
 
 
 def test_a_module_is_taken_only_with_its_own_stamp(tmp_path: Path) -> None:
@@ -134,17 +145,45 @@ def test_a_module_is_taken_only_with_its_own_stamp(tmp_path: Path) -> None:
     cache.keep("a", "one", built)
     assert cache.holds("a", "one")
     assert not cache.holds("a", "two")
-    assert cache.module("a").read_bytes() == b"\x7fELF"
+    assert cache.module("a", "one").read_bytes() == b"\x7fELF"
 
 
-def test_a_build_that_is_interrupted_is_not_believed(tmp_path: Path) -> None:
-    cache = build.Cache(tmp_path)
-    (tmp_path / "built.so").write_bytes(b"old")
-    cache.keep("a", "one", tmp_path / "built.so")
+def test_trees_that_share_a_cache_do_not_take_each_others_modules(tmp_path: Path) -> None:
+    cache = build.Cache(tmp_path / "kept")
+    for stamp in ("one", "two", "one"):  # in turn, as by two builds at a time
+        (tmp_path / "built.so").write_text(stamp, "ascii")
+        cache.keep("a", stamp, tmp_path / "built.so")
+    assert {stamp: cache.module("a", stamp).read_text("ascii") for stamp in ("one", "two")} == {
+        "one": "one",
+        "two": "two",
+    }
+
+
+def test_a_cache_keeps_the_newest_modules_of_each_name(tmp_path: Path) -> None:
+    cache = build.Cache(tmp_path / "kept")
+    built = tmp_path / "built.so"
+    built.write_bytes(b"\x7fELF")
+    cache.keep("a_longer_name", "0", built)
+    for number in range(build.KEPT + 2):
+        cache.keep("a", str(number), built)
+        os.utime(cache.module("a", str(number)), (number, number))
+    assert [cache.holds("a", str(number)) for number in range(build.KEPT + 2)] == [False] * 2 + [True] * build.KEPT
+    assert cache.holds("a_longer_name", "0")
+
+
+def test_a_build_that_is_interrupted_leaves_no_module(tmp_path: Path) -> None:
+    cache = build.Cache(tmp_path / "kept")
     with pytest.raises(FileNotFoundError):
-        cache.keep("a", "two", tmp_path / "gone.so")
+        cache.keep("a", "one", tmp_path / "gone.so")
     assert not cache.holds("a", "one")
-    assert not cache.holds("a", "two")
+
+
+def test_modules_whose_source_is_gone_are_found(tmp_path: Path) -> None:
+    folder = tmp_path / "pqext" / "part"
+    folder.mkdir(parents=True)
+    for name in ("a.x.so", "gone.x.so", "gone.y.so", "a.py"):
+        (folder / name).touch()
+    assert build.orphans(tmp_path, {str(Path("pqext", "part", "a.x.so"))}, ".x.so") == [folder / "gone.x.so"]
 
 
 def test_the_first_error_ends_the_builds_that_have_not_begun() -> None:
