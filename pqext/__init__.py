@@ -137,4 +137,5 @@ _OF_OTHERS = {
     "write_parquet": "it is pqext.write_table",
 }
 
-__getattr__, __dir__ = attach(__name__, _HOMES, _OF_OTHERS)
+if not TYPE_CHECKING:  # a name that is not there is an error to type checkers
+    __getattr__, __dir__ = attach(__name__, _HOMES, _OF_OTHERS)

@@ -45,6 +45,10 @@ WRONG = [
     'pqext.ParquetWriter("a", None, row_group_size=5)',
     'variant.reshred_file("a", "b", "infer", compresion="zstd")',
     'geo.write_geopandas(None, "a", compresion="zstd")',
+    'pqext.raed_table("a")',
+    'geo.from_pionts([1], [2])',
+    'variant.parse_jsn(["1"])',
+    'spark.raed(None, "a")',
 ]
 
 
@@ -56,7 +60,7 @@ def test_keywords_are_the_fields_of_the_options(keywords: Any, options: Any) -> 
 
 
 def test_a_type_checker_knows_every_option(tmp_path: Path) -> None:
-    head = "import pqext\nfrom pqext import geo, variant\n"
+    head = "import pqext\nfrom pqext import geo, spark, variant\n"
     (tmp_path / "right.py").write_text(RIGHT)
     (tmp_path / "wrong.py").write_text(head + "\n".join(WRONG) + "\n")
     (tmp_path / "mypy.ini").write_text(

@@ -5,7 +5,7 @@ Names load when they are used: shapely and pyproj are slow to import.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pqext.core.lazy import attach
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from pqext.geo.types import GeospatialType, as_extension, geometry_field
     from pqext.geo.validation import GeometryFault, find_faults, validate
     from pqext.geo.wkb import from_points, from_shapely, to_iso_wkb, to_shapely
+
+    read_geopandas: Any  # lies above, in pqext.dataset.frames
 
 _MODULES = {
     "box": ("BoundingBox",),
@@ -132,4 +134,5 @@ _OF_OTHERS = {
     "to_parquet": "it is pqext.write_table, or geo.write_geopandas of a GeoDataFrame",
 }
 
-__getattr__, __dir__ = attach(__name__, _HOMES, _OF_OTHERS)
+if not TYPE_CHECKING:  # a name that is not there is an error to type checkers
+    __getattr__, __dir__ = attach(__name__, _HOMES, _OF_OTHERS)

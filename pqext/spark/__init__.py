@@ -43,11 +43,12 @@ _get, __dir__ = attach(
     __name__, {"functions": "pqext.spark.functions:"} | {name: f"{__name__}.{home}" for name, home in _MODULES.items()}
 )
 
+if not TYPE_CHECKING:  # a name that is not there is an error to type checkers
 
-def __getattr__(name: str) -> Any:
-    try:
-        return _get(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.partition(".")[0] == "pyspark":
-            raise ImportError("pyspark is not installed: pip install 'pqext[spark]'") from error
-        raise
+    def __getattr__(name: str) -> Any:
+        try:
+            return _get(name)
+        except ModuleNotFoundError as error:
+            if error.name is not None and error.name.partition(".")[0] == "pyspark":
+                raise ImportError("pyspark is not installed: pip install 'pqext[spark]'") from error
+            raise

@@ -87,4 +87,6 @@ _OF_OTHERS = {
     "variant_get": "it is get, with strict=True",
 }
 
-__getattr__, __dir__ = attach(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()}, _OF_OTHERS)
+if not TYPE_CHECKING:  # a name that is not there is an error to type checkers
+    _HOMES = {name: f"{__name__}.{module}" for name, module in _MODULES.items()}
+    __getattr__, __dir__ = attach(__name__, _HOMES, _OF_OTHERS)
