@@ -22,6 +22,8 @@ _T = PrimitiveType
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 _DAY = 86_400_000_000
+_ATTOSECONDS = {unit: 1000**power for power, unit in enumerate(("as", "fs", "ps", "ns", "us", "ms", "s"))}
+_ATTOSECONDS |= {"m": 60 * 1000**6, "h": 3600 * 1000**6}
 _FIRST, _LAST = (datetime.min - _EPOCH) // _MICROSECOND, (datetime.max - _EPOCH) // _MICROSECOND
 
 
@@ -69,11 +71,13 @@ def plain(obj: Any) -> Any:
     """Variants as the Python objects that they hold, numpy's scalars where Python has an equal, arrays as lists."""
     if type(obj).__name__ in ("NAType", "NaTType"):  # of pandas, which need not be there
         return None
+    if obj is np.ma.masked:
+        return None
     if isinstance(obj, np.ndarray):
         return list(obj) if obj.ndim else plain(obj[()])
     if isinstance(obj, BinaryVariant):
         return decode(obj)
-    if isinstance(obj, np.generic) and not isinstance(obj, np.datetime64 | np.float32):
+    if isinstance(obj, np.generic) and not isinstance(obj, np.datetime64 | np.timedelta64 | np.float32):
         return obj.item()
     return obj
 
@@ -92,8 +96,8 @@ def _encode_decimal(number: Decimal) -> bytes:
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         raise ValueError(f"{number} has no exact value")
-    if exponent > encoding.MAX_SCALE:
-        raise ValueError(f"{number} has more than 38 digits")
+    if len(digits) > encoding.MAX_SCALE or exponent > encoding.MAX_SCALE:
+        raise ValueError(f"{number:.3E} has more than 38 digits")
     unscaled = int("".join(map(str, digits))) * (-1 if sign else 1) * 10 ** max(0, exponent)
     return encoding.encode_decimal(Scaled(unscaled, max(0, -exponent)))
 
@@ -111,16 +115,25 @@ def _encode_datetime(moment: datetime) -> bytes:
 def _encode_datetime64(moment: np.datetime64) -> bytes:
     if np.isnat(moment):
         return encoding.encode_primitive(_T.NULL)
-    unit = np.datetime_data(moment.dtype)[0]
-    if unit in ("Y", "M", "W", "D"):
-        return encoding.encode_primitive(_T.DATE, int(moment.astype("datetime64[D]").astype(np.int64)))
-    micros = moment.astype("datetime64[us]")
-    if micros == moment:
-        return encoding.encode_primitive(_T.TIMESTAMP_NTZ, int(micros.astype(np.int64)))
-    nanos = moment.astype("datetime64[ns]")
-    if nanos != moment:
+    unit, step = np.datetime_data(moment.dtype)
+    count = int(moment.astype(np.int64))
+    if unit in ("Y", "M"):  # of which days are not a multiple
+        months = count * step * (12 if unit == "Y" else 1)
+        if abs(months) >= 12 << 31:
+            raise ValueError(f"numpy.datetime64({count * step}, {unit!r}) is beyond the dates of variants")
+        days = int(np.datetime64(months, "M").astype("datetime64[D]").astype(np.int64))
+        return encoding.encode_primitive(_T.DATE, days)
+    if unit in ("W", "D"):
+        return encoding.encode_primitive(_T.DATE, count * step * (7 if unit == "W" else 1))
+    # In whole numbers of any size: numpy's casts to a finer unit wrap around.
+    attoseconds = count * step * _ATTOSECONDS[unit]
+    micros, rest = divmod(attoseconds, _ATTOSECONDS["us"])
+    if not rest:
+        return encoding.encode_primitive(_T.TIMESTAMP_NTZ, micros)
+    nanos, rest = divmod(attoseconds, _ATTOSECONDS["ns"])
+    if rest:
         raise ValueError(f"{moment} is finer than nanoseconds")
-    return encoding.encode_primitive(_T.TIMESTAMP_NTZ_NANOS, int(nanos.astype(np.int64)))
+    return encoding.encode_primitive(_T.TIMESTAMP_NTZ_NANOS, nanos)
 
 
 def _encode_time(moment: time) -> bytes:

@@ -180,3 +180,23 @@ def test_a_reader_shows_what_it_reads(tmp_path: Path) -> None:
 def test_an_unknown_form_is_refused() -> None:
     with pytest.raises(ValueError, match="form is one of 'auto', 'lines', 'documents', 'array', not 'ndjson'"):
         variant.read_json("a", form="ndjson")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 2, 3, 4, 5, 1000])
+@pytest.mark.parametrize("text", ["[1,2,]", "[1,2}", "[1}", "[}", "[1,\n]", "[,]"])
+def test_a_broken_array_is_refused_whatever_the_pieces(text: str, batch_bytes: int) -> None:
+    for form in ("auto", "array"):
+        with pytest.raises(VariantError, match=r"line [12]: (a brace ends the array|there is no JSON value)"):
+            read(text.encode(), form=form, batch_bytes=batch_bytes)
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 7, 1000])
+def test_a_bracket_that_closes_nothing_is_one_fault(batch_bytes: int) -> None:
+    text = b'{"a": 1} ]} {"a": {"b": [1]}} {"a": {"b": 2}}'
+    found = read(text, form="documents", on_error="null", batch_bytes=batch_bytes)
+    assert found == [{"a": 1}, None, None, {"a": {"b": [1]}}, {"a": {"b": 2}}]
+
+
+def test_spaces_before_an_array_have_a_limit() -> None:
+    with pytest.raises(VariantLimitError, match="100 bytes hold no document"):
+        read(b" " * 300 + b"[1]", form="array", max_bytes=100, batch_bytes=64)

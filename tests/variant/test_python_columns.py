@@ -166,3 +166,58 @@ def test_types_added_later_have_no_python_form() -> None:
     column = pa.array([{"metadata": reference.encode_metadata([]), "value": b"\xfc"}], variant_type())
     with pytest.raises(UnsupportedError, match="added later"):
         variant.to_python(column)
+
+
+@pytest.mark.parametrize("unit", ["h", "m", "s", "ms", "us", "ns", "25s", "D", "W", "Y", "M"])
+@pytest.mark.parametrize("count", [2**62, -(2**62), 2**55 + 1, 2**40, -(2**33), 1000, -1, 0])
+def test_a_numpy_time_is_exact_or_refused(count: int, unit: str) -> None:
+    # numpy's own casts to a finer unit wrap around without a word.
+    try:
+        found = variant.to_python(variant.from_python([np.datetime64(count, unit)]))[0]
+    except ValueError:
+        assert abs(count) > 1000
+        return
+    step, name = (25, "s") if unit == "25s" else (1, unit)
+    if name in ("Y", "M", "D", "W"):
+        assert np.datetime64(found, "D") == np.datetime64(count, unit).astype("datetime64[D]")
+        return
+    nanos = {"h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}[name]
+    if isinstance(found, Timestamp):
+        assert found.ticks * (1 if found.unit == "ns" else 1000) == count * step * nanos
+    else:
+        assert (found - datetime(1970, 1, 1)) // timedelta(microseconds=1) * 1000 == count * step * nanos
+
+
+def test_a_numpy_duration_is_no_number_and_a_masked_element_is_null() -> None:
+    with pytest.raises(TypeError, match="row 1: a timedelta64 has no variant form"):
+        variant.from_python([1, np.timedelta64(5, "ns")])
+    with pytest.raises(TypeError, match="timedelta64"):
+        Variant.from_python(np.timedelta64(5, "ns"))
+    masked = np.ma.masked_array([1, 2], mask=[False, True])
+    assert variant.to_python(variant.from_python([masked, masked[1]], none_is_null=False)) == [[1, None], None]
+
+
+def test_a_key_that_equals_other_texts_keeps_its_own() -> None:
+    class Caseless(str):
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, str) and self.lower() == other.lower()
+
+        def __hash__(self) -> int:
+            return hash(self.lower())
+
+    assert variant.to_python(variant.from_python([{"a": 1}, {Caseless("A"): 2}])) == [{"a": 1}, {"A": 2}]
+
+
+def test_an_error_of_an_object_s_own_names_the_row() -> None:
+    class Broken(dict[str, int]):
+        def items(self) -> Any:
+            return b"\xff".decode()
+
+    with pytest.raises(ValueError, match=r"row 1: .*can't decode"):
+        variant.from_python([1, Broken(a=1)])
+
+
+def test_decimals_of_any_length_are_refused_in_few_words() -> None:
+    for number in (Decimal("7" * 5000), Decimal("1E+999999"), Decimal("7" * 39)):
+        with pytest.raises(ValueError, match=r"row 0: .{1,20} has more than 38 digits"):
+            variant.from_python([number])

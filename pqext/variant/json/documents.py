@@ -47,6 +47,8 @@ class Splitter:
         self._in_string = bool((len(quotes) + self._in_string) & 1)
         marks = marks[inside == 0]
         depths = self.depth + np.cumsum(_STEPS[text[marks]], dtype=np.int64)
+        if not self.base:  # a bracket that closes nothing is a fault of its document, not of those behind it
+            depths -= np.minimum(np.minimum.accumulate(depths), 0)
         self.depth = int(depths[-1]) if len(depths) else self.depth
         if not self.base:
             at_base = (depths <= 0) & (_STEPS[text[marks]] < 0)
@@ -109,13 +111,15 @@ def read_documents(
     ``VariantError`` for text behind the end of an array of documents.
     """
     splitter = Splitter(1 if form == "array" else 0)
-    held, newlines, first = b"", 0, form == "array"
+    held, newlines, first, given = b"", 0, form == "array", False
     while data := file.read(piece_bytes):
         if first:
             at = len(data) - len(data.lstrip(_SPACE))
             first = at == len(data)
             if first:
                 held += data
+                if len(held) > max_bytes:
+                    raise _error(f"{max_bytes} bytes hold no document", 1, path, VariantLimitError)
                 continue
             if data[at : at + 1] != b"[":
                 raise _error("an array of documents begins with [", newlines + held.count(b"\n") + 1, path)
@@ -123,13 +127,14 @@ def read_documents(
         ends = splitter.ends(np.frombuffer(data, np.uint8)) + len(held)
         text = held + data
         if form == "array" and splitter.depth <= 0:
-            text, ends = _last_of_array(text, ends, file, piece_bytes, path, newlines)
+            text, ends = _last_of_array(text, ends, file, piece_bytes, path, newlines, given)
             if len(ends):
                 yield text, ends, newlines
             return
         stop = int(ends[-1]) if len(ends) else 0
         if stop:
             yield _without_commas(text[:stop], ends, form), ends, newlines
+            given = True
             newlines += text.count(b"\n", 0, stop)
         held = text[stop:]
         if len(held) > max_bytes:
@@ -156,11 +161,20 @@ def _without_commas(text: bytes, ends: NDArray[np.int64], form: Form) -> bytes:
 
 
 def _last_of_array(
-    text: bytes, ends: NDArray[np.int64], file: IO[bytes], piece_bytes: int, path: str | None, newlines: int
+    text: bytes,
+    ends: NDArray[np.int64],
+    file: IO[bytes],
+    piece_bytes: int,
+    path: str | None,
+    newlines: int,
+    given: bool,
 ) -> tuple[bytes, NDArray[np.int64]]:
-    """The last documents of the one array; nothing but space may follow."""
+    """The last documents of the one array, behind those ``given`` before; nothing but space may follow."""
     closed = next(i for i in range(len(ends)) if text[ends[i] - 1] in b"]}")
     rest, stop = text[ends[closed] :], int(ends[closed])
+    if text[stop - 1] != ord("]"):
+        line = newlines + text.count(b"\n", 0, stop) + 1
+        raise _error("a brace ends the array of documents, which began with [", line, path)
     while not rest.strip(_SPACE) and (rest := file.read(piece_bytes)):
         continue
     if rest.strip(_SPACE):
@@ -168,6 +182,6 @@ def _last_of_array(
     ends = ends[: closed + 1]
     last = int(ends[-2]) if closed else 0
     text = _without_commas(text[:stop], ends, "array")
-    if closed == 0 and not text[last:].strip(_SPACE):
+    if closed == 0 and not given and not text[last:].strip(_SPACE):
         ends = ends[:0]  # an empty array
     return text, ends

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True
 """Columns of variants from Python objects, and to them."""
 from cpython.long cimport PyLong_AsLongLongAndOverflow
-from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8, PyUnicode_FromObject
 from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -63,10 +63,12 @@ cdef class Writer:
         cdef Py_ssize_t size
         cdef const char *p
         cdef int64_t name
-        known = self.names.get(key) if isinstance(key, str) else None
-        if known is None:
+        if type(key) is not str:
             if not isinstance(key, str):
                 raise TypeError(f"the keys of a dict must be strings, not {type(key).__name__}")
+            key = PyUnicode_FromObject(key)  # a subclass may be equal to other texts
+        known = self.names.get(key)
+        if known is None:
             p = PyUnicode_AsUTF8AndSize(key, &size)
             name = intern_name(&self.c, <const uint8_t *> p, <size_t> size)
             if name < 0:
@@ -160,8 +162,12 @@ cdef class Writer:
                         self.put(obj)
                     except UnicodeEncodeError as error:
                         raise ValueError(f"row {row}: {error}") from None
-                    except (TypeError, ValueError, LimitError) as error:
-                        raise type(error)(f"row {row}: {error}") from None
+                    except LimitError as error:
+                        raise LimitError(f"row {row}: {error}") from None
+                    except TypeError as error:
+                        raise TypeError(f"row {row}: {error}") from None
+                    except ValueError as error:  # a subclass may take other arguments
+                        raise ValueError(f"row {row}: {error}") from None
                     status = write_row(&self.c, &w)
                 if status == 1:
                     break
@@ -310,6 +316,7 @@ cdef class Reader:
         cdef int64_t row
         cdef int status = 0
         cdef list objects = []
+        self.known = False      # the array before may be gone, and this one at its place
         for row in range(array.length):
             if not bit_is_set(array.validity, array.offset + row):
                 objects.append(None)
