@@ -22,6 +22,7 @@ from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.suggest import did_you_mean, listed
 from pqext.core.types import marks, profile
+from pqext.core.types.decoded import dictionary_decoded, is_view, run_ends_decoded
 from pqext.core.types.file_reference import check_file
 from pqext.core.types.logical import LeafType
 from pqext.core.types.stored import from_arrow, normal
@@ -66,7 +67,7 @@ class StoredField:
             return self._rebuild(array, options, notes)
         if array.type == self.plain.type:
             return array
-        if _is_view(array.type):
+        if is_view(array.type):
             # Arrow's cast of views to 32-bit offsets lets these run over.
             array = array.cast(_large(self.plain.type))
         return array.cast(self.plain.type)
@@ -81,7 +82,7 @@ class StoredField:
         return (
             isinstance(arrow, pa.BaseExtensionType) or types.is_run_end_encoded(arrow)
             or types.is_list_view(arrow) or types.is_large_list_view(arrow) or types.is_dictionary(arrow)
-            or _is_view(arrow)
+            or is_view(arrow)
         )
 
     def _rebuild(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
@@ -111,10 +112,6 @@ TOO_MUCH = (
 )
 _TOO_LARGE = ("input array too large", "overflowed binary array capacity", "offset overflow")
 """What Arrow says of byte arrays that are more than 32-bit offsets reach."""
-
-
-def _is_view(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow))
 
 
 def _large(arrow: pa.DataType) -> pa.DataType:
@@ -170,20 +167,11 @@ def _decoded(array: pa.Array) -> pa.Array:
         if isinstance(array, pa.ExtensionArray):
             array = array.storage
         elif pa.types.is_run_end_encoded(array.type):
-            array = pa.compute.run_end_decode(array)
+            array = run_ends_decoded(array)
         elif pa.types.is_dictionary(array.type):
-            array = _looked_up(array)
+            array = dictionary_decoded(array)
         else:
             return array
-
-
-def _looked_up(array: pa.DictionaryArray) -> pa.Array:
-    values = array.dictionary
-    if not len(values):  # which Arrow itself leaves below a null struct, with indices into it
-        return pa.nulls(len(array), values.type)
-    if _is_view(values.type):
-        array = pa.DictionaryArray.from_arrays(array.indices, values.cast(normal(values.type)), safe=False)
-    return array.dictionary_decode()
 
 
 def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = None) -> tuple[StoredField, ...]:

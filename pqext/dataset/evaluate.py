@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.predicate import Operator, Value
+from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
 from pqext.dataset.expressions import (
     NEGATED,
     Column,
@@ -131,10 +132,10 @@ class _Evaluator(Visitor[pa.Array]):
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
         if pa.types.is_dictionary(array.type):
-            return array.dictionary_decode() if len(array.dictionary) else pa.nulls(len(array), array.type.value_type)
+            return dictionary_decoded(array)
         if pa.types.is_duration(array.type):  # as Parquet stores it, and as statistics have it
             return array.view(pa.int64())
-        return pc.run_end_decode(array) if pa.types.is_run_end_encoded(array.type) else array
+        return run_ends_decoded(array) if pa.types.is_run_end_encoded(array.type) else array
 
     def _column(self, column: Column) -> tuple[pa.Field, pa.Array]:
         index = self.batch.schema.get_field_index(column.path[0])

@@ -171,3 +171,30 @@ def test_nulls_are_absent_or_kept() -> None:
 def test_what_variants_lack_is_refused_with_the_column(array: pa.Array, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         variant.from_arrow(array)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.string_view(), ["a", None, "b"]),
+        (pa.binary_view(), [b"", None, b"x" * 20]),
+        (pa.dictionary(pa.int8(), pa.string()), ["a", None, "b"]),
+        (pa.list_view(pa.int8()), [[1], None, [2, 3]]),
+        (pa.struct([("a", pa.int8())]), [{"a": 1}, None, {}]),
+        (pa.null(), [None, None, None]),
+    ],
+    ids=str,
+)
+def test_run_ends_of_any_values_are_decoded_in_slices_too(kind: pa.DataType, values: list[Any]) -> None:
+    array = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 6], pa.int32()), pa.array(values, kind))
+    expected = [values[0], values[0], values[1], *[values[2]] * 3]
+    for start, stop in ((0, 6), (1, 4), (3, 3), (5, 6)):
+        found = variant.from_arrow(array[start:stop])
+        assert variant.to_python(found) == expected[start:stop]
+
+
+def test_a_dictionary_of_views_is_decoded() -> None:
+    array = pa.DictionaryArray.from_arrays(
+        pa.array([1, None, 0], pa.int8()), pa.array(["a", "b" * 20], pa.string_view())
+    )
+    assert variant.to_python(variant.from_arrow(array)) == ["b" * 20, None, "a"]

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pqext.core.errors import LimitError
 from pqext.core.text import visible
+from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
 from pqext.variant.coercion import as_arrow
 from pqext.variant.conversion.rows import all_rows, one_array
 from pqext.variant.kernels.arrow_values import ArrowRows, Form
@@ -171,9 +172,12 @@ def _plain(column: pa.Array, path: str) -> pa.Array:
         return column
     column = storage_array(column)
     if pa.types.is_dictionary(column.type):
-        return _plain(column.dictionary_decode(), path)
+        return _plain(dictionary_decoded(column), path)
     if pa.types.is_run_end_encoded(column.type):
-        return _plain(pa.compute.run_end_decode(column), path)
+        try:
+            return _plain(run_ends_decoded(column), path)
+        except pa.ArrowNotImplementedError as error:
+            raise TypeError(f"{_named(path)}: pyarrow cannot decode the run ends of {column.type}: {error}") from None
     if is_shredded_type(column.type) and any(CHILD_MARK in (member.metadata or {}) for member in column.type):
         return unshred(column)
     if pa.types.is_list_view(column.type) or pa.types.is_large_list_view(column.type):
