@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext import variant
-from pqext.core.errors import VariantError, VariantLimitError
+from pqext.core.errors import CorruptFileError, VariantError, VariantLimitError
 from pqext.variant.json.documents import Splitter, form_of
 from reference.variant_strategies import fewer
 
@@ -200,3 +200,11 @@ def test_a_bracket_that_closes_nothing_is_one_fault(batch_bytes: int) -> None:
 def test_spaces_before_an_array_have_a_limit() -> None:
     with pytest.raises(VariantLimitError, match="100 bytes hold no document"):
         read(b" " * 300 + b"[1]", form="array", max_bytes=100, batch_bytes=64)
+
+
+def test_a_damaged_compressed_file_is_named(tmp_path: Path) -> None:
+    whole = gzip.compress(b"\n".join(b'{"a": %d}' % i for i in range(1000)))
+    for name, content in (("cut.ndjson.gz", whole[: len(whole) // 2]), ("junk.ndjson.gz", b"\x1f\x8bjunkjunk")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(CorruptFileError, match=rf"the compressed file cannot be read: .*{name}"):
+            variant.read_json(tmp_path / name).read_all()

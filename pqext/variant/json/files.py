@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.errors import ParquetError
+from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.workers import Workers, thread_count
 from pqext.variant.json.documents import Form, form_of, read_documents
 from pqext.variant.json.faults import Found, line_error, line_fault
@@ -227,8 +227,9 @@ def read_json(
     and the reason for a document that is not JSON, and ``VariantLimitError``, which is one, for one that exceeds a
     limit. With ``on_error="null"`` these are null rows, told of in :attr:`JsonReader.faults`; a line or document of
     more than ``max_bytes`` that reaches over a whole piece is raised even then, and a quote that is not closed may
-    take the documents behind it along where these are not one a line. Raises ``FileNotFoundError`` for a pattern or
-    a folder without files.
+    take the documents behind it along where these are not one a line. Raises
+    :class:`~pqext.core.errors.CorruptFileError` for compressed files that are damaged or cut short, and
+    ``FileNotFoundError`` for a pattern or a folder without files.
 
     >>> import io
     >>> from pqext import variant
@@ -285,8 +286,15 @@ def _pieces(sources: list[Path | IO[bytes]], form: Form, size: int, max_bytes: i
     for source in sources:
         if isinstance(source, str | os.PathLike):
             path = os.fspath(source)
-            with _open(path) as file:
-                yield from _pieces_of(file, form, size, max_bytes, path)
+            try:
+                with _open(path) as file:
+                    yield from _pieces_of(file, form, size, max_bytes, path)
+            except OSError as error:
+                if error.errno is not None:
+                    raise
+                damage = CorruptFileError(f"the compressed file cannot be read: {error}")  # Arrow's, without a name
+                damage.locate(path=path)
+                raise damage from None
         else:
             name = getattr(source, "name", None)
             yield from _pieces_of(source, form, size, max_bytes, name if isinstance(name, str) else None)
