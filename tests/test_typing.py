@@ -49,6 +49,8 @@ WRONG = [
     'geo.from_pionts([1], [2])',
     'variant.parse_jsn(["1"])',
     'spark.raed(None, "a")',
+    'pqext.open("a").num_row_groups',
+    'pqext.scan("a").collect()',
 ]
 
 

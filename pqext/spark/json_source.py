@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from pqext.core.errors import UnsupportedError, VariantError
+from pqext.core.suggest import did_you_mean
 from pqext.spark.arrays import conform
 from pqext.spark.brief import brief
 from pqext.spark.files import list_files, option_paths, slice_bytes
@@ -84,7 +85,8 @@ class JsonLinesSource(DataSource):
 def _check_options(options: Mapping[str, str]) -> None:
     unknown = {name.lower() for name in options} - _OPTIONS - {"path", "paths"}
     if unknown:
-        raise ValueError(f"unknown option {min(unknown)!r}; there are {', '.join(sorted(_OPTIONS))}")
+        meant = did_you_mean(min(unknown), _OPTIONS) or f"; there are {', '.join(sorted(_OPTIONS))}"
+        raise ValueError(f"unknown option {min(unknown)!r}{meant}")
 
 
 def _variant_name(schema: T.StructType, error_column: str | None) -> str:

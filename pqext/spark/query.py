@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
+from pqext.core.suggest import did_you_mean
 from pqext.dataset.dnf import as_expression
 from pqext.dataset.expressions import Expression, all_of, col
 from pqext.dataset.partitions import NO_PARTITIONS, Partitioning, Partitions, partitions_of
@@ -51,7 +52,8 @@ class Query:
         known = {"path", "paths", *_PARSERS}
         for name in options:
             if name.lower() not in known:
-                raise ValueError(f"unknown option {name!r}; data source pqext reads with {', '.join(sorted(known))}")
+                meant = did_you_mean(name, known) or "; data source pqext reads with " + ", ".join(sorted(known))
+                raise ValueError(f"unknown option {name!r}{meant}")
         values: dict[str, Any] = {}
         for name, parse in _PARSERS.items():
             if options.get(name) is not None:

@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType
 from pqext.core.errors import ParquetError
 from pqext.core.options import WriteOptions
 from pqext.core.reader import ParquetFile
+from pqext.core.suggest import did_you_mean
 from pqext.core.writer import ParquetWriter
 from pqext.dataset import spark_metadata
 from pqext.dataset.folders import files_below
@@ -194,7 +195,8 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
         if name in _SPARK_OPTIONS:
             continue
         if name not in known:
-            raise ValueError(f"unknown option {key!r}; data source pqext writes with {', '.join(sorted(known))}")
+            meant = did_you_mean(key, known) or "; data source pqext writes with " + ", ".join(sorted(known))
+            raise ValueError(f"unknown option {key!r}{meant}")
         parsed[name] = _parse_option(text)
     if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:
         parsed["profile"] = None

@@ -212,7 +212,7 @@ def test_columns_are_chosen_by_option_and_misspelt_ones_named(spark: Any, quakes
     assert read(spark, str(quakes), columns=["geom"]).columns == ["geom"]
     with pytest.raises(Exception, match="no column 'geo'; there are event, geom"):
         read(spark, str(quakes), columns=["geo"]).collect()
-    with pytest.raises(AnalysisException, match="unknown option 'colums'") as caught:
+    with pytest.raises(AnalysisException, match="unknown option 'colums'; did you mean 'columns'") as caught:
         spark.read.format("pqext").option("colums", "geom").load(str(quakes)).collect()
     assert str(caught.value).count('File "') == 1, "no frame within pqext but the one that shortens"
 
