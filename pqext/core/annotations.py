@@ -156,6 +156,14 @@ class DescribesFile(Protocol):
 
 
 @runtime_checkable
+class SeenInSpark(Protocol):
+    """What a handler has besides when Spark sees columns of its type as another type than their Arrow type's."""
+
+    def spark_type(self, field: pa.Field) -> pa.DataType:
+        """The Arrow type that ``field``'s arrays are cast to for Spark, which sees its own counterpart of that."""
+
+
+@runtime_checkable
 class ArrangesRows(Protocol):
     """What a handler has besides when a column of its type can say how the rows of a file are laid out."""
 
@@ -179,7 +187,8 @@ class Annotation:
 
     ``logical`` is the member of the format's LogicalType union, ``extension_names`` the Arrow extension
     names that mark such fields, ``child_mark`` the key in a struct child's field metadata that does,
-    ``option`` the field of ``WriteOptions`` whose keys name such columns. ``extensions`` names the handler's
+    ``option`` what the writer calls its choices for such columns: a field of ``WriteOptions`` (``shredding``,
+    ``geometry``) or else a key of ``WriteOptions.annotations``. ``extensions`` names the handler's
     extensions of a chunk's metadata, which stay true wherever the chunk is copied to, ``property`` the key-value
     metadata that tells of plain columns of its type.
     """
@@ -198,10 +207,19 @@ class Annotation:
         handler: AnnotationHandler = getattr(import_module(module), name)
         return handler
 
+    def choices(self, options: WriteOptions) -> Mapping[str, Any]:
+        """What the writer's options choose for columns of this type, by their dotted paths."""
+        if self.option is None:
+            return {}
+        chosen: Mapping[str, Any] | None = getattr(options, self.option, None)
+        return options.annotations.get(self.option, {}) if chosen is None else chosen
+
     def claims(self, field: pa.Field, path: str, options: WriteOptions) -> bool:
         """Is ``field`` of this logical type, by its marks or by the writer's options?"""
-        if self.option is not None and path in getattr(options, self.option):
-            return True
+        return path in self.choices(options) or self.marks(field)
+
+    def marks(self, field: pa.Field) -> bool:
+        """Is ``field`` marked as one of this logical type?"""
         if isinstance(field.type, pa.BaseExtensionType):
             return field.type.extension_name in self.extension_names
         marked = (field.metadata or {}).get(EXTENSION_NAME)
@@ -230,9 +248,21 @@ def for_logical(name: str) -> Annotation | None:
     return _REGISTRY.get(name)
 
 
-def for_option(option: str) -> Annotation | None:
-    """The annotation whose columns the field ``option`` of ``WriteOptions`` names, if any."""
-    return next((a for a in _REGISTRY.values() if a.option == option), None)
+def with_choices(options: WriteOptions) -> list[tuple[Annotation, Mapping[str, Any]]]:
+    """The annotations for whose columns the writer's options choose something, and what.
+
+    Raises ``ValueError`` when ``options.annotations`` names an option that no registered annotation has.
+    """
+    known = {annotation.option for annotation in _REGISTRY.values() if annotation.option}
+    for option in options.annotations:
+        if option not in known:
+            raise ValueError(f"annotations names {option!r}, which no registered annotation has as its option")
+    return [(a, chosen) for a in _REGISTRY.values() if (chosen := a.choices(options))]
+
+
+def for_mark(field: pa.Field) -> Annotation | None:
+    """The annotation that an Arrow field is marked with, if any."""
+    return next((a for a in _REGISTRY.values() if a.marks(field)), None)
 
 
 def for_property(key: str) -> Annotation | None:

@@ -57,6 +57,7 @@ class WriteKeywords(TypedDict, total=False):
     threads: int
     shredding: Mapping[str, Any]
     geometry: Mapping[str, Any]
+    annotations: Mapping[str, Mapping[str, Any]]
     geoparquet: bool | str
     key_value_metadata: Mapping[str, str]
     second_encodings: Mapping[str, EncodingName]

@@ -97,6 +97,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "encodings": (str, Mapping),
     "shredding": (Mapping,),
     "geometry": (Mapping,),
+    "annotations": (Mapping,),
     "geoparquet": (bool, str),
     "key_value_metadata": (Mapping,),
     "extensions": (Mapping,),
@@ -173,6 +174,9 @@ class WriteOptions:
     out the box of each page. ``covering=True`` (or a name) adds a struct column of boxes. ``check_range`` says what is
     done with coordinates beyond the range of a geographic CRS: ``True`` refuses them, ``"clamp"`` moves them to the
     ends of the range, ``False`` writes them (GEOMETRY only)."""
+    annotations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Choices for columns of types that others registered (:func:`pqext.register`): by the annotation's ``option``,
+    then by column, like ``{"temperature": {"t": "kelvin"}}``."""
     geoparquet: bool | str = False
     """Write GeoParquet metadata for geopandas and others; a text names the primary column."""
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)

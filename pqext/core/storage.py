@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.annotations import Annotation, Notes, Storage, for_field, for_option
+from pqext.core.annotations import Annotation, Notes, Storage, for_field, with_choices
 from pqext.core.arrow_schema.arrays import kept as chosen
 from pqext.core.errors import LimitError
 from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
@@ -181,10 +181,10 @@ def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = Non
     no column.
     """
     names = set(schema.names)
-    for option in _OPTIONS:
-        for path in getattr(options, option):
+    for annotation, choices in with_choices(options):
+        for path in choices:
             if not isinstance(path, str) or not {path, path.split(".")[0]} & names:
-                raise _no_column(option, path, schema.names)
+                raise _no_column(annotation.option, path, schema.names)
     columns = sample.combine_chunks().columns if sample is not None else None
     fields = tuple(
         _stored(field, field.name, _first_chunk(columns[i]) if columns is not None else None, options)
@@ -194,7 +194,6 @@ def plan(schema: pa.Schema, options: WriteOptions, sample: pa.Table | None = Non
     return fields
 
 
-_OPTIONS = ("shredding", "geometry")
 _KEY, _ITEM, _ELEMENT = "key_value.key", "key_value.value", "list.element"
 
 
@@ -207,7 +206,8 @@ def child_names(field: StoredField) -> list[str]:
 
 def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
     """Raise for a column that an option names and that is not there, or that another annotation has claimed."""
-    if not any(getattr(options, option) for option in _OPTIONS):
+    chosen = with_choices(options)
+    if not chosen:
         return
     found: dict[str, StoredField] = {}
     queue = [(field.field.name, field) for field in fields]
@@ -215,20 +215,19 @@ def _check_served(fields: Sequence[StoredField], options: WriteOptions) -> None:
         found[path] = field
         if field.annotation is None:
             queue += [(f"{path}.{name}", child) for name, child in zip(child_names(field), field.children, strict=True)]
-    for option in _OPTIONS:
-        wanted = for_option(option)
-        for path in getattr(options, option):
+    for wanted, choices in chosen:
+        for path in choices:
             if path not in found:
-                raise _no_column(option, path, found)
+                raise _no_column(wanted.option, path, found)
             annotation = found[path].annotation
-            if annotation is not None and wanted is not None and annotation.option != option:
+            if annotation is not None and annotation.option != wanted.option:
                 raise ValueError(
-                    f"option {option!r} names column {path!r}, which is a {annotation.logical} column: "
+                    f"option {wanted.option!r} names column {path!r}, which is a {annotation.logical} column: "
                     f"the option is for {wanted.logical} columns"
                 )
 
 
-def _no_column(option: str, path: object, known: Iterable[str]) -> ValueError:
+def _no_column(option: str | None, path: object, known: Iterable[str]) -> ValueError:
     known = list(known)
     meant = did_you_mean(path, known) if isinstance(path, str) else ""
     there = f"{meant} The columns are " if meant else "; the columns are "

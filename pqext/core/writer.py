@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core import shape, sorting, storage
-from pqext.core.annotations import Notes, for_option
+from pqext.core.annotations import Notes, with_choices
 from pqext.core.arrow_check import check_table
 from pqext.core.arrow_schema.text import KEY, serialise
 from pqext.core.arrow_schema.written import dictionaries, schema_of
@@ -202,11 +202,8 @@ class ParquetWriter(Suggesting):
             raise ValueError("the writer is closed")
 
     def _looks_at_data(self) -> bool:
-        annotation = for_option("shredding") if self.options.shredding else None
-        if annotation is None:
-            return False
-        handler = annotation.load()
-        return any(handler.looks_at_data(choice) for choice in self.options.shredding.values())
+        chosen = with_choices(self.options)
+        return any(a.load().looks_at_data(choice) for a, choices in chosen for choice in choices.values())
 
     def _prepare(self, sample: pa.Table | None) -> None:
         try:

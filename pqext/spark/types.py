@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import _parse_datatype_json_string
 
+from pqext.core.annotations import SeenInSpark, for_mark
 from pqext.core.errors import UnsupportedError
 from pqext.geo import crs as geo_crs
 from pqext.geo import types as geo
@@ -73,7 +74,10 @@ def _spark_field(field: pa.Field, path: str) -> T.StructField:
         type = _spatial_type(field)
         kept = _marks(field) if isinstance(type, T.BinaryType) else {}
         return T.StructField(field.name, type, True, kept)
-    return T.StructField(field.name, spark_type(field.type, path, marked=is_marked(field)), True)
+    annotation = for_mark(field)
+    handler = annotation.load() if annotation is not None else None
+    seen = handler.spark_type(field) if isinstance(handler, SeenInSpark) else field.type
+    return T.StructField(field.name, spark_type(seen, path, marked=is_marked(field)), True)
 
 
 def spark_type(type: pa.DataType, path: str = "$", marked: bool = False) -> T.DataType:
