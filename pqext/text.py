@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pqext.core.text import visible
+from pqext.core.text import counted, visible
 
 __all__ = ["counted", "printed", "shorten", "size", "visible"]
 
@@ -26,15 +26,6 @@ def size(count: int) -> str:
 def shorten(text: str, limit: int) -> str:
     """``text``, or its beginning and an ellipsis, in at most ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def counted(count: int, noun: str) -> str:
-    """The number with its noun.
-
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def printed(report: object) -> str:

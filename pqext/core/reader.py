@@ -39,7 +39,7 @@ from pqext.core.schema_tree import from_elements
 from pqext.core.shape import Shape
 from pqext.core.source import Source, open_source
 from pqext.core.suggest import Suggesting, answering, around, not_a_column
-from pqext.core.text import visible
+from pqext.core.text import counted, visible
 from pqext.core.types import int96
 from pqext.core.warn import warn, warn_of_file
 
@@ -279,8 +279,9 @@ class ParquetFile(Suggesting):
         return batches.__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        facts = f"{self.metadata.num_rows:,} rows, {len(self.schema.root.children):,} columns"
-        return visible(f"<pqext.ParquetFile {self.path or 'in memory'}: {facts}, {len(self.row_groups):,} row groups>")
+        numbers = (self.metadata.num_rows, len(self.schema.root.children), len(self.row_groups))
+        facts = ", ".join(map(counted, numbers, ("row", "column", "row group")))
+        return visible(f"<pqext.ParquetFile {self.path or 'in memory'}: {facts}>")
 
     def _repr_html_(self) -> str:
         fields = list(self.arrow_schema)

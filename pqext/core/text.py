@@ -1,4 +1,4 @@
-"""Texts made harmless for terminals: names and strings from files, wherever people see them."""
+"""Texts for people: names and strings from files, made harmless for terminals, and numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -22,3 +22,12 @@ def visible(text: str) -> str:
         character.encode("unicode_escape").decode("ascii") if unicodedata.category(character) in _HIDDEN else character
         for character in text
     )
+
+
+def counted(count: int, noun: str) -> str:
+    """The number with its noun.
+
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
