@@ -38,7 +38,7 @@ def test_batches_of_any_size_give_the_whole_file_once(
 ) -> None:
     content = b"\n".join(lines) + (b"\n" if ends else b"")
     expected = [line.decode().strip() for line in lines if line.strip()]
-    assert texts(io.BytesIO(content), batch_bytes=batch_bytes, threads=threads) == expected
+    assert texts(io.BytesIO(content), form="lines", batch_bytes=batch_bytes, threads=threads) == expected
 
 
 @settings(max_examples=share(0.5))
