@@ -44,6 +44,11 @@ def test_source_files_stay_readable() -> None:
     assert {source: lines for source, lines in lengths.items() if lines > MOST_LINES} == {}
 
 
+def test_docstrings_say_what_they_are_about() -> None:
+    empty = re.compile(r'"""The same\b')
+    assert [str(source) for source in SOURCES if empty.search((ROOT / source).read_text("utf-8"))] == []
+
+
 def test_every_folder_of_code_is_a_package() -> None:
     bare = {str(source.parent) for source in SOURCES if not (ROOT / source.parent / "__init__.py").is_file()}
     assert bare == set()
