@@ -99,6 +99,7 @@ def test_what_is_below_a_null_may_be_anything_where_arrow_says_so() -> None:
     assert found["d"].to_pylist() == found["s"].to_pylist() == ["a", None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
 def test_views_of_more_bytes_than_32_bits_count_are_refused_like_other_byte_arrays(kind: Any, tmp_path: Path) -> None:
     """One buffer of a mebibyte, seen so often that Arrow's cast to 32-bit offsets runs over."""

@@ -374,6 +374,7 @@ def test_random_damage_to_the_lengths_of_a_footer_is_bounded() -> None:
         assert isinstance(found, ParquetError)
 
 
+@pytest.mark.slow
 def test_many_row_groups_are_made_when_they_are_asked_for_and_let_go_of() -> None:
     out = io.BytesIO()
     pqext.write_table(TABLE.select(["a"]).slice(0, 1), out, page_index=False)

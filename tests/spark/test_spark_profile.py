@@ -26,6 +26,7 @@ GROUPS = [[NAN, 1.0, 2.0], [NAN] * 3, [-0.0] * 3, [0.0] * 3, [1.0, 2.0, None], [
 """Floats of row groups by each of which a reader could wrongly pass."""
 
 
+@pytest.mark.slow
 @pytest.mark.spec("statistics.type-order-floats")
 def test_spark_finds_nan_and_zeros_in_what_is_written_for_it(spark: Any, tmp_path: Path) -> None:
     """By bounds of chunks and pages, dictionaries and Bloom filters; NaN is above all numbers and zeros are equal."""

@@ -51,6 +51,7 @@ def test_a_task_orders_all_its_rows_as_many_as_a_row_group_has_bytes_for(
     assert pqext.read_table(tmp_path, filter=pqext.col("g").intersects(BOX)).num_rows == inside()
 
 
+@pytest.mark.slow
 def test_rows_dealt_out_along_the_curve_leave_most_files_unread(spark: Any, tmp_path: Path) -> None:
     x, y = points()
     frame = spark.createDataFrame(pa.table({"x": x, "y": y})).repartition(4)

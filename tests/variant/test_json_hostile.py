@@ -96,6 +96,7 @@ def test_numbers_of_a_million_digits_are_rounded_once() -> None:
             assert repr(reference.decode(row["metadata"], row["value"])) == repr(("double", value))
 
 
+@pytest.mark.slow
 def test_a_document_of_16_million_elements_is_taken_in_bounded_memory() -> None:
     text = "[" + "0," * (1 << 24) + "0]"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
