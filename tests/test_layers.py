@@ -73,7 +73,7 @@ def resolve(base: str, names: list[str]) -> set[str]:
 def python_imports(path: Path, module: str) -> set[str]:
     """The pqext modules that a Python file imports anywhere in it, for type checking too."""
     found: set[str] = set()
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    package = module if path.stem == "__init__" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}

@@ -45,6 +45,7 @@ WRONG = [
     'pqext.ParquetWriter("a", None, row_group_size=5)',
     'variant.reshred_file("a", "b", "infer", compresion="zstd")',
     'geo.write_geopandas(None, "a", compresion="zstd")',
+    'geo.read_geopandas("a", on_corupt="skip")',
     'pqext.raed_table("a")',
     'geo.from_pionts([1], [2])',
     'variant.parse_jsn(["1"])',
@@ -67,7 +68,7 @@ def test_a_type_checker_knows_every_option(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text(head + "\n".join(WRONG) + "\n")
     (tmp_path / "mypy.ini").write_text(
         f"[mypy]\nstrict = true\nmypy_path = {ROOT}\ncache_dir = {ROOT / '.mypy_cache'}\n"
-        "[mypy-geopandas.*,pandas.*,pyarrow.*,pytz.*,shapely.*,thrift.*]\nignore_missing_imports = true\n"
+        "[mypy-geopandas.*,lazy_loader.*,pandas.*,pyarrow.*,pytz.*,shapely.*,thrift.*]\nignore_missing_imports = true\n"
         "[mypy-pqext.*]\nfollow_imports = silent\n"
     )
     command = [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "right.py", "wrong.py"]

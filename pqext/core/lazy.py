@@ -7,29 +7,28 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+import lazy_loader
+
 from pqext.core.suggest import missing
 
 
 def attach(
-    package: str, homes: Mapping[str, str], of_others: Mapping[str, str] | None = None
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and the ``__dir__`` of ``package``, whose public names ``homes`` places.
+    package: str, file: str, of_others: Mapping[str, str] | None = None, above: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The ``__getattr__``, ``__dir__`` and ``__all__`` of ``package``, whose names stand in its ``__init__.pyi``.
 
-    A home is a module that has the name, or a module and another name (``module:name``); ``module:`` is the module
-    itself. ``of_others`` says what to use for names that other libraries have.
+    ``file`` is the package's ``__file__``. ``above`` places names in modules of other packages. ``of_others`` says what
+    to use for names that other libraries have.
     """
+    load, _, found = lazy_loader.attach_stub(package, file)
+    elsewhere = above or {}
+    public = sorted([*found, *elsewhere])
 
     def get(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
-            raise missing(f"module {package!r}", name, homes, of_others or {})
-        module, colon, attribute = home.partition(":")
-        found = import_module(module)
-        value = found if colon and not attribute else getattr(found, attribute or name)
+        if name not in public:
+            raise missing(f"module {package!r}", name, public, of_others or {})
+        value = getattr(import_module(elsewhere[name]), name) if name in elsewhere else load(name)
         setattr(sys.modules[package], name, value)
         return value
 
-    def names() -> list[str]:
-        return sorted(homes)
-
-    return get, names
+    return get, lambda: list(public), public

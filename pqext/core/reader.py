@@ -43,7 +43,7 @@ from pqext.core.text import counted, visible
 from pqext.core.types import int96
 from pqext.core.warn import warn, warn_of_file
 
-__all__ = ["ColumnChunk", "ParquetFile", "RowGroup"]
+__all__ = ["ColumnChunk", "ParquetFile", "RowGroup", "open"]
 
 
 class ParquetFile(Suggesting):
@@ -331,6 +331,9 @@ class ParquetFile(Suggesting):
         chosen = [(index, _ranges(rows[index], self.row_groups[index])) for index in indices if index in rows]
         return [(index, ranges) for index, ranges in chosen if ranges != []]
 
+
+open = ParquetFile
+"""As :mod:`pqext` calls it."""
 
 _Chosen = tuple[int, RowRanges | None]
 """A row group and the rows of it that are read, ``None`` for all."""

@@ -1,0 +1,12 @@
+from . import functions as functions
+from .commit import clean as clean
+from .conditions import variant as variant
+from .json_reading import read_json as read_json
+from .planning import read_metrics as read_metrics
+from .reading import explain_read as explain_read
+from .reading import read as read
+from .reading import where as where
+from .registration import register as register
+from .session import local_session as local_session
+from .shredding import shred_variant as shred_variant
+from .shredding import unshred_variant as unshred_variant
