@@ -36,7 +36,7 @@ from pqext.core.metadata import (
     PageType,
 )
 from pqext.core.options import WriteOptions
-from pqext.core.page import PageWriter
+from pqext.core.page_writer import PageWriter
 from pqext.core.types import leaf, profile
 from pqext.core.types.stored import normal
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core import page
+from pqext.core import page_writer
 from pqext.core.errors import CorruptFileError
 from pqext.core.footer import serialise_footer
 from pqext.core.metadata import ColumnMetaData, DataPageHeaderV2, Type
@@ -94,7 +94,7 @@ def test_values_are_compressed_where_the_header_does_not_say(monkeypatch: pytest
     def silent(**fields: Any) -> DataPageHeaderV2:
         return DataPageHeaderV2(**(fields | {"is_compressed": None}))
 
-    monkeypatch.setattr(page, "DataPageHeaderV2", silent)
+    monkeypatch.setattr(page_writer, "DataPageHeaderV2", silent)
     data = written(pa.table({"a": [7] * 1000}), page_version=2, compression="zstd")
     assert 7 not in detail(header_of(data)[0])
     assert pqext.read_table(data)["a"].to_pylist() == [7] * 1000
