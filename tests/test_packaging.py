@@ -39,6 +39,11 @@ def test_no_kernel_switches_bounds_checks_off_for_a_whole_module() -> None:
     assert [str(kernel) for kernel in KERNELS if unchecked.search((ROOT / kernel).read_text("utf-8"))] == []
 
 
+def test_kernels_list_the_names_they_import() -> None:
+    every = re.compile(r"^\s*from\s+\S+\s+cimport\s+\*", re.M)
+    assert [str(source) for source in SOURCES if every.search((ROOT / source).read_text("utf-8"))] == []
+
+
 def test_source_files_stay_readable() -> None:
     lengths = {str(source): len((ROOT / source).read_text("utf-8").splitlines()) for source in SOURCES}
     assert {source: lines for source, lines in lengths.items() if lines > MOST_LINES} == {}

@@ -6,8 +6,14 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport bytes_free
-from pqext.variant.kernels.binary cimport *
-from pqext.variant.kernels.compose cimport *
+from pqext.variant.kernels.binary cimport (
+    FAULT_ARROW, FAULT_METADATA_NULL, FAULT_METADATA_UTF8, FAULT_VALUE_NULL, BinaryColumn, BinaryInput, binary_at,
+    binary_valid, bit_is_set,
+)
+from pqext.variant.kernels.compose cimport (
+    NO_NAME, PIECE_ARRAY, PIECE_OBJECT, Composer, Names, Written, begin, composer_free, composer_next, end, intern_name,
+    open_row_names, put_leaf, put_null, put_value, write_null, write_row, written_free, written_take,
+)
 from pqext.variant.kernels.scan cimport utf8_fault
 
 from pqext.variant.shredding import faults as shredding_faults

@@ -4,13 +4,27 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from pqext.variant.kernels.binary cimport *
-from pqext.variant.kernels.cast_put cimport *
-from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_PRIMITIVE, FAULT_STRING_UTF8, FAULT_TIME, FAULT_UNKNOWN_TYPE, TYPE_BINARY, TYPE_DATE, TYPE_DOUBLE, TYPE_FALSE,
+    TYPE_FLOAT, TYPE_NULL, TYPE_TIMESTAMP, TYPE_TIMESTAMP_NANOS, TYPE_TIMESTAMP_NTZ, TYPE_TIMESTAMP_NTZ_NANOS,
+    TYPE_TIME_NTZ, TYPE_TRUE, TYPE_UUID, is_string, read_uint, read_uint64, string_open,
+)
+from pqext.variant.kernels.cast_put cimport (
+    CAST_FAILED, CAST_JSON, CAST_NULL, DAY_NANOS, SECOND, TARGET_FIXED, TARGET_VARIANT, Wanted, done,
+    is_floating_target, is_integer_target, put_bool, put_days, put_decimal, put_floating, put_instant, put_integer,
+    put_seconds, put_text, put_time, put_wide,
+)
+from pqext.variant.kernels.exact cimport (
+    LEAF_BINARY, LEAF_BOOLEAN, LEAF_DATE, LEAF_DECIMAL, LEAF_FLOAT, LEAF_STRING, LEAF_TIME, LEAF_TIMESTAMP,
+    LEAF_TIMESTAMP_NTZ, LEAF_UUID, exact_open, int128, is_exact_type, power_of_ten,
+)
 from pqext.variant.kernels.java_text cimport write_java_double, write_java_float
 from pqext.variant.kernels.scan cimport utf8_fault
 from pqext.variant.kernels.shredding cimport Column, column_bytes, column_fixed
-from pqext.variant.kernels.text cimport *
+from pqext.variant.kernels.text cimport (
+    Number, exact_to_floating, is_suffixed, isfinite, number_to_floating, parse_bool, parse_hexadecimal, parse_number,
+    trim,
+)
 from pqext.variant.kernels.text_times cimport parse_date, parse_time, parse_timestamp
 from pqext.variant.kernels.text_write cimport write_date, write_decimal, write_double, write_time, write_uuid
 from pqext.variant.kernels.wide cimport Wide, wide_from_text

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from pqext.core.kernels.buffer cimport bytes_free, take
 from pqext.variant.kernels.cast cimport cast_value
-from pqext.variant.kernels.cast_put cimport *
+from pqext.variant.kernels.cast_put cimport CAST_FAILED, CAST_JSON, TARGET_NULL, Wanted, is_variable
 from pqext.variant.kernels.shredding cimport Column, bytes_zero_to, column_bytes, column_pad
 
 

@@ -8,7 +8,11 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
-from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_ARRAY, BASIC_OBJECT, FAULT_ARROW, FAULT_CHILD_SIZE, FAULT_FIELD_DUPLICATE, FAULT_FIELD_ORDER, FAULT_MEMORY,
+    FAULT_METADATA_NULL, FAULT_METADATA_UTF8, TYPE_NULL, BinaryInput, Container, Metadata, array_open, binary_at,
+    binary_valid, bit_is_set, bytes_compare, container_child, container_id, metadata_name, object_open,
+)
 from pqext.variant.kernels.cast_put cimport Wanted
 from pqext.variant.kernels.cast_result cimport Result, pad, put_value, result_free, result_take
 from pqext.variant.kernels.find cimport Step, child_size, find_value, open_names

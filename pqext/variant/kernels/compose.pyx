@@ -5,8 +5,17 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
-from pqext.variant.kernels.binary cimport *
-from pqext.variant.kernels.binary_write cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_OBJECT, BASIC_PRIMITIVE, BASIC_SHORT_STRING, FAULT_CHILD_SIZE, FAULT_DECIMAL_PRECISION, FAULT_DECIMAL_SCALE,
+    FAULT_DEPTH, FAULT_FIELD_DUPLICATE, FAULT_FIELD_ORDER, FAULT_MEMORY, FAULT_METADATA_UTF8, FAULT_STRING_UTF8,
+    FAULT_VALUE_TRAILING, TYPE_DECIMAL16, TYPE_DECIMAL4, TYPE_DECIMAL8, TYPE_DOUBLE, TYPE_FLOAT, TYPE_TIMESTAMP,
+    TYPE_TIMESTAMP_NANOS, TYPE_TIMESTAMP_NTZ, TYPE_TIMESTAMP_NTZ_NANOS, Container, array_open, bytes_compare,
+    container_child, container_id, is_string, metadata_name, metadata_open, object_open, read_uint, read_uint64,
+    string_open, uint_size, value_size, write_uint, write_uint64,
+)
+from pqext.variant.kernels.binary_write cimport (
+    container_head_size, write_array_head, write_int, write_object_head, write_string_head,
+)
 from pqext.variant.kernels.exact cimport exact_open, has_precision, int128, is_exact_type
 from pqext.variant.kernels.scan cimport utf8_fault
 

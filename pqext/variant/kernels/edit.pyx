@@ -5,8 +5,17 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, take
-from pqext.variant.kernels.binary cimport *
-from pqext.variant.kernels.compose cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_ARRAY, BASIC_OBJECT, FAULT_CHILD_SIZE, FAULT_FIELD_DUPLICATE, FAULT_FIELD_ORDER, FAULT_MEMORY,
+    FAULT_METADATA_NULL, FAULT_METADATA_TRUNCATED, FAULT_VALUE_NULL, FAULT_VALUE_TRAILING, TYPE_NULL, Container,
+    VariantInput, array_open, binary_at, binary_valid, bit_is_set, container_child, container_id, object_open,
+    value_size,
+)
+from pqext.variant.kernels.compose cimport (
+    PIECE_ARRAY, PIECE_OBJECT, Composer, Names, Written, begin, compare_names, composer_free, composer_next, end,
+    hash_row, intern_name, name_of, open_row_names, put_value, write_ends, write_null, write_row, written_free,
+    written_take,
+)
 
 from pqext.variant.shredding import faults as shredding_faults
 

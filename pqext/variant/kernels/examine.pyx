@@ -5,10 +5,19 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
-from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_ARRAY, BASIC_OBJECT, FAULT_ARROW, FAULT_DECIMAL_PRECISION, FAULT_MEMORY, FAULT_METADATA_NULL,
+    FAULT_METADATA_OFFSETS, FAULT_STRING_UTF8, FAULT_TIME, FAULT_UNKNOWN_TYPE, FAULT_VALUE_NULL, FAULT_VALUE_TRAILING,
+    BinaryColumn, BinaryInput, Container, Metadata, binary_at, binary_valid, bit_is_set, container_id, metadata_open,
+    object_open, read_uint, value_size,
+)
 from pqext.variant.kernels.exact cimport LEAF_DECIMAL, LEAF_STRING, LEAF_TIME, has_precision, int128
 from pqext.variant.kernels.scan cimport is_ascii, utf8_fault
-from pqext.variant.kernels.shredding cimport *
+from pqext.variant.kernels.shredding cimport (
+    FAULT_ARRAY_RESIDUAL, FAULT_BOTH, FAULT_CONFLICT, FAULT_MISSING, FAULT_MISSING_ELEMENT, FAULT_NAME_MISSING,
+    FAULT_NOT_OBJECT, FAULT_OBJECT_RESIDUAL, KIND_ARRAY, KIND_OBJECT, KIND_UNTYPED, Dictionary, Node, ShreddingPlan,
+    Source, Sources, dictionary_load,
+)
 from pqext.variant.kernels.validate cimport checker_free, checker_metadata, checker_new, checker_value
 
 cdef enum:

@@ -4,7 +4,11 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp
 
-from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_ARRAY, BASIC_OBJECT, FAULT_UNKNOWN_TYPE, FAULT_VALUE_TRAILING, FAULT_VALUE_TRUNCATED, Container, Metadata,
+    array_open, container_child, container_id, container_offset, metadata_find, metadata_open, object_field,
+    object_open, value_size,
+)
 
 
 cdef struct Step:

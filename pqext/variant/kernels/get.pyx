@@ -5,7 +5,9 @@ from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free
-from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.binary cimport (
+    FAULT_METADATA_NULL, FAULT_METADATA_TRUNCATED, BinaryInput, Metadata, binary_at, binary_valid, bit_is_set,
+)
 from pqext.variant.kernels.cast_put cimport Wanted
 from pqext.variant.kernels.cast_result cimport Result, pad, put_value, result_free, result_take
 from pqext.variant.kernels.find cimport Step, find_value, open_names

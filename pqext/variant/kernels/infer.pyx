@@ -5,8 +5,14 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, u
 from libc.string cimport memcmp, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve
-from pqext.variant.kernels.binary cimport *
-from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_ARRAY, BASIC_OBJECT, BASIC_SHORT_STRING, FAULT_CHILD_SIZE, FAULT_FIELD_ID, FAULT_MEMORY, FAULT_METADATA_NULL,
+    TYPE_BINARY, TYPE_DATE, TYPE_DOUBLE, TYPE_FALSE, TYPE_FLOAT, TYPE_NULL, TYPE_STRING, TYPE_TIMESTAMP,
+    TYPE_TIMESTAMP_NANOS, TYPE_TIMESTAMP_NTZ, TYPE_TIMESTAMP_NTZ_NANOS, TYPE_TIME_NTZ, TYPE_UUID, BinaryColumn,
+    Container, Metadata, VariantInput, array_open, binary_at, binary_valid, bit_is_set, container_child, container_id,
+    metadata_name, metadata_open, object_open, read_uint64, value_size,
+)
+from pqext.variant.kernels.exact cimport exact_open, int128, is_exact_type, power_of_ten
 from pqext.variant.kernels.shredding cimport bytes_zero_to, hash_name
 
 cdef enum:

@@ -1,13 +1,22 @@
 # cython: language_level=3, cdivision=True
 # One typed value: stored from the variant encoding into its column, and appended from its column to the encoding.
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append
-from pqext.variant.kernels.binary cimport *
-from pqext.variant.kernels.binary_write cimport *
-from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_PRIMITIVE, FAULT_DECIMAL_PRECISION, FAULT_MEMORY, FAULT_STRING_UTF8, FAULT_TIME, TYPE_BINARY, TYPE_DATE,
+    TYPE_DECIMAL16, TYPE_DECIMAL4, TYPE_DECIMAL8, TYPE_DOUBLE, TYPE_FALSE, TYPE_FLOAT, TYPE_INT8, TYPE_TIMESTAMP,
+    TYPE_TIMESTAMP_NANOS, TYPE_TIMESTAMP_NTZ, TYPE_TIMESTAMP_NTZ_NANOS, TYPE_TIME_NTZ, TYPE_TRUE, TYPE_UUID, binary_at,
+    bit_is_set, is_string, primitive_size, read_uint64, string_open, write_uint,
+)
+from pqext.variant.kernels.binary_write cimport write_string_head
+from pqext.variant.kernels.exact cimport (
+    LEAF_BINARY, LEAF_BOOLEAN, LEAF_DATE, LEAF_DECIMAL, LEAF_DOUBLE, LEAF_FLOAT, LEAF_INT16, LEAF_INT32, LEAF_INT64,
+    LEAF_INT8, LEAF_STRING, LEAF_TIME, LEAF_TIMESTAMP, LEAF_TIMESTAMP_NANOS, LEAF_TIMESTAMP_NTZ,
+    LEAF_TIMESTAMP_NTZ_NANOS, LEAF_UUID, exact_open, has_precision, int128, is_exact_type, rescale_exactly,
+)
 from pqext.variant.kernels.scan cimport utf8_fault
 from pqext.variant.kernels.shredding cimport (
     FAULT_TOO_LARGE,

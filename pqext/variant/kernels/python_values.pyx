@@ -7,9 +7,19 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, u
 from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free
-from pqext.variant.kernels.binary cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_ARRAY, BASIC_OBJECT, FAULT_CHILD_SIZE, FAULT_DECIMAL_SCALE, FAULT_DEPTH, FAULT_FIELD_DUPLICATE,
+    FAULT_METADATA_NULL, FAULT_METADATA_TRUNCATED, FAULT_METADATA_UTF8, FAULT_STRING_UTF8, FAULT_TIME, FAULT_VALUE_NULL,
+    FAULT_VALUE_TRAILING, TYPE_DECIMAL16, TYPE_DECIMAL4, TYPE_DOUBLE, TYPE_FALSE, TYPE_INT16, TYPE_INT32, TYPE_INT64,
+    TYPE_INT8, TYPE_NULL, TYPE_TIME_NTZ, TYPE_TRUE, Container, Metadata, VariantInput, array_open, binary_at,
+    binary_valid, bit_is_set, bytes_compare, container_child, container_id, is_string, metadata_name, metadata_open,
+    object_open, read_uint, read_uint64, string_open, value_size,
+)
 from pqext.variant.kernels.binary_write cimport write_int, write_string_head
-from pqext.variant.kernels.compose cimport *
+from pqext.variant.kernels.compose cimport (
+    COMPOSE_TOO_LARGE, MAX_DEPTH, PIECE_ARRAY, PIECE_OBJECT, Composer, Piece, Written, begin, composer_free,
+    composer_next, end, intern_name, put_bytes, put_null, write_null, write_row, written_free, written_take,
+)
 
 from collections.abc import Mapping
 

@@ -5,11 +5,19 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memmove, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
-from pqext.variant.kernels.binary cimport *
-from pqext.variant.kernels.binary_write cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_ARRAY, BASIC_OBJECT, FAULT_ARROW, FAULT_CHILD_SIZE, FAULT_FIELD_ID, FAULT_MEMORY, FAULT_METADATA_NULL,
+    FAULT_VALUE_TRAILING, BinaryColumn, BinaryInput, Container, binary_at, binary_valid, bit_is_set, bytes_compare,
+    container_child, container_id, metadata_name, object_open, uint_size, write_uint,
+)
+from pqext.variant.kernels.binary_write cimport container_head_size, write_array_head, write_object_head
 from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
 from pqext.variant.kernels.leaves cimport append_leaf
-from pqext.variant.kernels.shredding cimport *
+from pqext.variant.kernels.shredding cimport (
+    FAULT_ARRAY_RESIDUAL, FAULT_BOTH, FAULT_CONFLICT, FAULT_MISSING_ELEMENT, FAULT_NOT_OBJECT, FAULT_OBJECT_RESIDUAL,
+    FAULT_TOO_LARGE, KIND_ARRAY, KIND_OBJECT, Column, Dictionary, Node, ShreddingPlan, Source, Sources, bit_set,
+    bytes_zero_to, column_bytes, column_end, column_pad, dictionary_extend, dictionary_load, dictionary_order,
+)
 
 cdef uint8_t VARIANT_NULL = 0
 

@@ -6,13 +6,19 @@ from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
-from pqext.variant.kernels.binary cimport *
-from pqext.variant.kernels.binary_write cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_ARRAY, BASIC_OBJECT, FAULT_CHILD_SIZE, FAULT_FIELD_ID, FAULT_MEMORY, FAULT_METADATA_NULL,
+    FAULT_VALUE_TRAILING, BinaryColumn, Container, VariantInput, array_open, binary_at, binary_valid, bit_is_set,
+    container_child, container_id, object_open, uint_size, write_uint,
+)
+from pqext.variant.kernels.binary_write cimport container_head_size, write_object_head
 from pqext.variant.kernels.builders cimport Builder, builders_free, take_columns
-from pqext.variant.kernels.exact cimport *
 from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
 from pqext.variant.kernels.leaves cimport NOT_STORED, STORED, put_leaf
-from pqext.variant.kernels.shredding cimport *
+from pqext.variant.kernels.shredding cimport (
+    FAULT_TOO_LARGE, KIND_ARRAY, KIND_OBJECT, KIND_PRIMITIVE, Column, Dictionary, Node, ShreddingPlan, bit_set,
+    bytes_zero_to, column_bytes, column_end, column_mark, dictionary_open, dictionary_order,
+)
 
 cdef uint8_t VARIANT_NULL = 0
 

@@ -7,12 +7,25 @@ from libc.string cimport memcmp, memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.core.kernels.number_write cimport write_integer
-from pqext.variant.kernels.binary cimport *
-from pqext.variant.kernels.exact cimport *
+from pqext.variant.kernels.binary cimport (
+    BASIC_ARRAY, BASIC_OBJECT, FAULT_ARROW, FAULT_CHILD_SIZE, FAULT_DECIMAL_PRECISION, FAULT_FIELD_ID, FAULT_MEMORY,
+    FAULT_METADATA_NULL, FAULT_METADATA_UTF8, FAULT_STRING_UTF8, FAULT_TIME, FAULT_VALUE_TRAILING, BinaryColumn,
+    BinaryInput, Container, binary_at, binary_valid, bit_is_set, bytes_compare, container_child, container_id,
+    metadata_name, object_open, read_uint, read_uint64,
+)
+from pqext.variant.kernels.exact cimport (
+    LEAF_BINARY, LEAF_BOOLEAN, LEAF_DATE, LEAF_DECIMAL, LEAF_DOUBLE, LEAF_FLOAT, LEAF_INT16, LEAF_INT32, LEAF_INT64,
+    LEAF_INT8, LEAF_STRING, LEAF_TIME, LEAF_TIMESTAMP, LEAF_TIMESTAMP_NANOS, LEAF_TIMESTAMP_NTZ_NANOS, LEAF_UUID,
+    has_precision, int128,
+)
 from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
 from pqext.variant.kernels.json_print cimport ROOM, TextColumn, put, text_column_row, write_text, write_word
 from pqext.variant.kernels.json_write cimport Stack, write_value
-from pqext.variant.kernels.shredding cimport *
+from pqext.variant.kernels.shredding cimport (
+    FAULT_ARRAY_RESIDUAL, FAULT_BOTH, FAULT_CONFLICT, FAULT_MISSING_ELEMENT, FAULT_NOT_OBJECT, FAULT_OBJECT_RESIDUAL,
+    FAULT_TOO_LARGE, KIND_ARRAY, KIND_OBJECT, Dictionary, Node, ShreddingPlan, Source, Sources, dictionary_load,
+    dictionary_order,
+)
 from pqext.variant.kernels.text_write cimport (
     write_base64,
     write_date,
