@@ -200,6 +200,7 @@ def test_notes_need_no_flags_of_posix(tmp_path: Path, monkeypatch: pytest.Monkey
     assert notes.read_note(str(tmp_path / "note")) == b"a\r\nb"
 
 
+@pytest.mark.slow
 def test_a_terminal_that_lacks_characters_ends_no_command(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"Straße…": ["東京"]}), path)

@@ -106,6 +106,7 @@ def test_a_journal_or_log_that_is_a_pipe_is_an_error_and_not_waited_for(tmp_path
             find_sources(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_folders_nest_as_deep_as_the_system_lets_them(tmp_path: Path) -> None:
     deepest = tmp_path.joinpath(*["a"] * 1200)
     at = os.open(tmp_path, os.O_RDONLY)

@@ -198,6 +198,7 @@ def test_columns_that_are_not_there_or_no_variants_are_named(shredded: Any) -> N
         where(shredded, col("w") == 1)
 
 
+@pytest.mark.slow
 def test_boxes_are_asked_exactly_across_the_antimeridian(spark: Any) -> None:
     points = spark.createDataFrame(
         [(0, 179.0, 0.0), (1, -179.0, 0.0), (2, 0.0, 0.0), (3, None, 0.0)], "id int, x double, y double"

@@ -153,7 +153,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("shredded", [False, True])
+@pytest.mark.parametrize("shredded", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_read_is_narrowed_to_the_rows_that_any_frame_is_filtered_to(
     spark: Any, path: str, tmp_path: Path, shredded: bool
 ) -> None:
