@@ -109,6 +109,7 @@ def read_leaves(
     """The columns from their leaves, beside the ``batches`` of a row group, or of ``rows`` in it."""
     from pqext import variant
     from pqext.variant.access.targets import target_type
+    from pqext.variant.access.widening import widened
 
     nodes = {leaf.leaf_start: leaf for leaf in leaves.values()}
     budget = file.budget()
@@ -117,9 +118,10 @@ def read_leaves(
         found = dict(zip(nodes, arrays, strict=True))
         columns = {}
         for column, leaf in leaves.items():
-            typed = found[leaf.leaf_start]
-            if typed.type == target_type(column.field.type):
-                columns[column] = typed
+            typed, target = found[leaf.leaf_start], target_type(column.field.type)
+            whole = typed if typed.type == target else widened(typed, target)
+            if whole is not None:
+                columns[column] = whole
                 continue
             shredded = pa.StructArray.from_arrays([_metadata(len(typed)), typed], ["metadata", "typed_value"])
             columns[column] = variant.get(shredded, (), column.field.type)

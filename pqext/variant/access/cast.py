@@ -23,6 +23,7 @@ from pqext.variant.access.nested import (
 )
 from pqext.variant.access.path import Path, as_path
 from pqext.variant.access.targets import VARIANT, describe, target_type
+from pqext.variant.access.widening import widened
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import get as kernel
 from pqext.variant.kernels.binary import BinaryInput
@@ -165,6 +166,9 @@ def cast_group(group: Group, rest: Path, target: pa.DataType, task: Task, below:
         typed = typed.dictionary_decode()
     if describe(target) is not None and describe(typed.type) == describe(target):
         return _completed(typed if typed.type == target else typed.cast(target), group, typed, target, task, below)
+    wide = widened(typed, target)
+    if wide is not None:
+        return _completed(wide, group, typed, target, task, below)
     if pa.types.is_struct(target) and not is_variant_type(target) and pa.types.is_struct(typed.type):
         return _completed(_struct(group, typed, target, task, below), group, typed, target, task, below)
     if is_list(target) and is_list(typed.type):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from pqext.core import shape
-from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.suggest import did_you_mean
 from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage
@@ -14,16 +15,15 @@ from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage
 def schema_of_file(source: Any, column: str) -> ShreddingSchema:
     """The schema by which the VARIANT ``column`` of a Parquet file is shredded; an untyped one when it is not.
 
-    ``source`` is what :func:`pqext.open` takes, ``column`` a dotted path of the file, like ``"v"``, ``"s.v"`` or
-    ``"l.list.element"``. Raises ``ValueError`` when there is no such column, ``TypeError`` when it is no VARIANT,
+    ``source`` is what :func:`pqext.open` takes, or an open file; ``column`` is a dotted path of the file, like ``"v"``,
+    ``"s.v"`` or ``"l.list.element"``. Raises ``ValueError`` when there is no such column, ``TypeError`` when it is no VARIANT,
     and ``VariantError`` when it is not laid out as Variant Shredding demands.
     """
-    options = ReadOptions(shredded=True)
-    with ParquetFile(source, options=options) as file:
+    with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
         node = file.schema.find(column)
         if node is None:
             meant = did_you_mean(column, [child.dotted for child in file.schema.root.children])
             raise ValueError(f"there is no column {column!r} in the file{meant}")
         if node.logical_name != "VARIANT":
             raise TypeError(f"column {column!r} is no VARIANT")
-        return schema_of_storage(shape.of(node).storage_field(options).type)
+        return schema_of_storage(shape.of(node).storage_field(replace(file.options, shredded=True)).type)

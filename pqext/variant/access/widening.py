@@ -1,0 +1,40 @@
+"""Typed columns cast whole, where each value of the one type is one of the other, or the double nearest to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+_EXACT_DIGITS = 22
+"""Powers of ten up to this one are doubles."""
+_EXACT_INTEGERS = 1 << 53
+"""Integers up to this one are doubles."""
+
+
+def widened(typed: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """``typed`` as ``target``, with the same nulls; ``None`` where values have to be cast one by one."""
+    given = typed.type
+    if pa.types.is_signed_integer(given):
+        wider = pa.types.is_signed_integer(target) and target.bit_width >= given.bit_width
+        return typed.cast(target, safe=False) if wider or pa.types.is_float64(target) else None
+    if pa.types.is_float32(given):
+        return typed.cast(target) if pa.types.is_float64(target) else None
+    if pa.types.is_decimal128(given) and pa.types.is_float64(target):
+        return _doubles(typed)
+    return None
+
+
+def _doubles(decimals: pa.Array) -> pa.Array | None:
+    """The doubles nearest to decimals: a quotient of two exact doubles, which division rounds once."""
+    kind, count = decimals.type, len(decimals)
+    validity, words = decimals.buffers()
+    if kind.precision > 18 or not 0 <= kind.scale <= _EXACT_DIGITS or not count:
+        return None
+    unscaled = np.frombuffer(words, np.int64)[2 * decimals.offset : 2 * (decimals.offset + count) : 2]
+    if kind.precision > 15 and max(int(unscaled.max()), -int(unscaled.min())) > _EXACT_INTEGERS:
+        return None
+    doubles = unscaled.astype(np.float64)
+    doubles /= 10.0**kind.scale
+    if validity is not None and decimals.offset:
+        validity = decimals.is_valid().buffers()[1]
+    return pa.Array.from_buffers(pa.float64(), count, [validity, pa.py_buffer(doubles)])
