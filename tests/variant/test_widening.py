@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.effort import share
 
 from pqext import variant
 from pqext.variant.access.widening import widened
+from reference.effort import share
 
 DECIMALS = [(9, 2), (4, 0), (9, 9), (15, 15), (16, 3), (18, 18), (18, 0)]
 

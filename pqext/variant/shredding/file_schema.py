@@ -16,8 +16,8 @@ def schema_of_file(source: Any, column: str) -> ShreddingSchema:
     """The schema by which the VARIANT ``column`` of a Parquet file is shredded; an untyped one when it is not.
 
     ``source`` is what :func:`pqext.open` takes, or an open file; ``column`` is a dotted path of the file, like ``"v"``,
-    ``"s.v"`` or ``"l.list.element"``. Raises ``ValueError`` when there is no such column, ``TypeError`` when it is no VARIANT,
-    and ``VariantError`` when it is not laid out as Variant Shredding demands.
+    ``"s.v"`` or ``"l.list.element"``. Raises ``ValueError`` when there is no such column, ``TypeError`` when it is no
+    VARIANT, and ``VariantError`` when it is not laid out as Variant Shredding demands.
     """
     with nullcontext(source) if isinstance(source, ParquetFile) else ParquetFile(source) as file:
         node = file.schema.find(column)
