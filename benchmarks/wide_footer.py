@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 import duckdb
@@ -24,6 +25,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
+from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
 import pqext
@@ -53,14 +55,30 @@ def write(path: str, columns: int, row_groups: int) -> None:
     pq.write_table(table, path, row_group_size=10, use_dictionary=False)
 
 
-def plain(spec: Any) -> Any:
-    """A ``thrift_spec`` whose structures are made as objects without fields of their own."""
-    if isinstance(spec, list):
-        return [type(spec[0].__name__, (), {}), plain(spec[1])]
-    return tuple(map(plain, spec)) if isinstance(spec, tuple) else spec
+TTYPES = {
+    "bool": TType.BOOL, "i8": TType.BYTE, "i16": TType.I16, "i32": TType.I32, "i64": TType.I64, "double": TType.DOUBLE,
+    "binary": TType.STRING, "string": TType.STRING,
+}
 
 
-SPEC = plain([FileMetaData, FileMetaData.thrift_spec])
+def spec_of(cls: Any) -> list[Any]:
+    """A class without fields of its own and its ``thrift_spec``, by which the package makes objects."""
+    spec: list[Any] = [None] * (cls.fields[-1].id + 1 if cls.fields else 0)
+    for one in cls.fields:
+        arguments: Any = {"string": "UTF8", "binary": "BINARY"}.get(one.type) if isinstance(one.type, str) else None
+        if isinstance(one.type, str):
+            kind = TTYPES[one.type]
+        elif issubclass(one.type, IntEnum):
+            kind = TType.I32
+        else:
+            kind, arguments = TType.STRUCT, spec_of(one.type)
+        if one.is_list:
+            kind, arguments = TType.LIST, (kind, arguments, False)
+        spec[one.id] = (one.id, kind, one.name, arguments, None)
+    return [type(cls.__name__, (), {}), tuple(spec)]
+
+
+SPEC = spec_of(FileMetaData)
 
 
 def by_thrift(path: str) -> Any:

@@ -6,23 +6,19 @@ A structure is a class whose body declares its fields; a field without a default
         key: str = field(1, "string")
         value: str | None = field(2, "string", default=None)
 
-:func:`encode` writes through the ``thrift`` package; :func:`decode` reads with a checked kernel, straight
-from a buffer. What a structure does not declare is kept in ``unknown`` and written back as it came.
+:func:`encode` and :func:`decode` are kernels driven by these tables; tests hold both against the ``thrift`` package.
+What a structure does not declare is kept in ``unknown`` and written back as it came.
 Spec: "Metadata" (all structures are serialised with the compact protocol).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, dataclass_transform, overload
 
-from thrift.protocol.TCompactProtocol import TTYPES, TCompactProtocol, TCompactProtocolAccelerated
-from thrift.Thrift import TType
-from thrift.transport.TTransport import TMemoryBuffer
-
-from pqext.core.kernels.struct_plan import Plan, is_plain, only_member
+from pqext.core.kernels.struct_plan import Plan, only_member
 from pqext.core.kernels.thrift import StructIndex, decode
+from pqext.core.kernels.thrift_encode import EXTENSION_IDS, encode
 
 __all__ = ["EXTENSION_IDS", "Field", "LazyStructs", "Struct", "Union", "UnknownField", "decode", "encode", "field"]
 
@@ -30,21 +26,7 @@ Scalar = Literal["bool", "i8", "i16", "i32", "i64", "double", "binary", "string"
 UnknownField = tuple[int, int, bytes]
 """Field id, wire type of the compact protocol, and the value's bytes as they stand in the file."""
 
-EXTENSION_IDS = (32767, -16384)
-"""The reserved field as Thrift numbers it, and as it reads the header that the format's text prints."""
-
 T = TypeVar("T", bound="Struct")
-
-_TTYPES: dict[str, int] = {
-    "bool": TType.BOOL,
-    "i8": TType.BYTE,
-    "i16": TType.I16,
-    "i32": TType.I32,
-    "i64": TType.I64,
-    "double": TType.DOUBLE,
-    "binary": TType.STRING,
-    "string": TType.STRING,
-}
 
 
 class Field(NamedTuple):
@@ -56,18 +38,6 @@ class Field(NamedTuple):
     is_list: bool
     required: bool
     lazy: bool
-
-    @property
-    def element_ttype(self) -> int:
-        """Thrift's number for ``type``."""
-        if isinstance(self.type, str):
-            return _TTYPES[self.type]
-        return int(TType.I32 if issubclass(self.type, IntEnum) else TType.STRUCT)
-
-    @property
-    def ttype(self) -> int:
-        """Thrift's number for the whole field."""
-        return int(TType.LIST) if self.is_list else self.element_ttype
 
 
 class _Declaration(NamedTuple):
@@ -91,18 +61,6 @@ def field(id: int, type: Scalar | type | list[Any], *, default: Any = _REQUIRED,
     return _Declaration(id, type, default is _REQUIRED, lazy)
 
 
-def _specify(declared: Field) -> tuple[Any, ...]:
-    """The field as the ``thrift`` package describes it in a ``thrift_spec``."""
-    arguments: Any = None
-    if isinstance(declared.type, str):
-        arguments = {"string": "UTF8", "binary": "BINARY"}.get(declared.type)
-    elif not issubclass(declared.type, IntEnum):
-        arguments = [declared.type, declared.type.thrift_spec]
-    if declared.is_list:
-        arguments = (declared.element_ttype, arguments, False)
-    return (declared.id, declared.ttype, declared.name, arguments, None)
-
-
 def _initialiser(name: str, fields: list[Field], *, is_union: bool) -> Callable[..., None]:
     """A keyword constructor for one class, written out so that it costs no loop: a page header is made a page."""
     names = [one.name for one in fields]
@@ -124,7 +82,6 @@ class StructMeta(type):
     """Turns the declarations of a class body into slots and into the tables of both directions."""
 
     fields: tuple[Field, ...]
-    thrift_spec: tuple[Any, ...]
     plan: Plan
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> StructMeta:
@@ -141,11 +98,7 @@ class StructMeta(type):
         if fields or not any(getattr(base, "fields", ()) for base in bases):
             namespace["__init__"] = _initialiser(name, fields, is_union=is_union)
         cls = super().__new__(mcls, name, bases, namespace)
-        spec: list[Any] = [None] * (fields[-1].id + 1 if fields else 0)
-        for one in fields:
-            spec[one.id] = _specify(one)
         cls.fields = tuple(fields)
-        cls.thrift_spec = tuple(spec)
         cls.plan = Plan(cls, LazyStructs)
         return cls
 
@@ -226,7 +179,6 @@ class Struct(metaclass=StructMeta):
 
     __slots__ = ("unknown",)
     fields: ClassVar[tuple[Field, ...]]
-    thrift_spec: ClassVar[tuple[Any, ...]]
     plan: ClassVar[Plan]
     is_union: ClassVar[bool] = False
     if TYPE_CHECKING:
@@ -258,80 +210,3 @@ class Union(Struct):
     def member(self) -> str | None:
         """The name of the member that is set."""
         return only_member(self)
-
-
-_accelerated = getattr(TCompactProtocolAccelerated(TMemoryBuffer()), "_fast_encode", None)
-
-
-def encode(struct: Struct) -> bytes:
-    """Serialise ``struct``.
-
-    Raises ``ValueError`` or ``TypeError`` where a field is missing, out of range or of the wrong type.
-    """
-    if is_plain(struct) and _accelerated is not None:
-        try:
-            return bytes(_accelerated(struct, [type(struct), struct.thrift_spec]))
-        except UnicodeEncodeError:
-            pass  # text that was not UTF-8 when it was read: the slow way writes its bytes back
-    return _encode_fields(struct)
-
-
-def _encode_fields(struct: Struct) -> bytes:
-    """Write field by field, unknown fields among them in order of their ids, extensions last."""
-    transport = TMemoryBuffer()
-    protocol = TCompactProtocol(transport)
-    entries: list[tuple[int, Field | None, Any]] = [(id, None, (wire, raw)) for id, wire, raw in struct.unknown]
-    for declared in struct.fields:
-        value = getattr(struct, declared.name)
-        if value is not None:
-            entries.append((declared.id, declared, value))
-    entries.sort(key=lambda entry: (1, 0) if entry[0] in EXTENSION_IDS else (0, entry[0]))
-    protocol.writeStructBegin(None)
-    for id, known, value in entries:
-        if known is None:
-            wire, raw = value
-            protocol.writeFieldBegin(None, TTYPES[wire], id)
-            if TTYPES[wire] == TType.BOOL:
-                protocol.writeBool(wire == 1)
-            else:
-                transport.write(raw)
-        else:
-            protocol.writeFieldBegin(known.name, known.ttype, id)
-            if known.is_list:
-                protocol.writeListBegin(known.element_ttype, len(value))
-                if isinstance(value, LazyStructs):
-                    for element in value.encoded():
-                        transport.write(element)
-                else:
-                    for element in value:
-                        _write_value(protocol, known.type, element)
-                protocol.writeListEnd()
-            else:
-                _write_value(protocol, known.type, value)
-        protocol.writeFieldEnd()
-    protocol.writeFieldStop()
-    protocol.writeStructEnd()
-    return bytes(transport.getvalue())
-
-
-def _write_value(protocol: TCompactProtocol, type: Any, value: Any) -> None:
-    if isinstance(value, Struct):
-        protocol.trans.write(encode(value))  # ids are relative within a structure, so its bytes fit anywhere
-    elif type == "bool":
-        protocol.writeBool(value)
-    elif type == "i8":
-        protocol.writeByte(int(value))
-    elif type == "double":
-        protocol.writeDouble(value)
-    elif type == "string" or type == "binary":
-        protocol.writeBinary(_text(value) if isinstance(value, str) else value)
-    else:
-        protocol.writeI64(int(value))  # integers of 16 to 64 bits are written alike
-
-
-def _text(value: str) -> bytes:
-    """UTF-8; bytes that were none when they were read become what they were."""
-    try:
-        return value.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError as error:
-        raise ValueError(f"{value[error.start]!r} in {value[:100]!r} is not Unicode text") from None

@@ -1,4 +1,4 @@
-"""The compact protocol, read by the kernel and written through the thrift package."""
+"""The compact protocol, read and written by kernels and held against the thrift package."""
 
 from __future__ import annotations
 
@@ -96,14 +96,6 @@ def test_bytes_are_those_that_the_thrift_package_writes_by_itself(struct: Struct
 def test_what_was_read_is_written_back_byte_for_byte(struct: Struct) -> None:
     data = encode(struct)
     assert encode(decode(type(struct), data)[0]) == data
-
-
-@given(ANY_STRUCT)
-def test_the_same_bytes_are_written_without_the_accelerated_protocol(struct: Struct) -> None:
-    expected = encode(struct)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(thrift, "_accelerated", None)
-        assert encode(struct) == expected
 
 
 def test_reading_starts_at_the_offset_and_ends_behind_the_structure() -> None:

@@ -1,6 +1,6 @@
-# The field tables of `pqext.core.thrift` in C, shared by reading and by the checks before writing.
+# The field tables of `pqext.core.thrift` in C, shared by reading and writing.
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport uint8_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 cdef extern from *:
     """
@@ -54,3 +54,6 @@ cdef class Plan:
     cdef list names, kept
     cdef PyObject **slots
     cdef PyObject *unknown
+
+
+cdef int64_t check_scalar(Plan plan, FieldPlan *field, object value) except? -1

@@ -9,11 +9,5 @@ class Plan:
     cls: type
     def __init__(self, cls: type, lazy: Callable[[StructIndex], Any]) -> None: ...
 
-def is_plain(struct: Any) -> bool:
-    """Is ``struct`` free of unknown fields and lazy lists, itself and below?
-
-    Raises ``ValueError`` or ``TypeError`` where a field is missing, out of range or of the wrong type.
-    """
-
 def only_member(struct: Any) -> str | None:
     """The name of the field of ``struct`` that is set; ``None`` when none or more than one is."""

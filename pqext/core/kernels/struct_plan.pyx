@@ -2,7 +2,7 @@
 """The field table of a structure, and the check that a structure can be written by it."""
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.object cimport PyObject
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from pqext.core.kernels.compact cimport BINARY, BYTE, DOUBLE, I16, I32, I64, STRUCT, TRUE
@@ -100,15 +100,15 @@ cdef class Plan:
         free(self.slots)
 
 
-cdef int check_scalar(Plan plan, FieldPlan *field, object value) except -1:
-    """Can the value be written as its field declares?"""
+cdef int64_t check_scalar(Plan plan, FieldPlan *field, object value) except? -1:
+    """The number, where the field is one; raises unless the value can be written as its field declares."""
     cdef long long number
     cdef int overflow = 0
     cdef str name
     if field.form == AS_INT or field.form == AS_ENUM:
         number = PyLong_AsLongLongAndOverflow(index(value), &overflow)
         if not overflow and (number >> (field.bits - 1)) == (number >> 63):
-            return 0
+            return number
         name = plan.names[field.position]
         raise ValueError(f"{plan.cls.__name__}.{name}: {value} does not fit {field.bits} bits")
     if field.form == AS_BINARY:
@@ -122,49 +122,6 @@ cdef int check_scalar(Plan plan, FieldPlan *field, object value) except -1:
     if not fits:
         raise TypeError(f"{plan.cls.__name__}.{plan.names[field.position]} cannot be a {type(value).__name__}")
     return 0
-
-
-cdef bint plain(Plan plan, object struct) except -1:
-    cdef FieldPlan *field
-    cdef object value, element
-    cdef bint result = True
-    cdef int id, members = 0
-    if type(struct) is not plan.cls:
-        raise TypeError(f"expected {plan.cls.__name__}, got {type(struct).__name__}")
-    if slot_get(plan.unknown, struct):
-        result = False
-    for id in range(1, plan.id_count):
-        field = &plan.fields[id]
-        if field.slot == NULL:
-            continue
-        value = slot_get(field.slot, struct)
-        if value is None:
-            if (plan.required >> field.position) & 1:
-                raise ValueError(f"{plan.cls.__name__}.{plan.names[field.position]} is required")
-            continue
-        members += 1
-        if not field.is_list:
-            if field.form != AS_STRUCT:
-                check_scalar(plan, field, value)
-            elif not plain(<Plan> field.child, value):
-                result = False
-        elif type(value) is not list and type(value) is not tuple:
-            if not isinstance(value, plan.lazy):
-                raise TypeError(f"{plan.cls.__name__}.{plan.names[field.position]} must be a list or tuple")
-            result = False
-        else:
-            for element in value:
-                if field.form != AS_STRUCT:
-                    check_scalar(plan, field, element)
-                elif not plain(<Plan> field.child, element):
-                    result = False
-    if plan.is_union and members != 1 and (members or result):
-        raise ValueError(f"the union {plan.cls.__name__} needs exactly one member")
-    return result
-
-
-def is_plain(object struct):
-    return plain(<Plan?> type(struct).plan, struct)
 
 
 def only_member(object struct):
