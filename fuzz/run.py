@@ -1,7 +1,7 @@
 """Run one target under atheris: ``python fuzz/run.py TARGET CORPUS [options of libFuzzer]``.
 
-Coverage is that of the Python code of ``pqext.core``, ``pqext.variant`` and ``pqext.geo``; the compiled kernels have
-none, and are watched by the sanitizers they are built with (see README.md).
+Coverage is that of the Python code of ``pqext.core``, ``pqext.variant`` and ``pqext.geo``, and of the kernels where
+they are built for it (see README.md).
 """
 
 from __future__ import annotations
