@@ -4,41 +4,58 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from pqext.core import long_runs, page, page_groups
+from pqext.core import compression
 from pqext.core.budget import Account, Budget
-from pqext.core.encodings import plain
-from pqext.core.encodings.decoding import Dictionary
-from pqext.core.encodings.table import decoder
 from pqext.core.encryption.reading import ChunkDecryptor
-from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
+from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges, near
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
 from pqext.core.limits import Limits
-from pqext.core.metadata import ColumnMetaData, Encoding, PageType
-from pqext.core.page import OpenedPages, RawPage
+from pqext.core.metadata import ColumnMetaData
+from pqext.core.page_decoder import PageDecoder, located
 from pqext.core.page_selection import PageSelection
 from pqext.core.shape import LeafShape
+from pqext.core.table_decoder import Declined, TableDecoder
+
+T = TypeVar("T")
 
 _TOO_MANY = "a column chunk holds more rows than its row group"
 _PASSED_ROWS = 1 << 16
 """Rows that are not wanted are decoded so many at a time, between wanted ones or where pages are not known."""
 _FEW_RANGES = 16
 """Ranges of rows that are cut out one by one; more are filtered."""
-_DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
+
+
+def is_ordinary(pages: PageSelection, metadata: ColumnMetaData, lose: object, decryptor: object) -> bool:
+    """May a page table serve these pages of a chunk?"""
+    return lose is None and decryptor is None and pages.is_ordinary and compression.is_known(metadata.codec)
+
+
+def _next(pages: PageDecoder | TableDecoder, entries: int) -> LeafColumn | None:
+    return pages.next(entries)
+
+
+def _pass(pages: PageDecoder | TableDecoder, rows: int) -> int | None:
+    return pages.pass_page(rows)
+
+
+def _empty(shape: LeafShape, account: Account) -> LeafColumn:
+    return LeafColumnBuilder(shape, 0, account).finish()
 
 
 class ColumnReader:
     """Decodes the pages of one column chunk, row run by row run.
 
     ``pages`` are those of the chunk that are read, of a row group of ``rows`` rows. With ``lose``, which needs all
-    of them, damage costs no more than the rows of the pages it is in: ``lose`` is told the first of them, the row
-    behind the last, and the error, and other values stand in their place. A page whose rows cannot be counted, or a
-    damaged page header, takes the rest of the chunk's rows with it (Error Recovery).
+    of them, damage costs no more than the rows of the pages it is in, see :class:`PageDecoder`. Ordinary chunks are
+    decoded by a page table, and page by page from where it declines.
     """
 
     def __init__(
@@ -47,32 +64,27 @@ class ColumnReader:
         decryptor: ChunkDecryptor | None = None,
     ) -> None:
         self._shape = shape
-        self._type = shape.node.leaf_type
         self._metadata = metadata
-        self._path = pages.path
-        self._offset = pages.offset
-        self._complete = pages.complete
-        self._checksums = checksums
+        self._place = pages
         self._account = Account(budget)
-        self._dictionary_bytes = 0
         self._gathered_bytes = 0
         self._held_bytes = 0
         self._lose = lose
-        self._dictionary: Dictionary | None = None
-        self._entries_left = metadata.num_values
         self._group_rows = rows
         self._known_rows = deque(pages.rows)
         self._rows = sum(map(len, pages.rows))
-        self._decoded_rows = 0
         self._taken_rows = 0
         self._passed_rows = 0
-        has_dictionary = metadata.dictionary_page_offset is not None
-        # Held by a generator of its own, the reader would keep its bytes until garbage is collected.
-        self._raw_pages = pages.raw(limits, decryptor, has_dictionary=has_dictionary)
-        self._is_first = True
-        self._unread: RawPage | None = None
-        self._is_given_up = False
         self._held: LeafColumn | None = None
+
+        self._by_page = partial(
+            PageDecoder, shape, metadata, pages, limits, self._account,
+            checksums=checksums, lose=lose, decryptor=decryptor,
+        )
+        self._pages: PageDecoder | TableDecoder = (
+            TableDecoder(shape, metadata, pages, limits, self._account, checksums=checksums)
+            if is_ordinary(pages, metadata, lose, decryptor) else self._by_page()
+        )
 
     @property
     def size(self) -> int:
@@ -101,7 +113,7 @@ class ColumnReader:
                 self._gathered_bytes += parts[-1].nbytes
                 if len(parts) > 1:
                     self._settle(self._gathered_bytes)  # they are about to be copied
-            column = join(parts or [self._decode([])])
+            column = join(parts or [_empty(self._shape, self._account)])
         except ParquetError as error:
             raise self._located(error) from None
         if self._lose is not None and self._has_more():
@@ -111,7 +123,7 @@ class ColumnReader:
 
     def _settle(self, more: int = 0) -> None:
         """Count what is held, and ``more`` bytes."""
-        self._account.settle(self._dictionary_bytes + self._gathered_bytes + self._held_bytes + more)
+        self._account.settle(self._pages.dictionary_bytes + self._gathered_bytes + self._held_bytes + more)
 
     def let_go(self) -> None:
         """What was taken so far is no longer counted as this reader's."""
@@ -139,44 +151,49 @@ class ColumnReader:
 
     def _pass_page(self, rows: int) -> bool:
         """Pass over the next page without opening it: true if it is known to hold no more than ``rows`` rows."""
-        if self._held is not None or self._shape.node.max_repetition_level or self._lose is not None:
+        if self._held is not None or self._shape.node.max_repetition_level:
             return False
-        raw = self._next_page()
-        if raw is None or raw.num_values > rows:
-            self._unread = raw
-            return False
-        self._decoded_rows += raw.num_values
-        self._taken_rows += raw.num_values
-        return True
+        passed = self._decoding(partial(_pass, rows=rows))
+        self._taken_rows += passed or 0
+        return passed is not None
+
+    def _decoding(self, step: Callable[[PageDecoder | TableDecoder], T]) -> T:
+        """Take a step of decoding, page by page from now on if the table declines it."""
+        pages = self._pages
+        if isinstance(pages, TableDecoder):
+            try:
+                return step(pages)
+            except (Declined, ParquetError):
+                self._account.give_back(pages.dictionary_bytes)
+                self._pages = self._by_page()
+                self._pages.skip(pages.taken, pages.decoded_rows)
+        return step(self._pages)
 
     def check_end(self) -> None:
         """Raise ``CorruptFileError`` when the chunk holds more than the rows that were taken."""
         if self._lose is None and self._has_more():
-            raise CorruptFileError(_TOO_MANY, column=self._shape.node.dotted, offset=self._offset)
+            raise CorruptFileError(_TOO_MANY, column=self._shape.node.dotted, offset=self._place.offset)
 
     def _has_more(self) -> bool:
         """Is there anything left once all rows are taken?"""
-        is_more = self._held is not None or self._unread is not None or (self._complete and self._entries_left > 0)
+        is_more = self._held is not None or self._pages.has_more
         return self._taken_rows >= self._rows and is_more
 
     def _located(self, error: ParquetError) -> ParquetError:
-        if error.offset is not None:
-            error.offset += self._offset
-        error.locate(path=self._path, column=self._shape.node.dotted, offset=self._offset)
-        return error
+        return located(error, self._place, self._shape)
 
     def _take(self, rows: int) -> LeafColumn:
         pieces = [self._held] if self._held is not None else []
         held = sum(piece.rows for piece in pieces)
         # A row is known to be complete when the next one starts or the chunk ends.
         while held <= rows - (self._shape.node.max_repetition_level == 0):
-            piece = self._next(self._entries_of(rows - held))
+            piece = self._decoding(partial(_next, entries=self._entries_of(rows - held)))
             if piece is None:
                 break
             pieces.append(piece)
             held += piece.rows
-        if held < rows and self._lose is not None:
-            pieces.append(self._lose_rest(CorruptFileError("a column chunk ends before its row group")))
+        if held < rows and isinstance(self._pages, PageDecoder) and self._lose is not None:
+            pieces.append(self._pages.lose_rest(CorruptFileError("a column chunk ends before its row group")))
         if len(pieces) > 1 and held - pieces[-1].rows == rows and pieces[-1].begins_with_row:
             # The last of them is not copied, which together may be more than one array holds.
             self._account.take(sum(piece.nbytes for piece in pieces[:-1]) if len(pieces) > 2 else 0)
@@ -185,7 +202,7 @@ class ColumnReader:
         else:
             if len(pieces) > 1:
                 self._account.take(sum(piece.nbytes for piece in pieces))  # they are copied
-            whole = join(pieces) if pieces else self._decode([])
+            whole = join(pieces) if pieces else _empty(self._shape, self._account)
             is_new = len(pieces) != 1 or pieces[0] is not self._held
             result, self._held = self._split(whole, rows)
             if self._held is None:
@@ -200,208 +217,9 @@ class ColumnReader:
         """How many entries are about to hold ``rows`` rows: no fewer, in a column without repetition."""
         if not self._shape.node.max_repetition_level:
             return max(rows, 1)
-        if rows >= self._rows - self._decoded_rows:
-            return max(self._entries_left, 1)
+        if rows >= self._rows - self._pages.decoded_rows:
+            return max(self._pages.entries_left, 1)
         return max(rows * self._metadata.num_values // max(self._group_rows, 1), 1)
-
-    def _next(self, entries: int) -> LeafColumn | None:
-        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end."""
-        run, damage = self._next_run(entries)
-        decoded = [self._decode_leniently(run)] if run else []
-        if damage is not None:
-            decoded.append(self._lose_rest(damage))
-        return join(decoded) if decoded else None
-
-    def _next_run(self, entries: int) -> tuple[list[RawPage], ParquetError | None]:
-        run: list[RawPage] = []
-        try:
-            while entries > 0 and (raw := self._next_page()) is not None:
-                if raw.num_values > 2 * long_runs.LONG and raw.num_values > 2 * entries:
-                    raw = self._part(raw, max(entries, long_runs.LONG))
-                run.append(raw)
-                entries -= raw.num_values
-        except CorruptFileError as error:
-            if self._lose is None:
-                raise
-            return run, error
-        return run, None
-
-    def _part(self, raw: RawPage, entries: int) -> RawPage:
-        """The first entries of the page, where it can be cut; the rest is the next page."""
-        levels = self._shape.node.max_repetition_level, self._shape.node.max_definition_level
-        parts = long_runs.split(raw, entries, self._metadata.codec, levels)
-        if parts is not None:
-            self._verify(raw)
-            raw, self._unread = parts
-        return raw
-
-    def _decode_leniently(self, run: list[RawPage]) -> LeafColumn:
-        try:
-            column = self._decode(run)
-        except CorruptFileError:
-            if self._lose is None:
-                raise
-            pieces = []
-            for raw in run:
-                pieces.append(self._decode_or_lose(raw))
-                if self._is_given_up:
-                    break
-            return join(pieces)
-        self._decoded_rows += column.rows
-        return column
-
-    def _decode_or_lose(self, raw: RawPage) -> LeafColumn:
-        try:
-            column = self._decode([raw])
-        except CorruptFileError as error:
-            rows = raw.num_rows if self._shape.node.max_repetition_level else raw.num_values
-            if rows is None or rows > self._rows - self._decoded_rows:
-                return self._lose_rest(error)
-            return self._lost(rows, error, torn=False)
-        self._decoded_rows += column.rows
-        return column
-
-    def _lose_rest(self, error: ParquetError) -> LeafColumn:
-        self._raw_pages = iter(())
-        self._is_given_up = True
-        self._entries_left = 0
-        rows = max(self._rows - self._decoded_rows, 0)
-        return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
-
-    def _lost(self, rows: int, error: ParquetError, *, torn: bool) -> LeafColumn:
-        """Give up ``rows`` rows; ``torn`` when the row before them may have gone on in what is lost."""
-        assert self._lose is not None
-        start, self._decoded_rows = self._decoded_rows, self._decoded_rows + rows
-        self._lose(start - (torn and start > 0), start + rows, self._located(error))
-        return self._placeholder(rows)
-
-    def _placeholder(self, rows: int) -> LeafColumn:
-        """Rows in the place of lost ones."""
-        node = self._shape.node
-        try:
-            self._account.take(decoded_bytes(self._shape, rows))
-        except MemoryLimitError:
-            # Where something is damaged, such a number is damage too: it costs the row group.
-            raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more") from None
-        slots = rows if self._shape.slot_level == 0 else 0
-        levels = np.zeros(rows, np.int16)
-        empty = self._decode([])
-        return LeafColumn(
-            levels if node.max_repetition_level else None,
-            levels if empty.definition is not None else None,
-            pa.nulls(slots, empty.array.type),
-        )
-
-    def _next_page(self) -> RawPage | None:
-        """The next data page, ``None`` at the chunk's end; what comes before it is read or passed over."""
-        if self._unread is not None:
-            unread, self._unread = self._unread, None
-            return unread
-        for raw in self._raw_pages:
-            is_first, self._is_first = self._is_first, False
-            if raw.header.type in _DATA_PAGES:
-                self._entries_left -= raw.num_values
-                if self._entries_left < 0:
-                    raise CorruptFileError("pages hold more values than the column chunk claims", offset=raw.offset)
-                return raw
-            if raw.header.type == PageType.DICTIONARY_PAGE:
-                if not is_first:
-                    raise CorruptFileError("a dictionary page that is not the chunk's first", offset=raw.offset)
-                self._read_dictionary(raw)
-            elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
-                # Passed over like a type that is not known, it would move the rows behind it.
-                raise CorruptFileError(f"a data page that calls itself type {int(raw.header.type)}", offset=raw.offset)
-        if self._entries_left and self._complete:
-            raise CorruptFileError(f"{self._entries_left} values of the column chunk are missing from its pages")
-        return None
-
-    def _read_dictionary(self, raw: RawPage) -> None:
-        try:
-            self._verify(raw)
-            before = self._account.held
-            self._account.take(raw.header.uncompressed_page_size)
-            count, values = page.open_dictionary(raw, self._metadata.codec)
-            self._dictionary = plain.read_dictionary(
-                values, count, self._type.physical, self._type.width, self._account
-            )
-            self._account.give_back(raw.header.uncompressed_page_size)
-            self._dictionary_bytes = self._account.held - before
-        except CorruptFileError as error:
-            error.locate(offset=raw.offset)
-            if self._lose is None:
-                raise
-            # The pages that refer to it are lost, each when it is read.
-
-    def _verify(self, raw: RawPage) -> None:
-        if self._checksums:
-            page.verify_checksum(raw)
-
-    def _decode(self, run: list[RawPage]) -> LeafColumn:
-        before = self._account.held
-        try:
-            column = self._decode_groups(run)
-        except MemoryLimitError as error:
-            error.is_final = len(run) == 1
-            raise
-        except ParquetError:
-            self._account.settle(before)
-            raise
-        page_groups.check_rows(run, column.repetition, by_header=self._lose is not None)
-        return column
-
-    def _decode_groups(self, run: list[RawPage]) -> LeafColumn:
-        builder = LeafColumnBuilder(self._shape, sum(raw.num_values for raw in run), self._account)
-        first = self._decoded_rows == 0
-        for group in page_groups.of(run):
-            scratch = page_groups.scratch_bytes(group, self._type.width)
-            try:
-                self._account.take(scratch)
-                builder.append(self._open(group), self._dictionary, first=first)
-                self._account.give_back(scratch)
-            except MemoryLimitError:
-                raise
-            except ParquetError as error:
-                raise (self._first_fault(group, error, first=first) if error.offset is None else error) from None
-            first = first and not any(raw.num_values for raw in group)
-        return builder.finish()
-
-    def _open(self, group: list[RawPage]) -> OpenedPages:
-        node = self._shape.node
-        for raw in group:
-            self._verify(raw)
-        _, encoding, *level_encodings = group[0].form
-        self._check_encoding(encoding)
-        for highest, used in zip((node.max_repetition_level, node.max_definition_level), level_encodings, strict=False):
-            self._check_level_encoding(highest, used)
-        return page.open_data(
-            group, self._metadata.codec,
-            max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
-        )
-
-    def _first_fault(self, group: list[RawPage], error: ParquetError, *, first: bool) -> ParquetError:
-        """What is wrong with the first page at fault of those that could not be decoded together, and where it is."""
-        for raw in group:
-            builder = LeafColumnBuilder(self._shape, raw.num_values, self._account)
-            try:
-                builder.append(self._open([raw]), self._dictionary, first=first)
-            except ParquetError as fault:
-                fault.locate(offset=raw.offset)
-                return fault
-            first = first and not raw.num_values
-        error.locate(offset=group[-1].offset)
-        return error
-
-    def _check_encoding(self, encoding: int) -> None:
-        """An encoding that is not known is one to come, unless the chunk's own list of encodings lacks it."""
-        if decoder(encoding) is None and encoding not in self._metadata.encodings:
-            raise CorruptFileError(f"a page claims encoding {encoding}, which its column chunk does not list")
-
-    def _check_level_encoding(self, highest: int, encoding: int) -> None:
-        """Refuses an encoding for levels that the format has only for values."""
-        if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
-            return
-        if decoder(encoding) is not None or encoding not in self._metadata.encodings:
-            raise CorruptFileError(f"a page claims encoding {encoding} for its levels")
 
     def _split(self, column: LeafColumn, rows: int) -> tuple[LeafColumn, LeafColumn | None]:
         at = self._position(column, rows)

@@ -68,12 +68,7 @@ def decompress_all(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> 
     if known is None:
         raise UnsupportedError(f"compression codec {codec} cannot be read", feature=f"codec {codec}")
     function, most = known
-    for data, size in zip(pages, sizes, strict=True):
-        if size > len(data) * most + 64:
-            raise CorruptFileError(
-                f"a page of {len(data)} bytes cannot hold the {size} bytes that its header claims for "
-                f"{CompressionCodec(codec).name}"
-            )
+    _refuse_claims(codec, pages, sizes, most)
     try:
         results = [view(part) for part in function(pages, sizes)]
     except (OSError, MemoryError, zlib.error, pa.ArrowInvalid, cramjam.DecompressionError) as error:
@@ -82,6 +77,42 @@ def decompress_all(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> 
         if len(result) != size:
             raise CorruptFileError(f"a page decompresses to {len(result)} bytes, its header says {size}")
     return results
+
+
+def _refuse_claims(codec: int, pages: Sequence[Any], sizes: Sequence[int], most: int) -> None:
+    for data, size in zip(pages, sizes, strict=True):
+        if size > len(data) * most + 64:
+            raise CorruptFileError(
+                f"a page of {len(data)} bytes cannot hold the {size} bytes that its header claims for "
+                f"{CompressionCodec(codec).name}"
+            )
+
+
+def is_known(codec: int) -> bool:
+    """Can pages of this codec be read?"""
+    return codec == CompressionCodec.UNCOMPRESSED or codec in _DECOMPRESSORS
+
+
+def unpacker(codec: int) -> Callable[[Sequence[Any], Sequence[int]], Sequence[Any]]:
+    """:func:`decompress_all` for pages of one known codec, which may be any buffers."""
+    if codec == CompressionCodec.SNAPPY:
+        return _snappy_all
+    return lambda pages, sizes: decompress_all(codec, [view(page) for page in pages], sizes)
+
+
+def _snappy_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
+    _refuse_claims(CompressionCodec.SNAPPY, pages, sizes, _DECOMPRESSORS[CompressionCodec.SNAPPY][1])
+    whole, at, parts = allocate(sum(sizes)).data, 0, []
+    unpack = cramjam.snappy.decompress_raw_into
+    try:
+        for data, size in zip(pages, sizes, strict=True):
+            parts.append(whole[at : at + size])
+            if size and unpack(data, parts[-1]) != size:
+                raise CorruptFileError(f"a page does not decompress to {size} bytes")
+            at += size
+    except cramjam.DecompressionError as error:
+        raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
+    return parts
 
 
 def compress(codec: int, data: Any, level: int | None = None) -> Bytes:

@@ -19,7 +19,7 @@ _Runs = list[tuple[int, int]]
 
 LONG = 1 << 14
 """Entries that are not worth a cut."""
-_BYTES = 256
+BYTES = 256
 """A longer page has too many runs to be cut again and again."""
 
 
@@ -29,7 +29,7 @@ def split(page: RawPage, entries: int, codec: int, highest: tuple[int, int]) -> 
     ``highest`` are the maximum repetition and definition levels. A damaged page is one to be decoded whole, which
     says what is wrong.
     """
-    if page.header.uncompressed_page_size > _BYTES or page.indexed_rows is not None:
+    if page.header.uncompressed_page_size > BYTES or page.indexed_rows is not None:
         return None
     try:
         repetition, definition, encoding, values = _parts(page, codec, highest)

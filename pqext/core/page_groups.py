@@ -10,22 +10,27 @@ from pqext.core.leaf_column import Levels
 from pqext.core.metadata import Encoding
 from pqext.core.page import RawPage
 
-_GROUP_BYTES = 1 << 20
+GROUP_BYTES = 1 << 20
 """Pages are decoded together until they hold so much: less takes turns at the interpreter, more leaves the cache."""
 
 
 def scratch_bytes(group: Sequence[RawPage], width: int | None) -> int:
-    """What pages take beside what they become: their bytes, a flag a value, indices, lengths, joined values.
-
-    ``width`` is that of a value, ``None`` for byte arrays.
-    """
+    """As :func:`scratch_of`, of the pages of a group."""
     unpacked = values = 0
     for raw in group:
         unpacked += raw.header.uncompressed_page_size
         values += raw.num_values
+    return scratch_of(unpacked, values, group[0].form[1], width)
+
+
+def scratch_of(unpacked: int, values: int, encoding: int, width: int | None) -> int:
+    """What pages take beside what they become: their bytes, a flag a value, indices, lengths, joined values.
+
+    ``width`` is that of a value, ``None`` for byte arrays.
+    """
     if width is None:
         return unpacked + values * 13
-    return unpacked + values * (width + 13 if group[0].form[1] == Encoding.DELTA_BYTE_ARRAY else 1)
+    return unpacked + values * (width + 13 if encoding == Encoding.DELTA_BYTE_ARRAY else 1)
 
 
 def check_rows(run: Sequence[RawPage], repetition: Levels | None, *, by_header: bool) -> None:
@@ -54,7 +59,7 @@ def of(run: Sequence[RawPage]) -> Iterator[list[RawPage]]:
     held, shared = 0, None
     for raw in run:
         form = raw.form
-        if group and (held >= _GROUP_BYTES or form != shared):
+        if group and (held >= GROUP_BYTES or form != shared):
             yield group
             group, held = [], 0
         shared = form

@@ -17,6 +17,17 @@ from pqext.core.page import RawPage, raw_pages
 from pqext.core.source import Source, Span
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Pages that lie side by side, and what the offset index says of each: where it begins, its bytes and its rows.
+
+    ``places`` is ``None`` where no index was asked, and empty for a dictionary page.
+    """
+
+    span: Span
+    places: tuple[list[int], list[int], list[int]] | None
+
+
 class PageSelection(Protocol):
     """The pages of one column chunk that a reader decodes.
 
@@ -28,6 +39,13 @@ class PageSelection(Protocol):
     offset: int
     rows: RowRanges
     complete: bool
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Is there nothing to be looked at but the stretches?"""
+
+    def stretches(self) -> Iterator[Stretch]:
+        """The bytes of the pages, the dictionary first."""
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
         """The pages, the dictionary first, as :func:`pqext.core.page.raw_pages` gives them."""
@@ -48,13 +66,22 @@ class AllPages:
         self._span = span
         self._entries = entries
 
+    @property
+    def is_ordinary(self) -> bool:
+        """Does the chunk end where its bytes do?"""
+        return self._entries is None
+
+    def stretches(self) -> Iterator[Stretch]:
+        """One of them."""
+        yield Stretch(self._span, None)
+
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
         """Every page."""
         return raw_pages(self._span, limits, decryptor, has_dictionary=has_dictionary, entries=self._entries)
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Run:
     """Pages ``first`` to ``stop`` (exclusive), which lie side by side in the file; none for the dictionary page."""
 
     first: int
@@ -81,6 +108,21 @@ class ChosenPages:
         self._pages = pages_of(known, rows)
         self.rows = merged(known.rows(page) for page in self._pages)
 
+    @property
+    def is_ordinary(self) -> bool:
+        """Does the index account for all of the chunk?"""
+        return not self._pages or self._known.accounts_for(self._stop)
+
+    def stretches(self) -> Iterator[Stretch]:
+        """The dictionary page and the chosen ones."""
+        for group in self._fetched():
+            spans = self._source.spans([(one.offset, one.length) for one in group])
+            for one, span in zip(group, spans, strict=True):
+                pages = range(one.first, one.stop)
+                ranges = [self._known.byte_range(page) for page in pages]
+                starts, sizes = [start for start, _ in ranges], [size for _, size in ranges]
+                yield Stretch(span, (starts, sizes, [len(self._known.rows(page)) for page in pages]))
+
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
         """The dictionary page and the chosen ones. Raises ``CorruptFileError`` where the offset index is wrong."""
         if self._pages and not self._known.accounts_for(self._stop):
@@ -98,7 +140,7 @@ class ChosenPages:
                         error.offset += base
                     raise
 
-    def _checked(self, stretch: _Stretch, pages: Iterator[RawPage], base: int) -> Iterator[RawPage]:
+    def _checked(self, stretch: _Run, pages: Iterator[RawPage], base: int) -> Iterator[RawPage]:
         """The pages of a stretch, each where the offset index says and with the rows that it says."""
         number = stretch.first
         for raw in pages:
@@ -138,22 +180,22 @@ class ChosenPages:
             return False
         return raw is not None and raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values > 0
 
-    def _rest(self) -> Iterator[_Stretch]:
+    def _rest(self) -> Iterator[_Run]:
         """Pages without rows, and what lies between pages and behind the last; ``first`` is the next page's number."""
         at = self._known.byte_range(0)[0]
         for page in range(len(self._known)):
             offset, length = self._known.byte_range(page)
             if offset > at:
-                yield _Stretch(page, page, at, offset - at)
+                yield _Run(page, page, at, offset - at)
             if not self._known.rows(page):
-                yield _Stretch(page, page + 1, offset, length)
+                yield _Run(page, page + 1, offset, length)
             at = offset + length
         if at < self._stop:
-            yield _Stretch(len(self._known), len(self._known), at, self._stop - at)
+            yield _Run(len(self._known), len(self._known), at, self._stop - at)
 
-    def _fetched(self) -> Iterator[list[_Stretch]]:
+    def _fetched(self) -> Iterator[list[_Run]]:
         """Stretches to be fetched together."""
-        group: list[_Stretch] = []
+        group: list[_Run] = []
         held = 0
         for stretch in self._stretches():
             if group and held + stretch.length > self._source.window_bytes:
@@ -164,18 +206,18 @@ class ChosenPages:
         if group:
             yield group
 
-    def _stretches(self) -> Iterator[_Stretch]:
+    def _stretches(self) -> Iterator[_Run]:
         if not self._pages:
             return
         head = self._known.byte_range(0)[0] - self.offset
         if head:
-            yield _Stretch(0, 0, self.offset, head)
+            yield _Run(0, 0, self.offset, head)
         first = self._pages[0]
         for page, following in zip(self._pages, [*self._pages[1:], -1], strict=True):
             offset, length = self._known.byte_range(page)
             if following != page + 1 or self._known.byte_range(following)[0] != offset + length:
                 start = self._known.byte_range(first)[0]
-                yield _Stretch(first, page + 1, start, offset + length - start)
+                yield _Run(first, page + 1, start, offset + length - start)
                 first = following
 
 

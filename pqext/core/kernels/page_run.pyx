@@ -1,11 +1,31 @@
 # cython: language_level=3
 """Encoded parts of consecutive pages. Threads share the interpreter best when each call decodes many pages."""
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
+
+import numpy as np
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free
 
 from pqext.core.errors import CorruptFileError
+
+
+cdef class Lent:
+    """Some of the bytes that `owner` keeps, through the buffer protocol."""
+    cdef const uint8_t *data
+    cdef Py_ssize_t size
+    cdef object owner
+
+    def __getbuffer__(self, Py_buffer *view, int flags):
+        cdef uint8_t *address = <uint8_t *> self.data if self.data != NULL else <uint8_t *> &self.size
+        PyBuffer_FillInfo(view, self, address, self.size, 1, flags)
+
+
+cdef object lend(const uint8_t *data, size_t size, object owner):
+    cdef Lent lent = Lent.__new__(Lent)
+    lent.data, lent.size, lent.owner = data, <Py_ssize_t> size, owner
+    return np.frombuffer(lent, np.uint8)
 
 
 cdef class PageRun:
@@ -47,14 +67,8 @@ cdef class PageRun:
     @property
     def pages(self):
         """The bytes of each page."""
-        cdef const uint8_t[::1] held
-        cdef Py_ssize_t i, start
-        found = []
-        for i in range(self.size):
-            held = self.owners[i]
-            start = self.parts[i].data - &held[0] if self.parts[i].size else 0
-            found.append(self.owners[i][start : start + <Py_ssize_t> self.parts[i].size])
-        return found
+        cdef Py_ssize_t i
+        return [lend(self.parts[i].data, self.parts[i].size, self.owners) for i in range(self.size)]
 
     def recount(self, const int64_t[::1] counts):
         """Say anew how many values each page holds."""

@@ -1,0 +1,291 @@
+"""The pages of a column chunk decoded page by page: the way of chunks that are unusual, encrypted or damaged.
+
+What :class:`pqext.core.table_decoder.TableDecoder` declines comes here, so that each fault is named where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core import long_runs, page, page_groups
+from pqext.core.budget import Account
+from pqext.core.encodings import plain
+from pqext.core.encodings.decoding import Dictionary
+from pqext.core.encodings.table import decoder
+from pqext.core.encryption.reading import ChunkDecryptor
+from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
+from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
+from pqext.core.limits import Limits
+from pqext.core.metadata import ColumnMetaData, Encoding, PageType
+from pqext.core.page import OpenedPages, RawPage
+from pqext.core.page_selection import PageSelection
+from pqext.core.shape import LeafShape
+
+_DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
+
+
+class PageDecoder:
+    """Decodes ``pages`` of a chunk run by run, with what ``account`` counts.
+
+    With ``lose``, which needs all pages, damage costs no more than the rows of the pages it is in: ``lose`` is told the
+    first of them, the row behind the last, and the error, and other values stand in their place. A page whose rows
+    cannot be counted, or a damaged page header, takes the rest of the chunk's rows with it (Error Recovery).
+    """
+
+    def __init__(
+        self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, limits: Limits, account: Account, *,
+        checksums: bool, lose: Callable[[int, int, ParquetError], None] | None = None,
+        decryptor: ChunkDecryptor | None = None,
+    ) -> None:
+        self.decoded_rows = 0
+        self.entries_left = metadata.num_values
+        self.dictionary_bytes = 0
+        self._shape = shape
+        self._type = shape.node.leaf_type
+        self._metadata = metadata
+        self._place = pages
+        self._complete = pages.complete
+        self._rows = sum(map(len, pages.rows))
+        self._checksums = checksums
+        self._account = account
+        self._lose = lose
+        self._dictionary: Dictionary | None = None
+        has_dictionary = metadata.dictionary_page_offset is not None
+        # Held by a generator of its own, the reader would keep its bytes until garbage is collected.
+        self._raw_pages = pages.raw(limits, decryptor, has_dictionary=has_dictionary)
+        self._is_first = True
+        self._unread: RawPage | None = None
+        self._is_given_up = False
+
+    def skip(self, pages: int, rows: int) -> None:
+        """Go to where so many data pages, of ``rows`` rows, were decoded elsewhere."""
+        for _ in range(pages):
+            self._next_page()
+        self.decoded_rows = rows
+
+    @property
+    def has_more(self) -> bool:
+        """Are there entries left?"""
+        return self._unread is not None or (self._complete and self.entries_left > 0)
+
+    def pass_page(self, rows: int) -> int | None:
+        """Pass over the next page without opening it, if it is known to hold no more than ``rows`` rows: how many."""
+        if self._lose is not None:
+            return None
+        raw = self._next_page()
+        if raw is None or raw.num_values > rows:
+            self._unread = raw
+            return None
+        self.decoded_rows += raw.num_values
+        return raw.num_values
+
+    def next(self, entries: int) -> LeafColumn | None:
+        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end."""
+        run, damage = self._next_run(entries)
+        decoded = [self._decode_leniently(run)] if run else []
+        if damage is not None:
+            decoded.append(self.lose_rest(damage))
+        return join(decoded) if decoded else None
+
+    def _next_run(self, entries: int) -> tuple[list[RawPage], ParquetError | None]:
+        run: list[RawPage] = []
+        try:
+            while entries > 0 and (raw := self._next_page()) is not None:
+                if raw.num_values > 2 * long_runs.LONG and raw.num_values > 2 * entries:
+                    raw = self._part(raw, max(entries, long_runs.LONG))
+                run.append(raw)
+                entries -= raw.num_values
+        except CorruptFileError as error:
+            if self._lose is None:
+                raise
+            return run, error
+        return run, None
+
+    def _part(self, raw: RawPage, entries: int) -> RawPage:
+        """The first entries of the page, where it can be cut; the rest is the next page."""
+        levels = self._shape.node.max_repetition_level, self._shape.node.max_definition_level
+        parts = long_runs.split(raw, entries, self._metadata.codec, levels)
+        if parts is not None:
+            self._verify(raw)
+            raw, self._unread = parts
+        return raw
+
+    def _decode_leniently(self, run: list[RawPage]) -> LeafColumn:
+        try:
+            column = self._decode(run)
+        except CorruptFileError:
+            if self._lose is None:
+                raise
+            pieces = []
+            for raw in run:
+                pieces.append(self._decode_or_lose(raw))
+                if self._is_given_up:
+                    break
+            return join(pieces)
+        self.decoded_rows += column.rows
+        return column
+
+    def _decode_or_lose(self, raw: RawPage) -> LeafColumn:
+        try:
+            column = self._decode([raw])
+        except CorruptFileError as error:
+            rows = raw.num_rows if self._shape.node.max_repetition_level else raw.num_values
+            if rows is None or rows > self._rows - self.decoded_rows:
+                return self.lose_rest(error)
+            return self._lost(rows, error, torn=False)
+        self.decoded_rows += column.rows
+        return column
+
+    def lose_rest(self, error: ParquetError) -> LeafColumn:
+        """Give up all rows that are left."""
+        self._raw_pages = iter(())
+        self._is_given_up = True
+        self.entries_left = 0
+        rows = max(self._rows - self.decoded_rows, 0)
+        return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
+
+    def _lost(self, rows: int, error: ParquetError, *, torn: bool) -> LeafColumn:
+        """Give up ``rows`` rows; ``torn`` when the row before them may have gone on in what is lost."""
+        assert self._lose is not None
+        start, self.decoded_rows = self.decoded_rows, self.decoded_rows + rows
+        self._lose(start - (torn and start > 0), start + rows, located(error, self._place, self._shape))
+        return self._placeholder(rows)
+
+    def _placeholder(self, rows: int) -> LeafColumn:
+        """Rows in the place of lost ones."""
+        node = self._shape.node
+        try:
+            self._account.take(decoded_bytes(self._shape, rows))
+        except MemoryLimitError:
+            # Where something is damaged, such a number is damage too: it costs the row group.
+            raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more") from None
+        slots = rows if self._shape.slot_level == 0 else 0
+        levels = np.zeros(rows, np.int16)
+        empty = LeafColumnBuilder(self._shape, 0, self._account).finish()
+        return LeafColumn(
+            levels if node.max_repetition_level else None,
+            levels if empty.definition is not None else None,
+            pa.nulls(slots, empty.array.type),
+        )
+
+    def _next_page(self) -> RawPage | None:
+        """The next data page, ``None`` at the chunk's end; what comes before it is read or passed over."""
+        if self._unread is not None:
+            unread, self._unread = self._unread, None
+            return unread
+        for raw in self._raw_pages:
+            is_first, self._is_first = self._is_first, False
+            if raw.header.type in _DATA_PAGES:
+                self.entries_left -= raw.num_values
+                if self.entries_left < 0:
+                    raise CorruptFileError("pages hold more values than the column chunk claims", offset=raw.offset)
+                return raw
+            if raw.header.type == PageType.DICTIONARY_PAGE:
+                if not is_first:
+                    raise CorruptFileError("a dictionary page that is not the chunk's first", offset=raw.offset)
+                self._read_dictionary(raw)
+            elif raw.header.data_page_header is not None or raw.header.data_page_header_v2 is not None:
+                # Passed over like a type that is not known, it would move the rows behind it.
+                raise CorruptFileError(f"a data page that calls itself type {int(raw.header.type)}", offset=raw.offset)
+        if self.entries_left and self._complete:
+            raise CorruptFileError(f"{self.entries_left} values of the column chunk are missing from its pages")
+        return None
+
+    def _read_dictionary(self, raw: RawPage) -> None:
+        try:
+            self._verify(raw)
+            before = self._account.held
+            self._account.take(raw.header.uncompressed_page_size)
+            count, values = page.open_dictionary(raw, self._metadata.codec)
+            self._dictionary = plain.read_dictionary(
+                values, count, self._type.physical, self._type.width, self._account
+            )
+            self._account.give_back(raw.header.uncompressed_page_size)
+            self.dictionary_bytes = self._account.held - before
+        except CorruptFileError as error:
+            error.locate(offset=raw.offset)
+            if self._lose is None:
+                raise
+            # The pages that refer to it are lost, each when it is read.
+
+    def _verify(self, raw: RawPage) -> None:
+        if self._checksums:
+            page.verify_checksum(raw)
+
+    def _decode(self, run: list[RawPage]) -> LeafColumn:
+        before = self._account.held
+        try:
+            column = self._decode_groups(run)
+        except MemoryLimitError as error:
+            error.is_final = len(run) == 1
+            raise
+        except ParquetError:
+            self._account.settle(before)
+            raise
+        page_groups.check_rows(run, column.repetition, by_header=self._lose is not None)
+        return column
+
+    def _decode_groups(self, run: list[RawPage]) -> LeafColumn:
+        builder = LeafColumnBuilder(self._shape, sum(raw.num_values for raw in run), self._account)
+        first = self.decoded_rows == 0
+        for group in page_groups.of(run):
+            scratch = page_groups.scratch_bytes(group, self._type.width)
+            try:
+                self._account.take(scratch)
+                builder.append(self._open(group), self._dictionary, first=first)
+                self._account.give_back(scratch)
+            except MemoryLimitError:
+                raise
+            except ParquetError as error:
+                raise (self._first_fault(group, error, first=first) if error.offset is None else error) from None
+            first = first and not any(raw.num_values for raw in group)
+        return builder.finish()
+
+    def _open(self, group: list[RawPage]) -> OpenedPages:
+        node = self._shape.node
+        for raw in group:
+            self._verify(raw)
+        _, encoding, *level_encodings = group[0].form
+        self._check_encoding(encoding)
+        for highest, used in zip((node.max_repetition_level, node.max_definition_level), level_encodings, strict=False):
+            self._check_level_encoding(highest, used)
+        return page.open_data(
+            group, self._metadata.codec,
+            max_repetition=node.max_repetition_level, max_definition=node.max_definition_level,
+        )
+
+    def _first_fault(self, group: list[RawPage], error: ParquetError, *, first: bool) -> ParquetError:
+        """What is wrong with the first page at fault of those that could not be decoded together, and where it is."""
+        for raw in group:
+            builder = LeafColumnBuilder(self._shape, raw.num_values, self._account)
+            try:
+                builder.append(self._open([raw]), self._dictionary, first=first)
+            except ParquetError as fault:
+                fault.locate(offset=raw.offset)
+                return fault
+            first = first and not raw.num_values
+        error.locate(offset=group[-1].offset)
+        return error
+
+    def _check_encoding(self, encoding: int) -> None:
+        """An encoding that is not known is one to come, unless the chunk's own list of encodings lacks it."""
+        if decoder(encoding) is None and encoding not in self._metadata.encodings:
+            raise CorruptFileError(f"a page claims encoding {encoding}, which its column chunk does not list")
+
+    def _check_level_encoding(self, highest: int, encoding: int) -> None:
+        """Refuses an encoding for levels that the format has only for values."""
+        if not highest or encoding in (Encoding.RLE, Encoding.BIT_PACKED):
+            return
+        if decoder(encoding) is not None or encoding not in self._metadata.encodings:
+            raise CorruptFileError(f"a page claims encoding {encoding} for its levels")
+
+
+def located(error: ParquetError, pages: PageSelection, shape: LeafShape) -> ParquetError:
+    """The error with its place in the file."""
+    if error.offset is not None:
+        error.offset += pages.offset
+    error.locate(path=pages.path, column=shape.node.dotted, offset=pages.offset)
+    return error

@@ -1,0 +1,204 @@
+"""The pages of an ordinary column chunk decoded by a page table: some calls for many pages, no object a page.
+
+It never says what is wrong: a chunk that is unusual or damaged, or takes too much memory, is :class:`Declined` and goes
+the way of :class:`pqext.core.page_decoder.PageDecoder` from the page on that was reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from isal import isal_zlib
+
+from pqext.core import compression, long_runs
+from pqext.core.budget import Account
+from pqext.core.encodings import plain
+from pqext.core.encodings.decoding import Dictionary
+from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels.page_table import PageTable
+from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, Levels
+from pqext.core.limits import Limits
+from pqext.core.metadata import ColumnMetaData
+from pqext.core.page import OpenedPages
+from pqext.core.page_groups import GROUP_BYTES, scratch_of
+from pqext.core.page_selection import PageSelection, Stretch
+from pqext.core.shape import LeafShape
+
+_LEAST = 1 << 12
+"""Bytes looked at for a page header at first."""
+
+
+class Declined(Exception):
+    """The next pages are for the slower way."""
+
+
+class TableDecoder:
+    """Decodes ``pages`` of a chunk run by run, with what ``account`` counts.
+
+    Methods raise :class:`Declined`, or what decoding raises; nothing that was decoded before is lost then, and the
+    object is not used any more.
+    """
+
+    def __init__(
+        self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, limits: Limits, account: Account, *,
+        checksums: bool,
+    ) -> None:
+        self.decoded_rows = 0
+        self.taken = 0
+        """Data pages decoded or passed over."""
+        self.entries_left = metadata.num_values
+        self.dictionary_bytes = 0
+        self._unparsed = metadata.num_values
+        self._waiting = 0
+        self._shape = shape
+        self._complete = pages.complete
+        self._checksums = checksums
+        self._unpack = compression.unpacker(metadata.codec)
+        self._account = account
+        self._dictionary: Dictionary | None = None
+        self._table = PageTable(limits)
+        self._stretches = pages.stretches()
+        self._stretch: Stretch | None = None
+        self._at = 0
+        self._placed = 0
+        self._is_first = True
+
+    @property
+    def has_more(self) -> bool:
+        """Are there entries left?"""
+        return self._complete and self.entries_left > 0
+
+    def next(self, entries: int) -> LeafColumn | None:
+        """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end."""
+        while self._waiting < entries and self._fill():
+            pass
+        table = self._table
+        if not table.size:
+            return None
+        stop = table.until(0, entries)
+        before = table.count(0, stop - 1)
+        if table.is_long(stop - 1, stop, 2 * max(long_runs.LONG, entries - before), long_runs.BYTES):
+            raise Declined
+        held = self._account.held
+        try:
+            column = self._decode(stop)
+        except BaseException:
+            self._account.settle(held)
+            raise
+        self._take(stop)
+        self.decoded_rows += column.rows
+        return column
+
+    def pass_page(self, rows: int) -> int | None:
+        """Pass over the next page without opening it, if it is known to hold no more than ``rows`` rows: how many."""
+        while not self._table.size:
+            if not self._fill():
+                return None
+        count = self._table.count(0, 1)
+        if count > rows:
+            return None
+        self._take(1)
+        self.decoded_rows += count
+        return count
+
+    def _take(self, pages: int) -> None:
+        count = self._table.count(0, pages)
+        self._table.drop(pages)
+        self.taken += pages
+        self._waiting -= count
+        self.entries_left -= count
+
+    def _fill(self) -> bool:
+        """Parse more pages; false at the chunk's end."""
+        least = _LEAST
+        while True:
+            stretch = self._stretch
+            if stretch is None or self._at >= stretch.span.size:
+                if stretch is not None and stretch.places is not None and self._placed < len(stretch.places[0]):
+                    raise Declined
+                self._stretch, self._at, self._placed = next(self._stretches, None), 0, 0
+                if self._stretch is None:
+                    if self._unparsed and self._complete:
+                        raise Declined
+                    return False
+                continue
+            span, size = stretch.span, self._table.size
+            left = span.size - self._at
+            data = span.peek(self._at, least)
+            if not self._table.read(data, span.offset + self._at, left):
+                raise Declined
+            if not self._table.consumed:
+                if len(data) >= left:
+                    raise Declined
+                least = self._table.needed or 4 * len(data)
+                continue
+            self._at += self._table.consumed
+            if self._table.has_dictionary and not size:
+                self._read_dictionary()
+            self._is_first = False
+            if stretch.places is not None:
+                first, self._placed = self._placed, self._placed + self._table.size - size
+                starts, sizes, rows = (part[first : self._placed] for part in stretch.places)
+                if not self._table.place(size, starts, sizes, rows, not self._shape.node.max_repetition_level):
+                    raise Declined
+            count = self._table.count(size)
+            self._waiting += count
+            self._unparsed -= count
+            if self._unparsed < 0:
+                raise Declined
+            return True
+
+    def _read_dictionary(self) -> None:
+        if not self._is_first:
+            raise Declined
+        before = self._account.held
+        if self._checksums and not self._table.verify(0, 1, isal_zlib.crc32):
+            raise Declined
+        size = self._table.unpacked(0, 1)
+        self._account.take(size)
+        opened = self._table.dictionary(self._unpack)
+        if opened is None:
+            raise Declined
+        kind = self._shape.node.leaf_type
+        self._dictionary = plain.read_dictionary(opened[1], opened[0], kind.physical, kind.width, self._account)
+        self._account.give_back(size)
+        self.dictionary_bytes = self._account.held - before
+        self._table.drop(1)
+
+    def _decode(self, stop: int) -> LeafColumn:
+        table, shape, node = self._table, self._shape, self._shape.node
+        builder = LeafColumnBuilder(shape, table.count(0, stop), self._account)
+        width = node.leaf_type.width
+        first, at = self.decoded_rows == 0, 0
+        while at < stop:
+            end = table.group(at, stop, GROUP_BYTES)
+            encoding, entries = table.encoding(at), table.count(at, end)
+            scratch = scratch_of(table.unpacked(at, end), entries, encoding, width)
+            self._account.take(scratch)
+            if self._checksums and not table.verify(at, end, isal_zlib.crc32):
+                raise Declined
+            opened = table.open(at, end, node.max_repetition_level, node.max_definition_level, self._unpack)
+            if opened is None:
+                raise Declined
+            builder.append(OpenedPages(encoding, *opened), self._dictionary, first=first)
+            self._account.give_back(scratch)
+            first = first and not entries
+            at = end
+        column = builder.finish()
+        expected = table.rows(0, stop)
+        if expected is not None and not _agree(table.counts(0, stop), expected, column.repetition):
+            raise Declined
+        return column
+
+
+def _agree(counts: Sequence[int], expected: Sequence[int], repetition: Levels | None) -> bool:
+    """Does each page hold whole rows, as many as are expected?"""
+    if repetition is None:
+        return list(counts) == list(expected)
+    at = 0
+    for count, rows in zip(counts, expected, strict=True):
+        levels = repetition[at : at + count]
+        if level_kernel.count_rows(levels) != rows or (count and levels[0]):
+            return False
+        at += count
+    return True
