@@ -4,8 +4,8 @@ A finished module is kept in a folder of its own for each interpreter, compiler 
 everything it was made from. pip builds in temporary folders, and a checkout has new times, so only content is
 compared. Environment variables:
 
-    PQEXT_KERNEL_FLAGS   flags for the compiler in place of `-O3 -g0` (`/O2` for MSVC), such as those of a sanitizer;
-                         the modules then keep their symbols
+    PQEXT_KERNEL_FLAGS   flags for the compiler in place of those of `flags`, such as those of a sanitizer; the modules
+                         then keep their symbols
     PQEXT_KERNEL_CACHE   the folder of finished modules in place of build/kernels, for several trees to share
     CC, CFLAGS, LDFLAGS  as everywhere; `CC="ccache gcc"` works
 
@@ -35,6 +35,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent
 SHARED = "pqext.core.kernels._cython"
 """The module that holds Cython's own code (memory views above all) once, instead of once in every kernel."""
+INLINING = "--param=large-unit-insns=100000"
+"""GCC inlines less in large files, which makes kernels that share a module up to a tenth slower. Clang ignores it."""
 KEPT = 4
 """How many versions of a module a cache keeps: those of some branches or trees."""
 DIRECTIVES = {"language_level": 3, "emit_code_comments": False, "show_performance_hints": False}
@@ -116,7 +118,9 @@ def flags(compiler: str, system: str, wanted: str | None) -> Flags:
         return Flags(tuple(shlex.split(wanted)))
     if compiler == "msvc":
         return Flags(("/O2",))
-    return Flags(("-O3", "-g0"), ("-Wl,-s",) if system.startswith(("linux", "win32")) else ())
+    if system.startswith(("linux", "win32")):
+        return Flags(("-O3", "-g0", INLINING), ("-Wl,-s",))
+    return Flags(("-O3", "-g0"))
 
 
 def plain(command: Sequence[str]) -> list[str]:

@@ -108,7 +108,7 @@ def test_the_files_found_are_those_that_cython_finds() -> None:
 
 
 def test_flags_suit_the_compiler_and_the_platform() -> None:
-    assert build.flags("unix", "linux", None) == build.Flags(("-O3", "-g0"), ("-Wl,-s",))
+    assert build.flags("unix", "linux", None) == build.Flags(("-O3", "-g0", build.INLINING), ("-Wl,-s",))
     assert build.flags("unix", "darwin", None) == build.Flags(("-O3", "-g0"))
     assert build.flags("msvc", "win32", None) == build.Flags(("/O2",))
     assert build.flags("unix", "linux", "-O1 -fsanitize=address") == build.Flags(("-O1", "-fsanitize=address"))

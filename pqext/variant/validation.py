@@ -16,9 +16,8 @@ from pqext.core.workers import Workers, thread_count
 from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.faults import Meaning
-from pqext.variant.kernels import examine as kernel
+from pqext.variant.kernels import validate as kernel
 from pqext.variant.kernels.binary import BinaryInput, Fault, VariantInput
-from pqext.variant.kernels.validate import first_fault
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import CompiledSchema, compile_schema
 from pqext.variant.shredding.reconstruct import open_columns
@@ -234,7 +233,7 @@ def _pieces(array: VariantLike, threads: int) -> Iterator[tuple[int, pa.StructAr
 def _first_in_values(
     start: int, chunk: pa.StructArray, max_depth: int, allow_unknown: bool
 ) -> VariantFault | None:
-    found = first_fault(VariantInput(chunk), max_depth, allow_unknown)
+    found = kernel.first_fault(VariantInput(chunk), max_depth, allow_unknown)
     if found is None:
         return None
     status, row, offset, in_metadata = found

@@ -27,7 +27,7 @@ from pqext.variant.access.widening import widened
 from pqext.variant.coercion import as_variants
 from pqext.variant.kernels import get as kernel
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.kernels.cells import Cells
+from pqext.variant.kernels.get import Cells
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import compile_schema
 from pqext.variant.shredding.reconstruct import build

@@ -13,8 +13,7 @@ from pqext.variant.access.nested import Task, cast_cells
 from pqext.variant.access.path import ManyPath, Path, Wildcard, as_many_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.coercion import as_variants
-from pqext.variant.kernels.cells import Cells
-from pqext.variant.kernels.get import PathSteps
+from pqext.variant.kernels.get import Cells, PathSteps
 from pqext.variant.shredding.schema import is_list
 from pqext.variant.types import VariantLike, child, is_variant_type, struct_chunks, variant_field
 from pqext.variant.views import with_views, without_views

@@ -13,8 +13,7 @@ from pqext.core.errors import LimitError, VariantError
 from pqext.core.suggest import around
 from pqext.variant.access.path import ManyPath, format_path
 from pqext.variant.access.targets import VARIANT, describe, kernel_type
-from pqext.variant.kernels.cells import Cells
-from pqext.variant.kernels.get import PathSteps
+from pqext.variant.kernels.get import Cells, PathSteps
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.schema import is_list
 from pqext.variant.types import is_variant_type, plain_binary, variant_array

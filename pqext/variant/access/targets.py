@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from pqext.variant.kernels.exact import Leaf
+from pqext.variant.kernels.shredding import Leaf
 from pqext.variant.shredding.ddl import MAX_DEPTH, DdlType, parse_ddl
 from pqext.variant.shredding.schema import UUID, ddl_name, is_list, leaf_of_name, quote_name
 from pqext.variant.types import is_variant_type, variant_type

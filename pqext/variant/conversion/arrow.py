@@ -13,8 +13,8 @@ from pqext.core.text import visible
 from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
 from pqext.variant.coercion import as_arrow
 from pqext.variant.conversion.rows import all_rows, one_array
-from pqext.variant.kernels.arrow_values import ArrowRows, Form
 from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.kernels.convert import ArrowRows, Form
 from pqext.variant.metadata import EMPTY
 from pqext.variant.shredding.plan import compile_schema
 from pqext.variant.shredding.reconstruct import build, unshred

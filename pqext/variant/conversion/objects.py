@@ -13,7 +13,7 @@ from pqext.variant import encoding
 from pqext.variant.coercion import as_variants
 from pqext.variant.conversion.rows import all_rows, one_array
 from pqext.variant.kernels.binary import VariantInput
-from pqext.variant.kernels.python_values import Reader, Writer
+from pqext.variant.kernels.convert import Reader, Writer
 from pqext.variant.python import encode_scalar, plain, python_primitive
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.types import VariantLike, struct_chunks

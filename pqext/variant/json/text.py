@@ -14,9 +14,7 @@ from pqext.variant import faults
 from pqext.variant.coercion import as_variants
 from pqext.variant.json.jobs import even_ranges
 from pqext.variant.kernels.binary import BinaryInput, VariantInput
-from pqext.variant.kernels.json_indent import indent_json
-from pqext.variant.kernels.json_write import write_json
-from pqext.variant.kernels.shredded_json import write_shredded_json
+from pqext.variant.kernels.json_write import indent_json, write_json, write_shredded_json
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.plan import compile_schema
 from pqext.variant.shredding.reconstruct import open_columns

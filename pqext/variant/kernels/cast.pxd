@@ -14,13 +14,13 @@ from pqext.variant.kernels.cast_put cimport (
     is_floating_target, is_integer_target, put_bool, put_days, put_decimal, put_floating, put_instant, put_integer,
     put_seconds, put_text, put_time, put_wide,
 )
-from pqext.variant.kernels.exact cimport (
-    LEAF_BINARY, LEAF_BOOLEAN, LEAF_DATE, LEAF_DECIMAL, LEAF_FLOAT, LEAF_STRING, LEAF_TIME, LEAF_TIMESTAMP,
-    LEAF_TIMESTAMP_NTZ, LEAF_UUID, exact_open, int128, is_exact_type, power_of_ten,
-)
+from pqext.variant.kernels.exact cimport exact_open, int128, is_exact_type, power_of_ten
 from pqext.variant.kernels.java_text cimport write_java_double, write_java_float
 from pqext.variant.kernels.scan cimport utf8_fault
-from pqext.variant.kernels.shredding cimport Column, column_bytes, column_fixed
+from pqext.variant.kernels.shredding cimport (
+    LEAF_BINARY, LEAF_BOOLEAN, LEAF_DATE, LEAF_DECIMAL, LEAF_FLOAT, LEAF_STRING, LEAF_TIME, LEAF_TIMESTAMP,
+    LEAF_TIMESTAMP_NTZ, LEAF_UUID, Column, column_bytes, column_fixed,
+)
 from pqext.variant.kernels.text cimport (
     Number, exact_to_floating, is_suffixed, isfinite, number_to_floating, parse_bool, parse_hexadecimal, parse_number,
     trim,

@@ -3,11 +3,11 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
-from pqext.variant.kernels.exact cimport (
-    LEAF_BINARY, LEAF_DOUBLE, LEAF_FLOAT, LEAF_INT64, LEAF_INT8, LEAF_STRING, has_precision, int128, multiply_overflows,
-    power_of_ten,
+from pqext.variant.kernels.exact cimport has_precision, int128, multiply_overflows, power_of_ten
+from pqext.variant.kernels.shredding cimport (
+    LEAF_BINARY, LEAF_DOUBLE, LEAF_FLOAT, LEAF_INT64, LEAF_INT8, LEAF_STRING, Column, bit_set, column_bytes,
+    column_fixed, column_mark,
 )
-from pqext.variant.kernels.shredding cimport Column, bit_set, column_bytes, column_fixed, column_mark
 from pqext.variant.kernels.wide cimport Wide, wide_fits, wide_set, wide_shift, wide_store
 
 cdef extern from * nogil:

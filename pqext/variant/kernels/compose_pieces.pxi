@@ -1,4 +1,4 @@
-# Included by compose.pyx: adding pieces to the tape.
+# Included by compose.pxi: adding pieces to the tape.
 
 cdef inline int add_piece(Composer *c, Piece *piece) noexcept nogil:
     cdef size_t index = c.tape.size // sizeof(Piece)

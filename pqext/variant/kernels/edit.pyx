@@ -1,5 +1,8 @@
 # cython: language_level=3, cdivision=True
-"""Variants changed row by row: set, deleted, merged, brought into their canonical form, and hashed."""
+"""Variants changed row by row: set, deleted, merged, brought into their canonical form, and hashed.
+
+`compose` writes the changed rows; the kernels of `convert` write theirs with it too.
+"""
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -11,15 +14,10 @@ from pqext.variant.kernels.binary cimport (
     VariantInput, array_open, binary_at, binary_valid, bit_is_set, container_child, container_id, object_open,
     value_size,
 )
-from pqext.variant.kernels.compose cimport (
-    PIECE_ARRAY, PIECE_OBJECT, Composer, Names, Written, begin, compare_names, composer_free, composer_next, end,
-    hash_row, intern_name, name_of, open_row_names, put_value, write_ends, write_null, write_row, written_free,
-    written_take,
-)
 
 from pqext.variant.shredding import faults as shredding_faults
 
-cdef uint8_t VARIANT_NULL = 0
+include "compose.pxi"
 
 
 cpdef enum Action:

@@ -42,41 +42,6 @@ cdef extern from *:
     bint multiply_overflows "__builtin_mul_overflow"(int128 a, int128 b, int128 *out) noexcept nogil
 
 
-cpdef enum Leaf:
-    LEAF_BOOLEAN = 0
-    LEAF_INT8 = 1
-    LEAF_INT16 = 2
-    LEAF_INT32 = 3
-    LEAF_INT64 = 4
-    LEAF_FLOAT = 5
-    LEAF_DOUBLE = 6
-    LEAF_DECIMAL = 7
-    LEAF_DATE = 8
-    LEAF_TIME = 9
-    LEAF_TIMESTAMP = 10
-    LEAF_TIMESTAMP_NANOS = 11
-    LEAF_TIMESTAMP_NTZ = 12
-    LEAF_TIMESTAMP_NTZ_NANOS = 13
-    LEAF_BINARY = 14
-    LEAF_STRING = 15
-    LEAF_UUID = 16
-
-
-cdef inline size_t leaf_width(int leaf) noexcept nogil:
-    """Bytes a value of a fixed-width leaf takes in an Arrow array, 0 for one bit."""
-    if leaf == LEAF_BOOLEAN:
-        return 0
-    if leaf == LEAF_INT8:
-        return 1
-    if leaf == LEAF_INT16:
-        return 2
-    if leaf == LEAF_INT32 or leaf == LEAF_FLOAT or leaf == LEAF_DATE:
-        return 4
-    if leaf == LEAF_DECIMAL or leaf == LEAF_UUID:
-        return 16
-    return 8
-
-
 cdef inline bint is_exact_type(int type_id) noexcept nogil:
     """Is the primitive type of the exact-numeric equivalence class?"""
     return TYPE_INT8 <= type_id <= TYPE_INT64 or TYPE_DECIMAL4 <= type_id <= TYPE_DECIMAL16

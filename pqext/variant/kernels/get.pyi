@@ -17,3 +17,21 @@ def get(
     described: Described,
     first_row: int,
 ) -> Result: ...
+
+class Cells:
+    count: int
+    @staticmethod
+    def of(
+        metadata: BinaryInput,
+        value: BinaryInput,
+        groups: tuple[Any, int] | None,
+        rows: Any,
+        path: PathSteps,
+        first_row: int,
+    ) -> Cells: ...
+    def find(self, path: PathSteps) -> Cells: ...
+    def cast(self, described: Described) -> Result: ...
+    def open(
+        self, arrays: bool, objects: bool, children: bool
+    ) -> tuple[Any, int, Any, tuple[Any, Any, Any], Cells, tuple[int, int]]: ...
+    def rows(self) -> Any: ...

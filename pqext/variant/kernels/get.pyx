@@ -1,10 +1,13 @@
 # cython: language_level=3, cdivision=True
-"""The value at a path of every variant, cast to one type, in one pass."""
+"""The value at a path of every variant, cast to one type, in one pass.
+
+`cells` casts to nested types and opens arrays and objects.
+"""
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uintptr_t
 from libc.string cimport memset
 
-from pqext.core.kernels.buffer cimport bytes_append, bytes_free
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free
 from pqext.variant.kernels.binary cimport (
     FAULT_METADATA_NULL, FAULT_METADATA_TRUNCATED, BinaryInput, Metadata, binary_at, binary_valid, bit_is_set,
 )
@@ -16,6 +19,10 @@ from pqext.variant.shredding import faults as shredding_faults
 
 cdef class PathSteps:
     """The steps of a path for the kernel."""
+    cdef Bytes step_bytes       # of Step
+    cdef list names
+    cdef int count
+
     def __init__(self, path):
         cdef Step step
         cdef bytes name
@@ -115,3 +122,6 @@ def get(BinaryInput metadata, BinaryInput value, object groups, PathSteps path, 
         return result_take(&result, rows)
     finally:
         result_free(&result)
+
+
+include "cells.pxi"

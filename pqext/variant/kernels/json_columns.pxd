@@ -6,9 +6,8 @@ from libc.string cimport memcpy
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_reserve
 from pqext.variant.kernels.binary cimport FAULT_MEMORY
-from pqext.variant.kernels.builders cimport Builder
 from pqext.variant.kernels.scan cimport copy_far, store64
-from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE, Column, bit_set, bytes_zero_to, column_pad
+from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE, Builder, Column, bit_set, bytes_zero_to, column_pad
 
 
 cdef enum:

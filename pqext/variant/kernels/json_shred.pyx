@@ -21,15 +21,7 @@ from pqext.variant.kernels.binary cimport (
     write_uint,
 )
 from pqext.variant.kernels.binary_write cimport container_head_size, write_object_head
-from pqext.variant.kernels.builders cimport Builder, builders_free, take_columns
-from pqext.variant.kernels.exact cimport (
-    LEAF_DECIMAL,
-    LEAF_INT64,
-    LEAF_STRING,
-    has_precision,
-    int128,
-    power_of_ten,
-)
+from pqext.variant.kernels.exact cimport has_precision, int128, power_of_ten
 from pqext.variant.kernels.json_parse cimport (
     FIRST_ROWS,
     MARGIN,
@@ -80,16 +72,8 @@ from pqext.variant.kernels.json_columns cimport (
 from pqext.variant.kernels.leaves cimport COERCE_EXACT, NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.scan cimport store64
 from pqext.variant.kernels.shredding cimport (
-    FAULT_TOO_LARGE,
-    KIND_ARRAY,
-    KIND_OBJECT,
-    KIND_PRIMITIVE,
-    Column,
-    Node,
-    ShreddingPlan,
-    bytes_zero_to,
-    column_end,
-    plan_rank,
+    FAULT_TOO_LARGE, KIND_ARRAY, KIND_OBJECT, KIND_PRIMITIVE, LEAF_DECIMAL, LEAF_INT64, LEAF_STRING, Builder, Column,
+    Node, ShreddingPlan, builders_free, bytes_zero_to, column_end, plan_rank, take_columns,
 )
 
 include "json_routes.pxi"

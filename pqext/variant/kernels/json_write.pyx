@@ -1,5 +1,8 @@
-# cython: language_level=3
-"""Variants to JSON text, without recursion and checking everything that the bytes claim."""
+# cython: language_level=3, cdivision=True
+"""Variants to JSON text, without recursion and checking everything that the bytes claim.
+
+`shredded_json` writes the same text from shredded columns, `json_indent` spreads it over several lines.
+"""
 from libc.stddef cimport size_t
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
@@ -8,67 +11,32 @@ from libc.string cimport memset
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 from pqext.core.kernels.number_write cimport write_integer
 from pqext.variant.kernels.binary cimport (
-    BASIC_ARRAY,
-    BASIC_OBJECT,
-    BASIC_SHORT_STRING,
-    FAULT_CHILD_SIZE,
-    FAULT_DECIMAL_SCALE,
-    FAULT_MEMORY,
-    FAULT_METADATA_NULL,
-    FAULT_METADATA_UTF8,
-    FAULT_STRING_UTF8,
-    FAULT_TIME,
-    FAULT_UNKNOWN_TYPE,
-    FAULT_VALUE_TRAILING,
-    TYPE_BINARY,
-    TYPE_DATE,
-    TYPE_DECIMAL16,
-    TYPE_DECIMAL4,
-    TYPE_DECIMAL8,
-    TYPE_DOUBLE,
-    TYPE_FALSE,
-    TYPE_FLOAT,
-    TYPE_INT16,
-    TYPE_INT32,
-    TYPE_INT64,
-    TYPE_INT8,
-    TYPE_NULL,
-    TYPE_STRING,
-    TYPE_TIME_NTZ,
-    TYPE_TIMESTAMP,
-    TYPE_TIMESTAMP_NANOS,
-    TYPE_TIMESTAMP_NTZ,
-    TYPE_TIMESTAMP_NTZ_NANOS,
-    TYPE_TRUE,
-    TYPE_UUID,
-    Container,
-    Metadata,
-    VariantInput,
-    array_open,
-    binary_at,
-    binary_valid,
-    bit_is_set,
-    container_child,
-    container_id,
-    metadata_name,
-    metadata_open,
-    object_open,
-    read_uint,
-    read_uint64,
-    value_size,
+    BASIC_ARRAY, BASIC_OBJECT, BASIC_SHORT_STRING, FAULT_CHILD_SIZE, FAULT_DECIMAL_SCALE, FAULT_MEMORY,
+    FAULT_METADATA_NULL, FAULT_METADATA_UTF8, FAULT_STRING_UTF8, FAULT_TIME, FAULT_UNKNOWN_TYPE, FAULT_VALUE_TRAILING,
+    TYPE_BINARY, TYPE_DATE, TYPE_DECIMAL16, TYPE_DECIMAL4, TYPE_DECIMAL8, TYPE_DOUBLE, TYPE_FALSE, TYPE_FLOAT,
+    TYPE_INT16, TYPE_INT32, TYPE_INT64, TYPE_INT8, TYPE_NULL, TYPE_STRING, TYPE_TIMESTAMP, TYPE_TIMESTAMP_NANOS,
+    TYPE_TIMESTAMP_NTZ, TYPE_TIMESTAMP_NTZ_NANOS, TYPE_TIME_NTZ, TYPE_TRUE, TYPE_UUID, Container, Metadata,
+    VariantInput, array_open, binary_at, binary_valid, bit_is_set, container_child, container_id, metadata_name,
+    metadata_open, object_open, read_uint, read_uint64, value_size,
 )
 from pqext.variant.kernels.json_print cimport ROOM, TextColumn, put, text_column_row, write_text, write_word
 from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE
 from pqext.variant.kernels.text_write cimport (
-    write_base64,
-    write_date,
-    write_double,
-    write_float,
-    write_stripped_decimal,
-    write_time,
-    write_timestamp,
+    write_base64, write_date, write_double, write_float, write_stripped_decimal, write_time, write_timestamp,
     write_uuid,
 )
+
+
+cdef struct Frame:
+    Container container
+    uint32_t next           # child
+    size_t used             # bytes of the children before it
+
+
+cdef struct Stack:
+    Frame *frames
+    size_t depth
+    size_t capacity
 
 
 cdef int push(Stack *stack, const Container *container) noexcept nogil:
@@ -296,3 +264,7 @@ def write_json(VariantInput variants, int64_t start, int64_t stop):
         bytes_free(&text)
         bytes_free(&column.offsets)
         bytes_free(&column.validity)
+
+
+include "shredded_json.pxi"
+include "json_indent.pxi"

@@ -12,21 +12,12 @@ from pqext.variant.kernels.binary cimport (
     bit_is_set, is_string, primitive_size, read_uint64, string_open, write_uint,
 )
 from pqext.variant.kernels.binary_write cimport write_string_head
-from pqext.variant.kernels.exact cimport (
-    LEAF_BINARY, LEAF_BOOLEAN, LEAF_DATE, LEAF_DECIMAL, LEAF_DOUBLE, LEAF_FLOAT, LEAF_INT16, LEAF_INT32, LEAF_INT64,
-    LEAF_INT8, LEAF_STRING, LEAF_TIME, LEAF_TIMESTAMP, LEAF_TIMESTAMP_NANOS, LEAF_TIMESTAMP_NTZ,
-    LEAF_TIMESTAMP_NTZ_NANOS, LEAF_UUID, exact_open, has_precision, int128, is_exact_type, rescale_exactly,
-)
+from pqext.variant.kernels.exact cimport exact_open, has_precision, int128, is_exact_type, rescale_exactly
 from pqext.variant.kernels.scan cimport utf8_fault
 from pqext.variant.kernels.shredding cimport (
-    FAULT_TOO_LARGE,
-    Column,
-    Node,
-    Source,
-    bit_set,
-    column_bytes,
-    column_fixed,
-    column_mark,
+    FAULT_TOO_LARGE, LEAF_BINARY, LEAF_BOOLEAN, LEAF_DATE, LEAF_DECIMAL, LEAF_DOUBLE, LEAF_FLOAT, LEAF_INT16,
+    LEAF_INT32, LEAF_INT64, LEAF_INT8, LEAF_STRING, LEAF_TIME, LEAF_TIMESTAMP, LEAF_TIMESTAMP_NANOS, LEAF_TIMESTAMP_NTZ,
+    LEAF_TIMESTAMP_NTZ_NANOS, LEAF_UUID, Column, Node, Source, bit_set, column_bytes, column_fixed, column_mark,
 )
 from pqext.variant.kernels.text cimport exact_to_double
 from pqext.variant.kernels.text_write cimport write_decimal, write_double

@@ -6,13 +6,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_reserve
 from pqext.variant.kernels.binary cimport (
-    FAULT_FIELD_DUPLICATE,
-    FAULT_FIELD_ORDER,
-    FAULT_MEMORY,
-    BinaryColumn,
-    Metadata,
-    bytes_compare,
-    metadata_name,
+    FAULT_FIELD_DUPLICATE, FAULT_FIELD_ORDER, FAULT_MEMORY, BinaryColumn, Metadata, bytes_compare, metadata_name,
     metadata_open,
 )
 
@@ -36,6 +30,26 @@ cpdef enum Kind:
     KIND_OBJECT = 3
 
 
+cpdef enum Leaf:
+    LEAF_BOOLEAN = 0
+    LEAF_INT8 = 1
+    LEAF_INT16 = 2
+    LEAF_INT32 = 3
+    LEAF_INT64 = 4
+    LEAF_FLOAT = 5
+    LEAF_DOUBLE = 6
+    LEAF_DECIMAL = 7
+    LEAF_DATE = 8
+    LEAF_TIME = 9
+    LEAF_TIMESTAMP = 10
+    LEAF_TIMESTAMP_NANOS = 11
+    LEAF_TIMESTAMP_NTZ = 12
+    LEAF_TIMESTAMP_NTZ_NANOS = 13
+    LEAF_BINARY = 14
+    LEAF_STRING = 15
+    LEAF_UUID = 16
+
+
 cdef struct Node:
     int kind
     int leaf
@@ -52,6 +66,12 @@ cdef struct Column:
     Bytes validity
     Bytes offsets
     Bytes data
+
+
+cdef struct Builder:
+    # What shredding fills for one node of the plan.
+    Column value
+    Column typed
 
 
 cdef class ShreddingPlan:
@@ -176,6 +196,21 @@ cdef inline int dictionary_order(const Dictionary *d, uint32_t previous, uint32_
 # --- Growable Arrow columns ----------------------------------------------------------------------
 # Rows are set in ascending order; rows left out are null. Nothing is written for them until a later row is set.
 
+cdef inline size_t leaf_width(int leaf) noexcept nogil:
+    """Bytes a value of a fixed-width leaf takes in an Arrow array, 0 for one bit."""
+    if leaf == LEAF_BOOLEAN:
+        return 0
+    if leaf == LEAF_INT8:
+        return 1
+    if leaf == LEAF_INT16:
+        return 2
+    if leaf == LEAF_INT32 or leaf == LEAF_FLOAT or leaf == LEAF_DATE:
+        return 4
+    if leaf == LEAF_DECIMAL or leaf == LEAF_UUID:
+        return 16
+    return 8
+
+
 cdef inline int bytes_zero_to(Bytes *b, size_t size) noexcept nogil:
     """Extend `b` to `size` bytes with zeros."""
     if size > b.size:
@@ -248,3 +283,7 @@ cdef inline int column_fixed(Column *c, int64_t row, const void *p, size_t width
     if bytes_zero_to(&c.data, <size_t> row * width) != 0 or bytes_append(&c.data, p, width) != 0:
         return FAULT_MEMORY
     return 0
+
+
+cdef void builders_free(Builder *builders, int64_t count) noexcept nogil
+cdef list take_columns(Builder *builders, ShreddingPlan plan, int64_t rows)

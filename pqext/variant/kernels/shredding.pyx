@@ -1,5 +1,8 @@
-# cython: language_level=3
-"""The compiled form of a shredding schema, and a row's dictionary seen through it."""
+# cython: language_level=3, cdivision=True
+"""The compiled form of a shredding schema, and a row's dictionary seen through it.
+
+`shred` puts variants into the columns of a schema, which `builders` hands to Arrow.
+"""
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
@@ -7,14 +10,7 @@ from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.buffer cimport bytes_append, bytes_free, bytes_reserve
 from pqext.variant.kernels.binary cimport (
-    FAULT_MEMORY,
-    FAULT_METADATA_ORDER,
-    BinaryInput,
-    Metadata,
-    bytes_compare,
-    metadata_name,
-    metadata_open,
-    uint_size,
+    FAULT_MEMORY, FAULT_METADATA_ORDER, BinaryInput, Metadata, bytes_compare, metadata_name, metadata_open, uint_size,
     write_uint,
 )
 
@@ -215,3 +211,7 @@ cdef class Sources:
 
     def __dealloc__(self):
         free(self.sources)
+
+
+include "builders.pxi"
+include "shred.pxi"

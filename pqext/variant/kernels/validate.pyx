@@ -1,57 +1,26 @@
-# cython: language_level=3
-"""Every rule of the Variant binary encoding, checked on whole columns."""
+# cython: language_level=3, cdivision=True
+"""Every rule of the Variant binary encoding, checked on whole columns.
+
+`accept` passes values that are valid beyond doubt. For all others this file finds the rule that is broken. `examine` does
+the same for shredded columns.
+"""
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp, memset
 
-from pqext.variant.kernels.accept cimport Acceptance, accept_value, acceptance_free
 from pqext.variant.kernels.binary cimport (
-    BASIC_OBJECT,
-    BASIC_PRIMITIVE,
-    BASIC_SHORT_STRING,
-    FAULT_CHILD_OFFSET,
-    FAULT_CHILD_SIZE,
-    FAULT_DECIMAL_PRECISION,
-    FAULT_DECIMAL_SCALE,
-    FAULT_DEPTH,
-    FAULT_FIELD_DUPLICATE,
-    FAULT_FIELD_ID,
-    FAULT_FIELD_ORDER,
-    FAULT_MEMORY,
-    FAULT_METADATA_NULL,
-    FAULT_METADATA_OFFSETS,
-    FAULT_METADATA_ORDER,
-    FAULT_METADATA_UTF8,
-    FAULT_STRING_UTF8,
-    FAULT_TIME,
-    FAULT_UNKNOWN_TYPE,
-    FAULT_VALUE_NULL,
-    FAULT_VALUE_TRAILING,
-    FAULT_VALUE_TRUNCATED,
-    TYPE_DECIMAL16,
-    TYPE_DECIMAL4,
-    TYPE_DECIMAL8,
-    TYPE_STRING,
-    TYPE_TIME_NTZ,
-    Container,
-    Metadata,
-    VariantInput,
-    array_open,
-    binary_at,
-    binary_valid,
-    bit_is_set,
-    bytes_compare,
-    container_id,
-    container_offset,
-    metadata_name,
-    metadata_open,
-    object_open,
-    read_uint,
-    read_uint64,
-    value_size,
+    BASIC_OBJECT, BASIC_PRIMITIVE, BASIC_SHORT_STRING, FAULT_CHILD_OFFSET, FAULT_CHILD_SIZE, FAULT_DECIMAL_PRECISION,
+    FAULT_DECIMAL_SCALE, FAULT_DEPTH, FAULT_FIELD_DUPLICATE, FAULT_FIELD_ID, FAULT_FIELD_ORDER, FAULT_MEMORY,
+    FAULT_METADATA_NULL, FAULT_METADATA_OFFSETS, FAULT_METADATA_ORDER, FAULT_METADATA_UTF8, FAULT_STRING_UTF8,
+    FAULT_TIME, FAULT_UNKNOWN_TYPE, FAULT_VALUE_NULL, FAULT_VALUE_TRAILING, FAULT_VALUE_TRUNCATED, TYPE_DECIMAL16,
+    TYPE_DECIMAL4, TYPE_DECIMAL8, TYPE_STRING, TYPE_TIME_NTZ, Container, Metadata, VariantInput, array_open, binary_at,
+    binary_valid, bit_is_set, bytes_compare, container_id, container_offset, metadata_name, metadata_open, object_open,
+    read_uint, read_uint64, value_size,
 )
 from pqext.variant.kernels.scan cimport is_ascii, utf8_fault
+
+include "accept.pxi"
 
 
 cdef struct Pending:
@@ -380,43 +349,6 @@ cdef int check_row(VariantInput variants, int64_t row, Metadata *metadata, Work 
     return status
 
 
-cdef void *checker_new(uint32_t max_depth, bint allow_unknown) noexcept nogil:
-    """A checker, to be freed by `checker_free`; NULL when there is no memory."""
-    cdef Work *work = <Work *> calloc(1, sizeof(Work))
-    if work != NULL:
-        work.max_depth = max_depth
-        work.allow_unknown = allow_unknown
-    return work
-
-
-cdef void checker_free(void *checker) noexcept nogil:
-    cdef Work *work = <Work *> checker
-    if work != NULL:
-        free(work.stack)
-        free(work.order)
-        free(work)
-
-
-cdef int checker_metadata(
-    void *checker, const uint8_t *p, size_t n, Metadata *metadata, size_t *offset
-) noexcept nogil:
-    """Check the metadata of n bytes at p and open it."""
-    cdef Work *work = <Work *> checker
-    cdef int status = check_metadata(p, n, metadata, work)
-    offset[0] = <size_t> (work.where - p)
-    return status
-
-
-cdef int checker_value(
-    void *checker, const uint8_t *p, size_t n, const Metadata *metadata, size_t *offset
-) noexcept nogil:
-    """Check that one value fills the n bytes at p; its metadata was found to be valid."""
-    cdef Work *work = <Work *> checker
-    cdef int status = check_value(p, n, metadata, work)
-    offset[0] = <size_t> (work.where - p)
-    return status
-
-
 def first_fault(VariantInput variants, uint32_t max_depth, bint allow_unknown):
     """(status, row, offset, whether the offset is in the metadata) of the first fault, or None."""
     cdef Work work
@@ -439,3 +371,6 @@ def first_fault(VariantInput variants, uint32_t max_depth, bint allow_unknown):
     if status == 0:
         return None
     return status, row, offset, work.in_metadata
+
+
+include "examine.pxi"

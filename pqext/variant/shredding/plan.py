@@ -7,8 +7,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from pqext.variant.kernels.exact import Leaf
-from pqext.variant.kernels.shredding import Kind, ShreddingPlan
+from pqext.variant.kernels.shredding import Kind, Leaf, ShreddingPlan
 from pqext.variant.shredding.schema import UUID, Array, Object, Primitive, ShreddingSchema
 
 _LEAVES: dict[pa.DataType, int] = {

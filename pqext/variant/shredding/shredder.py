@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pqext.variant.coercion import as_variants
-from pqext.variant.kernels import shred as kernel
+from pqext.variant.kernels import shredding as kernel
 from pqext.variant.kernels.binary import VariantInput
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.columns import storage_of

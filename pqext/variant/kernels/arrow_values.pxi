@@ -1,5 +1,4 @@
-# cython: language_level=3, cdivision=True
-"""Rows of Arrow columns, nested in any way, as variants."""
+# Rows of Arrow columns, nested in any way, as variants.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.stdlib cimport calloc, free
@@ -10,7 +9,7 @@ from pqext.variant.kernels.binary cimport (
     FAULT_ARROW, FAULT_METADATA_NULL, FAULT_METADATA_UTF8, FAULT_VALUE_NULL, BinaryColumn, BinaryInput, binary_at,
     binary_valid, bit_is_set,
 )
-from pqext.variant.kernels.compose cimport (
+from pqext.variant.kernels.edit cimport (
     NO_NAME, PIECE_ARRAY, PIECE_OBJECT, Composer, Names, Written, begin, composer_free, composer_next, end, intern_name,
     open_row_names, put_leaf, put_null, put_value, write_null, write_row, written_free, written_take,
 )

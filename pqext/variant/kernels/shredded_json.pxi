@@ -1,5 +1,4 @@
-# cython: language_level=3, cdivision=True
-"""Shredded columns to JSON text, without the whole binary values between."""
+# Shredded columns to JSON text, without the whole binary values between.
 from libc.stddef cimport size_t
 from libc.stdint cimport int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
@@ -13,27 +12,18 @@ from pqext.variant.kernels.binary cimport (
     BinaryInput, Container, binary_at, binary_valid, bit_is_set, bytes_compare, container_child, container_id,
     metadata_name, object_open, read_uint, read_uint64,
 )
-from pqext.variant.kernels.exact cimport (
-    LEAF_BINARY, LEAF_BOOLEAN, LEAF_DATE, LEAF_DECIMAL, LEAF_DOUBLE, LEAF_FLOAT, LEAF_INT16, LEAF_INT32, LEAF_INT64,
-    LEAF_INT8, LEAF_STRING, LEAF_TIME, LEAF_TIMESTAMP, LEAF_TIMESTAMP_NANOS, LEAF_TIMESTAMP_NTZ_NANOS, LEAF_UUID,
-    has_precision, int128,
-)
+from pqext.variant.kernels.exact cimport has_precision, int128
 from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
 from pqext.variant.kernels.json_print cimport ROOM, TextColumn, put, text_column_row, write_text, write_word
-from pqext.variant.kernels.json_write cimport Stack, write_value
 from pqext.variant.kernels.shredding cimport (
     FAULT_ARRAY_RESIDUAL, FAULT_BOTH, FAULT_CONFLICT, FAULT_MISSING_ELEMENT, FAULT_NOT_OBJECT, FAULT_OBJECT_RESIDUAL,
-    FAULT_TOO_LARGE, KIND_ARRAY, KIND_OBJECT, Dictionary, Node, ShreddingPlan, Source, Sources, dictionary_load,
-    dictionary_order,
+    FAULT_TOO_LARGE, KIND_ARRAY, KIND_OBJECT, LEAF_BINARY, LEAF_BOOLEAN, LEAF_DATE, LEAF_DECIMAL, LEAF_DOUBLE,
+    LEAF_FLOAT, LEAF_INT16, LEAF_INT32, LEAF_INT64, LEAF_INT8, LEAF_STRING, LEAF_TIME, LEAF_TIMESTAMP,
+    LEAF_TIMESTAMP_NANOS, LEAF_TIMESTAMP_NTZ_NANOS, LEAF_UUID, Dictionary, Node, ShreddingPlan, Source, Sources,
+    dictionary_load, dictionary_order,
 )
 from pqext.variant.kernels.text_write cimport (
-    write_base64,
-    write_date,
-    write_double,
-    write_float,
-    write_stripped_decimal,
-    write_time,
-    write_timestamp,
+    write_base64, write_date, write_double, write_float, write_stripped_decimal, write_time, write_timestamp,
     write_uuid,
 )
 

@@ -1,5 +1,4 @@
-# cython: language_level=3, cdivision=True
-"""Variants into the columns of a shredding schema, in one pass."""
+# Variants into the columns of a shredding schema, in one pass.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc
@@ -12,13 +11,8 @@ from pqext.variant.kernels.binary cimport (
     container_child, container_id, object_open, uint_size, write_uint,
 )
 from pqext.variant.kernels.binary_write cimport container_head_size, write_object_head
-from pqext.variant.kernels.builders cimport Builder, builders_free, take_columns
 from pqext.variant.kernels.extents cimport Extents, child_extent, whole_extent
 from pqext.variant.kernels.leaves cimport NOT_STORED, STORED, put_leaf
-from pqext.variant.kernels.shredding cimport (
-    FAULT_TOO_LARGE, KIND_ARRAY, KIND_OBJECT, KIND_PRIMITIVE, Column, Dictionary, Node, ShreddingPlan, bit_set,
-    bytes_zero_to, column_bytes, column_end, column_mark, dictionary_open, dictionary_order,
-)
 
 cdef uint8_t VARIANT_NULL = 0
 

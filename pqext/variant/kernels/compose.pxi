@@ -1,5 +1,4 @@
-# cython: language_level=3, cdivision=True
-"""Variants put together from parts, in the canonical encoding."""
+# Variants put together from parts, in the canonical encoding.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset

@@ -1,5 +1,4 @@
-# cython: language_level=3, cdivision=True
-"""What is wrong with the rows of a variant column, shredded or not: every fault, or the first of each row."""
+# What is wrong with the rows of a variant column, shredded or not: every fault, or the first of each row.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy, memset
@@ -11,14 +10,13 @@ from pqext.variant.kernels.binary cimport (
     BinaryColumn, BinaryInput, Container, Metadata, binary_at, binary_valid, bit_is_set, container_id, metadata_open,
     object_open, read_uint, value_size,
 )
-from pqext.variant.kernels.exact cimport LEAF_DECIMAL, LEAF_STRING, LEAF_TIME, has_precision, int128
+from pqext.variant.kernels.exact cimport has_precision, int128
 from pqext.variant.kernels.scan cimport is_ascii, utf8_fault
 from pqext.variant.kernels.shredding cimport (
     FAULT_ARRAY_RESIDUAL, FAULT_BOTH, FAULT_CONFLICT, FAULT_MISSING, FAULT_MISSING_ELEMENT, FAULT_NAME_MISSING,
-    FAULT_NOT_OBJECT, FAULT_OBJECT_RESIDUAL, KIND_ARRAY, KIND_OBJECT, KIND_UNTYPED, Dictionary, Node, ShreddingPlan,
-    Source, Sources, dictionary_load,
+    FAULT_NOT_OBJECT, FAULT_OBJECT_RESIDUAL, KIND_ARRAY, KIND_OBJECT, KIND_UNTYPED, LEAF_DECIMAL, LEAF_STRING,
+    LEAF_TIME, Dictionary, Node, ShreddingPlan, Source, Sources, dictionary_load,
 )
-from pqext.variant.kernels.validate cimport checker_free, checker_metadata, checker_new, checker_value
 
 cdef enum:
     MISSING = 0
@@ -47,7 +45,7 @@ cdef struct Found:
 cdef struct State:
     const Node *nodes
     const Source *sources
-    void *checker
+    Work work
     Dictionary dictionary
     Metadata metadata
     bint known                  # the metadata is that of the row before, and valid
@@ -96,7 +94,8 @@ cdef int _open_metadata(State *s, ShreddingPlan plan, const uint8_t *p, size_t n
             status = FAULT_METADATA_OFFSETS
             offset = <size_t> (s.metadata.strings - s.metadata.offset_size - p)
     else:
-        status = checker_metadata(s.checker, p, n, &s.metadata, &offset)
+        status = check_metadata(p, n, &s.metadata, &s.work)
+        offset = <size_t> (s.work.where - p)
         if status == 0 and plan.name_count:
             status = dictionary_load(&s.dictionary, plan, p, n)
             if status == 0:
@@ -118,7 +117,10 @@ cdef int _check_value(State *s, int32_t node, const uint8_t *p, size_t n) noexce
     cdef int64_t size
     cdef int status = 0
     if s.full:
-        status = checker_value(s.checker, p, n, &s.metadata, &offset)
+        if accept_value(&s.work.acceptance, &s.metadata, p, n, s.work.max_depth, p + n):
+            return PRESENT
+        status = check_value(p, n, &s.metadata, &s.work)
+        offset = <size_t> (s.work.where - p)
     else:
         size = value_size(p, n)
         if size >= 0 and <size_t> size != n:
@@ -300,9 +302,10 @@ def examine(
     s.full = full
     s.first_only = first_only
     s.most = most
-    s.checker = checker_new(max_depth, allow_unknown)
+    s.work.max_depth = max_depth
+    s.work.allow_unknown = allow_unknown
     try:
-        if s.checker == NULL or bytes_reserve(&s.present, <size_t> plan.name_count + 1) != 0:
+        if bytes_reserve(&s.present, <size_t> plan.name_count + 1) != 0:
             raise MemoryError
         with nogil:
             while row < rows:
@@ -319,7 +322,9 @@ def examine(
         counts = {-kind: s.counts[kind] for kind in range(KINDS) if s.counts[kind]}
         return take(&s.found), counts
     finally:
-        checker_free(s.checker)
+        acceptance_free(&s.work.acceptance)
+        free(s.work.stack)
+        free(s.work.order)
         bytes_free(&s.dictionary.ranks)
         bytes_free(&s.present)
         bytes_free(&s.found)

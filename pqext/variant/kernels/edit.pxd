@@ -1,5 +1,7 @@
 # cython: language_level=3
-# Variants put together from parts: a tape of pieces in the order of the encoding, from which rows are written with a
+# What edits share with the kernels that convert.
+#
+# Variants are put together from parts: a tape of pieces in the order of the encoding, from which rows are written with a
 # sorted dictionary of exactly the names that they use. What is written is the canonical encoding of its pieces.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -8,10 +10,9 @@ from pqext.core.kernels.buffer cimport Bytes
 from pqext.variant.kernels.binary cimport BinaryColumn, Metadata
 
 
-cpdef enum ComposeFault:
+cdef enum:
     COMPOSE_TOO_LARGE = -50     # as ShreddingFault.FAULT_TOO_LARGE
 
-cdef enum:
     PIECE_LEAF = 0
     PIECE_OBJECT = 1
     PIECE_ARRAY = 2

@@ -1,20 +1,9 @@
-# cython: language_level=3
-"""The columns of a shredding schema, handed to Arrow once they are filled."""
+# The columns of a shredding schema, handed to Arrow once they are filled.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 
 from pqext.core.kernels.buffer cimport bytes_free, take
-from pqext.variant.kernels.exact cimport LEAF_BINARY, LEAF_STRING, leaf_width
-from pqext.variant.kernels.shredding cimport (
-    KIND_ARRAY,
-    KIND_PRIMITIVE,
-    Column,
-    Node,
-    ShreddingPlan,
-    bytes_zero_to,
-    column_pad,
-)
 
 
 cdef void column_free(Column *c) noexcept nogil:

@@ -1,5 +1,4 @@
-# cython: language_level=3
-"""Compact JSON text, as the other kernels write it, over several lines."""
+# Compact JSON text, as the other kernels write it, over several lines.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset

@@ -1,8 +1,6 @@
-# cython: language_level=3, cdivision=True
-"""Cells: places of values within the bytes they stand in, which nested types are made of.
-
-They are found by a path, cast, and opened into the cells of their elements or fields, without a copy of any value.
-"""
+# Cells: places of values within the bytes they stand in, which nested types are made of.
+#
+# They are found by a path, cast, and opened into the cells of their elements or fields, without a copy of any value.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uintptr_t
 from libc.string cimport memset
@@ -16,15 +14,9 @@ from pqext.variant.kernels.binary cimport (
 from pqext.variant.kernels.cast_put cimport Wanted
 from pqext.variant.kernels.cast_result cimport Result, pad, put_value, result_free, result_take
 from pqext.variant.kernels.find cimport Step, child_size, find_value, open_names
-from pqext.variant.kernels.get cimport PathSteps, bitmap_of, describe, raise_fault
 from pqext.variant.kernels.scan cimport utf8_fault
 from pqext.variant.kernels.shredding cimport (
-    FAULT_TOO_LARGE,
-    Column,
-    bytes_zero_to,
-    column_bytes,
-    column_mark,
-    column_pad,
+    FAULT_TOO_LARGE, Column, bytes_zero_to, column_bytes, column_mark, column_pad,
 )
 
 cdef struct Cell:

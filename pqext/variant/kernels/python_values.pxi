@@ -1,5 +1,4 @@
-# cython: language_level=3, cdivision=True
-"""Columns of variants from Python objects, and to them."""
+# Columns of variants from Python objects, and to them.
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize, PyUnicode_DecodeUTF8, PyUnicode_FromObject
 from libc.stddef cimport size_t
@@ -16,7 +15,7 @@ from pqext.variant.kernels.binary cimport (
     object_open, read_uint, read_uint64, string_open, value_size,
 )
 from pqext.variant.kernels.binary_write cimport write_int, write_string_head
-from pqext.variant.kernels.compose cimport (
+from pqext.variant.kernels.edit cimport (
     COMPOSE_TOO_LARGE, MAX_DEPTH, PIECE_ARRAY, PIECE_OBJECT, Composer, Piece, Written, begin, composer_free,
     composer_next, end, intern_name, put_bytes, put_null, write_null, write_row, written_free, written_take,
 )

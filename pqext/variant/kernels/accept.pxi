@@ -1,30 +1,37 @@
-# cython: language_level=3, cdivision=True
-"""Values that are valid beyond doubt, in one pass over their bytes."""
+# Values that are valid beyond doubt, in one pass over their bytes.
+#
+# What is accepted keeps every rule that `validate` checks. What is not accepted may still be valid: `validate` looks at
+# it rule by rule, and says which is broken.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
 from pqext.variant.kernels.binary cimport (
-    BASIC_OBJECT,
-    BASIC_SHORT_STRING,
-    TYPE_BINARY,
-    TYPE_DECIMAL16,
-    TYPE_DECIMAL4,
-    TYPE_DECIMAL8,
-    TYPE_STRING,
-    TYPE_TIME_NTZ,
-    Container,
-    Metadata,
-    array_open,
-    bytes_compare,
-    metadata_name,
-    object_open,
-    primitive_size,
-    read_uint,
-    read_uint64,
+    BASIC_OBJECT, BASIC_SHORT_STRING, TYPE_BINARY, TYPE_DECIMAL16, TYPE_DECIMAL4, TYPE_DECIMAL8, TYPE_STRING,
+    TYPE_TIME_NTZ, Container, Metadata, array_open, bytes_compare, metadata_name, object_open, primitive_size,
+    read_uint, read_uint64,
 )
 from pqext.variant.kernels.scan cimport is_ascii, load64, utf8_fault
+
+
+cdef struct Frame:
+    # A container that is not at its end, while one of its children is looked at.
+    Container container
+    const uint8_t *p         # the next child as they lie, of which `i` came before it
+    uint32_t i
+    bint in_order            # the offsets of these are those at which they lie
+    size_t base              # of its starts
+
+
+cdef struct Acceptance:
+    # Memory that values share; to be zeroed before the first.
+    Frame *frames
+    size_t frames_capacity
+    uint32_t *starts         # of the children of all open containers, as they lie
+    size_t starts_capacity
+    uint64_t *marks          # a bit for each byte of a container's values, set while starts and offsets are compared
+    size_t marks_capacity
 
 
 cdef extern from * nogil:

@@ -1,1 +1,0 @@
-"""No functions for Python: the kernels that shred share its columns."""

@@ -1,4 +1,0 @@
-from enum import IntEnum
-
-class ComposeFault(IntEnum):
-    COMPOSE_TOO_LARGE = ...
