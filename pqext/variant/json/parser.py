@@ -11,8 +11,14 @@ import pyarrow as pa
 from pqext.core.errors import LimitError
 from pqext.variant.json.faults import Found, row_error
 from pqext.variant.kernels.binary import BinaryInput
-from pqext.variant.kernels.json_parse import Duplicates, JsonOptions, parse_column, parse_lines
-from pqext.variant.kernels.json_shred import shred_column, shred_lines
+from pqext.variant.kernels.json_parse import (
+    Duplicates,
+    JsonOptions,
+    parse_column,
+    parse_lines,
+    shred_column,
+    shred_lines,
+)
 from pqext.variant.shredding import faults as shredding_faults
 from pqext.variant.shredding.columns import binary_of, storage_of
 from pqext.variant.shredding.plan import CompiledSchema, compile_schema

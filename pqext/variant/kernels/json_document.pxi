@@ -27,7 +27,7 @@ cdef int parser_open(Parser *ps, const ParserOptions *options, uint64_t seed) no
     ps.id_size = 1
     if names_open(&ps.names, seed) != 0:
         return FAULT_MEMORY
-    if grow(<void **> &ps.tape, sizeof(Node), &ps.tape_capacity, 1024) != 0:
+    if grow(<void **> &ps.tape, sizeof(TapeNode), &ps.tape_capacity, 1024) != 0:
         return FAULT_MEMORY
     return grow(<void **> &ps.frames, sizeof(Frame), &ps.frames_capacity, 64)
 
@@ -72,7 +72,7 @@ cdef int parse_new_key(Parser *ps, uint8_t **position, uint32_t *key, uint32_t *
 
 cdef int drop_duplicates(Parser *ps, Frame *frame) noexcept nogil:
     """Find keys that repeat in the object just ended; refuse them or drop all but one of each."""
-    cdef Node *children = ps.tape + frame.node + 1
+    cdef TapeNode *children = ps.tape + frame.node + 1
     cdef uint32_t count = frame.count
     cdef uint32_t i, at, target, span
     cdef uint64_t *ordered
@@ -112,7 +112,7 @@ cdef int drop_duplicates(Parser *ps, Frame *frame) noexcept nogil:
         span = children[at].span
         if ordered[i] & 1:
             if target != at:
-                memmove(children + target, children + at, span * sizeof(Node))
+                memmove(children + target, children + at, span * sizeof(TapeNode))
             target += span
         else:
             frame.size -= children[at].size
@@ -124,7 +124,7 @@ cdef int drop_duplicates(Parser *ps, Frame *frame) noexcept nogil:
 
 cdef int close_container(Parser *ps, Frame *frame) noexcept nogil:
     """Complete the node of the container just ended; 0, a `JsonFault` or FAULT_MEMORY."""
-    cdef Node *node = ps.tape + frame.node
+    cdef TapeNode *node = ps.tape + frame.node
     cdef const Shape *shape
     cdef uint64_t size
     cdef int status
@@ -147,7 +147,7 @@ cdef int close_container(Parser *ps, Frame *frame) noexcept nogil:
     return set_container_size(ps, node, frame.size)
 
 
-cdef inline int set_container_size(Parser *ps, Node *node, uint64_t values) noexcept nogil:
+cdef inline int set_container_size(Parser *ps, TapeNode *node, uint64_t values) noexcept nogil:
     """Set a container's size from that of its children; 0 or JSON_SIZE."""
     cdef uint64_t size = values
     if values <= 0x7FFFFFFF:
@@ -166,7 +166,7 @@ cdef int parse_document(Parser *ps) noexcept nogil:
     cdef uint8_t *text
     cdef uint8_t *stop
     cdef const uint8_t *expected
-    cdef Node *node
+    cdef TapeNode *node
     cdef Frame *frame = NULL        # the innermost open container; what follows is of it
     cdef bint in_object = False
     cdef uint32_t count = 0, shape = 0, key = NOWHERE
@@ -211,7 +211,7 @@ cdef int parse_document(Parser *ps) noexcept nogil:
                     return JSON_END if p >= ps.end else JSON_COLON
             p = skip_space(p + 1)
         if tape_size == ps.tape_capacity:
-            if grow(<void **> &ps.tape, sizeof(Node), &ps.tape_capacity, <size_t> tape_size + 1) != 0:
+            if grow(<void **> &ps.tape, sizeof(TapeNode), &ps.tape_capacity, <size_t> tape_size + 1) != 0:
                 return FAULT_MEMORY
         node = ps.tape + tape_size
         tape_size += 1
@@ -334,7 +334,7 @@ cdef int parse_document(Parser *ps) noexcept nogil:
 cdef void note_tape_keys(Parser *ps) noexcept nogil:
     """Find the keys of a row in which an object has no shape."""
     cdef uint32_t i, j
-    cdef const Node *child
+    cdef const TapeNode *child
     for i in range(ps.tape_size):
         if ps.tape[i].kind == NODE_OBJECT:
             child = ps.tape + i + 1
@@ -348,8 +348,8 @@ cdef int resize_containers(Parser *ps) noexcept nogil:
     cdef uint32_t i = ps.tape_size
     cdef uint32_t j
     cdef uint64_t size
-    cdef Node *node
-    cdef const Node *child
+    cdef TapeNode *node
+    cdef const TapeNode *child
     while i > 0:
         i -= 1
         node = ps.tape + i

@@ -8,9 +8,9 @@ from pqext.variant.kernels.json_text cimport append_digit
 from pqext.variant.kernels.scan cimport copy_far, copy_over, store64
 
 
-cdef int write_fields(Parser *ps, const Node *node, uint8_t *ids, uint8_t *offsets) noexcept nogil:
+cdef int write_fields(Parser *ps, const TapeNode *node, uint8_t *ids, uint8_t *offsets) noexcept nogil:
     """Write the ids and offsets of an object in a row whose keys have ranks; 0 or FAULT_MEMORY."""
-    cdef const Node *child = node + 1
+    cdef const TapeNode *child = node + 1
     cdef uint64_t *ordered
     cdef uint32_t *starts
     cdef uint32_t i, at = 0
@@ -32,10 +32,10 @@ cdef int write_fields(Parser *ps, const Node *node, uint8_t *ids, uint8_t *offse
     return 0
 
 
-cdef inline void write_offsets(const Parser *ps, const Node *node, uint8_t *offsets) noexcept nogil:
+cdef inline void write_offsets(const Parser *ps, const TapeNode *node, uint8_t *offsets) noexcept nogil:
     """Write the offsets of an object that has a shape."""
     cdef const uint16_t *order = ps.names.orders + ps.names.shapes[node.payload].order
-    cdef const Node *child = node + 1
+    cdef const TapeNode *child = node + 1
     cdef uint32_t i, at = 0
     cdef size_t offset_size = node.header
     if offset_size == 1:
@@ -56,9 +56,9 @@ cdef inline void write_offsets(const Parser *ps, const Node *node, uint8_t *offs
     write_uint(offsets + offset_size * node.length, at, offset_size)
 
 
-cdef inline uint8_t *write_array(const Node *node, uint8_t *p) noexcept nogil:
+cdef inline uint8_t *write_array(const TapeNode *node, uint8_t *p) noexcept nogil:
     """Write the head and the offsets of an array; returns where its elements go."""
-    cdef const Node *child = node + 1
+    cdef const TapeNode *child = node + 1
     cdef uint32_t i, at = 0
     cdef int offset_size = node.header
     p = write_array_head(p, node.length, offset_size)
@@ -71,7 +71,7 @@ cdef inline uint8_t *write_array(const Node *node, uint8_t *p) noexcept nogil:
     return p + offset_size
 
 
-cdef uint8_t *write_decimal16(const Node *node, uint8_t *p) noexcept nogil:
+cdef uint8_t *write_decimal16(const TapeNode *node, uint8_t *p) noexcept nogil:
     cdef const uint8_t *text = <const uint8_t *> node.payload
     cdef uint64_t high = 0, low = 0
     cdef uint32_t i
@@ -88,9 +88,9 @@ cdef uint8_t *write_decimal16(const Node *node, uint8_t *p) noexcept nogil:
     return p + 18
 
 
-cdef int emit(Parser *ps, const Node *node, uint8_t *p) noexcept nogil:
+cdef int emit(Parser *ps, const TapeNode *node, uint8_t *p) noexcept nogil:
     """Write the value of a node at p, where its size and MARGIN bytes are free; 0 or FAULT_MEMORY."""
-    cdef const Node *end = node + node.span
+    cdef const TapeNode *end = node + node.span
     cdef uint8_t *ids
     cdef size_t id_size = ps.id_size, size
     while node < end:

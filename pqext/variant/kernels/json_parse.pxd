@@ -1,5 +1,5 @@
 # cython: language_level=3
-# What the kernels that read JSON share; each part is written in the .pxi that is named.
+# What the parts of the JSON parser share; each is written in the .pxi that is named.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
@@ -200,7 +200,7 @@ cdef enum:
     NODE_ARRAY = 5
 
 
-cdef struct Node:
+cdef struct TapeNode:
     uint64_t payload    # FIXED, DECIMAL: the data; STRING, DECIMAL16: address of the text; OBJECT: its shape
     uint32_t key        # the key it stands under, in an object
     uint32_t size       # encoded bytes
@@ -236,7 +236,7 @@ cdef struct Parser:
     const uint8_t *where    # of a fault
     int number_fault        # what is wrong with a number
     uint32_t fault_key
-    Node *tape
+    TapeNode *tape
     uint32_t tape_size
     uint32_t tape_capacity
     Frame *frames
@@ -257,8 +257,8 @@ cdef int parse_row(Parser *ps, const uint8_t *text, size_t length) noexcept nogi
 # --- json_emit ----------------------------------------------------------------------------------
 # Nodes of the tape as values of the Variant encoding.
 
-cdef uint8_t *write_decimal16(const Node *node, uint8_t *p) noexcept nogil
-cdef int emit(Parser *ps, const Node *node, uint8_t *p) noexcept nogil
+cdef uint8_t *write_decimal16(const TapeNode *node, uint8_t *p) noexcept nogil
+cdef int emit(Parser *ps, const TapeNode *node, uint8_t *p) noexcept nogil
 
 
 # --- json_rows ----------------------------------------------------------------------------------

@@ -1,13 +1,15 @@
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from typing_extensions import Buffer
 
 from pqext.core.kernels.buffer import Memory
 from pqext.variant.kernels.binary import BinaryInput
+from pqext.variant.kernels.shredding import ShreddingPlan
 
 Fault: TypeAlias = tuple[int, int, int, bytes | None]
-Result: TypeAlias = tuple[int, int, Memory, Memory, Memory, Memory, Memory, list[Fault], int, int]
+Parsed: TypeAlias = tuple[int, int, Memory, Memory, Memory, Memory, Memory, list[Fault], int, int]
+Shredded: TypeAlias = tuple[int, int, list[Fault], int, Memory, Memory, Memory, list[tuple[Any, ...]]]
 
 class JsonFault(IntEnum):
     JSON_EMPTY = ...
@@ -41,5 +43,11 @@ class JsonOptions:
     def __init__(self, max_depth: int, max_bytes: int, duplicates: int, doubles: bool, stop_at_fault: bool) -> None: ...
     def tolerant(self) -> JsonOptions: ...
 
-def parse_column(column: BinaryInput, start: int, stop: int, options: JsonOptions, seed: int) -> Result | int: ...
-def parse_lines(lines: Buffer, start: int, line: int, options: JsonOptions, seed: int) -> Result | int: ...
+def parse_column(column: BinaryInput, start: int, stop: int, options: JsonOptions, seed: int) -> Parsed | int: ...
+def parse_lines(lines: Buffer, start: int, line: int, options: JsonOptions, seed: int) -> Parsed | int: ...
+def shred_column(
+    column: BinaryInput, start: int, stop: int, plan: ShreddingPlan, coerce: int, options: JsonOptions, seed: int
+) -> Shredded | tuple[int, int, int]: ...
+def shred_lines(
+    lines: Buffer, line: int, plan: ShreddingPlan, coerce: int, options: JsonOptions, seed: int
+) -> Shredded | tuple[int, int, int]: ...

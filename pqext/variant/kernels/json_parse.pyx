@@ -1,8 +1,9 @@
 # cython: language_level=3
-"""Columns and lines of JSON text to the Variant binary encoding.
+"""Columns and lines of JSON text to the Variant binary encoding, or to the columns of a shredding schema.
 
-`json_document` parses a document to a tape, `json_emit` writes its value, `json_rows` has the rest of a row. They are
-parts of this module, with `json_names` and `json_dictionaries`, because compiling each of them alone takes longer.
+`json_document` parses a document to a tape, `json_emit` writes its value, `json_rows` has the rest of a row;
+`json_shred` stores a document in columns instead. They are parts of this module, with `json_names`, `json_dictionaries`
+and `json_routes`, because compiling each of them alone takes longer.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -79,7 +80,7 @@ cdef int parse_all(Parser *ps, Documents *source, Rows *rows, Values *values, bi
         source.line += 1
 
 
-cdef object run(Documents *source, JsonOptions options, uint64_t seed):
+cdef object parse_documents(Documents *source, JsonOptions options, uint64_t seed):
     cdef Parser ps
     cdef Rows rows
     cdef Values values
@@ -127,7 +128,7 @@ def parse_column(BinaryInput column, size_t start, size_t stop, JsonOptions opti
     source.column = &column.column
     source.position = start
     source.stop = min(stop, <size_t> column.column.length)
-    return run(&source, options, seed)
+    return parse_documents(&source, options, seed)
 
 
 def parse_lines(const uint8_t[::1] lines, size_t start, int64_t line, JsonOptions options, uint64_t seed):
@@ -141,4 +142,7 @@ def parse_lines(const uint8_t[::1] lines, size_t start, int64_t line, JsonOption
     source.stop = lines.shape[0]
     source.position = start
     source.line = line
-    return run(&source, options, seed)
+    return parse_documents(&source, options, seed)
+
+
+include "json_shred.pxi"

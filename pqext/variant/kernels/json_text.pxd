@@ -7,25 +7,10 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_
 from libc.string cimport memcpy, memmove
 
 from pqext.core.kernels.number_read cimport EXACT_POWERS, MAX_EXACT, nearest_double, strtod_c
-from pqext.variant.kernels.binary cimport (
-    TYPE_DECIMAL4,
-    TYPE_DECIMAL8,
-    TYPE_DOUBLE,
-)
+from pqext.variant.kernels.binary cimport TYPE_DECIMAL4, TYPE_DECIMAL8, TYPE_DOUBLE
 from pqext.variant.kernels.json_parse cimport (
-    JSON_CONTROL,
-    JSON_END,
-    JSON_ESCAPE,
-    JSON_LEADING_ZERO,
-    JSON_NUMBER,
-    JSON_RANGE,
-    JSON_SURROGATE,
-    JSON_UNTERMINATED,
-    NODE_DECIMAL,
-    NODE_DECIMAL16,
-    NODE_FIXED,
-    Node,
-    Parser,
+    JSON_CONTROL, JSON_END, JSON_ESCAPE, JSON_LEADING_ZERO, JSON_NUMBER, JSON_RANGE, JSON_SURROGATE, JSON_UNTERMINATED,
+    NODE_DECIMAL, NODE_DECIMAL16, NODE_FIXED, Parser, TapeNode,
 )
 from pqext.variant.kernels.scan cimport find_special, highest_bit, load64, lowest_bit
 
@@ -73,7 +58,7 @@ cdef inline uint64_t digits_value(uint64_t word, int count) noexcept nogil:
     ) >> 32
 
 
-cdef inline void set_int(Node *node, uint64_t magnitude, bint negative) noexcept nogil:
+cdef inline void set_int(TapeNode *node, uint64_t magnitude, bint negative) noexcept nogil:
     """`magnitude` is at most 2**63, and 2**63 only when negative."""
     # -2**(n-1) is as short as 2**(n-1) - 1. Which of 1, 2, 4 and 8 bytes suffice hangs on the topmost byte that
     # holds a bit of the number or its sign; sizes and types by that byte stand in the digits of the constants.
@@ -85,7 +70,7 @@ cdef inline void set_int(Node *node, uint64_t magnitude, bint negative) noexcept
     node.size = 0x99995532U >> top & 0xF
 
 
-cdef inline void set_double(Node *node, double value) noexcept nogil:
+cdef inline void set_double(TapeNode *node, double value) noexcept nogil:
     node.kind = NODE_FIXED
     node.header = TYPE_DOUBLE << 2
     node.size = 9
@@ -98,7 +83,7 @@ cdef inline const uint8_t *number_fault(Parser *ps, const uint8_t *where, int fa
     return NULL
 
 
-cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, Node *node) noexcept nogil:
+cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, TapeNode *node) noexcept nogil:
     """A number of any length and form from its first character; NULL with ps.where and ps.number_fault set if not.
 
     Up to 38 digits with at most 38 after the point stay exact unless there is an exponent, or a point and
@@ -195,7 +180,7 @@ cdef inline const uint8_t *parse_long_number(Parser *ps, const uint8_t *start, N
     return p
 
 
-cdef inline const uint8_t *parse_number(Parser *ps, const uint8_t *start, Node *node) noexcept nogil:
+cdef inline const uint8_t *parse_number(Parser *ps, const uint8_t *start, TapeNode *node) noexcept nogil:
     """As `parse_long_number`, quick for up to 19 digits without an exponent."""
     cdef const uint8_t *p = start
     cdef bint negative = p[0] == c'-'

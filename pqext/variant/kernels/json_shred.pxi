@@ -1,10 +1,8 @@
-# cython: language_level=3
-"""JSON text straight into the columns of a shredding schema.
-
-A document becomes a tape as in `json_parse`; what its values are in the encoding is written for the residuals
-only. The result is that of parsing first and shredding then, byte for byte: the metadata holds all names of
-the row, and a residual object has its fields in the order of their names.
-"""
+# JSON text straight into the columns of a shredding schema.
+#
+# A document becomes a tape as when it is parsed; what its values are in the encoding is written for the residuals
+# only. The result is that of parsing first and shredding then, byte for byte: the metadata holds all names of
+# the row, and a residual object has its fields in the order of their names.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
@@ -12,62 +10,12 @@ from libc.string cimport memset
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport (
-    FAULT_MEMORY,
-    TYPE_INT8,
-    TYPE_INT64,
-    BinaryInput,
-    read_uint,
-    uint_size,
-    write_uint,
+    FAULT_MEMORY, TYPE_INT64, TYPE_INT8, BinaryInput, read_uint, uint_size, write_uint,
 )
 from pqext.variant.kernels.binary_write cimport container_head_size, write_object_head
 from pqext.variant.kernels.exact cimport has_precision, int128, power_of_ten
-from pqext.variant.kernels.json_parse cimport (
-    FIRST_ROWS,
-    MARGIN,
-    MAX_SHAPE_DEPTH,
-    MORE_ROWS,
-    NODE_ARRAY,
-    NODE_DECIMAL,
-    NODE_FIXED,
-    NODE_OBJECT,
-    NODE_STRING,
-    NULL_ROW,
-    Documents,
-    JsonOptions,
-    Names,
-    Parser,
-    Rows,
-    Shape,
-    Table,
-    emit,
-    growth,
-    key_name,
-    merge_sort,
-    metadata_fits,
-    mix,
-    next_document,
-    parse_row,
-    parser_close,
-    parser_open,
-    rows_end,
-    rows_fault,
-    rows_free,
-    rows_metadata,
-    rows_open,
-    sorting_room,
-    table_add,
-    take_faults,
-    write_decimal16,
-)
-from pqext.variant.kernels.json_parse cimport Node as TapeNode
 from pqext.variant.kernels.json_columns cimport (
-    builders_reserve,
-    column_set,
-    column_text,
-    column_wide,
-    column_word,
-    reserve_more,
+    builders_reserve, column_set, column_text, column_wide, column_word, reserve_more,
 )
 from pqext.variant.kernels.leaves cimport COERCE_EXACT, NOT_STORED, STORED, put_leaf
 from pqext.variant.kernels.scan cimport store64
@@ -360,7 +308,7 @@ cdef int shred_all(State *s, ShreddingPlan plan, Documents *source, Rows *rows, 
         source.line += 1
 
 
-cdef object run(Documents *source, ShreddingPlan plan, int coerce, JsonOptions options, uint64_t seed):
+cdef object shred_documents(Documents *source, ShreddingPlan plan, int coerce, JsonOptions options, uint64_t seed):
     cdef State s
     cdef Rows rows
     cdef int status
@@ -412,7 +360,7 @@ def shred_column(
     source.column = &column.column
     source.position = start
     source.stop = min(stop, <size_t> column.column.length)
-    return run(&source, plan, coerce, options, seed)
+    return shred_documents(&source, plan, coerce, options, seed)
 
 
 def shred_lines(
@@ -424,4 +372,4 @@ def shred_lines(
     source.lines = &lines[0] if lines.shape[0] else NULL
     source.stop = lines.shape[0]
     source.line = line
-    return run(&source, plan, coerce, options, seed)
+    return shred_documents(&source, plan, coerce, options, seed)
