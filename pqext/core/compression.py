@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.kernels import lz4, lzo
+from pqext.core.kernels.block_sizes import lz4_size, lzo_size
 from pqext.core.metadata import CompressionCodec
 
 WRITABLE = {
@@ -182,7 +182,7 @@ def _stream(name: str) -> Callable[[Any, int], Any]:
 
 
 def _lz4_raw(data: Any, size: int) -> Any:
-    found = lz4.decompressed_size(data)
+    found = lz4_size(data)
     if found != size:
         raise CorruptFileError(f"an LZ4 block makes {found} bytes, its page header says {size}")
     return pa.Codec("lz4_raw").decompress(data, decompressed_size=size)
@@ -194,7 +194,7 @@ def _lz4(data: Any, size: int) -> Any:
         return _stream("lz4")(data, size)
 
     def block(part: Any, room: int) -> Any:
-        found = lz4.decompressed_size(part)
+        found = lz4_size(part)
         if not 0 <= found <= room:
             raise CorruptFileError(f"an LZ4 block makes {found} bytes where {room} are left")
         return pa.Codec("lz4_raw").decompress(part, decompressed_size=found)
@@ -214,7 +214,7 @@ def _lzo(data: Any, size: int) -> Any:
         ) from None
 
     def block(part: Any, room: int) -> Any:
-        found = lzo.decompressed_size(part)
+        found = lzo_size(part)
         if not 0 <= found <= room:  # the library takes its size for a guess and makes whatever there is
             raise CorruptFileError(f"an LZO block makes {found} bytes where {room} are left")
         try:

@@ -1,6 +1,56 @@
 # cython: language_level=3
-"""LZO1X blocks: how many bytes one holds, which the block itself does not say."""
+"""Compressed blocks of LZ4 and LZO1X: how many bytes one holds, which the block itself does not say."""
 from libc.stdint cimport uint8_t
+
+
+cdef Py_ssize_t measure_lz4(const uint8_t *p, size_t size) noexcept nogil:
+    """The decompressed size of an LZ4 block, -1 when its sequences do not end with it."""
+    cdef const uint8_t *end = p + size
+    cdef size_t literals, match, total = 0
+    cdef uint8_t token, more
+    while p < end:
+        token = p[0]
+        p += 1
+        literals = token >> 4
+        if literals == 15:
+            while True:
+                if p >= end:
+                    return -1
+                more = p[0]
+                p += 1
+                literals += more
+                if more != 255:
+                    break
+        if literals > <size_t> (end - p):
+            return -1
+        p += literals
+        total += literals
+        if p == end:  # the last sequence has literals only
+            return total
+        if end - p < 2:
+            return -1
+        p += 2
+        match = (token & 15) + 4
+        if token & 15 == 15:
+            while True:
+                if p >= end:
+                    return -1
+                more = p[0]
+                p += 1
+                match += more
+                if more != 255:
+                    break
+        total += match
+    return -1
+
+
+def lz4_size(const uint8_t[::1] block):
+    """Bytes that the sequences of an LZ4 block make, -1 when it is damaged. A byte makes 255 at most."""
+    cdef Py_ssize_t found = -1
+    if block.shape[0]:
+        with nogil:
+            found = measure_lz4(&block[0], block.shape[0])
+    return found
 
 
 cdef bint extend(const uint8_t **place, const uint8_t *end, size_t *length) noexcept nogil:
@@ -16,8 +66,8 @@ cdef bint extend(const uint8_t **place, const uint8_t *end, size_t *length) noex
     return True
 
 
-cdef Py_ssize_t measure(const uint8_t *p, size_t size) noexcept nogil:
-    """The decompressed size, -1 when the instructions do not end with the block."""
+cdef Py_ssize_t measure_lzo(const uint8_t *p, size_t size) noexcept nogil:
+    """The decompressed size of an LZO1X block, -1 when its instructions do not end with it."""
     cdef const uint8_t *end = p + size
     # `literals` follow the instruction; how many those of the one before were is part of what the next one means.
     cdef size_t total = 0, length = 0, literals = 0, before
@@ -76,10 +126,10 @@ cdef Py_ssize_t measure(const uint8_t *p, size_t size) noexcept nogil:
     return -1
 
 
-def decompressed_size(const uint8_t[::1] block):
+def lzo_size(const uint8_t[::1] block):
     """Bytes that the instructions of an LZO1X block make, -1 when it is damaged. A byte makes 255 at most."""
     cdef Py_ssize_t found = -1
     if block.shape[0]:
         with nogil:
-            found = measure(&block[0], block.shape[0])
+            found = measure_lzo(&block[0], block.shape[0])
     return found

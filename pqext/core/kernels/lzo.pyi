@@ -1,3 +1,0 @@
-from pqext.core.kernels import Readable
-
-def decompressed_size(block: Readable) -> int: ...
