@@ -61,6 +61,26 @@ def in_layout(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
         raise ValueError(f"a column of {column.type} does not fit the writer's {type}: {error}") from None
 
 
+def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """``table`` with the columns, order and layouts of ``schema``. Raises ``ValueError`` where it has others."""
+    given, wanted = set(table.column_names), set(schema.names)
+    missing = [name for name in schema.names if name not in given]
+    extra = [name for name in table.column_names if name not in wanted]
+    if missing or extra or len(table.column_names) != len(schema.names):
+        raise ValueError(f"the table's columns differ from the writer's: missing {missing}, unexpected {extra}")
+    if table.column_names != schema.names:
+        if len(set(schema.names)) < len(schema.names):
+            raise ValueError("several columns have one name, so the table must have them in the writer's order")
+        table = table.select(schema.names)
+    for place, field in enumerate(schema):
+        column = in_layout(given := table.column(place), field.type)
+        if column is not given:
+            table = table.set_column(place, table.field(place).with_type(field.type), column)
+        if column.type != field.type:
+            raise ValueError(f"column {field.name!r} has type {column.type}, the writer's schema says {field.type}")
+    return table
+
+
 def _plain(type: pa.DataType) -> pa.DataType:
     """``type`` in its plain layout."""
     if type in (pa.large_string(), pa.string_view()):

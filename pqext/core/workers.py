@@ -84,6 +84,11 @@ class Workers:
         self._pool = _pool_of(count) if count > 1 and not nested else None
         self._pending: deque[Future[Any]] = deque()
 
+    @property
+    def are_threads(self) -> bool:
+        """Does work begin before its results are asked for?"""
+        return self._pool is not None
+
     def map(
         self, function: Callable[..., T], *items: Iterable[Any], sizes: Sequence[int] | None = None
     ) -> Iterator[T]:

@@ -6,8 +6,9 @@ The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statisti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, count, repeat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
 from types import TracebackType
 from typing import Any, Unpack
 from uuid import UUID
@@ -34,7 +35,7 @@ from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.handlers import derived_columns, file_metadata, row_order
 from pqext.core.handlers.adopted_columns import of_other_rows
 from pqext.core.indexes.writing import IndexWriter
-from pqext.core.inputs import as_table, in_layout
+from pqext.core.inputs import as_table, conform
 from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
@@ -53,11 +54,22 @@ _SMALL = 64 << 10
 _TOO_DEEP = "the schema nests deeper than Python's stack lets it be followed"
 
 
+@dataclass(frozen=True, slots=True)
+class _RowGroupInProgress:
+    """A row group of ``rows`` rows whose ``chunks`` are being encoded by ``workers``."""
+
+    rows: int
+    encryptors: Sequence[ChunkEncryptor | None]
+    chunks: Iterator[EncodedChunk]
+    workers: Workers
+
+
 class ParquetWriter(Suggesting):
     """Writes tables of one Arrow schema to ``dest``, a path or a binary file object.
 
     ``options`` are the fields of :class:`pqext.core.options.WriteOptions`. A path appears only on :meth:`close`;
-    leaving the context by an exception aborts. Memory is bounded by one row group; a column that orders the rows
+    leaving the context by an exception aborts. Memory is bounded by two row groups, one of which is written while the
+    rows of the next are taken; a column that orders the rows
     (``geometry``) orders those of each row group. Metadata of the Arrow schema is stored beside ``key_value_metadata``,
     which goes first. The Arrow types themselves are noted too, since Parquet has no name for some (option
     ``arrow_schema``): :mod:`pqext.core.arrow_schema.written` lists what comes back as what, and what is refused.
@@ -85,6 +97,7 @@ class ParquetWriter(Suggesting):
         self._in_order = False
         self._unbounded: set[str] = set()
         self._encryptor: FileEncryptor | None = None
+        self._begun: _RowGroupInProgress | None = None
         self._closed = False
         if not self._looks_at_data():
             self._prepare(None)
@@ -100,12 +113,13 @@ class ParquetWriter(Suggesting):
         """
         self._check_open()
         table = as_table(table)
-        if not isinstance(table, pa.Table):
-            for batch in table:
-                self.write_batch(batch)
-            return
+        for part in [table] if isinstance(table, pa.Table) else map(as_table, table):
+            self._take(part)
+        self._finish_row_group()
+
+    def _take(self, table: pa.Table) -> None:
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
-            table = _conform(table, self.arrow_schema)
+            table = conform(table, self.arrow_schema)
         check_table(table)
         if self._plan is None:
             self._prepare(table)
@@ -137,6 +151,7 @@ class ParquetWriter(Suggesting):
             self._prepare(table)
         if self._order is None:
             self._append(table)
+            self._finish_row_group()
             return
         self.end_row_group()
         self._in_order = True
@@ -160,6 +175,7 @@ class ParquetWriter(Suggesting):
         self._check_open()
         if self._pending_rows:
             self._flush()
+        self._finish_row_group()
 
     def close(self) -> None:
         """Write what is pending and the footer; the file is whole afterwards."""
@@ -170,6 +186,7 @@ class ParquetWriter(Suggesting):
                 self._prepare(None)
             if self._pending_rows:
                 self._flush()
+            self._finish_row_group()
             self._start()
             self._indexes.finish(self._sink)
             self._sink.write(self._tail())
@@ -184,6 +201,8 @@ class ParquetWriter(Suggesting):
         if not self._closed:
             self._closed = True
             self._pending.clear()
+            if self._begun is not None:
+                self._begun.workers.abandon()
             self._sink.abort()
 
     def __enter__(self) -> ParquetWriter:
@@ -241,21 +260,60 @@ class ParquetWriter(Suggesting):
             self._sink.write(self._magic)
 
     def _flush(self) -> None:
+        """Begin to encode the pending rows as a row group, and write the one before meanwhile."""
+        rows, size = self._pending_rows, self._pending_bytes
+        table = self._pending[0] if len(self._pending) == 1 else pa.concat_tables(self._pending)
+        self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
         try:
-            self._write_row_group()
+            page_starts = None
+            if self._order is not None:
+                table, page_starts = self._order.pages(table, self.options.page_rows, not self._in_order)
+            ordinal = len(self._row_groups) + (self._begun is not None)
+            begun = self._begin_row_group(self._derived.extend(table), rows, size, page_starts, ordinal)
+            self._finish_row_group()
+            self._begun = begun
+            if not begun.workers.are_threads:  # nothing is done before it is asked for
+                self._finish_row_group()
         except BaseException:
             self.abort()
             raise
 
-    def _write_row_group(self) -> None:
-        rows, size = self._pending_rows, self._pending_bytes
-        table = self._pending[0] if len(self._pending) == 1 else pa.concat_tables(self._pending)
-        self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+    def _begin_row_group(
+        self, table: pa.Table, rows: int, size: int, page_starts: NDArray[np.int64] | None, ordinal: int
+    ) -> _RowGroupInProgress:
+        assert self._plan is not None
+        assert self._schema is not None
+        columns = len(self._schema.leaves)
+        workers = Workers(self.options.threads, columns if size > _SMALL * columns else 1)
+        try:
+            taken_apart = workers.map(self._leaves, self._plan, self._shapes, table.columns)
+            leaves: Iterable[DenseColumn] = chain.from_iterable(taken_apart)
+            if self._sorting:
+                leaves = held = list(leaves)
+                sorting.check(self.options.sort_keys, self._sorting, held, ordinal, self.options.float_order)
+            encryptors = [self._chunk_encryptor(ordinal, column) for column in range(columns)]
+            chunks = workers.map(
+                encode_chunk, leaves, repeat(rows), repeat(self.options), encryptors, repeat(page_starts)
+            )
+        except BaseException:
+            workers.abandon()
+            raise
+        return _RowGroupInProgress(rows, encryptors, chunks, workers)
+
+    def _finish_row_group(self) -> None:
+        """Write the row group that is being encoded, if there is one."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            try:
+                with begun.workers:
+                    self._write_row_group(begun)
+            except BaseException:
+                self.abort()
+                raise
+
+    def _write_row_group(self, begun: _RowGroupInProgress) -> None:
         self._start()
-        page_starts = None
-        if self._order is not None:
-            table, page_starts = self._order.pages(table, self.options.page_rows, not self._in_order)
-        encoded = self._encode(self._derived.extend(table), size, page_starts)
+        encoded = begun.chunks
         if self.options.second_encodings:
             encoded = iter(held := list(encoded))
             write_copies(held, self._sink)
@@ -269,37 +327,18 @@ class ParquetWriter(Suggesting):
             columns.append(ColumnChunk(file_offset=0, meta_data=chunk.metadata))
         note_copies(chunks)
         self._extensions += [(chunk.metadata, chunk.indexes.extensions) for chunk in chunks if chunk.indexes.extensions]
-        encryptors = [self._chunk_encryptor(index) for index in range(len(chunks))]
         self._row_groups.append(
             RowGroup(
                 columns=columns,
                 total_byte_size=sum(chunk.metadata.total_uncompressed_size for chunk in chunks),
-                num_rows=rows,
+                num_rows=begun.rows,
                 sorting_columns=self._sorting or None,
                 file_offset=start,
                 total_compressed_size=self._sink.offset - start,
                 ordinal=len(self._row_groups) if len(self._row_groups) < 1 << 15 else None,
             )
         )
-        self._indexes.add(list(zip(columns, chunks, encryptors, strict=True)), self._sink)
-
-    def _encode(self, table: pa.Table, size: int, page_starts: NDArray[np.int64] | None) -> Iterator[EncodedChunk]:
-        rows = len(table)
-        assert self._plan is not None
-        assert self._schema is not None
-        columns = len(self._schema.leaves)
-        jobs = columns if size > _SMALL * columns else 1
-        with Workers(self.options.threads, jobs) as workers:
-            taken_apart = workers.map(self._leaves, self._plan, self._shapes, table.columns)
-            leaves: Iterable[DenseColumn] = chain.from_iterable(taken_apart)
-            if self._sorting:
-                leaves = held = list(leaves)
-                keys, group = self.options.sort_keys, len(self._row_groups)
-                sorting.check(keys, self._sorting, held, group, self.options.float_order)
-            encryptors = map(self._chunk_encryptor, count())
-            yield from workers.map(
-                encode_chunk, leaves, repeat(rows), repeat(self.options), encryptors, repeat(page_starts)
-            )
+        self._indexes.add(list(zip(columns, chunks, begun.encryptors, strict=True)), self._sink)
 
     def _leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
         """The leaf columns of one top-level column."""
@@ -335,8 +374,8 @@ class ParquetWriter(Suggesting):
             return pa.concat_arrays([field.store(chunk, self.options, notes) for chunk in array.chunks])
         return field.store(array, self.options, notes)
 
-    def _chunk_encryptor(self, column: int) -> ChunkEncryptor | None:
-        return None if self._encryptor is None else self._encryptor.chunk(len(self._row_groups), column)
+    def _chunk_encryptor(self, row_group: int, column: int) -> ChunkEncryptor | None:
+        return None if self._encryptor is None else self._encryptor.chunk(row_group, column)
 
     @property
     def _magic(self) -> bytes:
@@ -389,25 +428,6 @@ class ParquetWriter(Suggesting):
         )
 
 
-def _conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    given, wanted = set(table.column_names), set(schema.names)
-    missing = [name for name in schema.names if name not in given]
-    extra = [name for name in table.column_names if name not in wanted]
-    if missing or extra or len(table.column_names) != len(schema.names):
-        raise ValueError(f"the table's columns differ from the writer's: missing {missing}, unexpected {extra}")
-    if table.column_names != schema.names:
-        if len(set(schema.names)) < len(schema.names):
-            raise ValueError("several columns have one name, so the table must have them in the writer's order")
-        table = table.select(schema.names)
-    for place, field in enumerate(schema):
-        column = in_layout(given := table.column(place), field.type)
-        if column is not given:
-            table = table.set_column(place, table.field(place).with_type(field.type), column)
-        if column.type != field.type:
-            raise ValueError(f"column {field.name!r} has type {column.type}, the writer's schema says {field.type}")
-    return table
-
-
 def write_table(
     table: Any, dest: Any, options: WriteOptions | None = None, **keywords: Unpack[WriteKeywords]
 ) -> None:
@@ -425,5 +445,4 @@ def write_table(
         if isinstance(table, pa.Table):
             writer.write_ordered(table)
             return
-        for batch in table:
-            writer.write_batch(batch)
+        writer.write_table(table)

@@ -1,0 +1,79 @@
+"""Row groups are encoded while those before are written and those behind taken: the same files, and no loose ends."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import pqext
+
+ROWS, GROUP = 200_000, 20_000
+TABLE = pa.table({"n": np.random.default_rng(0).integers(0, 1 << 40, ROWS), "x": np.arange(ROWS) / 8})
+
+
+class Batches:
+    """A stream of batches, which calls ``fail`` after so many."""
+
+    schema = TABLE.schema
+
+    def __init__(self, after: int = 1 << 30, fail: Any = None) -> None:
+        self.after, self.fail = after, fail
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for number, batch in enumerate(TABLE.to_batches(max_chunksize=7_000)):
+            if number == self.after:
+                self.fail()
+            yield batch
+
+
+def written(threads: int, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(Batches(), out, threads=threads, row_group_rows=GROUP, **options)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("options", [{}, {"second_encodings": {"n": "plain"}}, {"bloom_filters": True}], ids=str)
+def test_two_threads_write_what_one_writes(options: dict[str, Any]) -> None:
+    found = written(2, **options)
+    assert found == written(1, **options)
+    with pqext.open(found) as file:
+        assert [group.num_rows for group in file.row_groups] == [GROUP] * (ROWS // GROUP)
+        assert file.read() == TABLE
+
+
+def test_a_source_that_fails_leaves_no_file(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise OSError("the source ends")
+
+    with pytest.raises(OSError, match="the source ends"):
+        pqext.write_table(Batches(20, fail), tmp_path / "t.parquet", threads=2, row_group_rows=GROUP)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_call_that_brings_a_bad_row_raises(tmp_path: Path) -> None:
+    good, bad = TABLE.slice(0, GROUP), pa.table({"n": np.arange(GROUP)[::-1], "x": np.zeros(GROUP)})
+    with pqext.ParquetWriter(
+        tmp_path / "t.parquet", TABLE.schema, threads=2, row_group_rows=GROUP, sorting=["n"]
+    ) as writer:
+        writer.write_table(good.sort_by("n"))
+        with pytest.raises(ValueError, match="row group 1 is not sorted by 'n'"):
+            writer.write_table(bad)
+        with pytest.raises(ValueError, match="closed"):
+            writer.write_table(good)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_value_that_cannot_be_stored_raises_in_its_call(tmp_path: Path) -> None:
+    schema = pa.schema([("t", pa.time32("s"))])
+    good, bad = pa.array([1] * GROUP, pa.int32()), pa.array([90_000] * GROUP, pa.int32())
+    with pqext.ParquetWriter(tmp_path / "t.parquet", schema, threads=2, row_group_rows=GROUP) as writer:
+        writer.write_table(pa.table([good.view(pa.time32("s"))], schema=schema))
+        with pytest.raises(ValueError, match="day"):
+            writer.write_table(pa.table([bad.view(pa.time32("s"))], schema=schema))
+    assert list(tmp_path.iterdir()) == []
