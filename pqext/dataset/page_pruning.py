@@ -6,12 +6,10 @@ begin and end at rows of their own, so that answers are ranges of rows: And inte
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pqext.core.annotations import for_logical
-from pqext.core.errors import CorruptFileError
 from pqext.core.indexes.page_index import matching_rows
 from pqext.core.indexes.row_ranges import RowRanges, intersection, union
 from pqext.core.predicate import Comparison, IsIn, IsNotNull, IsNull
@@ -19,7 +17,7 @@ from pqext.dataset.binding import AllOf, AnyOf, Bound, Question
 from pqext.dataset.pruning import row_group_may_match
 
 if TYPE_CHECKING:
-    from pqext.core.reader import ParquetFile, RowGroup
+    from pqext.core.reader import RowGroup
     from pqext.core.schema import SchemaNode
 
 
@@ -43,34 +41,6 @@ def chosen_rows(bound: Bound, row_group: RowGroup) -> RowRanges | None:
         return None
     rows = rows_that_may_match(bound, row_group)
     return None if rows == [range(row_group.num_rows)] else rows
-
-
-def chosen_of_file(
-    bound: Bound, file: ParquetFile, row_groups: Iterable[int] | None = None
-) -> dict[int, RowRanges | None]:
-    """What a reader takes as ``rows``: those that may be true in each of the ``row_groups``, by default of all.
-
-    When the options of ``file`` pass over damage, pages leave out no rows, for where an index is wrong about them
-    nobody would see it; a damaged row group is then chosen whole, and the reader reports it.
-    """
-    skips = file.options.on_corrupt == "skip"
-    chosen: dict[int, RowRanges | None] = {}
-    for index in range(len(file.row_groups)) if row_groups is None else row_groups:
-        try:
-            group = file.row_groups[index]
-            rows: RowRanges | None
-            if skips:
-                rows = None if row_group_may_match(bound, group) else []
-            else:
-                rows = chosen_rows(bound, group)
-        except CorruptFileError as error:
-            error.locate(row_group=index)
-            if not skips:
-                raise
-            rows = None
-        if rows is None or rows:
-            chosen[index] = rows
-    return chosen
 
 
 def _rows(node: SchemaNode, row_group: RowGroup, question: Question) -> RowRanges | None:

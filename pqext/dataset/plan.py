@@ -1,18 +1,44 @@
-"""What a scan is about to read: which row groups, which of their rows, how many bytes, and why not the others."""
+"""Plans: which row groups a query reads, which of their rows, in which stages, how many bytes, and why not the others.
+
+A plan is a value: it is made of the facts of files (:mod:`pqext.dataset.planning`), carried as JSON to where it runs,
+run (:mod:`pqext.dataset.execution`) and explained (:mod:`pqext.dataset.explanation`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from zlib import crc32
+from typing import Any
 
-from pqext.core.indexes.row_ranges import RowRanges
-from pqext.core.page_selection import pages_of
-from pqext.core.reader import ParquetFile
-from pqext.core.row_group import ColumnChunk
-from pqext.core.text import visible
+from pqext.core.indexes.row_ranges import RowRanges, merged
+from pqext.dataset.expressions import Expression
+from pqext.dataset.serialise import from_json, to_json
 
-_SHOWN_RANGES = 3
+ByteRange = tuple[int, int]
+"""(offset, length) in a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Columns of a row group that are read together, of the rows that the stages before leave."""
+
+    columns: tuple[str, ...] | None
+    """What the reader is asked for: names and dotted paths, all when None."""
+    filter: Expression | None = None
+    """What is evaluated on these columns: only rows for which it is true go on."""
+    kept: tuple[str, ...] = ()
+    """Top-level columns whose values in this stage, which is not the last, go into the result."""
+    leaves: tuple[tuple[str, int], ...] = ()
+    """Computed columns of the result that are read from a leaf of their own, each with its column index."""
+    byte_ranges: tuple[ByteRange, ...] = ()
+    """Where the pages of the row group's rows lie, apart from each other: of the first stage they are fetched, of
+    later ones at most these. Empty where places were not asked for."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the ``byte_ranges``."""
+        return sum(length for _, length in self.byte_ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +52,8 @@ class RowGroupPlan:
     """Why no row can match, when the row group is skipped."""
     rows: RowRanges | None = None
     """Rows in pages that may hold one that matches, when pages were asked and refuse some."""
-    page_bytes: int | None = None
-    """Stored bytes of the pages that hold these rows, with the dictionaries they need."""
+    stages: tuple[Stage, ...] = ()
+    """What is read, in this order; the last stage gives the result's columns."""
 
     @property
     def rows_read(self) -> int:
@@ -38,10 +64,12 @@ class RowGroupPlan:
 
     @property
     def bytes_read(self) -> int:
-        """Stored bytes that are read of the columns needed."""
+        """Stored bytes of the columns needed that are read at most, each byte counted once."""
         if self.refusal is not None:
             return 0
-        return self.num_bytes if self.page_bytes is None else self.page_bytes
+        if self.rows is None or not self.stages:
+            return self.num_bytes
+        return sum(length for _, length in joined(place for stage in self.stages for place in stage.byte_ranges))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,59 +118,79 @@ class Task:
         """Why each row group that is skipped cannot match, by its index."""
         return {plan.index: plan.refusal for plan in self.row_groups if plan.refusal is not None}
 
+    def to_json(self) -> str:
+        """The plan as JSON text, exactly; :meth:`from_json` makes an equal plan of it."""
+        return json.dumps(
+            {
+                "path": self.path,
+                "refusal": self.refusal,
+                "footer_crc": self.footer_crc,
+                "row_groups": [_group_to_dict(group) for group in self.row_groups],
+            },
+            separators=(",", ":"),
+        )
 
-def footer_crc(file: ParquetFile) -> int:
-    """CRC-32 of the footer of an open file, as it is stored."""
-    return crc32(file.footer.raw.data)
-
-
-def stored_bytes(chunk: ColumnChunk, rows: RowRanges) -> int:
-    """Stored bytes of the pages that hold ``rows``, and of the dictionary they need."""
-    known, (start, length) = chunk.page_places, chunk.byte_range
-    if known is None:
-        return length
-    pages = pages_of(known, rows)
-    head = known.byte_range(0)[0] - start if pages else 0
-    return head + sum(known.byte_range(page)[1] for page in pages)
-
-
-def _rows_text(plan: RowGroupPlan) -> str:
-    """The rows that pages leave, the first few ranges of them."""
-    rows = plan.rows or []
-    held = sum(map(len, rows))
-    places = ", ".join(f"{one.start:,} to {one.stop - 1:,}" for one in rows[:_SHOWN_RANGES])
-    places += f" and {len(rows) - _SHOWN_RANGES} more ranges" if len(rows) > _SHOWN_RANGES else ""
-    return f"{held:,} of {count(plan.num_rows, 'row')} may match by their pages" + (f": {places}" if places else "")
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Task:
+        """The plan of which :meth:`to_json` made ``text``. Raises ``ValueError`` for other text."""
+        try:
+            tree = json.loads(text)
+            groups = tuple(map(_group_from_dict, tree["row_groups"]))
+            return cls(str(tree["path"]), groups, _text(tree["refusal"]), _integer(tree["footer_crc"]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a plan: {error!r}") from error
 
 
-def summary(tasks: Sequence[Task]) -> str:
-    """How much of everything is read, in one line."""
-    kept, total = sum(len(task.kept) for task in tasks), sum(task.total for task in tasks)
-    rows_kept, rows_total = sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)
-    bytes_kept, bytes_total = sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)
-    opened = sum(task.refusal is None for task in tasks)
-    files = f"{opened} of {count(len(tasks), 'file')}, " if opened < len(tasks) else ""
-    return (
-        f"{files}{kept} of {count(total, 'row group')}, {rows_kept:,} of {count(rows_total, 'row')}, "
-        f"{bytes_kept:,} of {count(bytes_total, 'byte')}"
+def joined(places: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
+    """Byte ranges sorted, and joined where they meet or overlap."""
+    found = merged(range(offset, offset + length) for offset, length in places)
+    return tuple((one.start, len(one)) for one in found)
+
+
+def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
+    return {
+        "index": plan.index,
+        "num_rows": plan.num_rows,
+        "num_bytes": plan.num_bytes,
+        "refusal": plan.refusal,
+        "rows": None if plan.rows is None else [[one.start, one.stop] for one in plan.rows],
+        "stages": [
+            {
+                "columns": stage.columns,
+                "filter": None if stage.filter is None else to_json(stage.filter),
+                "kept": stage.kept,
+                "leaves": stage.leaves,
+                "byte_ranges": stage.byte_ranges,
+            }
+            for stage in plan.stages
+        ],
+    }
+
+
+def _group_from_dict(tree: Mapping[str, Any]) -> RowGroupPlan:
+    rows = tree["rows"]
+    return RowGroupPlan(
+        int(tree["index"]),
+        int(tree["num_rows"]),
+        int(tree["num_bytes"]),
+        _text(tree["refusal"]),
+        None if rows is None else [range(int(start), int(stop)) for start, stop in rows],
+        tuple(
+            Stage(
+                None if stage["columns"] is None else tuple(map(str, stage["columns"])),
+                None if stage["filter"] is None else from_json(stage["filter"]),
+                tuple(map(str, stage["kept"])),
+                tuple((str(name), int(leaf)) for name, leaf in stage["leaves"]),
+                tuple((int(offset), int(length)) for offset, length in stage["byte_ranges"]),
+            )
+            for stage in tree["stages"]
+        ),
     )
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
-def explanation(tasks: Sequence[Task]) -> list[str]:
-    """File by file and row group by row group what is read and why not the rest."""
-    lines = []
-    for task in tasks:
-        if task.refusal is not None:
-            lines.append(f"{visible(task.path)} skipped: {task.refusal}")
-            continue
-        lines.append(f"{visible(task.path)}: " + summary([task]))
-        for plan in task.row_groups:
-            if plan.refusal is not None:
-                lines.append(f"  row group {plan.index} skipped: {plan.refusal}")
-            elif plan.rows is not None:
-                lines.append(f"  row group {plan.index}: {_rows_text(plan)}")
-    return lines
+def _integer(value: Any) -> int | None:
+    return None if value is None else int(value)

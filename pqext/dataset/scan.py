@@ -1,8 +1,8 @@
 """Scans: plan what a query needs of many files, then read that and nothing else.
 
 A scan drops the files whose folders refuse the filter, reads the footer of each other file, drops the row groups whose
-statistics refuse the filter, then the pages whose bounds do, reads the columns of the filter and the result from the
-rest, and evaluates the filter exactly on their rows.
+statistics refuse the filter, then the pages whose bounds do, reads the filter's columns from the rest and evaluates the
+filter exactly on their rows, and reads the other columns of the result of the rows that are left.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from pqext.core.suggest import Suggesting, answering, listed
 from pqext.core.text import visible
 from pqext.dataset.binding import bind
 from pqext.dataset.dnf import Filter, as_expression
+from pqext.dataset.execution import matching
+from pqext.dataset.explanation import count, explanation, summary
 from pqext.dataset.expressions import Expression
-from pqext.dataset.file_scan import FileScan
 from pqext.dataset.partitions import NO_PARTITIONS, Narrowed, Partitioning, Partitions, partitions_of
-from pqext.dataset.plan import Task, count, explanation, footer_crc, summary
+from pqext.dataset.plan import Task
+from pqext.dataset.planning import FilePlanner, footer_crc
 from pqext.dataset.projection import Computed, parse_columns
 from pqext.dataset.sources import find_sources, source_name
 
@@ -84,7 +86,7 @@ class Scan(Suggesting):
         for row in self._kept():
             with self._open(row) as file:
                 self._agreed(row, file)
-                plans = self._on(row, file).plan(pages)
+                plans = tuple(self._on(row, file).row_groups(pages, places=True))
                 tasks[row] = Task(source_name(self.sources[row]), plans, footer_crc=footer_crc(file))
         return [
             tasks[row] if row in tasks else Task(source_name(source), (), self._narrowed[row].refusal)
@@ -115,7 +117,8 @@ class Scan(Suggesting):
             with self._open(row) as file:
                 opened += file.source.size
                 schema = self._agreed(row, file)
-                for batch, computed in self._on(row, file).matching(batch_rows):
+                plans = self._on(row, file).row_groups(pages=True, places=False)
+                for batch, computed in matching(file, plans, self.computed, batch_rows):
                     named = {column.name: array for column, array in zip(self.computed, computed, strict=True)}
                     named |= self.partitions.arrays(self._values, row, batch.num_rows)
                     yield _project(batch, named, schema), opened
@@ -147,8 +150,8 @@ class Scan(Suggesting):
                         )
                     total += file.num_rows
                 else:
-                    found = FileScan(file, (), (), left).matching(BATCH_ROWS)
-                    total += sum(batch.num_rows for batch, _ in found)
+                    plans = FilePlanner(file, (), (), left).row_groups(pages=True, places=False)
+                    total += sum(batch.num_rows for batch, _ in matching(file, plans, (), BATCH_ROWS))
         return total
 
     @answering
@@ -226,7 +229,7 @@ class Scan(Suggesting):
                 error.locate(path=file.path)
                 raise
 
-    def _on(self, row: int, file: ParquetFile) -> FileScan:
+    def _on(self, row: int, file: ParquetFile) -> FilePlanner:
         """What is left to ask of a source."""
         columns: Sequence[str] | None = self.columns
         if self.partitions:
@@ -235,7 +238,7 @@ class Scan(Suggesting):
                 columns = self.partitions.columns_of_files(columns)
             elif names & {child.name for child in file.schema.root.children}:
                 columns = self.partitions.columns_of_files(file.arrow_schema.names)
-        return FileScan(file, columns, self.computed, self._narrowed[row].filter)
+        return FilePlanner(file, columns, self.computed, self._narrowed[row].filter)
 
     def _result_schema(self, row: int, file: ParquetFile) -> pa.Schema:
         part = self._on(row, file)

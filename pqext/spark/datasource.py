@@ -16,13 +16,12 @@ from pyspark.sql.types import StructType
 
 from pqext.core.errors import ParquetError, UnsupportedError
 from pqext.core.reader import ParquetFile
-from pqext.dataset.binding import bind
-from pqext.dataset.evaluate import evaluate
-from pqext.dataset.page_pruning import chosen_of_file
-from pqext.dataset.plan import footer_crc
+from pqext.dataset.execution import matching
+from pqext.dataset.plan import Task
+from pqext.dataset.planning import footer_crc
 from pqext.spark.arrays import conform_batch
 from pqext.spark.brief import brief
-from pqext.spark.planning import ReadMetrics, Run, Slice, needed_columns, plan_read, write_metrics
+from pqext.spark.planning import ReadMetrics, Slice, plan_read, write_metrics
 from pqext.spark.query import Query
 from pqext.spark.types import exchange_schema
 
@@ -119,41 +118,34 @@ class Reader(DataSourceReader):
         """The matching rows of one slice."""
         if not isinstance(partition, Slice):
             return  # Spark makes one partition of no partitions
-        for number, run in enumerate(partition.runs):
-            yield from self._read_run(run, number)
+        for number, task in enumerate(partition.tasks):
+            yield from self._run(task, number)
 
-    def _read_run(self, run: Run, number: int) -> Iterator[pa.RecordBatch]:
+    def _run(self, task: Task, number: int) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one file, by the plan that the driver has made."""
         partitions = self.query.partitions
-        values = partitions.values([run.path])
-        condition = partitions.narrow(self.query.filter(), values)[0].filter
-        columns = partitions.columns_of_files(needed_columns(self.query, self.target.names))
-        rows_read = rows_returned = 0
-        with self._open(run) as file:
+        values = partitions.values([task.path])
+        rows = 0
+        with self._open(task) as file:
             try:
-                row_groups = run.row_groups
-                rows = None if condition is None else chosen_of_file(bind(condition, file.schema), file, row_groups)
-                for batch in file.iter_batches(BATCH_ROWS, columns, row_groups, rows=rows):
-                    rows_read += batch.num_rows
-                    if condition is not None:
-                        batch = batch.filter(evaluate(condition, batch))
-                    rows_returned += batch.num_rows
-                    if batch.num_rows:
-                        yield from self._give(partitions.complete(batch, values, 0))
+                for batch, _ in matching(file, task.row_groups, (), BATCH_ROWS):
+                    rows += batch.num_rows
+                    yield from self._give(partitions.complete(batch, values, 0))
             finally:
                 if self.query.metrics_path is not None:
-                    done = ReadMetrics(1, len(row_groups), rows_read, rows_returned, file.source.bytes_read)
+                    done = ReadMetrics(1, len(task.row_groups), task.rows_kept, rows, file.source.bytes_read)
                     write_metrics(self.query.metrics_path, f"{self._task()}-{number}", done)
 
-    def _open(self, run: Run) -> ParquetFile:
-        """The file of a run, if it is still that: Spark keeps the plan of a data frame for all of its actions."""
+    def _open(self, task: Task) -> ParquetFile:
+        """The file of a plan, if it is still that: Spark keeps the plan of a data frame for all of its actions."""
         advice = "since this data frame was planned: read it again with a new data frame"
         try:
-            file = ParquetFile(run.path, self.query.options, limits=self.query.limits)
+            file = ParquetFile(task.path, self.query.options, limits=self.query.limits)
         except FileNotFoundError as error:
-            raise FileNotFoundError(error.errno, f"The file was removed {advice}", run.path) from None
-        if footer_crc(file) != run.footer_crc:
+            raise FileNotFoundError(error.errno, f"The file was removed {advice}", task.path) from None
+        if footer_crc(file) != task.footer_crc:
             file.close()
-            raise ParquetError(f"another file has taken its place {advice}", path=run.path)
+            raise ParquetError(f"another file has taken its place {advice}", path=task.path)
         return file
 
     def _task(self) -> str:

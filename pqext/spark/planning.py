@@ -5,37 +5,27 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
-from pqext.dataset.plan import Task
+from pqext.dataset.plan import RowGroupPlan, Task
 from pqext.dataset.scan import Scan
-from pqext.dataset.visitors import columns as condition_columns
 from pqext.spark.files import local_path, slice_bytes
 from pqext.spark.query import Query
 
 
 @dataclass(frozen=True)
-class Run:
-    """Row groups of a file, and the CRC-32 of the footer by which they were chosen."""
-
-    path: str
-    row_groups: tuple[int, ...]
-    footer_crc: int | None
-
-
-@dataclass(frozen=True)
 class Slice(InputPartition):
-    """The work of one Spark task."""
+    """The work of one Spark task: plans of files, each with the row groups of it that the task reads."""
 
-    runs: tuple[Run, ...]
+    tasks: tuple[Task, ...]
 
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """What a query reads out of what there is; bytes are those of the column chunks that it needs.
+    """What a query reads out of what there is; bytes are those of the columns that it needs, pages left out apart.
 
     ``tasks`` tell it file by file and row group by row group, with the reason for each that is skipped.
     """
@@ -54,7 +44,7 @@ class ReadPlan:
 
     @property
     def bytes(self) -> int:
-        """Stored bytes of the needed columns in the row groups that are read."""
+        """Stored bytes of the needed columns that are read at most."""
         return sum(task.bytes_kept for task in self.tasks)
 
     @property
@@ -66,17 +56,19 @@ class ReadPlan:
         """The row groups that are read, cut into tasks of nearly equal bytes, none above ``upper`` by much."""
         target = slice_bytes(self.bytes, upper)
         slices: list[Slice] = []
-        runs: dict[Task, list[int]] = {}
+        runs: list[tuple[Task, list[RowGroupPlan]]] = []
         size = 0
         for task in self.tasks:
             for group in task.row_groups:
-                if group.refusal is not None:
+                if group.refusal is not None or group.rows == []:
                     continue
-                if runs and size + group.num_bytes > target:
+                if runs and size + group.bytes_read > target:
                     slices.append(_slice(runs))
-                    runs, size = {}, 0
-                runs.setdefault(task, []).append(group.index)
-                size += group.num_bytes
+                    runs, size = [], 0
+                if not runs or runs[-1][0] is not task:
+                    runs.append((task, []))
+                runs[-1][1].append(group)
+                size += group.bytes_read
         return [*slices, _slice(runs)] if runs else slices
 
     def __str__(self) -> str:
@@ -86,32 +78,22 @@ class ReadPlan:
         )
 
 
-def _slice(runs: dict[Task, list[int]]) -> Slice:
-    return Slice(tuple(Run(task.path, tuple(groups), task.footer_crc) for task, groups in runs.items()))
-
-
-def needed_columns(query: Query, names: Sequence[str]) -> list[str]:
-    """The columns to read from a file for the result's columns ``names`` and the filter, each once."""
-    wanted = list(names)
-    condition = query.filter()
-    if condition is not None:
-        wanted += condition_columns(condition)
-    return list(dict.fromkeys(wanted))
+def _slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
+    return Slice(tuple(replace(task, row_groups=tuple(groups)) for task, groups in runs))
 
 
 def plan_read(query: Query, names: Sequence[str]) -> ReadPlan:
-    """Plan a query from the footers of its files, for the result's columns ``names``.
+    """Plan a query from the footers and page indexes of its files, for the result's columns ``names``.
 
     Raises ``ValueError`` when the files' schemas differ.
     """
-    columns = tuple(needed_columns(query, names))
-    planned = Scan(query.files, columns, query.filter(), query.options, query.limits, query.partitions)
-    return ReadPlan(tuple(planned.plan()))
+    planned = Scan(query.files, tuple(names), query.filter(), query.options, query.limits, query.partitions)
+    return ReadPlan(tuple(planned.plan(pages=True)))
 
 
 @dataclass(frozen=True)
 class ReadMetrics:
-    """What was read: row groups, rows of them, rows left by the filter, and bytes fetched, footers included.
+    """What was read: row groups, rows of them that pages left, rows left by the filter, and bytes fetched with footers.
 
     A file counts once for each task that opens it.
     """

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 RowRanges = list[range]
 """Ascending, apart from each other, none empty."""
 
@@ -95,3 +98,30 @@ def near(places: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[i
         group.append(place)
     if group:
         yield group
+
+
+def row_numbers(ranges: Sequence[range]) -> NDArray[np.int64]:
+    """The number of each row of ``ranges``, in their order."""
+    parts = [np.arange(one.start, one.stop, dtype=np.int64) for one in ranges]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def ranges_around(rows: NDArray[np.int64], gap: int) -> RowRanges:
+    """Ranges that hold ``rows``, which ascend, and what lies between two of them that are at most ``gap`` apart."""
+    if not len(rows):
+        return []
+    borders = np.flatnonzero(np.diff(rows) > gap)
+    starts, stops = rows[np.concatenate([[0], borders + 1])], rows[np.concatenate([borders, [len(rows) - 1]])]
+    return [range(start, stop + 1) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+
+
+def flags_within(rows: NDArray[np.int64], ranges: Sequence[range]) -> NDArray[np.bool_]:
+    """Which rows of ``ranges`` are among ``rows``, which ascend: a flag for each row of ``ranges``, in their order."""
+    bounds = np.array([(one.start, one.stop) for one in ranges], np.int64).reshape(-1, 2)
+    lengths = bounds[:, 1] - bounds[:, 0]
+    flags = np.zeros(int(lengths.sum()), np.bool_)
+    first, last = np.searchsorted(rows, bounds[:, 0]), np.searchsorted(rows, bounds[:, 1])
+    found = [rows[start:stop] for start, stop in zip(first.tolist(), last.tolist(), strict=True)]
+    moved = np.repeat(np.cumsum(lengths) - lengths - bounds[:, 0], last - first)
+    flags[np.concatenate(found) + moved if found else []] = True
+    return flags

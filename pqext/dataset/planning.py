@@ -1,0 +1,309 @@
+"""Planning what a query reads of one file: which columns, row groups and pages, in which stages.
+
+The filter's columns come first, those of each conjunct in a stage of their own, the fewest bytes first; then the other
+columns of the result, of the rows that are left. Everything that is read of files is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from zlib import crc32
+
+import pyarrow as pa
+
+from pqext.core.annotations import for_logical
+from pqext.core.errors import CorruptFileError
+from pqext.core.indexes.row_ranges import RowRanges
+from pqext.core.page_selection import pages_of
+from pqext.core.reader import ParquetFile
+from pqext.core.row_group import ColumnChunk, RowGroup
+from pqext.core.schema import SchemaNode
+from pqext.dataset.binding import Bound, bind, find, lookup
+from pqext.dataset.expressions import And, Column, Expression, Operand, VariantField, all_of, operand_column
+from pqext.dataset.page_pruning import chosen_rows
+from pqext.dataset.plan import ByteRange, RowGroupPlan, Stage, joined
+from pqext.dataset.projection import Computed, leaves_of
+from pqext.dataset.pruning import refusal
+from pqext.dataset.visitors import operands
+
+WORTH_BYTES = 64 << 10
+"""Stored bytes of the columns besides the filter's for which a stage of their own is worth its overhead."""
+
+
+class FilePlanner:
+    """What one file is asked for: its rows for which ``filter`` is true, and of them ``columns``.
+
+    ``columns`` are names and dotted paths, all when None, and ``computed`` values within VARIANT columns.
+    """
+
+    def __init__(
+        self, file: ParquetFile, columns: Sequence[str] | None, computed: Sequence[Computed], filter: Expression | None
+    ) -> None:
+        self.file = file
+        self.columns = columns
+        self.computed = computed
+        self.filter = filter
+        self._known_stages: dict[tuple[tuple[str, int], ...], Stage] = {}
+        self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
+
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of ``columns``, in the order of the file, and after them of the computed ones."""
+        for name in self.columns or ():
+            lookup(self.file.schema, name)
+        schema: pa.Schema = self.file.read(self.columns, row_groups=[]).schema
+        for column in self.computed:
+            if column.name in schema.names:
+                raise ValueError("a column is asked for twice")
+            schema = schema.append(column.arrow_field(find(self.file.schema, column.field.column)))
+        return schema
+
+    def name_of(self, column: str) -> str:
+        """What a column asked for by name or dotted path is called in the result."""
+        return lookup(self.file.schema, column).path[0]
+
+    def row_groups(self, pages: bool, places: bool) -> Iterator[RowGroupPlan]:
+        """What is read of each row group, planned when it is asked for.
+
+        With ``pages`` by their page indexes too, with ``places`` with the bytes where all lies, which a plan that is
+        only run does without. Raises ``CorruptFileError`` where the footer counts rows that are not there.
+        """
+        self.file.check_rows()
+        bound = None if self.filter is None else bind(self.filter, self.file.schema)
+        return (self._group_plan(group, bound, pages, places) for group in self.file.row_groups)
+
+    def _group_plan(self, group: RowGroup, bound: Bound | None, pages: bool, places: bool) -> RowGroupPlan:
+        try:
+            refused = None if bound is None else refusal(bound, group)
+            # Where an index is wrong about damaged rows nobody would see it.
+            pages = pages and self.file.options.on_corrupt != "skip"
+            rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
+            stages = () if refused is not None and not places else self._stages(group, rows)
+            num_bytes = 0
+            if places:
+                known = [self._leaves_read(stage) for stage in stages]
+                num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in sorted(set().union(*known)))
+                stages = () if refused is not None else tuple(
+                    replace(stage, byte_ranges=byte_ranges([group.chunk(leaf) for leaf in sorted(leaves)], rows))
+                    for stage, leaves in zip(stages, known, strict=True)
+                )
+            return RowGroupPlan(group.index, group.num_rows, num_bytes, refused, rows, stages)
+        except CorruptFileError as error:
+            error.locate(row_group=group.index)
+            if self.file.options.on_corrupt != "skip":
+                raise
+            # The reader finds the damage again, and reports it.
+            return RowGroupPlan(group.index, 0, 0, None, None, (self._one_stage({}),))
+
+    def _stages(self, group: RowGroup, rows: RowRanges | None) -> tuple[Stage, ...]:
+        if not self._conjuncts:
+            return (self._one_stage(self._own_leaves(group, self._tops)),)
+        own = self._own_leaves(group, self._result_tops)
+        names, last = self._result(own)
+        first = sorted(self._conjuncts, key=lambda one: _bytes(group, one.leaves))
+        kept = {top for one in first for top, found in one.tops.items() if last.get(top) == found}
+        later = [found for top, found in last.items() if top not in kept] + [one.leaves for one in first[1:]]
+        share = 1.0 if rows is None else sum(map(len, rows)) / max(group.num_rows, 1)
+        worth = share * _bytes(group, frozenset(own.values()).union(*later)) >= WORTH_BYTES
+        if not worth or not self._may_be_apart(last):
+            return (self._one_stage(self._own_leaves(group, self._tops)),)
+        columns = tuple(name for name in names if self._node(name).path[0] not in kept)
+        stages = [Stage(one.names, one.filter, tuple(top for top in one.tops if top in kept)) for one in first]
+        return (*stages, Stage(columns, leaves=tuple(own.items())))
+
+    def _own_leaves(self, group: RowGroup, held: frozenset[str]) -> dict[str, int]:
+        """The computed columns that a row group holds in a leaf of their own, outside of the columns ``held``."""
+        found = leaves_of(self.file, group, self.computed, held) if self.computed else {}
+        return {column.name: leaf.leaf_start for column, leaf in found.items()}
+
+    def _one_stage(self, leaves: Mapping[str, int]) -> Stage:
+        """All that is needed at once, computed columns without ``leaves`` from what lies in their VARIANT."""
+        key = tuple(leaves.items())
+        if key not in self._known_stages:
+            within = [column for column in self.computed if column.name not in leaves]
+            columns = None if self.columns is None else self._names(self._needed(within))
+            self._known_stages[key] = Stage(columns, self.filter, leaves=key)
+        return self._known_stages[key]
+
+    def _result(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:
+        """What the result's columns need, computed ones without ``leaves`` included: names, and leaves by columns."""
+        key = tuple(leaves.items())
+        if key not in self._known_results:
+            within = [column for column in self.computed if column.name not in leaves]
+            names = self._names(self._unfiltered._needed(within))
+            self._known_results[key] = names, _by_top(self.file, names)
+        return self._known_results[key]
+
+    @cached_property
+    def _unfiltered(self) -> FilePlanner:
+        return FilePlanner(self.file, self.columns, self.computed, None)
+
+    @cached_property
+    def _tops(self) -> frozenset[str]:
+        """The top-level columns that are read, computed ones apart."""
+        return frozenset(node.path[0] for node in self._needed(()))
+
+    @cached_property
+    def _result_tops(self) -> frozenset[str]:
+        """The top-level columns of the result, computed ones apart."""
+        return self._unfiltered._tops
+
+    @cached_property
+    def _conjuncts(self) -> list[_Conjunct]:
+        """The filter in parts that read different columns; none where the file is to be read in one stage."""
+        options = self.file.options
+        if self.filter is None or options.on_corrupt == "skip" or options.strict:
+            return []
+        grouped: list[tuple[set[str], list[Expression]]] = []
+        for part in _conjuncts_of(self.filter):
+            tops = {operand_column(operand).path[0] for operand in operands(part)}
+            parts = [part]
+            for known in [known for known in grouped if known[0] & tops]:
+                grouped.remove(known)
+                tops, parts = tops | known[0], known[1] + parts
+            grouped.append((tops, parts))
+        found = []
+        for tops, parts in grouped:
+            filter = all_of(parts)
+            nodes = [
+                part
+                for path, asked in _asked(operands(filter)).items()
+                for part in self._asked_parts(find(self.file.schema, Column(path)), asked)
+            ]
+            names = self._names(nodes)
+            by_top = _by_top(self.file, names)
+            if set(by_top) != tops or not all(map(self.file.schema.root.is_unique, tops)):
+                return []  # dots in names mislead
+            found.append(_Conjunct(filter, names, by_top))
+        return found
+
+    def _may_be_apart(self, last: Mapping[str, frozenset[int]]) -> bool:
+        """Can the columns be told apart by their names, and read apart from what the filter needs of them?"""
+        root = self.file.schema.root
+        for top, leaves in last.items():
+            node = root.child(top)
+            if node is None or not root.is_unique(top):
+                return False
+            is_part = len(leaves) < node.leaf_stop - node.leaf_start
+            asked = any(top in one.tops and one.tops[top] != leaves for one in self._conjuncts)
+            if is_part and asked and node.logical_name == "VARIANT":
+                return False  # a part of it in the result keeps it whole
+        return True
+
+    def _needed(self, computed: Sequence[Computed]) -> list[SchemaNode]:
+        """The nodes to read: those of the columns, and those of fields and filter that do not lie among them."""
+        if self.columns is None:
+            return list(self.file.schema.root.children)
+        nodes = [lookup(self.file.schema, column) for column in self.columns]
+        held = [node.path for node in nodes]
+        filtered = operands(self.filter) if self.filter is not None else ()
+        for path, asked in _asked([*filtered, *(column.field for column in computed)]).items():
+            node = find(self.file.schema, Column(path))
+            # Any part of a group shows where the group is null, which is all that a filter asks of groups.
+            if any(path[: len(h)] == h or (_is_plain_group(node) and h[: len(path)] == path) for h in held):
+                continue
+            # Strict reading looks at all columns of a variant, and a part of it in the result keeps it whole.
+            in_parts = not any(h[: len(path)] == path for h in held) and not self.file.options.strict
+            nodes += self._asked_parts(node, asked) if in_parts else [node]
+        return list({node.path: node for node in nodes}.values())
+
+    def _asked_parts(self, node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
+        """What of ``node`` shows all that is asked about it."""
+        if node.logical_name == "VARIANT":
+            return _variant_parts(node, asked)
+        while _is_plain_group(node) and node.logical_name not in ("LIST", "MAP") and node.children:
+            node = min(node.children, key=lambda child: child.leaf_stop - child.leaf_start)
+        return [node]
+
+    def _names(self, nodes: Sequence[SchemaNode]) -> tuple[str, ...]:
+        """What the reader calls ``nodes``: dotted paths, or all of a column where dots in names mislead."""
+        found = (node.dotted if self.file.schema.find(node.dotted) is node else node.path[0] for node in nodes)
+        return tuple(dict.fromkeys(found))
+
+    def _node(self, name: str) -> SchemaNode:
+        node = self.file.schema.find(name)
+        assert node is not None
+        return node
+
+    def _leaves_read(self, stage: Stage) -> set[int]:
+        nodes = self.file.schema.root.children if stage.columns is None else map(self._node, stage.columns)
+        read = {leaf.leaf_start for node in nodes for leaf in node.leaves()}
+        return read | {leaf for _, leaf in stage.leaves}
+
+
+@dataclass(frozen=True)
+class _Conjunct:
+    """A part of a filter, and the leaves that it needs by their top-level columns."""
+
+    filter: Expression
+    names: tuple[str, ...]
+    tops: Mapping[str, frozenset[int]]
+
+    @cached_property
+    def leaves(self) -> frozenset[int]:
+        return frozenset().union(*self.tops.values())
+
+
+def _conjuncts_of(expression: Expression) -> list[Expression]:
+    if not isinstance(expression, And):
+        return [expression]
+    return [part for operand in expression.operands for part in _conjuncts_of(operand)]
+
+
+def _asked(asked: Sequence[Operand]) -> dict[tuple[str, ...], list[Operand]]:
+    """What is asked about, by the paths of the columns."""
+    found: dict[tuple[str, ...], list[Operand]] = {}
+    for operand in asked:
+        found.setdefault(operand_column(operand).path, []).append(operand)
+    return found
+
+
+def _by_top(file: ParquetFile, names: Sequence[str]) -> dict[str, frozenset[int]]:
+    """The leaves of what the reader calls by ``names``, by the top-level columns."""
+    found: dict[str, set[int]] = {}
+    for name in names:
+        node = file.schema.find(name)
+        if node is not None:
+            found.setdefault(node.path[0], set()).update(range(node.leaf_start, node.leaf_stop))
+    return {top: frozenset(leaves) for top, leaves in found.items()}
+
+
+def _bytes(group: RowGroup, leaves: frozenset[int]) -> int:
+    return sum(group.chunk(leaf).byte_range[1] for leaf in leaves)
+
+
+def _is_plain_group(node: SchemaNode) -> bool:
+    return not node.is_leaf and for_logical(node.logical_name) is None
+
+
+def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
+    """The columns of a VARIANT that a filter needs; where it is null its ``metadata`` shows."""
+    from pqext.variant.access.columns import columns_of_path
+
+    paths = [operand.path if isinstance(operand, VariantField) else None for operand in asked]
+    parts = [part for path in paths if path is not None for part in columns_of_path(node, path)]
+    metadata = node.child("metadata")
+    return parts or ([node] if metadata is None else [metadata])
+
+
+def byte_ranges(chunks: Sequence[ColumnChunk], rows: RowRanges | None) -> tuple[ByteRange, ...]:
+    """Where the pages of ``chunks`` lie that hold ``rows``, all when None, and the dictionaries that they need."""
+    return joined(place for chunk in chunks for place in _places(chunk, rows))
+
+
+def _places(chunk: ColumnChunk, rows: RowRanges | None) -> Iterator[ByteRange]:
+    start, length = chunk.byte_range
+    known = None if rows is None else chunk.page_places
+    if rows is None or known is None:
+        yield start, length
+        return
+    pages = pages_of(known, rows)
+    if pages:
+        yield start, known.byte_range(0)[0] - start
+    yield from map(known.byte_range, pages)
+
+
+def footer_crc(file: ParquetFile) -> int:
+    """CRC-32 of the footer of an open file, as it is stored."""
+    return crc32(file.footer.raw.data)
