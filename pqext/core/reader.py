@@ -37,6 +37,7 @@ from pqext.core.row_groups import RowGroups
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import Shape
+from pqext.core.small_chunks import SmallLeaves
 from pqext.core.source import Source, open_source
 from pqext.core.suggest import Suggesting, answering, around, not_a_column
 from pqext.core.text import counted, visible
@@ -237,9 +238,11 @@ class ParquetFile(Suggesting):
         budget: Budget, kept: Account | None = None,
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
+            leaves = [leaf for top in shapes for leaf in top.leaves()]
+            small = SmallLeaves(leaves, self.limits, checksums=self.options.checksums)
             for index, rows in chosen:
                 group = self.row_groups[index]
-                reader = RowGroupReader(group, shapes, arrow_schema, self.options, self.damage, budget, kept)
+                reader = RowGroupReader(group, shapes, arrow_schema, self.options, self.damage, budget, kept, small)
                 yield from reader.batches(batch_rows, rows)
 
     def budget(self) -> Budget:

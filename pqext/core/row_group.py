@@ -263,6 +263,11 @@ class RowGroup:
             raise KeyError(f"there is no column chunk {around(path)!r}{not_a_leaf(path, leaves)}")
         return node
 
+    @property
+    def counts_too_little(self) -> bool:
+        """May its chunks have more bytes than their metadata counts?"""
+        return self._uncounted > 0
+
     @cached_property
     def _uncounted(self) -> int:
         return 0 if counts_dictionary_header(self.file_metadata.created_by) else UNCOUNTED_BYTES

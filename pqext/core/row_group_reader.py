@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 
@@ -22,11 +22,9 @@ from pqext.core.options import ReadOptions
 from pqext.core.page_selection import AllPages, ChosenPages, PageSelection
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.shape import LeafShape, Shape
+from pqext.core.small_chunks import SMALL, SmallLeaves
 from pqext.core.workers import Workers
 
-_SMALL = 64 << 10
-"""Bytes of a column's pages that are not worth a thread, on average: threads wait for one another more than they work.
-"""
 _FEW_ROWS = 1024
 """A batch has so many rows at least, whatever sizes the metadata claims; only rows that were decoded prove them."""
 _FEWER = 16
@@ -37,12 +35,13 @@ class RowGroupReader:
     """Reads ``shapes`` of one row group as ``arrow_schema`` has them.
 
     Decoded bytes count in ``budget`` until a batch is handed over, and in ``kept`` from then on where it is given.
+    Chunks of ``small`` are decoded whole where the batch is the whole row group.
     Damage that the options pass over is added to ``damage``.
     """
 
     def __init__(
         self, group: RowGroup, shapes: Sequence[Shape], arrow_schema: pa.Schema, options: ReadOptions,
-        damage: list[Damage], budget: Budget, kept: Account | None = None,
+        damage: list[Damage], budget: Budget, kept: Account | None = None, small: SmallLeaves | None = None,
     ) -> None:
         self._group = group
         self._shapes = shapes
@@ -53,6 +52,8 @@ class RowGroupReader:
         self._budget = budget
         self._assembling = Account(budget)
         self._kept = kept
+        self._small = small if self._lost is None else None
+        self._gathered = Account(budget)
 
     def batches(self, batch_rows: int | None, chosen: RowRanges | None) -> Iterator[pa.RecordBatch]:
         """All rows or the ``chosen`` ones, at most ``batch_rows`` at a time and fewer where they take much memory.
@@ -72,20 +73,25 @@ class RowGroupReader:
 
     def _batches(self, batch_rows: int | None, chosen: RowRanges | None) -> Iterator[pa.RecordBatch]:
         rows = [range(rows_of(self._group))] if chosen is None else chosen
-        readers = self._readers(chosen)
+        whole: dict[int, LeafColumn] = {}
+        if self._small is not None and chosen is None and self._group.num_rows <= (batch_rows or 1 << 62):
+            whole = self._small.read(self._group, self._gathered)
+        readers = self._readers(chosen, whole)
         most = max(min(batch_rows or (1 << 62), sum(map(len, rows))), 1)
         claimed = sum(reader.row_bytes for reader in readers.values())
         at_once = most if batch_rows is None else min(most, max(self._budget.rows_of(claimed), _FEW_ROWS))
+        if whole and at_once < most:
+            whole, readers = {}, self._without_whole(chosen)
         sizes = {index: reader.size * at_once // max(self._group.num_rows, 1) for index, reader in readers.items()}
         below = [_bytes_to_assemble(top, sizes) for top in self._shapes]
-        jobs = len(readers) if sum(sizes.values()) > _SMALL * len(readers) else 1
+        jobs = len(readers) if sum(sizes.values()) > SMALL * len(readers) else 1
         queue = RowQueue(rows)
         with Workers(self._options.threads, jobs) as workers:
             while part := queue.take(at_once):
                 count = sum(map(len, part))
                 taken = workers.map(ColumnReader.take, readers.values(), repeat(part), sizes=list(sizes.values()))
                 try:
-                    columns = dict(zip(readers, taken, strict=True))
+                    columns = {**whole, **dict(zip(readers, taken, strict=True))}
                     self._assembling.take(sum(assembled_bytes(top, columns) for top in self._shapes))
                 except MemoryLimitError as error:
                     if batch_rows is None or count == 1 or error.is_final:
@@ -96,7 +102,7 @@ class RowGroupReader:
                         reader.close()
                     at_once = max(count // _FEWER, 1)
                     queue.give_back(part)
-                    readers = self._readers(chosen)
+                    whole, readers = {}, self._without_whole(chosen)
                     continue
                 if batch_rows is not None and queue:
                     found = sum(column.nbytes for column in columns.values()) // count
@@ -133,23 +139,30 @@ class RowGroupReader:
         for reader in readers.values():
             reader.let_go()
         self._assembling.settle(0)
+        self._gathered.settle(0)
         if self._kept is not None:
             self._kept.take(sum(array.get_total_buffer_size() for array in arrays))
 
-    def _readers(self, chosen: RowRanges | None) -> dict[int, ColumnReader]:
-        """The columns, opened at their first row, by their index."""
+    def _without_whole(self, chosen: RowRanges | None) -> dict[int, ColumnReader]:
+        """All columns, none of them decoded whole."""
+        self._gathered.settle(0)
+        return self._readers(chosen, ())
+
+    def _readers(self, chosen: RowRanges | None, whole: Collection[int]) -> dict[int, ColumnReader]:
+        """The columns but those that were decoded ``whole``, opened at their first row, by their index."""
         group, lost = self._group, self._lost
         assert group.source is not None
-        chunks = [group.chunk(leaf.node) for leaf in self._leaves]
+        leaves = [leaf for leaf in self._leaves if leaf.node.leaf_start not in whole] if whole else self._leaves
+        chunks = [group.chunk(leaf.node) for leaf in leaves]
         if self._options.second_copies:
             chunks = [second_copy.of_chunk(chunk) for chunk in chunks]
         pages: dict[int, PageSelection] = {}
         # Damage is not to be stepped over unseen: who asks for what it leaves has all pages looked at.
         if chosen is not None and lost is None:
             pages = self._chosen_pages(chunks, chosen)
-        whole = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
-        spans = spans_of([(chunk.source(group.source), chunk.readable_range(group.source)) for chunk in whole])
-        for chunk, span in zip(whole, spans, strict=True):
+        complete = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
+        spans = spans_of([(chunk.source(group.source), chunk.readable_range(group.source)) for chunk in complete])
+        for chunk, span in zip(complete, spans, strict=True):
             pages[chunk.node.leaf_start] = AllPages(span, group.num_rows, chunk.entries_to_read)
         return {
             leaf.node.leaf_start: ColumnReader(
@@ -157,7 +170,7 @@ class RowGroupReader:
                 checksums=self._options.checksums, lose=None if lost is None else partial(lost.add, leaf.node.dotted),
                 decryptor=chunk.decryptor,
             )
-            for leaf, chunk in zip(self._leaves, chunks, strict=True)
+            for leaf, chunk in zip(leaves, chunks, strict=True)
         }
 
     def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: RowRanges) -> dict[int, PageSelection]:
@@ -178,7 +191,7 @@ class RowGroupReader:
 def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
     """Of the ``sizes`` of leaves, those below ``top``; none for a column that is whole once it is read."""
     is_whole = isinstance(top, LeafShape) and top.annotation is None and top.node.physical_type != Type.INT96
-    return 0 if is_whole else sum(sizes[leaf.node.leaf_start] for leaf in top.leaves())
+    return 0 if is_whole else sum(sizes.get(leaf.node.leaf_start, 0) for leaf in top.leaves())
 
 
 def rows_of(group: RowGroup) -> int:

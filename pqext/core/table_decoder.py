@@ -70,6 +70,7 @@ class TableDecoder:
 
     def next(self, entries: int) -> LeafColumn | None:
         """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end."""
+        entries = min(entries, 1 << 61)
         while self._waiting < entries and self._fill():
             pass
         table = self._table

@@ -22,6 +22,7 @@ import pqext
 from pqext.core import column
 from pqext.core.errors import ParquetError
 from pqext.core.page_decoder import PageDecoder
+from pqext.core.small_chunks import SmallLeaves
 from reference.effort import share
 
 ROOT = Path(os.environ.get("PARQUET_TEST_DATA", ""))
@@ -31,9 +32,18 @@ STRIDE = 1 if os.environ.get("PQEXT_EVERY_BYTE") else 7
 
 @contextmanager
 def by_page() -> Iterator[None]:
-    """Every chunk goes the slower way."""
+    """Every chunk goes the slowest way."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column, "is_ordinary", lambda *_: False)
+        patch.setattr(SmallLeaves, "read", lambda *_: {})
+        yield
+
+
+@contextmanager
+def without_small() -> Iterator[None]:
+    """No chunk is decoded whole in one call."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SmallLeaves, "read", lambda *_: {})
         yield
 
 
@@ -81,6 +91,8 @@ def agree(source: Any, rows: dict[int, list[range]] | None = None, batch_rows: i
 def test_files_of_others(path: Path) -> None:
     agree(path)
     agree(path, batch_rows=100)
+    with without_small():
+        agree(path)
 
 
 @settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.3))
@@ -90,7 +102,9 @@ def test_drawn_tables(data: st.DataObject) -> None:
     options = data.draw(strategies.options(table.schema))
     options.pop("encryption", None)
     file_bytes = write(table, options)
-    agree(file_bytes, batch_rows=data.draw(st.none() | st.integers(1, 50)))
+    agree(file_bytes)
+    with without_small():
+        agree(file_bytes, batch_rows=data.draw(st.none() | st.integers(1, 50)))
     with pqext.open(file_bytes) as file:
         groups = [group.num_rows for group in file.row_groups]
     rows = {}
@@ -107,7 +121,10 @@ def test_damaged_files(name: str, mode: str) -> None:
     footer = int.from_bytes(data[-8:-4], "little") + 8
     # Cut, a file has no footer; a copy whose pages are shifted has one.
     for at in range(4, len(data) - footer, STRIDE):
-        agree(damaged(data, mode, at) if mode == "flip" else data[:at] + data[at + 1 :])
+        bad = damaged(data, mode, at) if mode == "flip" else data[:at] + data[at + 1 :]
+        agree(bad)
+        with without_small():
+            agree(bad)
     for at in range(5, len(data) - footer, 3 * STRIDE):
         agree(damaged(data, "flip", at), {0: [range(1, 2), range(3, 4)]})
         agree(damaged(data, "flip", at), batch_rows=3)

@@ -42,11 +42,6 @@ cdef class ByteArrayBuilder:
     `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. `take`, where it is given,
     is told how many bytes of data are about to be copied. More than `limit` bytes of data raise ``MemoryLimitError``.
     """
-    cdef Bytes offsets
-    cdef Bytes data
-    cdef size_t limit
-    cdef object taking
-
     def __cinit__(self, take=None, int32_t limit=0x7FFFFFFF):
         cdef int32_t zero = 0
         if limit < 0:
@@ -274,7 +269,7 @@ cdef class ByteArrayBuilder:
         cdef Py_ssize_t slots = <Py_ssize_t> (self.offsets.size // 4) - 1
         return take(&self.offsets), take(&self.data), slots
 
-    cdef _check(self, int status):
+    cdef object _check(self, int status):
         if status == TRUNCATED:
             raise CorruptFileError("byte array values end before all were read")
         if status == OUT_OF_RANGE:

@@ -192,6 +192,26 @@ cdef inline void _spread(
             memset(target + i * width, 0, width)
 
 
+cdef void spread_values(
+    uint8_t *target, Py_ssize_t width, Py_ssize_t values, const uint8_t *present, Py_ssize_t slots
+) noexcept nogil:
+    """As `spread`, of which the caller has proved that as many slots as values are present."""
+    if width == 1:
+        _spread(target, 1, values, present, slots)
+    elif width == 2:
+        _spread(target, 2, values, present, slots)
+    elif width == 4:
+        _spread(target, 4, values, present, slots)
+    elif width == 8:
+        _spread(target, 8, values, present, slots)
+    elif width == 12:
+        _spread(target, 12, values, present, slots)
+    elif width == 16:
+        _spread(target, 16, values, present, slots)
+    else:
+        _spread(target, width, values, present, slots)
+
+
 def spread(uint8_t[::1] target, Py_ssize_t width, Py_ssize_t values, const uint8_t[::1] present):
     """Move the `values` fixed-width values at the start of `target` to the present slots; others become zero."""
     cdef Py_ssize_t i, slots = present.shape[0], found = 0
@@ -206,20 +226,7 @@ def spread(uint8_t[::1] target, Py_ssize_t width, Py_ssize_t values, const uint8
     if found != values:
         raise ValueError("as many slots as values must be present")
     with nogil:
-        if width == 1:
-            _spread(start, 1, values, flags, slots)
-        elif width == 2:
-            _spread(start, 2, values, flags, slots)
-        elif width == 4:
-            _spread(start, 4, values, flags, slots)
-        elif width == 8:
-            _spread(start, 8, values, flags, slots)
-        elif width == 12:
-            _spread(start, 12, values, flags, slots)
-        elif width == 16:
-            _spread(start, 16, values, flags, slots)
-        else:
-            _spread(start, width, values, flags, slots)
+        spread_values(start, width, values, flags, slots)
 
 
 cdef inline Py_ssize_t _compact(

@@ -343,3 +343,26 @@ def decode_flags(PageRun run not None, uint8_t[::1] out, int64_t[::1] ones):
     elif run.size:
         ones[:] = 0
     check(status)
+
+
+cdef int page_flags(const uint8_t *p, size_t size, Py_ssize_t count, uint8_t *out, int64_t *ones) noexcept nogil:
+    """Levels of 0 or 1, and how many are 1."""
+    cdef PagePart part
+    part.data, part.size, part.count = p, size, count
+    return decode_flag_parts(&part, 1, out, ones)
+
+
+cdef int page_indices(const uint8_t *p, size_t size, Py_ssize_t count, uint32_t limit, int32_t *out) noexcept nogil:
+    """Dictionary indices below `limit`, behind their bit width."""
+    cdef PagePart part
+    part.data, part.size, part.count = p, size, count
+    return decode_parts(&part, 1, -1, limit, out)
+
+
+cdef int page_values(
+    const uint8_t *p, size_t size, Py_ssize_t count, uint32_t entries, const uint8_t *values, int width, uint8_t *out
+) noexcept nogil:
+    """The values of `width` bytes that dictionary indices name among `entries`."""
+    cdef PagePart part
+    part.data, part.size, part.count = p, size, count
+    return look_up_parts(&part, 1, entries, values, width, out)

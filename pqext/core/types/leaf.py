@@ -6,6 +6,7 @@ error that names the column, not a value that wraps around or that Arrow takes f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,12 +59,44 @@ def from_byte_arrays(leaf: LeafType, slots: int, validity: pa.Buffer | None, off
     if pa.types.is_null(arrow):
         return _nulls(slots, validity)
     array = pa.Array.from_buffers(arrow, slots, [validity, pa.py_buffer(offsets), pa.py_buffer(data)])
-    if pa.types.is_string(arrow) and not is_ascii(data):
+    return _checked(leaf, array, data) if pa.types.is_string(arrow) else array
+
+
+def _checked(leaf: LeafType, array: pa.Array, data: Any) -> pa.Array:
+    if not is_ascii(data):
         try:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
             raise CorruptFileError(f"a {leaf.member} column holds bytes that are not UTF-8: {error}") from None
     return array
+
+
+def converter(leaf: LeafType) -> Callable[[int, pa.Buffer | None, Any, Any], pa.Array]:
+    """:func:`from_fixed` or :func:`from_byte_arrays` for arrays of one leaf: of slots, validity, values and offsets.
+
+    What the type decides is decided once. Raises what ``arrow_type`` raises.
+    """
+    from_buffers, buffer = pa.Array.from_buffers, pa.py_buffer
+    arrow = leaf.arrow_type() if leaf.physical != Type.INT96 else leaf.physical_arrow()
+    if leaf.width is None:
+        if pa.types.is_string(arrow):
+            return lambda slots, validity, values, offsets: _checked(
+                leaf, from_buffers(arrow, slots, [validity, buffer(offsets), buffer(values)]), values
+            )
+        if pa.types.is_binary(arrow):
+            return lambda slots, validity, values, offsets: from_buffers(
+                arrow, slots, [validity, buffer(offsets), buffer(values)]
+            )
+        return lambda slots, validity, values, offsets: from_byte_arrays(leaf, slots, validity, offsets, values)
+    as_stored = pa.types.is_integer(arrow) and arrow.bit_width >= 32
+    if as_stored or any(test(arrow) for test in _AS_STORED):
+        return lambda slots, validity, values, _: from_buffers(arrow, slots, [validity, buffer(values)])
+    return lambda slots, validity, values, _: from_fixed(leaf, slots, validity, np.frombuffer(values, np.uint8))
+
+
+_AS_STORED = (
+    pa.types.is_float32, pa.types.is_float64, pa.types.is_timestamp, pa.types.is_date32, pa.types.is_fixed_size_binary,
+)
 
 
 def show(leaf: LeafType, array: pa.Array, unit: str) -> pa.Array:

@@ -1,0 +1,144 @@
+# cython: language_level=3
+"""What reading needs of column chunks, straight from the footer's bytes: no structure a chunk."""
+from libc.stdint cimport INT32_MAX, INT32_MIN, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp
+
+import numpy as np
+
+from pqext.core.kernels.compact cimport (
+    BINARY, DONE, FALSE, I32, I64, LIST, STOP, STRUCT, Cursor, read_header, read_list, read_size, read_varint,
+    skip_value, skip_values, unzigzag,
+)
+from pqext.core.kernels.thrift cimport StructIndex
+
+cdef enum:
+    UNUSUAL = 2
+
+    # Columns of the result.
+    CODEC = 0
+    VALUES = 1
+    UNCOMPRESSED = 2
+    COMPRESSED = 3
+    DATA = 4
+    DICTIONARY = 5
+    WIDTH = 6
+
+
+cdef int read_path(Cursor *c, const uint8_t *path, Py_ssize_t length) noexcept nogil:
+    """A list of names that are, each behind its length in 4 bytes, those of `path`."""
+    cdef int element = 0, status
+    cdef Py_ssize_t count = 0, i, size = 0, at = 0
+    cdef uint32_t known
+    status = read_list(c, &element, &count)
+    if status != DONE or (count and element != BINARY):
+        return UNUSUAL
+    for i in range(count):
+        if read_size(c, &size) != DONE or length - at < 4:
+            return UNUSUAL
+        known = path[at] | path[at + 1] << 8 | path[at + 2] << 16 | <uint32_t> path[at + 3] << 24
+        at += 4
+        if size != <Py_ssize_t> known or size > length - at or (size and memcmp(c.p, path + at, size) != 0):
+            return UNUSUAL
+        c.p += size
+        at += size
+    return DONE if at == length else UNUSUAL
+
+
+cdef int read_metadata(Cursor *c, int physical, const uint8_t *path, Py_ssize_t length, int64_t *out) noexcept nogil:
+    cdef int wire = 0, id = 0, element = 0
+    cdef Py_ssize_t count = 0
+    cdef uint64_t raw = 0
+    cdef int64_t value
+    cdef uint32_t seen = 0
+    cdef const uint8_t *end
+    while True:
+        if read_header(c, &wire, &id) != DONE:
+            return UNUSUAL
+        if wire == STOP:
+            break
+        if 0 < id <= 11:
+            if seen >> id & 1:
+                return UNUSUAL
+            seen |= <uint32_t> 1 << id
+        if id == 2:
+            if wire != LIST or read_list(c, &element, &count) != DONE or (count and element != I32):
+                return UNUSUAL
+            end = skip_values(c, c.p, I32, count, 3)
+            if end == NULL:
+                return UNUSUAL
+            c.p = end
+            continue
+        if id == 3:
+            if wire != LIST or read_path(c, path, length) != DONE:
+                return UNUSUAL
+            continue
+        if id == 1 or id == 4 or 5 <= id <= 7 or id == 9 or id == 11:
+            if wire != (I32 if id <= 4 else I64) or read_varint(c, &raw) != DONE:
+                return UNUSUAL
+            value = unzigzag(raw)
+            if id <= 4 and (value < INT32_MIN or value > INT32_MAX):
+                return UNUSUAL
+            if id == 1:
+                if value != physical:
+                    return UNUSUAL
+            else:
+                out[CODEC if id == 4 else VALUES + id - 5 if id <= 7 else DATA if id == 9 else DICTIONARY] = value
+            continue
+        if wire > FALSE:
+            end = skip_value(c, c.p, wire, 3)
+            if end == NULL:
+                return UNUSUAL
+            c.p = end
+    # All but the dictionary's place must be there: fields 1 to 7 and 9.
+    return DONE if (seen & 0x2FE) == 0x2FE else UNUSUAL
+
+
+cdef int read_chunk(Cursor *c, int physical, const uint8_t *path, Py_ssize_t length, int64_t *out) noexcept nogil:
+    cdef int wire = 0, id = 0
+    cdef bint found = False
+    cdef const uint8_t *end
+    while True:
+        if read_header(c, &wire, &id) != DONE:
+            return UNUSUAL
+        if wire == STOP:
+            return DONE if found else UNUSUAL
+        if id == 3:
+            if found or wire != STRUCT or read_metadata(c, physical, path, length, out) != DONE:
+                return UNUSUAL
+            found = True
+            continue
+        # In another file, or encrypted.
+        if id == 1 or id == 8 or id == 9:
+            return UNUSUAL
+        if wire > FALSE:
+            end = skip_value(c, c.p, wire, 1)
+            if end == NULL:
+                return UNUSUAL
+            c.p = end
+
+
+def chunk_places(StructIndex chunks not None, leaves):
+    """A row of numbers for each of `leaves`, which are (place in the list, physical type, path).
+
+    In a path each name stands behind its length in 4 bytes. The numbers are: codec, values, bytes before and after
+    compression, and where the data pages and the dictionary page begin, -1 for none. A chunk that is unusual has a codec
+    of -1: its structure tells what it is.
+    """
+    cdef Py_ssize_t i = 0, place
+    cdef int physical, status
+    cdef const uint8_t[::1] path
+    cdef Cursor c
+    out = np.full((len(leaves), WIDTH), -1, np.int64)
+    cdef int64_t[:, ::1] found = out
+    for place, physical, name in leaves:
+        chunks.check(place)
+        path = name
+        c = chunks.cursor
+        c.p = c.start + chunks.offsets[place]
+        c.end = c.start + chunks.offsets[place + 1]
+        c.elements, c.objects = c.max_elements, c.max_objects
+        status = read_chunk(&c, physical, &path[0] if path.shape[0] else NULL, path.shape[0], &found[i, 0])
+        if status != DONE:
+            found[i, CODEC] = -1
+        i += 1
+    return out

@@ -1,0 +1,13 @@
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pqext.core.kernels import Readable
+from pqext.core.limits import Limits
+
+class SmallChunks:
+    def __init__(self, limits: Limits, width: int, boolean: bool, optional: bool, room: int) -> None: ...
+    def decode(
+        self, data: Readable, count: int,
+        unpack: Callable[[Sequence[Readable], Sequence[int]], Sequence[Readable]] | None,
+        crc32: Callable[[Readable], int] | None,
+    ) -> tuple[int, Any, Any, Any] | None: ...

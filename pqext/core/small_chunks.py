@@ -1,0 +1,144 @@
+"""Row groups of very many small column chunks: one read, and one compiled call a chunk.
+
+What a chunk costs beside its bytes is most of what they cost, so that all that can be is resolved once a call:
+:class:`SmallLeaves` is made for its leaves and used for each row group. A chunk that is unusual, large or damaged is
+left to :class:`pqext.core.column.ColumnReader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from isal import isal_zlib
+
+from pqext.core import compression
+from pqext.core.budget import Account
+from pqext.core.errors import ParquetError
+from pqext.core.kernels.chunk_places import chunk_places
+from pqext.core.kernels.small_chunk import SmallChunks
+from pqext.core.leaf_column import LeafColumn
+from pqext.core.limits import Limits
+from pqext.core.metadata import CompressionCodec, Type
+from pqext.core.row_group import RowGroup
+from pqext.core.shape import LeafShape
+from pqext.core.thrift import LazyStructs
+from pqext.core.types import leaf
+
+SMALL = 64 << 10
+"""Bytes of a small chunk's pages, and of what is not worth a thread: these wait for one another more than they work."""
+_ROOM = 4 * SMALL
+"""What a chunk may take while it is decoded; one that takes more is not small."""
+_ROWS = 1 << 14
+_COUNTED = 1 << 20
+"""Bytes that are decoded before they are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    asked: tuple[int, int, bytes]
+    """As ``chunk_places`` takes it; the first is the column's index."""
+    chunks: SmallChunks
+    convert: Callable[[int, pa.Buffer | None, Any, Any], pa.Array]
+
+
+class SmallLeaves:
+    """Those of ``shapes`` whose small chunks are decoded whole: no lists, no optional groups above."""
+
+    def __init__(self, shapes: Sequence[LeafShape], limits: Limits, *, checksums: bool) -> None:
+        self._shapes = shapes
+        self._limits = limits
+        self._crc32 = isal_zlib.crc32 if checksums else None
+
+    @cached_property
+    def _leaves(self) -> list[_Leaf]:
+        return [one for shape in self._shapes if (one := _resolved(shape, self._limits)) is not None]
+
+    @cached_property
+    def _asked(self) -> list[tuple[int, int, bytes]]:
+        return [one.asked for one in self._leaves]
+
+    def read(self, group: RowGroup, account: Account) -> dict[int, LeafColumn]:
+        """By column index, all rows of the chunks that are small; ``account`` counts them.
+
+        None where they are large on average, or anything is unusual about the row group.
+        """
+        columns = group.metadata.columns
+        index = columns.untouched if isinstance(columns, LazyStructs) else None
+        rows, source = group.num_rows, group.source
+        if index is None or source is None or not 0 < rows <= _ROWS or len(columns) != len(group.schema.leaves):
+            return {}
+        if group.crypto is not None or group.counts_too_little or not self._leaves:
+            return {}
+        places = chunk_places(index, self._asked)
+        codecs, values, unpacked, stored, starts, dictionaries = places.T
+        starts = np.where((dictionaries > 0) & (dictionaries < starts), dictionaries, starts)
+        good = (codecs >= 0) & (values == rows) & (unpacked <= SMALL) & (stored > 0) & (stored <= _ROOM) & (starts >= 0)
+        good &= starts <= source.size - stored
+        chosen = np.flatnonzero(good)
+        if 2 * len(chosen) < len(good):
+            return {}
+        held = account.held
+        try:
+            data = source.read_many(list(zip(starts[chosen].tolist(), stored[chosen].tolist(), strict=True)))
+            return self._decode(chosen.tolist(), data, codecs.tolist(), rows, account)
+        except ParquetError:
+            account.settle(held)
+            return {}
+
+    def _decode(
+        self, chosen: Sequence[int], data: Sequence[Any], codecs: Sequence[int], rows: int, account: Account
+    ) -> dict[int, LeafColumn]:
+        found: dict[int, LeafColumn] = {}
+        unpackers: dict[int, Any] = {int(CompressionCodec.UNCOMPRESSED): None}
+        crc32, owed = self._crc32, 0
+        for position, stored in zip(chosen, data, strict=True):
+            codec, one = codecs[position], self._leaves[position]
+            if codec not in unpackers:
+                if not compression.is_known(codec):
+                    continue
+                unpackers[codec] = compression.unpacker(codec)
+            try:
+                made = one.chunks.decode(stored, rows, unpackers[codec], crc32)
+                if made is None:
+                    continue
+                nulls, flags, values, offsets = made
+                validity = None
+                if nulls:
+                    validity = pa.py_buffer(np.packbits(np.frombuffer(flags, np.uint8), bitorder="little"))
+                array = one.convert(rows, validity, values, offsets)
+            except ParquetError:
+                continue
+            owed += len(values) + rows * 5
+            if owed > _COUNTED:
+                account.take(owed)
+                owed = 0
+            found[one.asked[0]] = LeafColumn(None, None, array)
+        account.take(owed)
+        return found
+
+
+def _resolved(shape: LeafShape, limits: Limits) -> _Leaf | None:
+    node = shape.node
+    if node.max_repetition_level or node.max_definition_level > shape.nullable or shape.encoded:
+        return None
+    kind = node.leaf_type
+    try:
+        convert = leaf.converter(kind)
+    except ParquetError:
+        return None
+    if kind.width == 0:
+        return None
+    chunks = SmallChunks(
+        limits, kind.width or 0, kind.physical == Type.BOOLEAN, node.max_definition_level == 1, _ROOM
+    )
+    path = b"".join(len(name).to_bytes(4, "little") + name for name in map(_raw, node.path))
+    return _Leaf((node.leaf_start, int(kind.physical), path), chunks, convert)
+
+
+def _raw(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
