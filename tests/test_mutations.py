@@ -61,6 +61,6 @@ def test_the_runner_tells_what_is_noticed_from_what_is_not(tmp_path: Path) -> No
 
 CHUNK, BLOOM = "pqext/core/indexes/chunk.py", "pqext/core/indexes/bloom.py"
 PAIR = (
-    Mutation("bloom-filter", "bloom.booleans", CHUNK, "node.physical_type == Type.BOOLEAN", "False"),
+    Mutation("bloom-filter", "bloom.booleans", CHUNK, "recipe.leaf_type.physical == Type.BOOLEAN", "False"),
     Mutation("bloom-filter", "bloom.booleans", BLOOM, "BLOCK_BYTES = 32", "BLOCK_BYTES = 4 * 8"),
 )

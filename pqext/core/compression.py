@@ -130,6 +130,18 @@ def compressor(codec: int, level: int | None = None) -> Callable[[Any], Bytes]:
     return lambda data: view(arrow.compress(data))
 
 
+_SMALL = 1 << 16
+"""Pages of fewer bytes are compressed into Python's memory, which costs less than Arrow's buffers."""
+
+
+def page_compressor(codec: int, level: int | None = None) -> Callable[[Any], Any]:
+    """As :func:`compressor`, for memoryviews and to any buffer."""
+    if codec == CompressionCodec.GZIP and level is None:
+        level = _GZIP_LEVEL
+    held = pa.Codec(CompressionCodec(codec).name.lower(), compression_level=level).compress
+    return lambda data: held(data, asbytes=len(data) < _SMALL)
+
+
 def _each(function: Callable[[Any, int], Any]) -> _Decompressor:
     """Page after page; one of no bytes is not looked at."""
     return lambda pages, sizes: [

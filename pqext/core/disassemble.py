@@ -69,6 +69,15 @@ def disassemble(shape: Shape, array: pa.Array) -> Iterator[DenseColumn]:
     yield from _walk(shape, array, _Entries(len(array), 0, 0))
 
 
+_NO_NOTES = Notes()
+
+
+def full_leaf(shape: Shape, array: pa.Array) -> DenseColumn:
+    """The one leaf column of a top-level ``array`` without nulls, of a leaf that no handler has a part in."""
+    assert isinstance(shape, LeafShape)
+    return DenseColumn(shape, len(array), 0, shape.node.max_definition_level, array, _NO_NOTES)
+
+
 def _walk(shape: Shape, array: pa.Array, entries: _Entries) -> Iterator[DenseColumn]:
     if shape.nullable:
         entries = _nullable(array, entries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,8 @@ from pqext.core.buffers import Bytes, view
 from pqext.core.encryption.modules import Module
 from pqext.core.encryption.writing import ChunkEncryptor
 from pqext.core.errors import LimitError
+from pqext.core.kernels.page_cuts import PageCuts
+from pqext.core.kernels.page_encode import Levels, PageValues
 from pqext.core.metadata import (
     CompressionCodec,
     DataPageHeader,
@@ -26,10 +28,32 @@ from pqext.core.metadata import (
 )
 from pqext.core.thrift import encode
 
+TOO_LARGE = "a page of more than 2 GiB; write smaller pages (page_rows, page_bytes)"
+
+
+@dataclass
+class WrittenPages:
+    """What :class:`pqext.core.kernels.page_encode.EncodedPages` tells, of pages that were written one by one."""
+
+    pieces: list[Any] = field(default_factory=list)
+    size: int = 0
+    uncompressed: int = 0
+    dictionary_size: int = 0
+    by_index: int = 0
+
+    def add(self, header: bytes, body: Bytes, uncompressed: int) -> None:
+        """Append a page."""
+        self.pieces += (header, body)
+        self.size += len(header) + len(body)
+        self.uncompressed += len(header) + uncompressed
+
 
 @dataclass
 class PageWriter:
-    """Serialises pages of one column chunk: compress, encrypt, checksum, header."""
+    """Serialises pages of one encrypted column chunk: compress, encrypt, checksum, header.
+
+    Pages that are not encrypted are written by :func:`pqext.core.kernels.page_encode.encode_pages`.
+    """
 
     codec: CompressionCodec
     checksums: bool
@@ -40,6 +64,30 @@ class PageWriter:
     @cached_property
     def _compress(self) -> Callable[[Any], Bytes]:
         return compression.compressor(self.codec, self.level)
+
+    def all(
+        self, cuts: PageCuts, levels: Levels, values: PageValues, dictionary: tuple[Any, int] | None
+    ) -> WrittenPages:
+        """All pages of a chunk, their places noted in ``cuts``."""
+        written = WrittenPages()
+        if dictionary is not None:
+            written.add(*self.dictionary(*dictionary))
+            written.dictionary_size = written.size
+        entry = value = 0
+        for page in range(cuts.count):
+            rows, entries, present = cuts.page(page)
+            repetition, definition = levels.encode(entry, entry + entries)
+            encoding, encoded = values.page(value, value + present)
+            entry, value, at = entry + entries, value + present, written.size
+            written.add(
+                *self.data(
+                    num_values=entries, num_nulls=entries - present, num_rows=rows, encoding=Encoding(encoding),
+                    repetition=repetition, definition=definition, values=encoded, ordinal=page,
+                )
+            )
+            written.by_index += encoding == Encoding.RLE_DICTIONARY
+            cuts.locate(page, at, written.size - at)
+        return written
 
     def dictionary(self, values: Any, count: int) -> tuple[bytes, Bytes, int]:
         """A dictionary page of PLAIN ``values``: (header, body, uncompressed body size)."""
@@ -95,7 +143,7 @@ class PageWriter:
 
     def _header(self, kind: PageType, size: int, body: Bytes) -> PageHeader:
         if max(size, len(body)) > 0x7FFFFFFF:
-            raise LimitError("a page of more than 2 GiB; write smaller pages (page_rows, page_bytes)")
+            raise LimitError(TOO_LARGE)
         header = PageHeader(type=kind, uncompressed_page_size=size, compressed_page_size=len(body))
         if self.checksums:
             crc = isal_zlib.crc32(body)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import EMPTY, Bytes, view
 from pqext.core.kernels import page_statistics
+from pqext.core.kernels.page_cuts import PageCuts
 from pqext.core.metadata import ColumnOrder, Statistics, Type
 from pqext.core.orders import BoundOrder, is_float, of_column
 from pqext.core.predicate import COMPARE, Bounds
@@ -68,6 +69,36 @@ def of_pages(order: BoundOrder, physical: pa.Array, starts: Starts) -> PageExtre
     low, high, _ = _extremes(values, starts)
     present = starts[1:] > starts[:-1]
     return PageExtremes(_plain(low, present), _plain(high, present), None)
+
+
+_CODES: dict[tuple[Type, str], str] = {
+    (Type.INT32, "signed"): "i4", (Type.INT32, "unsigned"): "u4",
+    (Type.INT64, "signed"): "i8", (Type.INT64, "unsigned"): "u8",
+    (Type.FLOAT, "signed"): "f4", (Type.DOUBLE, "signed"): "f8",
+}
+
+
+def form_of(order: BoundOrder) -> str | None:
+    """Which kernel finds the bounds of a leaf's pages: of numbers of a type, or "bytes"; ``None`` for neither."""
+    leaf = order.leaf
+    if order.kind != "type":
+        return None
+    if leaf.physical == Type.BYTE_ARRAY:
+        return "bytes"
+    return _CODES.get((leaf.physical, "signed" if order.is_float else leaf.order))
+
+
+def of_cuts(order: BoundOrder, form: str | None, physical: pa.Array, cuts: PageCuts) -> PageExtremes:
+    """As :func:`of_pages`, of pages that are being written; ``form`` is :func:`form_of` the order."""
+    if form == "bytes":
+        _, offsets, data = physical.buffers()
+        signed = order.leaf.order == "signed"
+        return PageExtremes(*page_statistics.byte_bounds(offsets, data, physical.offset, 0, signed, cuts), None)
+    if form is not None:
+        found = page_statistics.number_bounds(physical.buffers()[1], physical.offset, form, cuts)
+        if found is not None:
+            return PageExtremes(found[0], found[1], found[2] if form[0] == "f" else None)
+    return of_pages(order, physical, cuts.starts("values"))
 
 
 def _fixed(physical: pa.Array, width: int) -> Bytes:

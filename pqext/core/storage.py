@@ -85,6 +85,11 @@ class StoredField:
             or is_view(arrow)
         )
 
+    @cached_property
+    def is_stored_as_given(self) -> bool:
+        """Is this a leaf whose arrays are stored as they are?"""
+        return self.leaf is not None and not self.is_rebuilt and self.field.type == self.plain.type
+
     def _rebuild(self, array: pa.Array, options: WriteOptions, notes: Notes) -> pa.Array:
         validity = array.is_valid() if array.null_count else None
         mask = None if validity is None else pa.compute.invert(validity)

@@ -18,29 +18,31 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core import shape, sorting, storage
-from pqext.core.annotations import Notes, with_choices
+from pqext.core.annotations import with_choices
 from pqext.core.arrow_check import check_table
 from pqext.core.arrow_schema.text import KEY, serialise
-from pqext.core.arrow_schema.written import dictionaries, schema_of
+from pqext.core.arrow_schema.written import schema_of
+from pqext.core.buffers import Bytes
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
 from pqext.core.created_by import created_by
-from pqext.core.disassemble import DenseColumn, disassemble
+from pqext.core.dense_columns import TOO_DEEP, DenseColumns
+from pqext.core.disassemble import DenseColumn
 from pqext.core.encodings import choose
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
 from pqext.core.errors import LimitError
 from pqext.core.extension import places as extension_places
 from pqext.core.extension.container import add_entries
-from pqext.core.extension.second_copy import note_copies, write_copies
+from pqext.core.extension.second_copy import note_copy, write_copies
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.handlers import derived_columns, file_metadata, row_order
 from pqext.core.handlers.adopted_columns import of_other_rows
-from pqext.core.indexes.writing import IndexWriter
+from pqext.core.indexes.writing import IndexWriter, WrittenGroup
 from pqext.core.inputs import as_table, conform
 from pqext.core.keywords import WriteKeywords
+from pqext.core.leaf_recipe import LeafRecipe, recipe
 from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
+from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
 from pqext.core.options import WriteOptions, from_keywords
-from pqext.core.orders import to_write
 from pqext.core.schema import Schema, to_elements
 from pqext.core.shape import Shape
 from pqext.core.sink import Sink
@@ -51,7 +53,8 @@ from pqext.core.workers import Workers
 
 _SMALL = 64 << 10
 """Bytes of a column that are not worth a thread, on average: threads wait for one another more than they work."""
-_TOO_DEEP = "the schema nests deeper than Python's stack lets it be followed"
+_GATHERED = 1 << 20
+"""Bytes of encoded chunks that are written at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class ParquetWriter(Suggesting):
         self._plan: tuple[StoredField, ...] | None = None
         self._schema: Schema | None = None
         self._shapes: tuple[Shape, ...] = ()
+        self._recipes: tuple[LeafRecipe, ...] = ()
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._pending_bytes = 0
@@ -95,7 +99,7 @@ class ParquetWriter(Suggesting):
         self._sorting: list[SortingColumn] = []
         self._order: row_order.RowOrder | None = None
         self._in_order = False
-        self._unbounded: set[str] = set()
+        self._dense = DenseColumns(self.options)
         self._encryptor: FileEncryptor | None = None
         self._begun: _RowGroupInProgress | None = None
         self._closed = False
@@ -128,9 +132,11 @@ class ParquetWriter(Suggesting):
     def _append(self, table: pa.Table) -> None:
         """Take a checked table into row groups."""
         start, stop = 0, len(table)
+        whole = table.nbytes
         while start < stop:
             rest = table.slice(start, stop - start)  # without columns, rows are counted by this length alone
-            size = rest.nbytes
+            # Looking at all columns again is for tables whose rows may differ too much in size.
+            size = rest.nbytes if whole > self.options.row_group_bytes - self._pending_bytes else whole
             room = self._room(len(rest), size)
             taken = rest.slice(0, min(room, len(rest)))
             self._pending.append(taken)
@@ -231,7 +237,7 @@ class ParquetWriter(Suggesting):
             self._schema = storage.to_schema(self._plan)
             self._shapes = tuple(shape.of(node) for node in self._schema.root.children)
         except RecursionError:
-            raise LimitError(_TOO_DEEP) from None
+            raise LimitError(TOO_DEEP) from None
         for leaf in self._schema.leaves:
             if len(leaf.path) >= DEFAULT_LIMITS.schema_depth:
                 raise LimitError(
@@ -251,6 +257,7 @@ class ParquetWriter(Suggesting):
             choose.check(self.options.encoding_of(leaf.dotted), leaf)
         if self.options.profile is not None:
             profile.check(self._schema)
+        self._recipes = tuple(recipe(leaf, self.options) for top in self._shapes for leaf in top.leaves())
         self._described()
         if self.options.encryption is not None:
             self._encryptor = FileEncryptor(self.options.encryption, self._schema, self._derived.names)
@@ -286,14 +293,14 @@ class ParquetWriter(Suggesting):
         columns = len(self._schema.leaves)
         workers = Workers(self.options.threads, columns if size > _SMALL * columns else 1)
         try:
-            taken_apart = workers.map(self._leaves, self._plan, self._shapes, table.columns)
+            taken_apart = workers.map(self._dense.leaves, self._plan, self._shapes, table.columns)
             leaves: Iterable[DenseColumn] = chain.from_iterable(taken_apart)
             if self._sorting:
                 leaves = held = list(leaves)
                 sorting.check(self.options.sort_keys, self._sorting, held, ordinal, self.options.float_order)
             encryptors = [self._chunk_encryptor(ordinal, column) for column in range(columns)]
             chunks = workers.map(
-                encode_chunk, leaves, repeat(rows), repeat(self.options), encryptors, repeat(page_starts)
+                encode_chunk, leaves, repeat(rows), self._recipes, encryptors, repeat(page_starts)
             )
         except BaseException:
             workers.abandon()
@@ -318,61 +325,36 @@ class ParquetWriter(Suggesting):
             encoded = iter(held := list(encoded))
             write_copies(held, self._sink)
         start = self._sink.offset
-        chunks, columns = [], []
-        for chunk in encoded:  # those behind it are still being encoded
-            chunk.move(self._sink.offset)
-            self._sink.write_all(chunk.pieces)
+        written = WrittenGroup()
+        size = 0
+        pieces: list[bytes | Bytes] = []
+        waiting = 0
+        for encryptor, chunk in zip(begun.encryptors, encoded, strict=True):  # those behind it are still being encoded
+            chunk.move(self._sink.offset + waiting)
+            pieces += chunk.pieces
+            waiting += chunk.metadata.total_compressed_size
+            size += chunk.metadata.total_uncompressed_size
             chunk.pieces.clear()
-            chunks.append(chunk)
-            columns.append(ColumnChunk(file_offset=0, meta_data=chunk.metadata))
-        note_copies(chunks)
-        self._extensions += [(chunk.metadata, chunk.indexes.extensions) for chunk in chunks if chunk.indexes.extensions]
-        self._row_groups.append(
-            RowGroup(
-                columns=columns,
-                total_byte_size=sum(chunk.metadata.total_uncompressed_size for chunk in chunks),
-                num_rows=begun.rows,
-                sorting_columns=self._sorting or None,
-                file_offset=start,
-                total_compressed_size=self._sink.offset - start,
-                ordinal=len(self._row_groups) if len(self._row_groups) < 1 << 15 else None,
-            )
+            note_copy(chunk)
+            written.add(chunk, encryptor)
+            if chunk.indexes.extensions:
+                self._extensions.append((chunk.metadata, chunk.indexes.extensions))
+            if waiting >= _GATHERED:
+                self._sink.write_all(pieces)
+                pieces, waiting = [], 0
+        self._sink.write_all(pieces)
+        number = len(self._row_groups)
+        group = RowGroup(
+            columns=[],
+            total_byte_size=size,
+            num_rows=begun.rows,
+            sorting_columns=self._sorting or None,
+            file_offset=start,
+            total_compressed_size=self._sink.offset - start,
+            ordinal=number if number < 1 << 15 else None,
         )
-        self._indexes.add(list(zip(columns, chunks, begun.encryptors, strict=True)), self._sink)
-
-    def _leaves(self, field: StoredField, top: Shape, column: pa.ChunkedArray) -> list[DenseColumn]:
-        """The leaf columns of one top-level column."""
-        try:
-            notes = Notes()
-            array = self._combined(field, column)
-            leaves = list(disassemble(top, self._stored(field, array, notes)))
-            if isinstance(array, pa.Array):
-                for leaf, encoded in zip(leaves, dictionaries(field, array), strict=True):
-                    leaf.encoded = encoded
-        except pa.ArrowInvalid as error:
-            if "overflow" not in str(error):
-                raise
-            raise LimitError(storage.TOO_MUCH, column=top.node.dotted) from error
-        except RecursionError:
-            raise LimitError(_TOO_DEEP, column=field.field.name) from None
-        for leaf in leaves:
-            leaf.notes = notes
-        return leaves
-
-    def _combined(self, field: StoredField, column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-        """One array, or chunks whose dictionaries have more entries together than the index type counts."""
-        if column.num_chunks == 1:
-            return column.chunk(0)
-        try:
-            return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-        except pa.ArrowInvalid:
-            self._unbounded.add(field.field.name)
-            return column
-
-    def _stored(self, field: StoredField, array: pa.Array | pa.ChunkedArray, notes: Notes) -> pa.Array:
-        if isinstance(array, pa.ChunkedArray):  # the stored form has no dictionaries
-            return pa.concat_arrays([field.store(chunk, self.options, notes) for chunk in array.chunks])
-        return field.store(array, self.options, notes)
+        self._indexes.add(written, group, self._sink)
+        self._row_groups.append(group)
 
     def _chunk_encryptor(self, row_group: int, column: int) -> ChunkEncryptor | None:
         return None if self._encryptor is None else self._encryptor.chunk(row_group, column)
@@ -399,7 +381,7 @@ class ParquetWriter(Suggesting):
         carried.pop(KEY, None)
         carried = {**of_other_rows(carried, self._schema), **self._described(), **self.options.key_value_metadata}
         if self.options.arrow_schema and self._plan is not None:
-            noted = serialise(schema_of(self._plan, self.options, self._unbounded), carried)
+            noted = serialise(schema_of(self._plan, self.options, self._dense.unbounded), carried)
             carried = carried if noted is None else {KEY: noted, **carried}
         pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
         footer = FileMetaData(
@@ -410,7 +392,7 @@ class ParquetWriter(Suggesting):
             key_value_metadata=pairs or None,
             created_by=created_by(),
             column_orders=[
-                to_write(leaf.leaf_type, self.options.float_order).column_order() for leaf in self._schema.leaves
+                one.order.column_order() for one in self._recipes
             ],
         )
         extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._schema.leaves})

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core import distinct
 from pqext.core.buffers import size_of
-from pqext.core.kernels.distinct import index_byte_arrays, index_fixed
+from pqext.core.kernels.distinct import index_array
 from reference import page_headers
 
 
@@ -36,7 +36,7 @@ def twin(values: list[bytes], limit: int, overhead: int) -> tuple[list[int], lis
 def test_byte_arrays_are_numbered_as_they_first_occur(values: list[bytes], limit: int) -> None:
     offsets = np.cumsum([0, *map(len, values)]).astype(np.int32)
     indices = np.empty(len(values), np.int32)
-    done, starts, data = index_byte_arrays(b"".join(values), offsets, limit, indices)
+    done, starts, data = index_array(offsets, b"".join(values), 0, 0, limit, indices)
     ends = np.frombuffer(starts, np.int32)
     entries = [bytes(data)[a:b] for a, b in pairwise(ends)]
     assert (indices[:done].tolist(), entries) == twin(values, limit, 4)
@@ -46,7 +46,7 @@ def test_byte_arrays_are_numbered_as_they_first_occur(values: list[bytes], limit
 def test_fixed_values_are_numbered_as_they_first_occur(width: int, numbers: list[int], limit: int) -> None:
     values = [(bytes([number]) * width) for number in numbers]
     indices = np.empty(len(values), np.int32)
-    done, _, data = index_fixed(b"".join(values), width, limit, indices)
+    done, _, data = index_array(b"".join(values), None, 0, width, limit, indices)
     entries = [bytes(data)[at : at + width] for at in range(0, len(data), width)]
     assert (indices[:done].tolist(), entries) == twin(values, limit, 0)
 
@@ -55,18 +55,18 @@ def test_many_entries_outgrow_the_first_table() -> None:
     values = np.random.default_rng(0).integers(0, 2**62, 50_000)
     twice = np.concatenate([values, values[::-1]])
     indices = np.empty(len(twice), np.int32)
-    done, _, data = index_fixed(twice.view(np.uint8), 8, 1 << 30, indices)
+    done, _, data = index_array(twice, None, 0, 8, 1 << 30, indices)
     assert done == len(twice)
     assert np.array_equal(np.frombuffer(data, np.int64)[indices], twice)
 
 
 def test_arguments_that_do_not_agree_are_refused() -> None:
-    with pytest.raises(ValueError, match="one index a value"):
-        index_fixed(b"12345", 4, 10, np.empty(1, np.int32))
+    with pytest.raises(ValueError, match="shorter than its values"):
+        index_array(b"12345", None, 1, 4, 10, np.empty(1, np.int32))
     with pytest.raises(ValueError, match="ascend"):
-        index_byte_arrays(b"12345", np.array([0, 3, 2], np.int32), 10, np.empty(2, np.int32))
+        index_array(np.array([0, 3, 2], np.int32), b"12345", 0, 0, 10, np.empty(2, np.int32))
     with pytest.raises(ValueError, match="leave the data"):
-        index_byte_arrays(b"12345", np.array([0, 6], np.int32), 10, np.empty(1, np.int32))
+        index_array(np.array([0, 6], np.int32), b"12345", 0, 0, 10, np.empty(1, np.int32))
 
 
 def test_values_that_hardly_repeat_have_no_dictionary() -> None:

@@ -39,19 +39,19 @@ def write_copies(chunks: list[EncodedChunk], sink: Sink) -> None:
                 sink.write(piece)
 
 
-def note_copies(chunks: list[EncodedChunk]) -> None:
-    """Tell of the second copies in the extensions of the chunks, whose own places are known now."""
-    for chunk in chunks:
-        if chunk.second is not None:
-            about = _shifted(chunk.second.metadata, -chunk.metadata.data_page_offset)
-            stored = extensions(chunk.metadata)
-            others = ExtensionContainer() if stored is None else ExtensionContainer.decode(stored)
-            if others is None:
-                name = ".".join(chunk.metadata.path_in_schema)
-                raise ValueError(
-                    f"column {name!r} is given extension bytes and a second copy; give the bytes in a mapping by UUID"
-                )
-            set_extension(chunk.metadata, others.replacing(SECOND_COPY, encode(about)).encode(), replace=True)
+def note_copy(chunk: EncodedChunk) -> None:
+    """Tell of the second copy, if there is one, in the extension of a chunk whose own place is known now."""
+    if chunk.second is None:
+        return
+    about = _shifted(chunk.second.metadata, -chunk.metadata.data_page_offset)
+    stored = extensions(chunk.metadata)
+    others = ExtensionContainer() if stored is None else ExtensionContainer.decode(stored)
+    if others is None:
+        name = ".".join(chunk.metadata.path_in_schema)
+        raise ValueError(
+            f"column {name!r} is given extension bytes and a second copy; give the bytes in a mapping by UUID"
+        )
+    set_extension(chunk.metadata, others.replacing(SECOND_COPY, encode(about)).encode(), replace=True)
 
 
 def find_copy(about: ColumnMetaData) -> ColumnMetaData | None:

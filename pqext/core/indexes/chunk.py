@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from uuid import UUID
 
 import numpy as np
@@ -12,130 +12,100 @@ from numpy.typing import NDArray
 
 from pqext.core import statistics
 from pqext.core.disassemble import DenseColumn
+from pqext.core.distinct import IndexedValues
 from pqext.core.indexes import bloom, page_index
 from pqext.core.indexes.bloom import SplitBlockFilter
-from pqext.core.indexes.options import BloomFilterChoice
-from pqext.core.kernels import page_statistics
-from pqext.core.metadata import ColumnIndex, ColumnMetaData, OffsetIndex, PageLocation, SizeStatistics, Type
-from pqext.core.options import WriteOptions
-from pqext.core.orders import is_float, to_write
+from pqext.core.kernels import index_encode, page_statistics
+from pqext.core.kernels.page_cuts import PageCuts
+from pqext.core.leaf_recipe import LeafRecipe
+from pqext.core.metadata import ColumnMetaData, SizeStatistics, Type
 from pqext.core.statistics import PageExtremes
 
 
 @dataclass(slots=True)
-class WrittenPage:
-    """A data page of a chunk: the slices of entries and values in it, its rows and its place in the chunk."""
-
-    entries: slice
-    values: slice
-    rows: int
-    offset: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
 class ChunkIndexes:
-    """What is stored of a chunk outside it, ``None`` where there is none, and ``extensions`` for its metadata."""
+    """What is stored of a chunk outside it, ``None`` where there is none, and ``extensions`` for its metadata.
 
-    column_index: ColumnIndex | None = None
-    offset_index: OffsetIndex | None = None
+    ``column_index`` is serialised. The offset index is that of the pages of ``cuts``, of which ``measured`` tells
+    whether the bytes of their byte arrays are known; they lie ``offset`` bytes into the file.
+    """
+
+    column_index: bytes | None = None
+    cuts: PageCuts | None = None
+    measured: bool = False
     bloom_filter: SplitBlockFilter | None = None
-    extensions: Mapping[UUID, bytes] = field(default_factory=dict)
+    extensions: Mapping[UUID, bytes] | None = None
+    offset: int = 0
+
+    @property
+    def offset_index(self) -> bytes | None:
+        """The serialised offset index."""
+        return None if self.cuts is None else index_encode.offset_index(self.cuts, self.offset, self.measured)
 
 
 def describe(
-    metadata: ColumnMetaData, column: DenseColumn, physical: pa.Array, pages: Sequence[WrittenPage],
-    dictionary: pa.Array | None, options: WriteOptions,
+    metadata: ColumnMetaData, column: DenseColumn, physical: pa.Array, cuts: PageCuts,
+    dictionary: IndexedValues | None, recipe: LeafRecipe,
 ) -> ChunkIndexes:
-    """Put statistics into ``metadata`` and make the indexes that ``options`` ask for.
+    """Put statistics into ``metadata`` and make the indexes that the options ask for.
 
-    ``physical`` holds the chunk's values in stored form, ``dictionary`` the distinct ones when all pages refer to
-    them. Offsets of pages are left as they are: relative to the chunk.
+    ``physical`` holds the chunk's values in stored form.
     """
-    node = column.shape.node
-    path = node.dotted
-    wanted, indexed = options.statistics_of(path), options.page_index_of(path)
-    nulls = [_length(page.entries) - _length(page.values) for page in pages]
-    column_index = offset_index = None
-    extensions: Mapping[UUID, bytes] = {}
-    sizes = _byte_array_bytes(physical, pages) if node.physical_type == Type.BYTE_ARRAY else None
-    if wanted:
-        order = to_write(node.leaf_type, options.float_order)
-        starts = np.array([page.values.start for page in pages] + [len(physical)], np.int64)
-        extremes = statistics.of_pages(order, physical, starts)
+    options, indexed = recipe.options, recipe.page_index
+    indexes = ChunkIndexes()
+    has_sizes = recipe.leaf_type.physical == Type.BYTE_ARRAY
+    sizes = cuts.measure(physical.buffers()[1], physical.offset) if has_sizes else None
+    if recipe.statistics:
+        extremes = statistics.of_cuts(recipe.order, recipe.bounds, physical, cuts)
         if options.profile == "spark" and any(extremes.nan_counts or ()):
             # Spark ranks NaN above all numbers, yet skips by bounds that leave it out.
-            unknown = [None] * len(pages)
+            unknown = [None] * cuts.count
             extremes = PageExtremes(unknown, unknown, extremes.nan_counts)
         # What floats are distinct depends on how NaN and zeros compare.
-        distinct = len(dictionary) if dictionary is not None and not is_float(node.leaf_type) else None
+        distinct = None
+        if dictionary is not None and not recipe.order.is_float:
+            distinct = dictionary.distinct(len(physical))
         metadata.statistics = statistics.of_chunk(
-            order, extremes, sum(nulls), bound_bytes=options.bound_bytes, distinct_count=distinct
+            recipe.order, extremes, cuts.total_nulls, bound_bytes=options.bound_bytes, distinct_count=distinct
         )
-        definition, repetition = _histograms(column, pages)
+        definition = repetition = None
+        if recipe.definition_counts:
+            definition = _histogram(column.definition, recipe.node.max_definition_level, cuts)
+        if recipe.repetition_counts:
+            repetition = _histogram(column.repetition, recipe.node.max_repetition_level, cuts)
         metadata.size_statistics = SizeStatistics(
-            unencoded_byte_array_data_bytes=sum(sizes) if sizes is not None else None,
+            unencoded_byte_array_data_bytes=sizes,
             definition_level_histogram=_sum(definition),
             repetition_level_histogram=_sum(repetition),
         )
         if indexed:
-            counts = [_length(page.values) for page in pages]
-            column_index = page_index.column_index(order, extremes, counts, nulls, options.bound_bytes)
-            if column_index is not None:
-                column_index.definition_level_histograms = None if definition is None else definition.ravel().tolist()
-                column_index.repetition_level_histograms = None if repetition is None else repetition.ravel().tolist()
-        if column.shape.annotation is not None:
-            handler = column.shape.annotation.load()
-            facts = handler.chunk_facts(node, column.values, starts, indexed, options, column.notes)
-            metadata.geospatial_statistics, extensions = facts.geospatial_statistics, facts.extensions
+            indexes.column_index = page_index.column_index(
+                recipe.order, extremes, cuts, definition, repetition, options.bound_bytes
+            )
+        if recipe.handler is not None:
+            facts = recipe.handler.chunk_facts(
+                recipe.node, column.values, cuts.starts("values"), indexed, options, column.notes
+            )
+            metadata.geospatial_statistics, indexes.extensions = facts.geospatial_statistics, facts.extensions
     if indexed:
-        offset_index = page_index.offset_index(_locations(pages), sizes)
-    filters = _bloom_filter(options.bloom_filter_of(path), column, physical, dictionary, options)
-    return ChunkIndexes(column_index, offset_index, filters, extensions)
-
-
-def _length(part: slice) -> int:
-    return int(part.stop - part.start)
-
-
-def _locations(pages: Sequence[WrittenPage]) -> list[PageLocation]:
-    row, locations = 0, []
-    for page in pages:
-        locations.append(PageLocation(offset=page.offset, compressed_page_size=page.size, first_row_index=row))
-        row += page.rows
-    return locations
-
-
-def _byte_array_bytes(physical: pa.Array, pages: Sequence[WrittenPage]) -> list[int]:
-    if not len(physical):
-        return [0] * len(pages)
-    offsets = np.frombuffer(physical.buffers()[1], np.int32)[physical.offset : physical.offset + len(physical) + 1]
-    return [int(offsets[page.values.stop]) - int(offsets[page.values.start]) for page in pages]
+        indexes.cuts, indexes.measured = cuts, has_sizes
+    if recipe.bloom_filter is not None:
+        indexes.bloom_filter = _bloom_filter(recipe, physical, dictionary)
+    return indexes
 
 
 _Counts = NDArray[np.int64]
 
 
-def _histograms(column: DenseColumn, pages: Sequence[WrittenPage]) -> tuple[_Counts | None, _Counts | None]:
-    """Counts of definition and repetition levels, one row a page; ``None`` where num_values and null_count tell."""
-    node = column.shape.node
-    if node.max_definition_level <= 1 and not node.max_repetition_level:
-        return None, None
-    starts = np.array([page.entries.start for page in pages] + [column.entries], np.int64)
-
-    def count(levels: int | NDArray[np.int16], highest: int) -> _Counts:
-        counts = np.zeros((len(pages), highest + 1), np.int64)
-        if isinstance(levels, int):
-            counts[:, levels] = np.diff(starts)
-        else:
-            page_statistics.level_counts(levels, starts, highest, counts)
-        return counts
-
-    repeated = node.max_repetition_level > 0
-    return (
-        count(column.definition, node.max_definition_level) if node.max_definition_level > 1 or repeated else None,
-        count(column.repetition, node.max_repetition_level) if repeated else None,
-    )
+def _histogram(levels: int | NDArray[np.int16], highest: int, cuts: PageCuts) -> _Counts:
+    """How often each level occurs, one row per page."""
+    counts = np.zeros((cuts.count, highest + 1), np.int64)
+    starts = cuts.starts("entries")
+    if isinstance(levels, int):
+        counts[:, levels] = np.diff(starts)
+    else:
+        page_statistics.level_counts(levels, starts, highest, counts)
+    return counts
 
 
 def _sum(counts: _Counts | None) -> list[int] | None:
@@ -143,11 +113,13 @@ def _sum(counts: _Counts | None) -> list[int] | None:
 
 
 def _bloom_filter(
-    chosen: BloomFilterChoice | None, column: DenseColumn, physical: pa.Array, dictionary: pa.Array | None,
-    options: WriteOptions,
+    recipe: LeafRecipe, physical: pa.Array, dictionary: IndexedValues | None
 ) -> SplitBlockFilter | None:
-    node = column.shape.node
-    if chosen is None or node.physical_type == Type.BOOLEAN:
+    chosen = recipe.bloom_filter
+    if chosen is None or recipe.leaf_type.physical == Type.BOOLEAN:
         return None
-    values, ndv = (physical, chosen.ndv) if dictionary is None else (dictionary, chosen.ndv or len(dictionary))
-    return bloom.build(node.leaf_type, values, fpp=chosen.fpp, ndv=ndv, max_bytes=options.bloom_filter_bytes)
+    entries = None if dictionary is None else dictionary.used(len(physical))
+    values, ndv = (physical, chosen.ndv) if entries is None else (entries, chosen.ndv or len(entries))
+    return bloom.build(
+        recipe.leaf_type, values, fpp=chosen.fpp, ndv=ndv, max_bytes=recipe.options.bloom_filter_bytes
+    )

@@ -11,12 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import ge, le
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.indexes.row_ranges import RowRanges, merged
+from pqext.core.kernels import index_encode
+from pqext.core.kernels.page_cuts import PageCuts
 from pqext.core.kernels.page_places import page_places
-from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex, PageLocation
+from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex
 from pqext.core.orders import BoundOrder
 from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, may_match
 from pqext.core.statistics import PageExtremes, bounds_of, cut, is_cuttable, nulls_beside, raise_cut
@@ -24,55 +29,48 @@ from pqext.core.statistics import PageExtremes, bounds_of, cut, is_cuttable, nul
 if TYPE_CHECKING:
     from pqext.core.schema import SchemaNode
 
+_Counts = NDArray[np.int64]
+
 
 def column_index(
-    order: BoundOrder, pages: PageExtremes, values: Sequence[int], null_counts: Sequence[int], bound_bytes: int
-) -> ColumnIndex | None:
-    """The index of pages that hold ``values`` values that are not null each, and ``null_counts`` nulls.
+    order: BoundOrder, pages: PageExtremes, cuts: PageCuts, definition: _Counts | None, repetition: _Counts | None,
+    bound_bytes: int,
+) -> bytes | None:
+    """The serialised index of the pages of ``cuts``, with histograms of their levels where there are any.
 
     ``None`` where the bounds that the structure demands do not exist: the order is undefined, or a page holds
     nothing but NaN and its order leaves that without bounds.
     """
     if not order.is_defined:
         return None
-    minima: list[bytes] = []
-    maxima: list[bytes] = []
-    for low, high, count in zip(pages.minima, pages.maxima, values, strict=True):
-        if (low is None or high is None) and count:
-            return None
-        minima.append(b"" if low is None else low)
-        maxima.append(b"" if high is None else high)
+    minima, maxima = list(pages.minima), list(pages.maxima)
+    if None in minima or None in maxima:
+        for page in range(cuts.count):
+            if minima[page] is None or maxima[page] is None:
+                if cuts.page(page)[2]:
+                    return None
+                minima[page] = maxima[page] = b""
+    lows, highs = cast("list[bytes]", minima), cast("list[bytes]", maxima)
     if is_cuttable(order.leaf):
-        minima = [cut(order.leaf, low, bound_bytes)[0] for low in minima]
-        maxima = [raise_cut(order.leaf, high, bound_bytes)[0] for high in maxima]
-    return ColumnIndex(
-        null_pages=[not count for count in values],
-        min_values=minima,
-        max_values=maxima,
-        boundary_order=_boundary_order(order, minima, maxima, values),
-        null_counts=list(null_counts),
-        nan_counts=list(pages.nan_counts) if pages.nan_counts is not None else None,
-    )
+        lows = [low if len(low) <= bound_bytes else cut(order.leaf, low, bound_bytes)[0] for low in lows]
+        highs = [
+            high if len(high) <= bound_bytes else raise_cut(order.leaf, high, bound_bytes)[0] for high in highs
+        ]
+    boundary = BoundaryOrder.ASCENDING if cuts.count < 2 else _boundary_order(order, lows, highs, cuts)
+    return index_encode.column_index(cuts, lows, highs, boundary, definition, repetition, pages.nan_counts)
 
 
 def _boundary_order(
-    order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], values: Sequence[int]
+    order: BoundOrder, minima: Sequence[bytes], maxima: Sequence[bytes], cuts: PageCuts
 ) -> BoundaryOrder:
     """How the bounds of the pages that are not null follow one another."""
-    if len(values) < 2:
-        return BoundaryOrder.ASCENDING
-    keys = [
-        order.keys([bound for bound, count in zip(side, values, strict=True) if count]) for side in (minima, maxima)
-    ]
+    starts = cuts.starts("values")
+    filled = np.flatnonzero(np.diff(starts)).tolist()
+    keys = [order.keys([side[page] for page in filled]) for side in (minima, maxima)]
     for direction, follows in ((BoundaryOrder.ASCENDING, le), (BoundaryOrder.DESCENDING, ge)):
         if all(all(map(follows, side, side[1:])) for side in keys):
             return direction
     return BoundaryOrder.UNORDERED
-
-
-def offset_index(locations: Sequence[PageLocation], byte_array_bytes: Sequence[int] | None) -> OffsetIndex:
-    """The index of pages at ``locations``; ``byte_array_bytes`` counts the bytes of their BYTE_ARRAY values."""
-    return OffsetIndex(page_locations=list(locations), unencoded_byte_array_data_bytes=byte_array_bytes)
 
 
 def check_offset_index(index: OffsetIndex, chunk: tuple[int, int], num_rows: int) -> None:

@@ -2,6 +2,7 @@
 """Distinct values of a column by a hash table: the dictionary of a chunk and the index of each value in it."""
 import os
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy
@@ -186,51 +187,66 @@ cdef finish(Table *table, Py_ssize_t done):
     return done, take(&table.starts), take(&table.values)
 
 
-def index_fixed(const uint8_t[::1] values, Py_ssize_t width, Py_ssize_t limit, int32_t[::1] indices):
-    """Number the distinct values of `width` bytes in `values` in the order of their first occurrence.
-
-    Fills `indices`, one a value, up to the value that would make more than `limit` bytes (at most 1 GiB) of
-    entries. Returns (values indexed, int32 offsets of the entries, their bytes).
-    """
-    cdef Py_ssize_t count = indices.shape[0], done = 0
-    if width < 1 or values.shape[0] != count * width:
-        raise ValueError("one index a value is needed")
-    if not 0 <= limit <= 1 << 30:
-        raise ValueError("a dictionary of at most 1 GiB")
-    cdef Table table = open_table()
-    if count:
-        with nogil:
-            if width == 4:
-                done = fixed(&table, &values[0], 4, count, limit, &indices[0])
-            elif width == 8:
-                done = fixed(&table, &values[0], 8, count, limit, &indices[0])
-            elif width == 16:
-                done = fixed(&table, &values[0], 16, count, limit, &indices[0])
-            else:
-                done = fixed(&table, &values[0], width, count, limit, &indices[0])
-    return finish(&table, done)
-
-
-def index_byte_arrays(
-    const uint8_t[::1] data, const int32_t[::1] offsets, Py_ssize_t limit, int32_t[::1] indices
+def index_array(
+    object first, object second, Py_ssize_t start, Py_ssize_t width, Py_ssize_t limit, int32_t[::1] indices
 ):
-    """Indexes byte arrays, which lie between consecutive `offsets` of `data`; each entry counts four bytes more."""
-    cdef Py_ssize_t i, count = indices.shape[0], done = 0
-    cdef uint8_t nothing = 0
+    """Number the distinct values of an Arrow array in the order of their first occurrence.
+
+    They are those from number `start` on of `width` bytes each in the buffer `first`, or, when `width` is 0, between
+    its int32 offsets in `second`. Fills `indices`, one a value, up to the value that would make more than `limit` bytes
+    (at most 1 GiB) of entries, of which byte arrays count four bytes more. Returns (values indexed, int32 offsets of
+    the entries, their bytes).
+    """
+    cdef Py_ssize_t count = indices.shape[0]
+    cdef Py_buffer held, data
+    cdef Table table
+    cdef Py_ssize_t done = 0, i
+    cdef const uint8_t *values
     cdef const int32_t *ends
-    if offsets.shape[0] != count + 1:
-        raise ValueError("one index a value is needed")
-    if not 0 <= limit <= 1 << 30:
-        raise ValueError("a dictionary of at most 1 GiB")
-    ends = &offsets[0]
-    if ends[0] < 0 or ends[count] > data.shape[0]:
-        raise ValueError("offsets leave the data")
-    for i in range(count):
-        if ends[i] > ends[i + 1]:
-            raise ValueError("offsets must ascend")
-    cdef Table table = open_table()
-    cdef const uint8_t *bytes_ = &data[0] if data.shape[0] else &nothing
-    if count:
-        with nogil:
-            done = byte_arrays(&table, bytes_, ends, count, limit, &indices[0])
-    return finish(&table, done)
+    cdef uint8_t nothing = 0
+    if start < 0 or not 0 <= width <= 1 << 31 or not 0 <= limit <= 1 << 30:
+        raise ValueError("values out of range")
+    if count == 0:
+        table = open_table()
+        return finish(&table, 0)
+    PyObject_GetBuffer(first, &held, PyBUF_SIMPLE)
+    try:
+        if width:
+            if held.len // width - count < start:
+                raise ValueError("the buffer is shorter than its values")
+            values = <const uint8_t *> held.buf + start * width
+            table = open_table()
+            with nogil:
+                if width == 4:
+                    done = fixed(&table, values, 4, count, limit, &indices[0])
+                elif width == 8:
+                    done = fixed(&table, values, 8, count, limit, &indices[0])
+                elif width == 16:
+                    done = fixed(&table, values, 16, count, limit, &indices[0])
+                else:
+                    done = fixed(&table, values, width, count, limit, &indices[0])
+            return finish(&table, done)
+        if held.len // 4 - 1 - count < start:
+            raise ValueError("the buffer is shorter than its values")
+        ends = <const int32_t *> held.buf + start
+        for i in range(count):
+            if ends[i] > ends[i + 1]:
+                raise ValueError("offsets must ascend")
+        if second is None:
+            if ends[0] < 0 or ends[count] > 0:
+                raise ValueError("offsets leave the data")
+            table = open_table()
+            done = byte_arrays(&table, &nothing, ends, count, limit, &indices[0])
+            return finish(&table, done)
+        PyObject_GetBuffer(second, &data, PyBUF_SIMPLE)
+        try:
+            if ends[0] < 0 or ends[count] > data.len:
+                raise ValueError("offsets leave the data")
+            table = open_table()
+            with nogil:
+                done = byte_arrays(&table, <const uint8_t *> data.buf, ends, count, limit, &indices[0])
+            return finish(&table, done)
+        finally:
+            PyBuffer_Release(&data)
+    finally:
+        PyBuffer_Release(&held)

@@ -5,22 +5,12 @@ from libc.stdint cimport int16_t, int32_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve
+from pqext.core.kernels.compact_write cimport put_varint
 
 ctypedef fused value_t:
     uint8_t
     int16_t
     int32_t
-
-
-cdef inline int put_varint(Bytes *b, uint32_t value) noexcept nogil:
-    cdef uint8_t byte
-    while value >= 0x80:
-        byte = <uint8_t> (value | 0x80)
-        if bytes_append(b, &byte, 1) != 0:
-            return -1
-        value >>= 7
-    byte = <uint8_t> value
-    return bytes_append(b, &byte, 1)
 
 
 cdef inline void pack_group(const value_t *values, int width, uint8_t *out) noexcept nogil:
@@ -121,6 +111,46 @@ cdef int encode_all(Bytes *b, const value_t *values, Py_ssize_t count, int width
     if count > start:
         return put_packed(b, values + start, count - start, width)
     return 0
+
+
+cdef int put_levels(Bytes *b, const int16_t *levels, Py_ssize_t count, int width) noexcept nogil:
+    return encode_all(b, levels, count, width)
+
+
+cdef int put_indices(Bytes *b, const int32_t *indices, Py_ssize_t count, int width) noexcept nogil:
+    return encode_all(b, indices, count, width)
+
+
+cdef int put_same_levels(Bytes *b, int16_t level, Py_ssize_t count, int width) noexcept nogil:
+    """`count` times one level, in the bytes that `encode_all` would make."""
+    cdef int16_t[64] few
+    cdef Py_ssize_t i, part, longest = 1 << 24
+    while count >= 64:
+        part = count if count < longest else longest
+        if put_run(b, <uint32_t> level, part, width) != 0:
+            return -1
+        count -= part
+    for i in range(count):
+        few[i] = level
+    return encode_all(b, few, count, width)
+
+
+def encode_same(int16_t level, Py_ssize_t count, int width):
+    """`count` times one level of at most `width` bits as `bytes`, without a length prefix."""
+    cdef Bytes out
+    cdef int status
+    if not 0 <= width <= 16 or count < 0:
+        raise ValueError(f"{count} levels of {width} bits")
+    out.data = NULL
+    out.size = out.capacity = 0
+    try:
+        with nogil:
+            status = put_same_levels(&out, level, count, width)
+        if status != 0:
+            raise MemoryError("run-length encoding")
+        return PyBytes_FromStringAndSize(<char *> out.data, <Py_ssize_t> out.size)
+    finally:
+        bytes_free(&out)
 
 
 def encode(const value_t[::1] values, int width):

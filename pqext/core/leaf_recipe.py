@@ -1,0 +1,100 @@
+"""What is known of every chunk of a leaf before its values are seen: how they are encoded, stored and told of."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from isal import isal_zlib
+
+from pqext.core.annotations import AnnotationHandler
+from pqext.core.compression import WRITABLE, page_compressor
+from pqext.core.indexes.options import BloomFilterChoice
+from pqext.core.metadata import CompressionCodec
+from pqext.core.options import EncodingName, WriteOptions
+from pqext.core.orders import BoundOrder, to_write
+from pqext.core.schema import SchemaNode
+from pqext.core.shape import LeafShape
+from pqext.core.statistics import form_of
+from pqext.core.types.logical import LeafType
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRecipe:
+    """The options of one leaf, looked up once per file, and what follows from them and from its type."""
+
+    node: SchemaNode
+    dotted: str
+    leaf_type: LeafType
+    order: BoundOrder
+    bounds: str | None
+    """How the bounds of pages are found (:func:`pqext.core.statistics.form_of`)."""
+    options: WriteOptions
+    codec: CompressionCodec
+    level: int | None
+    dictionary: bool
+    encoding: EncodingName
+    statistics: bool
+    page_index: bool
+    bloom_filter: BloomFilterChoice | None
+    extension: bytes | None
+    second: LeafRecipe | None
+    handler: AnnotationHandler | None
+    level_bytes: int
+    """Bytes that levels count for in the size of an entry, one for each sort: many empty lists hold few values."""
+    definition_counts: bool
+    repetition_counts: bool
+
+    @property
+    def compress(self) -> Callable[[Any], Any] | None:
+        """What compresses a page on this thread, ``None`` where nothing does."""
+        if self.codec == CompressionCodec.UNCOMPRESSED:
+            return None
+        held: dict[tuple[int, int | None], Callable[[Any], Any]] | None = getattr(_codecs, "held", None)
+        if held is None:
+            held = _codecs.held = {}
+        found = held.get((self.codec, self.level))
+        if found is None:
+            found = held[self.codec, self.level] = page_compressor(self.codec, self.level)
+        return found
+
+    @property
+    def checksum(self) -> Callable[[Any], int] | None:
+        """What sums the bytes of a page, ``None`` where nothing does."""
+        return isal_zlib.crc32 if self.options.checksums else None
+
+
+_codecs = threading.local()
+
+
+def recipe(shape: LeafShape, options: WriteOptions) -> LeafRecipe:
+    """How all chunks of the leaf of ``shape`` are written."""
+    node = shape.node
+    path, leaf_type = node.dotted, node.leaf_type
+    order = to_write(leaf_type, options.float_order)
+    again = options.for_second_copy(path)
+    repeated = node.max_repetition_level > 0
+    return LeafRecipe(
+        node=node,
+        dotted=path,
+        leaf_type=leaf_type,
+        order=order,
+        bounds=form_of(order),
+        options=options,
+        codec=WRITABLE[options.compression_of(path)],
+        level=options.level_of(path),
+        dictionary=options.dictionary_of(path),
+        encoding=options.encoding_of(path),
+        statistics=options.statistics_of(path),
+        page_index=options.page_index_of(path),
+        bloom_filter=options.bloom_filter_of(path),
+        extension=options.extension_of(path),
+        second=None if again is None else recipe(shape, again),
+        handler=None if shape.annotation is None else shape.annotation.load(),
+        level_bytes=bool(node.max_definition_level) + repeated,
+        # Of at most one level, num_values and null_count tell all.
+        definition_counts=node.max_definition_level > 1 or repeated,
+        repetition_counts=repeated,
+    )

@@ -1,0 +1,286 @@
+"""The compiled writer of pages and indexes agrees with its slow twins: page by page, and structure by structure."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from core.strategies import tables
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from isal import isal_zlib
+from numpy.typing import NDArray
+
+import pqext
+from pqext.core import chunk_writer
+from pqext.core.compression import page_compressor
+from pqext.core.encodings import rle
+from pqext.core.kernels import index_encode, rle_encode
+from pqext.core.kernels.page_cuts import PageCuts, cut
+from pqext.core.kernels.page_encode import Levels, PageValues, encode_pages
+from pqext.core.metadata import (
+    BoundaryOrder,
+    ColumnChunk,
+    ColumnIndex,
+    ColumnMetaData,
+    CompressionCodec,
+    Encoding,
+    OffsetIndex,
+    PageLocation,
+    RowGroup,
+    Type,
+)
+from pqext.core.page_writer import PageWriter
+from pqext.core.thrift import decode, encode
+from reference.effort import share
+
+
+@dataclass
+class Chunk:
+    """Levels drawn row by row, and what they say of pages, found by counting."""
+
+    rows: int
+    page_rows: int
+    repetition: list[int] = field(default_factory=list)
+    definition: list[int] = field(default_factory=list)
+
+    @property
+    def values(self) -> int:
+        return self.definition.count(2)
+
+    def pages(self) -> list[tuple[int, int, int]]:
+        """Rows, entries and values of each page."""
+        starts = [at for at, level in enumerate(self.repetition) if level == 0] + [len(self.repetition)]
+        found = []
+        for row in range(0, self.rows, self.page_rows):
+            last = min(row + self.page_rows, self.rows)
+            part = self.definition[starts[row] : starts[last]]
+            found.append((last - row, len(part), part.count(2)))
+        return found
+
+    def cut(self) -> PageCuts:
+        return cut(
+            self.rows, self.page_rows, None, len(self.repetition), np.array(self.repetition, np.int16),
+            np.array(self.definition, np.int16), 2, self.values,
+        )
+
+
+@st.composite
+def chunks(draw: st.DrawFn) -> Chunk:
+    rows = draw(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), max_size=60))
+    chunk = Chunk(len(rows), draw(st.integers(1, 70)))
+    for row in rows:
+        chunk.repetition += [0] + [1] * (len(row) - 1)
+        chunk.definition += row
+    return chunk
+
+
+@given(chunks())
+def test_pages_are_cut_at_rows_as_counting_cuts_them(chunk: Chunk) -> None:
+    cuts = chunk.cut()
+    assert [cuts.page(page) for page in range(cuts.count)] == chunk.pages()
+    assert cuts.total_nulls == len(chunk.definition) - chunk.values
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rows": 3}, "rows"),
+        ({"repetition": np.array([1, 0], np.int16)}, "does not begin"),
+        ({"repetition": np.array([0], np.int16)}, "one level for each"),
+        ({"definition": np.array([1, 0], np.int16)}, "announce 0 values"),
+        ({"definition": None, "values": 1}, "contradict"),
+        ({"edges": np.array([0, 5], np.int64)}, "ascend"),
+        ({"edges": np.array([1], np.int64)}, "ascend"),
+    ],
+)
+def test_levels_that_contradict_their_rows_are_refused(changes: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {
+        "rows": 2, "page_rows": 1, "edges": None, "entries": 2, "repetition": np.array([0, 0], np.int16),
+        "definition": np.array([2, 2], np.int16), "highest": 2, "values": 2,
+    }
+    cut(**given)
+    with pytest.raises(ValueError, match=message):
+        cut(**(given | changes))
+
+
+@given(st.integers(0, 7), st.integers(0, 300), st.integers(3, 12))
+def test_one_level_many_times_is_encoded_as_an_array_of_it(level: int, count: int, width: int) -> None:
+    assert rle_encode.encode_same(level, count, width) == rle_encode.encode(np.full(count, level, np.int16), width)
+
+
+def values_of(kind: str, count: int, start: int) -> PageValues:
+    first: NDArray[Any]
+    if kind == "bytes":
+        words = pa.array([b"ab" * (i % 4) for i in range(start + count)], pa.binary())
+        return PageValues("bytes", Encoding.PLAIN, count, start, 0, words.buffers()[1], words.buffers()[2], None)
+    if kind == "bits":
+        first = np.packbits(np.arange(start + count) % 3 == 0, bitorder="little")
+        return PageValues("bits", Encoding.PLAIN, count, start, 0, first, None, None)
+    first = np.arange(start + count, dtype=np.int32) * 7
+    if kind == "fixed":
+        return PageValues("fixed", Encoding.PLAIN, count, start, 4, first, None, None)
+    if kind == "other":
+        held = first[start:]
+        return PageValues(
+            "other", Encoding.BYTE_STREAM_SPLIT, count, 0, 0, None, None, lambda i, j: held[i:j].tobytes()
+        )
+    values = PageValues("fixed", Encoding.PLAIN, count, start, 4, first, None, None)
+    values.index((np.arange(count // 2) % 5).astype(np.int32), 5)
+    return values
+
+
+CODECS = [CompressionCodec.UNCOMPRESSED, CompressionCodec.SNAPPY]
+
+
+@settings(max_examples=share(0.5))
+@given(
+    chunks(), st.sampled_from(["fixed", "bits", "bytes", "other", "dictionary"]), st.sampled_from([0, 3]),
+    st.sampled_from([1, 2]), st.sampled_from(CODECS), st.booleans(), st.booleans(),
+)
+def test_all_pages_at_once_are_those_written_one_by_one(
+    chunk: Chunk, kind: str, start: int, version: int, codec: CompressionCodec, checksums: bool, flat: bool
+) -> None:
+    if flat:
+        chunk = Chunk(chunk.rows, chunk.page_rows, [0] * chunk.rows, [2] * chunk.rows)
+        cuts = [cut(chunk.rows, chunk.page_rows, None, chunk.rows, None, None, 0, chunk.rows) for _ in range(2)]
+        levels = Levels(0, 0, 0, 0, chunk.rows)
+    else:
+        cuts = [chunk.cut(), chunk.cut()]
+        entries = len(chunk.repetition)
+        levels = Levels(np.array(chunk.repetition, np.int16), 1, np.array(chunk.definition, np.int16), 2, entries)
+    values = values_of(kind, chunk.values, start)
+    dictionary = (b"\1\2\3\4" * 5, 5) if kind == "dictionary" else None
+    compress = None if codec == CompressionCodec.UNCOMPRESSED else page_compressor(codec)
+    found = encode_pages(
+        cuts[0], levels, values, dictionary, version, compress, isal_zlib.crc32 if checksums else None
+    )
+    expected = PageWriter(codec, checksums, version).all(cuts[1], levels, values, dictionary)
+    assert b"".join(map(bytes, found.pieces)) == b"".join(map(bytes, expected.pieces))
+    for name in ("size", "uncompressed", "dictionary_size", "by_index"):
+        assert getattr(found, name) == getattr(expected, name), name
+    assert index_encode.offset_index(cuts[0], 4, False) == index_encode.offset_index(cuts[1], 4, False)
+
+
+@given(chunks())
+def test_levels_are_encoded_as_the_encoding_does(chunk: Chunk) -> None:
+    repetition, definition = np.array(chunk.repetition, np.int16), np.array(chunk.definition, np.int16)
+    entries = len(repetition)
+    levels = Levels(repetition, 1, definition, 2, entries)
+    assert levels.encode(0, entries) == (rle.encode_levels(repetition, 1), rle.encode_levels(definition, 2))
+    same = Levels(0, 1, 1, 2, entries).encode(0, entries)
+    ones = np.ones(entries, np.int16)
+    assert same == (rle.encode_levels(ones * 0, 1), rle.encode_levels(ones, 2))
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "first", "second"),
+    [
+        ("fixed", 3, b"\0" * 11, None),
+        ("bits", 9, b"\0", None),
+        ("bytes", 2, np.array([0, 1], np.int32), b"ab"),
+    ],
+)
+def test_buffers_that_are_shorter_than_their_values_are_refused(
+    kind: str, count: int, first: Any, second: Any
+) -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        PageValues(kind, Encoding.PLAIN, count, 0, 4, first, second, None)
+
+
+@pytest.mark.parametrize("offsets", [[0, 3, 2, 4], [0, 1, 2, 9], [-1, 1, 2, 3], [4, 3, 2, 1]])
+def test_byte_arrays_outside_their_buffer_are_refused(offsets: list[int]) -> None:
+    values = PageValues("bytes", Encoding.PLAIN, 3, 0, 0, np.array(offsets, np.int32), b"abcd", None)
+    with pytest.raises(ValueError, match="outside"):
+        values.page(0, 3)
+
+
+COUNTS = st.integers(0, 1 << 40)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.booleans(), COUNTS, st.binary(max_size=9), st.binary(max_size=9), COUNTS)),
+    st.sampled_from(list(BoundaryOrder)), st.integers(0, 1 << 40), st.booleans(), st.booleans(),
+)
+def test_indexes_of_page_tables_are_the_structures_serialised(
+    pages: list[tuple[int, bool, int, bytes, bytes, int]], order: BoundaryOrder, base: int, counted: bool, nans: bool
+) -> None:
+    sizes = [rows for rows, *_ in pages]
+    starts = [sum(sizes[:page]) for page in range(len(pages))]
+    definition = np.repeat([present for _, present, *_ in pages], sizes).astype(np.int16)
+    cuts = cut(
+        sum(sizes), 1, np.array(starts, np.int64) if pages else None, sum(sizes), None, definition, 1,
+        int(definition.sum()),
+    )
+    for page, (_, _, place, *_) in enumerate(pages):
+        cuts.locate(page, place, page + 1)
+    expected = OffsetIndex(
+        page_locations=[
+            PageLocation(offset=base + place, compressed_page_size=page + 1, first_row_index=starts[page])
+            for page, (_, _, place, *_) in enumerate(pages)
+        ]
+    )
+    assert index_encode.offset_index(cuts, base, False) == encode(expected)
+    histogram = np.array([[count, 1] for *_, count in pages], np.int64).reshape(-1, 2) if counted else None
+    found = index_encode.column_index(
+        cuts, [low for *_, low, _, _ in pages], [high for *_, high, _ in pages], order, histogram, histogram,
+        [count for *_, count in pages] if nans else None,
+    )
+    flat = None if histogram is None else histogram.ravel().tolist()
+    assert found == encode(
+        ColumnIndex(
+            null_pages=[not present for _, present, *_ in pages],
+            min_values=[low for *_, low, _, _ in pages],
+            max_values=[high for *_, high, _ in pages],
+            boundary_order=order,
+            null_counts=[0 if present else rows for rows, present, *_ in pages],
+            definition_level_histograms=flat,
+            repetition_level_histograms=flat,
+            nan_counts=[count for *_, count in pages] if nans else None,
+        )
+    )
+
+
+@given(st.lists(st.tuples(st.none() | st.binary(max_size=300), st.none() | st.binary(max_size=300)), max_size=20))
+def test_chunks_get_the_places_of_their_indexes(indexes: list[tuple[bytes | None, bytes | None]]) -> None:
+    about = ColumnMetaData(
+        type=Type.INT32, encodings=[], path_in_schema=["a"], codec=CompressionCodec.SNAPPY, num_values=1,
+        total_uncompressed_size=1, total_compressed_size=1, data_page_offset=4,
+    )
+    chunks = [ColumnChunk(file_offset=0, meta_data=about) for _ in indexes]
+    closed = [encode(chunk)[:-1] for chunk in chunks]
+    columns, offsets = [one for one, _ in indexes], [one for _, one in indexes]
+    raw = index_encode.placed_columns(closed, columns, 1000, offsets, 5000)
+    at = [1000, 5000]
+    for chunk, (column, offset) in zip(chunks, indexes, strict=True):
+        if column is not None:
+            chunk.column_index_offset, chunk.column_index_length = at[0], len(column)
+        if offset is not None:
+            chunk.offset_index_offset, chunk.offset_index_length = at[1], len(offset)
+        at = [at[0] + len(column or b""), at[1] + len(offset or b"")]
+    group = RowGroup(columns=chunks, total_byte_size=0, num_rows=0)
+    whole = encode(group)
+    assert whole.startswith(raw)
+    assert list(decode(RowGroup, whole)[0].columns) == chunks
+
+
+@settings(max_examples=share(0.3))
+@given(tables())
+def test_a_file_is_the_same_written_page_by_page(table: pa.Table) -> None:
+    def one_by_one(cuts: Any, levels: Any, values: Any, dictionary: Any, version: int, *_: Any) -> Any:
+        return PageWriter(CompressionCodec.SNAPPY, True, version).all(cuts, levels, values, dictionary)
+
+    files = []
+    for way in (encode_pages, one_by_one):
+        out = io.BytesIO()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(chunk_writer, "encode_pages", way)
+            pqext.write_table(table, out, page_rows=3)
+        files.append(out.getvalue())
+    assert files[0] == files[1]
+    assert pq.ParquetFile(io.BytesIO(files[0])).metadata.num_rows == len(table)
