@@ -1,5 +1,4 @@
 # GeoJSON objects: what is read of a geometry or a feature, and where it goes.
-from libc.stddef cimport size_t
 from libc.stdint cimport uint8_t
 
 from pqext.core.kernels.buffer cimport Bytes

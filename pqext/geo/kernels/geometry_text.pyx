@@ -12,9 +12,9 @@ from libc.string cimport memcpy, memset, strlen
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.core.kernels.number_write cimport write_plain
 from pqext.geo.kernels.wkb cimport (
-    COLLECTION, COUNT, CHILD, DEPTH, DIMENSIONS, LINE_STRING, MAX_DEPTH, MEMORY, MULTI_POINT, NULL_ROW, POINT, POLYGON,
-    SMALLEST, TRAILING, TRUNCATED, Column, Geometry, Header, WkbColumn, column_row, fault, load32, load_double,
-    read_header, stride_of,
+    CHILD, COLLECTION, COUNT, DEPTH, DIMENSIONS, LINE_STRING, MAX_DEPTH, MEMORY, NULL_ROW, POINT, POLYGON, SMALLEST,
+    TRAILING, TRUNCATED, Column, Geometry, Header, WkbColumn, column_row, fault, load32, load_double, read_header,
+    stride_of,
 )
 
 from pqext.core.errors import GeometryError

@@ -3,8 +3,8 @@
 # Every reader takes the bytes that are available and returns 0 (or a count) or a negative `Fault`;
 # the faults' rules and messages stand in pqext/variant/faults.py. All integers are little-endian.
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcmp
 
 
 cpdef enum Fault:

@@ -41,7 +41,7 @@ cdef extern from * nogil:
 
 
 cdef enum:
-    # Beside the leaves of exact.pxd, whose timestamps and times have the unit that is asked for.
+    # Beside the leaves of shredding.pxd, whose timestamps and times have the unit that is asked for.
     TARGET_UINT8 = 20
     TARGET_UINT16 = 21
     TARGET_UINT32 = 22
@@ -63,7 +63,7 @@ cdef enum:
 
 
 cdef struct Wanted:
-    int leaf          # of exact.pxd or Target
+    int leaf          # of shredding.pxd or Target
     int precision     # of decimals
     int scale
     int width         # bytes of a value in Arrow; 0 for bits and for variable length

@@ -1,13 +1,13 @@
 # cython: language_level=3
 # What edits share with the kernels that convert.
 #
-# Variants are put together from parts: a tape of pieces in the order of the encoding, from which rows are written with a
-# sorted dictionary of exactly the names that they use. What is written is the canonical encoding of its pieces.
+# Variants are put together from parts: a tape of pieces in the order of the encoding, from which rows are written
+# with a sorted dictionary of exactly the names that they use. What is written is the canonical encoding of its pieces.
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from pqext.core.kernels.buffer cimport Bytes
-from pqext.variant.kernels.binary cimport BinaryColumn, Metadata
+from pqext.variant.kernels.binary cimport Metadata
 
 
 cdef enum:

@@ -1,7 +1,7 @@
 # cython: language_level=3, cdivision=True
-# The exact-numeric equivalence class in 128-bit integers, and the types of shredded leaves, for the kernels that
-# shred, reconstruct and cast. A decimal is an unscaled integer and a scale from 0 to 38.
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+# The exact-numeric equivalence class in 128-bit integers, for the kernels that shred, reconstruct and cast.
+# A decimal is an unscaled integer and a scale from 0 to 38.
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stddef cimport size_t
 from libc.string cimport memcpy
 

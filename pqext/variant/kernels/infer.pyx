@@ -4,7 +4,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memset
 
-from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free
 from pqext.variant.kernels.binary cimport (
     BASIC_ARRAY, BASIC_OBJECT, BASIC_SHORT_STRING, FAULT_CHILD_SIZE, FAULT_FIELD_ID, FAULT_MEMORY, FAULT_METADATA_NULL,
     TYPE_BINARY, TYPE_DATE, TYPE_DOUBLE, TYPE_FALSE, TYPE_FLOAT, TYPE_NULL, TYPE_STRING, TYPE_TIMESTAMP,

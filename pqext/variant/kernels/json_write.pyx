@@ -13,11 +13,11 @@ from pqext.core.kernels.number_write cimport write_integer
 from pqext.variant.kernels.binary cimport (
     BASIC_ARRAY, BASIC_OBJECT, BASIC_SHORT_STRING, FAULT_CHILD_SIZE, FAULT_DECIMAL_SCALE, FAULT_MEMORY,
     FAULT_METADATA_NULL, FAULT_METADATA_UTF8, FAULT_STRING_UTF8, FAULT_TIME, FAULT_UNKNOWN_TYPE, FAULT_VALUE_TRAILING,
-    TYPE_BINARY, TYPE_DATE, TYPE_DECIMAL16, TYPE_DECIMAL4, TYPE_DECIMAL8, TYPE_DOUBLE, TYPE_FALSE, TYPE_FLOAT,
-    TYPE_INT16, TYPE_INT32, TYPE_INT64, TYPE_INT8, TYPE_NULL, TYPE_STRING, TYPE_TIMESTAMP, TYPE_TIMESTAMP_NANOS,
-    TYPE_TIMESTAMP_NTZ, TYPE_TIMESTAMP_NTZ_NANOS, TYPE_TIME_NTZ, TYPE_TRUE, TYPE_UUID, Container, Metadata,
-    VariantInput, array_open, binary_at, binary_valid, bit_is_set, container_child, container_id, metadata_name,
-    metadata_open, object_open, read_uint, read_uint64, value_size,
+    TYPE_BINARY, TYPE_DATE, TYPE_DECIMAL16, TYPE_DECIMAL4, TYPE_DOUBLE, TYPE_FALSE, TYPE_FLOAT, TYPE_INT16, TYPE_INT32,
+    TYPE_INT64, TYPE_INT8, TYPE_NULL, TYPE_STRING, TYPE_TIMESTAMP, TYPE_TIMESTAMP_NANOS, TYPE_TIMESTAMP_NTZ,
+    TYPE_TIMESTAMP_NTZ_NANOS, TYPE_TIME_NTZ, TYPE_TRUE, TYPE_UUID, Container, Metadata, VariantInput, array_open,
+    binary_at, binary_valid, bit_is_set, container_child, container_id, metadata_name, metadata_open, object_open,
+    read_uint, read_uint64, value_size,
 )
 from pqext.variant.kernels.json_print cimport ROOM, TextColumn, put, text_column_row, write_text, write_word
 from pqext.variant.kernels.shredding cimport FAULT_TOO_LARGE

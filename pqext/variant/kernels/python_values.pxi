@@ -5,7 +5,7 @@ from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from pqext.core.kernels.buffer cimport bytes_append, bytes_free
+from pqext.core.kernels.buffer cimport bytes_append
 from pqext.variant.kernels.binary cimport (
     BASIC_ARRAY, BASIC_OBJECT, FAULT_CHILD_SIZE, FAULT_DECIMAL_SCALE, FAULT_DEPTH, FAULT_FIELD_DUPLICATE,
     FAULT_METADATA_NULL, FAULT_METADATA_TRUNCATED, FAULT_METADATA_UTF8, FAULT_STRING_UTF8, FAULT_TIME, FAULT_VALUE_NULL,

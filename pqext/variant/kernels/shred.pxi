@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport calloc
 from libc.string cimport memcpy, memset
 
-from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.variant.kernels.binary cimport (
     BASIC_ARRAY, BASIC_OBJECT, FAULT_CHILD_SIZE, FAULT_FIELD_ID, FAULT_MEMORY, FAULT_METADATA_NULL,
     FAULT_VALUE_TRAILING, BinaryColumn, Container, VariantInput, array_open, binary_at, binary_valid, bit_is_set,

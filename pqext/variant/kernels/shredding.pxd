@@ -1,5 +1,6 @@
 # cython: language_level=3
-# The compiled shredding schema and growable Arrow columns, shared by the shredding and reconstructing kernels.
+# The compiled shredding schema, the types of its leaves, and growable Arrow columns, shared by the kernels that shred
+# and those that reconstruct.
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
@@ -7,7 +8,6 @@ from libc.string cimport memcmp, memcpy, memset
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_reserve
 from pqext.variant.kernels.binary cimport (
     FAULT_FIELD_DUPLICATE, FAULT_FIELD_ORDER, FAULT_MEMORY, BinaryColumn, Metadata, bytes_compare, metadata_name,
-    metadata_open,
 )
 
 

@@ -6,7 +6,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from pqext.variant.kernels.exact cimport int128, multiply_overflows, power_of_ten
+from pqext.variant.kernels.exact cimport int128
 from pqext.variant.kernels.text_write cimport write_decimal
 
 cdef extern from * nogil:

@@ -1,13 +1,12 @@
 # cython: language_level=3
 # Numbers, dates and times as text. Each writer appends at p, where 64 bytes must be free, and returns the end.
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove
 
 from pqext.core.kernels.number_write cimport (
     POWERS_OF_TEN, digit_count, shortest_digits, write_digits, write_padded, write_shortest,
 )
-from pqext.variant.kernels.binary cimport read_uint, read_uint64
 
 
 # --- Integers and decimals -----------------------------------------------------------------------

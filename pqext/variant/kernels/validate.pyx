@@ -1,8 +1,8 @@
 # cython: language_level=3, cdivision=True
 """Every rule of the Variant binary encoding, checked on whole columns.
 
-`accept` passes values that are valid beyond doubt. For all others this file finds the rule that is broken. `examine` does
-the same for shredded columns.
+`accept` passes values that are valid beyond doubt. For all others this file finds the rule that is broken. `examine`
+does this for shredded columns.
 """
 from libc.stddef cimport size_t
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
