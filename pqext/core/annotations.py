@@ -231,6 +231,12 @@ class Annotation:
 
 
 _REGISTRY: dict[str, Annotation] = {}
+_generation = 0
+
+
+def generation() -> int:
+    """A number that changes with what is registered."""
+    return _generation
 
 
 def extension_name(uuid: UUID) -> str | None:
@@ -240,7 +246,9 @@ def extension_name(uuid: UUID) -> str | None:
 
 def register(annotation: Annotation) -> None:
     """Let ``annotation``'s handler serve its logical type in every file read and written from now on."""
+    global _generation
     _REGISTRY[annotation.logical] = annotation
+    _generation += 1
 
 
 def for_logical(name: str) -> Annotation | None:

@@ -331,6 +331,9 @@ class WriteOptions:
 Options = TypeVar("Options", ReadOptions, WriteOptions)
 
 
+_DEFAULTS: dict[type[Any], Any] = {}
+
+
 def from_keywords(
     kind: type[Options], keywords: Mapping[str, Any], *others: str, base: Options | None = None
 ) -> Options:
@@ -339,6 +342,11 @@ def from_keywords(
     Raises ``TypeError`` for an unknown name and for a ``base`` of another kind, and what the options raise for their
     values.
     """
+    if base is None and not keywords:
+        if kind not in _DEFAULTS:
+            _DEFAULTS[kind] = kind()
+        default: Options = _DEFAULTS[kind]
+        return default
     if base is not None and not isinstance(base, kind):
         raise TypeError(f"options must be {kind.__name__}, not {type(base).__name__}")
     known: list[str] = [one.name for one in fields(kind)]

@@ -112,6 +112,11 @@ class StoredField:
         return pa.ListArray.from_arrays(offsets, element.store(values, options, notes), self.plain.type, mask=mask)
 
 
+def holds_annotated(stored: StoredField) -> bool:
+    """Has a handler a part in the field or in one below it?"""
+    return stored.annotation is not None or any(map(holds_annotated, stored.children))
+
+
 TOO_MUCH = (
     "more than 2 GiB of byte arrays in one row group; write smaller ones (row_group_bytes, row_group_rows)"
 )

@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
 from itertools import chain, starmap
 from types import TracebackType
 from typing import Any, TypeVar
@@ -47,11 +48,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
+@cache
+def _processors() -> int:
+    return os.cpu_count() or 1  # which asks the system each time
+
+
 def thread_count(threads: int) -> int:
     """``threads``, or one a processor for 0; ``ValueError`` for fewer."""
     if threads < 0:
         raise ValueError(f"threads must be 0, for one a processor, or more, not {threads}")
-    return threads or os.cpu_count() or 1
+    return threads or _processors()
 
 
 def _turns(calls: Iterable[tuple[Any, ...]], sizes: Sequence[int]) -> list[list[tuple[Any, ...]]]:

@@ -17,38 +17,30 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core import shape, sorting, storage
+from pqext.core import sorting
 from pqext.core.annotations import with_choices
 from pqext.core.arrow_check import check_table
-from pqext.core.arrow_schema.text import KEY, serialise
-from pqext.core.arrow_schema.written import schema_of
+from pqext.core.arrow_schema.text import KEY
 from pqext.core.buffers import Bytes
 from pqext.core.chunk_writer import EncodedChunk, encode_chunk
 from pqext.core.created_by import created_by
-from pqext.core.dense_columns import TOO_DEEP, DenseColumns
+from pqext.core.dense_columns import DenseColumns
 from pqext.core.disassemble import DenseColumn
-from pqext.core.encodings import choose
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
-from pqext.core.errors import LimitError
 from pqext.core.extension import places as extension_places
 from pqext.core.extension.container import add_entries
 from pqext.core.extension.second_copy import note_copy, write_copies
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
-from pqext.core.handlers import derived_columns, file_metadata, row_order
+from pqext.core.handlers import derived_columns, file_metadata
 from pqext.core.handlers.adopted_columns import of_other_rows
 from pqext.core.indexes.writing import IndexWriter, WrittenGroup
 from pqext.core.inputs import as_table, conform
 from pqext.core.keywords import WriteKeywords
-from pqext.core.leaf_recipe import LeafRecipe, recipe
-from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, RowGroup, SortingColumn, Type
+from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, RowGroup
 from pqext.core.options import WriteOptions, from_keywords
-from pqext.core.schema import Schema, to_elements
-from pqext.core.shape import Shape
+from pqext.core.prepared import Prepared, keep, prepare, recall
 from pqext.core.sink import Sink
-from pqext.core.storage import StoredField
 from pqext.core.suggest import Suggesting, answering
-from pqext.core.types import profile
 from pqext.core.workers import Workers
 
 _SMALL = 64 << 10
@@ -85,25 +77,21 @@ class ParquetWriter(Suggesting):
             raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
         self.options = from_keywords(WriteOptions, keywords, "options", base=options)
         self.arrow_schema = schema
-        self._derived = derived_columns.find(schema, self.options)
-        self._plan: tuple[StoredField, ...] | None = None
-        self._schema: Schema | None = None
-        self._shapes: tuple[Shape, ...] = ()
-        self._recipes: tuple[LeafRecipe, ...] = ()
+        self._prepared: Prepared | None = None
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
         self._pending_bytes = 0
         self._row_groups: list[RowGroup] = []
         self._extensions: list[tuple[ColumnMetaData, Mapping[UUID, bytes]]] = []
         self._indexes = IndexWriter(self.options)
-        self._sorting: list[SortingColumn] = []
-        self._order: row_order.RowOrder | None = None
         self._in_order = False
         self._dense = DenseColumns(self.options)
         self._encryptor: FileEncryptor | None = None
         self._begun: _RowGroupInProgress | None = None
         self._closed = False
-        if not self._looks_at_data():
+        if self._looks_at_data():
+            derived_columns.find(schema, self.options)  # names that are taken are errors now
+        else:
             self._prepare(None)
         self._sink = Sink(dest)
 
@@ -125,7 +113,7 @@ class ParquetWriter(Suggesting):
         if table.schema.names != self.arrow_schema.names or table.schema.types != self.arrow_schema.types:
             table = conform(table, self.arrow_schema)
         check_table(table)
-        if self._plan is None:
+        if self._prepared is None:
             self._prepare(table)
         self._append(table)
 
@@ -153,15 +141,15 @@ class ParquetWriter(Suggesting):
         """
         self._check_open()
         check_table(table)
-        if self._plan is None:
+        if self._prepared is None:
             self._prepare(table)
-        if self._order is None:
+        if self._known.order is None:
             self._append(table)
             self._finish_row_group()
             return
         self.end_row_group()
         self._in_order = True
-        for group in self._order.row_groups(table, self._room(len(table), table.nbytes)):
+        for group in self._known.order.row_groups(table, self._room(len(table), table.nbytes)):
             self.write_table(group)
             self.end_row_group()
 
@@ -188,7 +176,7 @@ class ParquetWriter(Suggesting):
         if self._closed:
             return
         try:
-            if self._plan is None:
+            if self._prepared is None:
                 self._prepare(None)
             if self._pending_rows:
                 self._flush()
@@ -231,36 +219,19 @@ class ParquetWriter(Suggesting):
         return any(a.load().looks_at_data(choice) for a, choices in chosen for choice in choices.values())
 
     def _prepare(self, sample: pa.Table | None) -> None:
-        try:
-            sample = None if sample is None else self._derived.extend(sample)
-            self._plan = storage.plan(self._derived.schema, self.options, sample)
-            self._schema = storage.to_schema(self._plan)
-            self._shapes = tuple(shape.of(node) for node in self._schema.root.children)
-        except RecursionError:
-            raise LimitError(TOO_DEEP) from None
-        for leaf in self._schema.leaves:
-            if len(leaf.path) >= DEFAULT_LIMITS.schema_depth:
-                raise LimitError(
-                    f"the schema nests {len(leaf.path) + 1} levels deep, root and leaf included; "
-                    f"readers, pyarrow among them, take {DEFAULT_LIMITS.schema_depth}"
-                )
-        self.options.check_leaves(dict.fromkeys(leaf.dotted for leaf in self._schema.leaves))
-        self._sorting = sorting.to_columns(self.options.sort_keys, self._schema)
-        self._order = row_order.find(self._derived.own(self._plan))
-        if self._sorting and self._order is not None:
-            raise ValueError("rows have one order: take either option sorting or the order of a column")
-        if isinstance(self.options.bloom_filters, Mapping):
-            for leaf in self._schema.leaves:
-                if leaf.physical_type == Type.BOOLEAN and self.options.bloom_filter_of(leaf.dotted) is not None:
-                    raise ValueError(f"column {leaf.dotted!r} holds booleans, for which there are no Bloom filters")
-        for leaf in self._schema.leaves:
-            choose.check(self.options.encoding_of(leaf.dotted), leaf)
-        if self.options.profile is not None:
-            profile.check(self._schema)
-        self._recipes = tuple(recipe(leaf, self.options) for top in self._shapes for leaf in top.leaves())
+        prepared = recall(self.arrow_schema, self.options)
+        if prepared is None:
+            prepared = prepare(derived_columns.find(self.arrow_schema, self.options), self.options, sample)
+            keep(self.arrow_schema, self.options, prepared)
+        self._prepared = prepared
         self._described()
         if self.options.encryption is not None:
-            self._encryptor = FileEncryptor(self.options.encryption, self._schema, self._derived.names)
+            self._encryptor = FileEncryptor(self.options.encryption, prepared.schema, prepared.derived.names)
+
+    @property
+    def _known(self) -> Prepared:
+        assert self._prepared is not None
+        return self._prepared
 
     def _start(self) -> None:
         if not self._sink.offset:
@@ -273,10 +244,10 @@ class ParquetWriter(Suggesting):
         self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
         try:
             page_starts = None
-            if self._order is not None:
-                table, page_starts = self._order.pages(table, self.options.page_rows, not self._in_order)
+            if self._known.order is not None:
+                table, page_starts = self._known.order.pages(table, self.options.page_rows, not self._in_order)
             ordinal = len(self._row_groups) + (self._begun is not None)
-            begun = self._begin_row_group(self._derived.extend(table), rows, size, page_starts, ordinal)
+            begun = self._begin_row_group(self._known.derived.extend(table), rows, size, page_starts, ordinal)
             self._finish_row_group()
             self._begun = begun
             if not begun.workers.are_threads:  # nothing is done before it is asked for
@@ -288,19 +259,17 @@ class ParquetWriter(Suggesting):
     def _begin_row_group(
         self, table: pa.Table, rows: int, size: int, page_starts: NDArray[np.int64] | None, ordinal: int
     ) -> _RowGroupInProgress:
-        assert self._plan is not None
-        assert self._schema is not None
-        columns = len(self._schema.leaves)
+        columns = len(self._known.schema.leaves)
         workers = Workers(self.options.threads, columns if size > _SMALL * columns else 1)
         try:
-            taken_apart = workers.map(self._dense.leaves, self._plan, self._shapes, table.columns)
+            taken_apart = workers.map(self._dense.leaves, self._known.plan, self._known.shapes, table.columns)
             leaves: Iterable[DenseColumn] = chain.from_iterable(taken_apart)
-            if self._sorting:
+            if self._known.sorting:
                 leaves = held = list(leaves)
-                sorting.check(self.options.sort_keys, self._sorting, held, ordinal, self.options.float_order)
+                sorting.check(self.options.sort_keys, self._known.sorting, held, ordinal, self.options.float_order)
             encryptors = [self._chunk_encryptor(ordinal, column) for column in range(columns)]
             chunks = workers.map(
-                encode_chunk, leaves, repeat(rows), self._recipes, encryptors, repeat(page_starts)
+                encode_chunk, leaves, repeat(rows), self._known.recipes, encryptors, repeat(page_starts)
             )
         except BaseException:
             workers.abandon()
@@ -348,7 +317,7 @@ class ParquetWriter(Suggesting):
             columns=[],
             total_byte_size=size,
             num_rows=begun.rows,
-            sorting_columns=self._sorting or None,
+            sorting_columns=self._known.sorting or None,
             file_offset=start,
             total_compressed_size=self._sink.offset - start,
             ordinal=number if number < 1 << 15 else None,
@@ -373,29 +342,26 @@ class ParquetWriter(Suggesting):
         return serialise_footer(self._encryptor.footer(footer), self._magic)
 
     def _footer(self) -> FileMetaData:
-        assert self._schema is not None
         carried = {
             key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
             for key, value in (self.arrow_schema.metadata or {}).items()
         }
         carried.pop(KEY, None)
-        carried = {**of_other_rows(carried, self._schema), **self._described(), **self.options.key_value_metadata}
-        if self.options.arrow_schema and self._plan is not None:
-            noted = serialise(schema_of(self._plan, self.options, self._dense.unbounded), carried)
+        carried = {**of_other_rows(carried, self._known.schema), **self._described(), **self.options.key_value_metadata}
+        if self.options.arrow_schema:
+            noted = self._known.noted(carried, self._dense.unbounded)
             carried = carried if noted is None else {KEY: noted, **carried}
         pairs = [KeyValue(key=k, value=v) for k, v in carried.items()]
         footer = FileMetaData(
             version=2,
-            schema=to_elements(self._schema.root),
+            schema=self._known.elements,
             num_rows=sum(group.num_rows for group in self._row_groups),
             row_groups=self._row_groups,
             key_value_metadata=pairs or None,
             created_by=created_by(),
-            column_orders=[
-                one.order.column_order() for one in self._recipes
-            ],
+            column_orders=self._known.column_orders,
         )
-        extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._schema.leaves})
+        extension_places.apply(footer, self.options.extensions, {leaf.dotted for leaf in self._known.schema.leaves})
         for about, entries in self._extensions:  # last, so that what the user gives goes before
             add_entries(about, entries)
         return footer
@@ -403,10 +369,9 @@ class ParquetWriter(Suggesting):
 
     def _described(self) -> dict[str, str]:
         """The key-value metadata that the handlers of the columns give."""
-        assert self._schema is not None
-        assert self._plan is not None
+        known = self._known
         return file_metadata.pairs(
-            self._schema, self._plan, self._row_groups, self._derived.names, self._encryptor, self.options
+            known.schema, known.plan, self._row_groups, known.derived.names, self._encryptor, self.options
         )
 
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from pqext.core.arrow_schema.types import unmarked
 from pqext.core.options import WriteOptions
-from pqext.core.storage import StoredField, child_names
+from pqext.core.storage import StoredField, child_names, holds_annotated
 from pqext.core.types import marks
 from pqext.core.types.mapped import mapped
 from pqext.core.types.stored import normal
@@ -63,7 +63,7 @@ def _field(stored: StoredField, path: str, options: WriteOptions) -> pa.Field:
 def _type(stored: StoredField, arrow: pa.DataType, path: str, options: WriteOptions) -> pa.DataType:
     types = pa.types
     if isinstance(arrow, pa.BaseExtensionType):
-        return _type(stored, arrow.storage_type, path, options) if _holds_annotated(stored) else arrow
+        return _type(stored, arrow.storage_type, path, options) if holds_annotated(stored) else arrow
     if types.is_run_end_encoded(arrow):
         return _type(stored, arrow.value_type, path, options)
     if types.is_dictionary(arrow):
@@ -85,10 +85,6 @@ def _type(stored: StoredField, arrow: pa.DataType, path: str, options: WriteOpti
 
 def _is_text(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_string(normal(arrow)) or pa.types.is_binary(normal(arrow)))
-
-
-def _holds_annotated(stored: StoredField) -> bool:
-    return stored.annotation is not None or any(map(_holds_annotated, stored.children))
 
 
 def _bare(arrow: pa.DataType) -> pa.DataType:

@@ -1,0 +1,73 @@
+"""Files of one schema and the same options are prepared once, and differ where anything of these does."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext.core import annotations, prepared
+from pqext.core.annotations import Annotation
+
+TABLE = pa.table({"a": [1, 2, None], "b": ["x", "y", "z"]})
+
+
+def written(table: pa.Table = TABLE, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **options)
+    return out.getvalue()
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[pa.Schema]:
+    """The schemas that are prepared anew from now on."""
+    seen: list[pa.Schema] = []
+    real = prepared.prepare
+
+    def counted(derived: Any, *others: Any) -> Any:
+        seen.append(derived.schema)
+        return real(derived, *others)
+
+    monkeypatch.setattr("pqext.core.writer.prepare", counted)
+    monkeypatch.setattr(prepared, "_recent", [])
+    return seen
+
+
+def test_the_second_file_is_not_prepared_again_and_has_the_same_bytes(made: list[pa.Schema]) -> None:
+    assert written() == written() == written(pa.table(TABLE.to_pydict(), schema=TABLE.schema))
+    assert written(compression="zstd") == written(compression="zstd") != written()
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        TABLE.replace_schema_metadata({"k": "v"}),
+        TABLE.cast(pa.schema([pa.field("a", pa.int64(), metadata={"PARQUET:field_id": "7"}), TABLE.schema.field("b")])),
+        TABLE.cast(pa.schema([("a", pa.int32()), ("b", pa.string())])),
+        TABLE.rename_columns(["a", "c"]),
+    ],
+)
+def test_another_schema_is_another_file(made: list[pa.Schema], other: pa.Table) -> None:
+    before = written()
+    assert pq.read_schema(io.BytesIO(written(other))).equals(other.schema, check_metadata=False)
+    assert written() == before
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize("options", [{"encodings": {"a": "delta_binary_packed"}}, {"key_value_metadata": {"k": "v"}}])
+def test_options_by_column_are_looked_at_each_time(made: list[pa.Schema], options: dict[str, Any]) -> None:
+    assert written(**options) == written(**options)
+    assert len(made) == 2
+
+
+def test_what_is_registered_later_counts(made: list[pa.Schema], monkeypatch: pytest.MonkeyPatch) -> None:
+    written()
+    monkeypatch.setattr(annotations, "_REGISTRY", dict(annotations._REGISTRY))
+    annotations.register(Annotation("NEW", "nowhere:HANDLER", frozenset({"new"})))
+    written()
+    assert len(made) == 2
