@@ -16,6 +16,9 @@ Bytes = NDArray[np.uint8]
 
 EMPTY: Bytes = np.empty(0, np.uint8)
 
+ARRAY_BYTES = 0x7FFFFFFF
+"""Bytes of the values of one Arrow array of strings or binary, and elements of one of lists: offsets have 32 bits."""
+
 _POOLED = 1 << 15
 """Fewer bytes are had sooner elsewhere, and go back to the system less often."""
 

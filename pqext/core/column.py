@@ -13,7 +13,7 @@ import pyarrow as pa
 from pqext.core import compression
 from pqext.core.budget import Account, Budget
 from pqext.core.encryption.reading import ChunkDecryptor
-from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.errors import ArrayLimitError, CorruptFileError, ParquetError
 from pqext.core.indexes.row_ranges import RowRanges, near
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
@@ -55,15 +55,18 @@ class ColumnReader:
 
     ``pages`` are those of the chunk that are read, of a row group of ``rows`` rows. With ``lose``, which needs all
     of them, damage costs no more than the rows of the pages it is in, see :class:`PageDecoder`. Ordinary chunks are
-    decoded by a page table, and page by page from where it declines.
+    decoded by a page table, and page by page from where it declines. Rows that are passed over are decoded no more than
+    ``passed_rows`` at a time.
     """
 
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, rows: int, limits: Limits,
-        budget: Budget, *, checksums: bool, lose: Callable[[int, int, ParquetError], None] | None = None,
+        budget: Budget, *, checksums: bool, passed_rows: int | None = None,
+        lose: Callable[[int, int, ParquetError], None] | None = None,
         decryptor: ChunkDecryptor | None = None,
     ) -> None:
         self._shape = shape
+        self._passed_at_once = min(passed_rows or _PASSED_ROWS, _PASSED_ROWS)
         self._metadata = metadata
         self._place = pages
         self._account = Account(budget)
@@ -141,7 +144,7 @@ class ColumnReader:
     def _take_near(self, places: list[tuple[int, int]]) -> LeafColumn:
         """The rows at ``places``, which are decoded together with what lies between them."""
         while (unwanted := places[0][0] - self._taken_rows) > 0:
-            if not self._pass_page(unwanted) and not self._take(min(unwanted, _PASSED_ROWS)).rows:
+            if not self._pass_page(unwanted) and not self._take(min(unwanted, self._passed_at_once)).rows:
                 break
         start, stop = self._taken_rows, places[-1][1]
         column = self._take(stop - start)
@@ -163,6 +166,8 @@ class ColumnReader:
         if isinstance(pages, TableDecoder):
             try:
                 return step(pages)
+            except ArrayLimitError:
+                raise
             except (Declined, ParquetError):
                 self._account.give_back(pages.dictionary_bytes)
                 self._pages = self._by_page()

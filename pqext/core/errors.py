@@ -81,12 +81,16 @@ class LimitError(ParquetError):
 
 
 class MemoryLimitError(LimitError):
-    """What a call holds decoded exceeds ``Limits.memory_bytes``, or what one Arrow array can hold.
+    """What a call holds decoded exceeds ``Limits.memory_bytes``.
 
     ``is_final``: reading fewer rows at a time would not help.
     """
 
     is_final = False
+
+
+class ArrayLimitError(MemoryLimitError):
+    """More values than one Arrow array holds: fewer rows go into each."""
 
 
 class EncryptionError(ParquetError):

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core import buffers
 from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate
 from pqext.core.encodings import rle
 from pqext.core.encodings.decoding import Counts, Dictionary
-from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.errors import ArrayLimitError, CorruptFileError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
@@ -80,7 +81,7 @@ class LeafColumn:
 
 
 def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
-    """Consecutive runs of one leaf as one. Raises ``LimitError`` for more byte arrays than one array holds."""
+    """Consecutive runs of one leaf as one. Raises ``ArrayLimitError`` for more byte arrays than one array holds."""
     if len(pieces) == 1:
         return pieces[0]
 
@@ -88,15 +89,24 @@ def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
         present = [part for part in parts if part is not None]
         return np.concatenate(present) if len(present) == len(parts) else None
 
-    try:
-        array = pa.concat_arrays([piece.array for piece in pieces])
-    except pa.ArrowInvalid:
-        raise LimitError(
-            "more than 2 GiB of byte arrays in one batch; read fewer rows at a time with iter_batches"
-        ) from None
+    if sum(_data_bytes(piece.array) for piece in pieces) > buffers.ARRAY_BYTES:
+        raise ArrayLimitError(
+            f"more than {buffers.ARRAY_BYTES} bytes of byte arrays in one batch; "
+            "read fewer rows at a time with iter_batches"
+        )
+    array = pa.concat_arrays([piece.array for piece in pieces])
     return LeafColumn(
         levels([piece.repetition for piece in pieces]), levels([piece.definition for piece in pieces]), array
     )
+
+
+def _data_bytes(array: pa.Array) -> int:
+    """Bytes of the values of strings or binary, 0 for others."""
+    kind = array.type
+    if not len(array) or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        return 0
+    offsets = np.frombuffer(array.buffers()[1], np.int32)
+    return int(offsets[array.offset + len(array)]) - int(offsets[array.offset])
 
 
 def decoded_bytes(shape: LeafShape, entries: int) -> int:

@@ -197,6 +197,8 @@ class ParquetFile(Suggesting):
     ) -> pa.Table:
         """The chosen columns of the chosen row groups as a table, one chunk a row group.
 
+        Several chunks where a row group has more than 2 GiB of one column's strings or binary, or 2^31 list elements.
+
         ``rows`` chooses rows: of each row group that it names those within the ranges, or all for ``None``, and of
         others none. Where a column has an offset index, only the pages that hold such rows are fetched and decoded,
         unless the options pass over damage. Raises ``IndexError`` for row groups and rows that the file does not have.

@@ -8,11 +8,12 @@ from itertools import repeat
 
 import pyarrow as pa
 
+from pqext.core import buffers
 from pqext.core.assemble import assemble, assembled_bytes
 from pqext.core.budget import Account, Budget
 from pqext.core.column import ColumnReader
 from pqext.core.damage import Damage, Losses
-from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
+from pqext.core.errors import ArrayLimitError, CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.extension import second_copy
 from pqext.core.files.external import spans_of
 from pqext.core.indexes.row_ranges import RowQueue, RowRanges
@@ -52,13 +53,14 @@ class RowGroupReader:
         self._budget = budget
         self._assembling = Account(budget)
         self._kept = kept
+        self._passed_rows: int | None = None
         self._small = small if self._lost is None else None
         self._gathered = Account(budget)
 
     def batches(self, batch_rows: int | None, chosen: RowRanges | None) -> Iterator[pa.RecordBatch]:
         """All rows or the ``chosen`` ones, at most ``batch_rows`` at a time and fewer where they take much memory.
 
-        ``None`` makes one batch of them.
+        ``None`` makes one batch of them, or several where one array does not hold as many strings or list elements.
         """
         try:
             yield from self._batches(batch_rows, chosen)
@@ -92,15 +94,18 @@ class RowGroupReader:
                 taken = workers.map(ColumnReader.take, readers.values(), repeat(part), sizes=list(sizes.values()))
                 try:
                     columns = {**whole, **dict(zip(readers, taken, strict=True))}
+                    _check_elements(columns)
                     self._assembling.take(sum(assembled_bytes(top, columns) for top in self._shapes))
                 except MemoryLimitError as error:
-                    if batch_rows is None or count == 1 or error.is_final:
+                    too_long = isinstance(error, ArrayLimitError)
+                    if (batch_rows is None and not too_long) or count == 1 or error.is_final:
                         raise
                     # The columns are opened again, and pass over what was handed out.
                     workers.abandon()
                     for reader in readers.values():
                         reader.close()
                     at_once = max(count // _FEWER, 1)
+                    self._passed_rows = at_once if too_long else None
                     queue.give_back(part)
                     whole, readers = {}, self._without_whole(chosen)
                     continue
@@ -167,7 +172,8 @@ class RowGroupReader:
         return {
             leaf.node.leaf_start: ColumnReader(
                 leaf, chunk.metadata, pages[leaf.node.leaf_start], group.num_rows, group.limits, self._budget,
-                checksums=self._options.checksums, lose=None if lost is None else partial(lost.add, leaf.node.dotted),
+                checksums=self._options.checksums, passed_rows=self._passed_rows,
+                lose=None if lost is None else partial(lost.add, leaf.node.dotted),
                 decryptor=chunk.decryptor,
             )
             for leaf, chunk in zip(leaves, chunks, strict=True)
@@ -192,6 +198,12 @@ def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
     """Of the ``sizes`` of leaves, those below ``top``; none for a column that is whole once it is read."""
     is_whole = isinstance(top, LeafShape) and top.annotation is None and top.node.physical_type != Type.INT96
     return 0 if is_whole else sum(sizes.get(leaf.node.leaf_start, 0) for leaf in top.leaves())
+
+
+def _check_elements(columns: Mapping[int, LeafColumn]) -> None:
+    """Raise ``ArrayLimitError`` for lists of more elements than one array holds."""
+    if any(column.repetition is not None and column.entries > buffers.ARRAY_BYTES for column in columns.values()):
+        raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} list elements in one batch")
 
 
 def rows_of(group: RowGroup) -> int:

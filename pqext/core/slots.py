@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from pqext.core import buffers
 from pqext.core.budget import Account
 from pqext.core.buffers import EMPTY, Bytes, allocate, filled
 from pqext.core.encodings.decoding import Counts, Dictionary
@@ -41,7 +42,7 @@ class SlotBuilder:
         if self._encoded:
             self._indexed = IndexedSlots(account.take)
         if self._width is None:
-            self._builder = ByteArrayBuilder(account.take)
+            self._builder = ByteArrayBuilder(account.take, buffers.ARRAY_BYTES)
         else:
             self._fixed = allocate(capacity * self._width)
 

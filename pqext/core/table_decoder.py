@@ -14,6 +14,7 @@ from pqext.core import compression, long_runs
 from pqext.core.budget import Account
 from pqext.core.encodings import plain
 from pqext.core.encodings.decoding import Dictionary
+from pqext.core.errors import ArrayLimitError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_table import PageTable
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, Levels
@@ -36,7 +37,7 @@ class TableDecoder:
     """Decodes ``pages`` of a chunk run by run, with what ``account`` counts.
 
     Methods raise :class:`Declined`, or what decoding raises; nothing that was decoded before is lost then, and the
-    object is not used any more.
+    object is not used any more. Of these, only an ``ArrayLimitError`` is not for the slower way.
     """
 
     def __init__(
@@ -83,6 +84,9 @@ class TableDecoder:
         held = self._account.held
         try:
             column = self._decode(stop)
+        except ArrayLimitError as error:
+            error.is_final = stop == 1
+            raise
         except BaseException:
             self._account.settle(held)
             raise

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import io
+import os
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core import leaf_column
+from pqext.core import buffers, leaf_column
+from pqext.core.errors import ArrayLimitError
 from pqext.core.leaf_column import LeafColumn
 
 
@@ -22,7 +28,7 @@ def hollow(size: int) -> pa.Array:
 def test_more_than_two_gibibytes_in_one_batch_is_an_error_that_says_what_to_do() -> None:
     levels = np.zeros(1, np.int16)
     piece = LeafColumn(levels, levels, hollow((1 << 30) + 5))
-    with pytest.raises(pqext.LimitError, match="read fewer rows at a time"):
+    with pytest.raises(ArrayLimitError, match="read fewer rows at a time"):
         leaf_column.join([piece, piece])
 
 
@@ -46,3 +52,65 @@ def test_rows_that_fill_their_pages_are_read_without_joining_them(
         schema = file.arrow_schema
     assert joined == []
     assert pa.Table.from_batches(batches, schema).equals(table)
+
+
+def texts(rows: int) -> dict[str, Any]:
+    names = [f"{number:03d}" * (number % 7) for number in range(rows)]
+    return {
+        "text": names,
+        "again": [names[number % 5] for number in range(rows)],
+        "lists": [names[number : number + number % 4] for number in range(rows)],
+        "struct": [{"deep": [{"text": name}]} if len(name) % 2 else None for name in names],
+        "map": pa.array([[(name, 1)] for name in names], pa.map_(pa.string(), pa.int32())),
+        "number": list(range(rows)),
+    }
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"page_version": 2, "dictionary": False}, {"encodings": {"text": "delta_byte_array"}}, {"page_rows": 400},
+], ids=str)
+@pytest.mark.parametrize("bound", [200, 1000, 5000])
+def test_a_row_group_beyond_one_array_is_read_in_several_chunks(
+    bound: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table(texts(400))
+    out = io.BytesIO()
+    pqext.write_table(table, out, **{"page_rows": 2, **options})
+    if options.get("page_rows"):
+        # One page is decoded whole.
+        monkeypatch.setattr(buffers, "ARRAY_BYTES", bound)
+        with pqext.open(out.getvalue()) as file, pytest.raises(pqext.LimitError, match=f"more than {bound} bytes"):
+            file.read(["lists"])
+        return
+    with pqext.open(out.getvalue()) as file:
+        monkeypatch.setattr(buffers, "ARRAY_BYTES", bound)
+        for name in table.column_names:
+            found = file.read([name])
+            found.validate(full=True)
+            assert found.equals(table.select([name])), name
+        found = file.read()
+        assert found.equals(table)
+        assert found["text"].num_chunks > 1
+        assert pa.Table.from_batches(list(file.iter_batches(300)), file.arrow_schema).equals(table)
+        some = file.read(rows={0: [range(5, 150), range(180, 390)]})
+        assert some.equals(pa.concat_tables([table.slice(5, 145), table.slice(180, 210)]))
+    assert pqext.read_table(out.getvalue()).equals(table)
+
+
+@pytest.mark.skipif(not os.environ.get("PQEXT_LARGE_FILES"), reason="PQEXT_LARGE_FILES is not set: 10 GB of memory")
+def test_a_row_group_of_more_than_two_gibibytes_is_read_in_several_chunks(tmp_path: Path) -> None:
+    size = 900 << 20
+    chunks = [pa.chunked_array([hollow(size)] * 3)]
+    chunks.append(pa.chunked_array([pa.ListArray.from_arrays([0, 1], hollow(size))] * 3))
+    pq.write_table(
+        pa.table(chunks, ["flat", "lists"]), tmp_path / "large.parquet", row_group_size=3, use_dictionary=False,
+        compression="snappy", write_statistics=False,
+    )
+    for name in ("flat", "lists"):
+        column = pqext.read_table(tmp_path / "large.parquet", columns=[name]).column(0)
+        assert len(column) == 3
+        assert column.num_chunks > 1
+        for chunk in column.chunks:
+            values = chunk.flatten() if name == "lists" else chunk
+            assert pc.binary_length(values).to_pylist() == [size] * len(chunk)
+        del column, chunk, values

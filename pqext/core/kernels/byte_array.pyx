@@ -7,7 +7,7 @@ from pqext.core.kernels.bitpack cimport load64
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
 from pqext.core.kernels.page_run cimport PagePart, PageRun
 
-from pqext.core.errors import CorruptFileError, MemoryLimitError
+from pqext.core.errors import ArrayLimitError, CorruptFileError
 
 cdef enum:
     OK = 0
@@ -40,7 +40,7 @@ cdef class ByteArrayBuilder:
     """Collects the slots of a BYTE_ARRAY leaf over many pages as 32-bit offsets and contiguous data.
 
     `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. `take`, where it is given,
-    is told how many bytes of data are about to be copied. More than `limit` bytes of data raise ``MemoryLimitError``.
+    is told how many bytes of data are about to be copied. More than `limit` bytes of data raise ``ArrayLimitError``.
     """
     def __cinit__(self, take=None, int32_t limit=0x7FFFFFFF):
         cdef int32_t zero = 0
@@ -275,7 +275,7 @@ cdef class ByteArrayBuilder:
         if status == OUT_OF_RANGE:
             raise CorruptFileError("a dictionary index lies outside the dictionary")
         if status == TOO_LARGE:
-            raise MemoryLimitError(
+            raise ArrayLimitError(
                 f"more than {self.limit} bytes of byte array values in one batch; "
                 "read fewer rows at a time with iter_batches"
             )

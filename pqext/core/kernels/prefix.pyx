@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 from pqext.core.kernels.bitpack cimport load64
 from pqext.core.kernels.buffer cimport Bytes, bytes_free, bytes_reserve, take
 
-from pqext.core.errors import CorruptFileError, MemoryLimitError
+from pqext.core.errors import ArrayLimitError, CorruptFileError
 
 cdef enum:
     OK = 0
@@ -104,7 +104,7 @@ def join_prefixes(
                 join(&prefixes[0], &suffixes[0], count, p, out.data)
                 out.size = total
     if status == TOO_LARGE:
-        raise MemoryLimitError(
+        raise ArrayLimitError(
             f"shared prefixes stand for more than the {limit} bytes of byte array values left for this batch; "
             "read fewer rows at a time with iter_batches"
         )
