@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from pqext.core.facts import RowGroupFacts
     from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import ColumnMetaData, GeospatialStatistics, LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
-    from pqext.core.row_group import RowGroup
     from pqext.core.schema import SchemaNode
 
 EXTENSION_NAME = b"ARROW:extension:name"
@@ -100,10 +100,10 @@ class AnnotationHandler(Protocol):
         row group's top-level column, perhaps with ones of other leaves and handlers.
         """
 
-    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> bool:
+    def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
         """Can a row of the row group satisfy the handler's own ``predicate`` on ``node``? Unknown is True."""
 
-    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> RowRanges | None:
+    def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
         """The rows that may satisfy ``predicate``, by the pages of the row group; ``None`` when all may."""
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.facts import PageFacts
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.indexes.row_ranges import RowRanges, merged
 from pqext.core.limits import Limits
@@ -221,7 +222,7 @@ class ChosenPages:
                 first = following
 
 
-def pages_of(known: IndexedPages, rows: Sequence[range]) -> list[int]:
+def pages_of(known: PageFacts, rows: Sequence[range]) -> list[int]:
     """The pages that hold any of ``rows``, which ascend and lie apart."""
     chosen: list[int] = []
     for one in rows:

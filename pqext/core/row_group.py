@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
+from uuid import UUID
 
 from pqext.core import metadata as structures
 from pqext.core import statistics
@@ -14,6 +15,7 @@ from pqext.core.display import as_html
 from pqext.core.encryption.footer import no_decryptor
 from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError
 from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.extension.container import entry
 from pqext.core.files.external import FileResolver
 from pqext.core.indexes.bloom import SplitBlockFilter
 from pqext.core.indexes.kept_filters import KeptFilters
@@ -124,8 +126,29 @@ class ColumnChunk:
         """Entries of the chunk, nulls included."""
         return self.metadata.num_values
 
+    @property
+    def codec(self) -> int:
+        """How the chunk's pages are compressed, by the format's number."""
+        return self.metadata.codec
+
+    @property
+    def uncompressed_bytes(self) -> int:
+        """Bytes of the chunk's pages before compression, as its metadata says."""
+        return self.metadata.total_uncompressed_size
+
+    def extension(self, owner: UUID) -> bytes | None:
+        """What the metadata's extension of ``owner`` holds, ``None`` when there is none.
+
+        Raises ``CorruptFileError`` when it is damaged, ``UnsupportedError`` for a later version.
+        """
+        return entry(self.metadata, owner)
+
     def bounds(self) -> Bounds:
         """What the chunk's statistics prove of its values: nothing where it has not as many as its row group's rows."""
+        return self._bounds
+
+    @cached_property
+    def _bounds(self) -> Bounds:
         if not self.trusted or not self._has_all_rows:
             return Bounds(has_nan=None)
         return statistics.to_bounds(
@@ -223,6 +246,8 @@ class RowGroup:
     resolver: FileResolver | None = None
     trust_statistics: bool = True
     filters: KeptFilters = field(default_factory=KeptFilters, compare=False)
+    known: dict[int, ColumnChunk] = field(default_factory=dict, compare=False, repr=False)
+    """The column chunks that were asked for, by column index; they are kept with what was found of them."""
 
     @cached_property
     def metadata(self) -> structures.RowGroup:
@@ -242,8 +267,11 @@ class RowGroup:
         """
         leaf = self._leaf(leaf) if isinstance(leaf, str) else leaf
         index = leaf if isinstance(leaf, int) else leaf.leaf_start
-        chunks = self.metadata.columns
         leaves = self.schema.leaves
+        found = self.known.get(index)
+        if found is not None and (isinstance(leaf, int) or leaf is found.node):
+            return found
+        chunks = self.metadata.columns
         if len(chunks) != len(leaves):
             raise CorruptFileError(
                 f"a row group has {len(chunks)} column chunks for {len(leaves)} columns",
@@ -251,10 +279,11 @@ class RowGroup:
             )
         node = leaf if not isinstance(leaf, int) and leaf.is_leaf else leaves[index]
         ordinal = self.index if self.crypto is None else self.crypto.ordinal(self.metadata, self.index)
-        return ColumnChunk(
+        found = self.known[node.leaf_start] = ColumnChunk(
             node, chunks[index], self.file_metadata.column_orders, self.crypto, ordinal, self.limits, self.indexes,
             self.resolver, self.num_rows, self._uncounted, self.trust_statistics,
         )
+        return found
 
     def _leaf(self, path: str) -> SchemaNode:
         node = self.schema.find(path)
@@ -271,6 +300,11 @@ class RowGroup:
     @cached_property
     def _uncounted(self) -> int:
         return 0 if counts_dictionary_header(self.file_metadata.created_by) else UNCOUNTED_BYTES
+
+    def file_property(self, key: str) -> str | None:
+        """What the file's key-value metadata holds under ``key``."""
+        pairs = self.file_metadata.key_value_metadata or ()
+        return next((pair.value for pair in pairs if pair.key == key), None)
 
     @cached_property
     def indexes(self) -> IndexReader | None:

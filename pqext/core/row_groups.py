@@ -10,6 +10,8 @@ from pqext.core.row_group import RowGroup
 
 _KEPT = 256
 """Row groups that are kept, with what was read of their indexes and filters."""
+_KEPT_CHUNKS = 1 << 14
+"""Column chunks that kept row groups hold together, unless the last one alone has more."""
 
 
 class RowGroups(Sequence[RowGroup]):
@@ -36,8 +38,9 @@ class RowGroups(Sequence[RowGroup]):
         found = self._kept.get(index)
         if found is None:
             found = self._kept[index] = self._make(index=index)
-            if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            chunks = sum(len(group.known) for group in self._kept.values())
+            while len(self._kept) > _KEPT or (chunks > _KEPT_CHUNKS and len(self._kept) > 1):
+                chunks -= len(self._kept.popitem(last=False)[1].known)
         return found
 
     def __repr__(self) -> str:

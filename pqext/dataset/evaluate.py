@@ -67,7 +67,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 class _Evaluator(Visitor[pa.Array]):
     def __init__(self, batch: pa.RecordBatch) -> None:
         self.batch = batch
-        self.known: dict[tuple[Any, ...], pa.Array] = {}
+        self.known: dict[tuple[Any, ...], Any] = {}
 
     def visit_and(self, operands: list[pa.Array]) -> pa.Array:
         result = operands[0]
@@ -85,12 +85,14 @@ class _Evaluator(Visitor[pa.Array]):
         return pc.invert(operand)
 
     def visit_comparison(self, node: Comparison) -> pa.Array:
-        array, (value,) = self._comparable(node.operand, (node.value,))
-        return compare(array, node.operator, value)
+        array, (value,), indices = self._comparable(node.operand, (node.value,))
+        found = compare(array, node.operator, value)
+        return found if indices is None else found.take(indices)
 
     def visit_is_in(self, node: IsIn) -> pa.Array:
-        array, values = self._comparable(node.operand, node.values)
-        return is_in(array, values)
+        array, values, indices = self._comparable(node.operand, node.values)
+        found = is_in(array, values)
+        return found if indices is None else found.take(indices)
 
     def visit_is_null(self, node: IsNull) -> pa.Array:
         return pc.is_null(self.value(node.operand))
@@ -106,16 +108,30 @@ class _Evaluator(Visitor[pa.Array]):
         edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
         return predicate(node.operation, node.geometry, node.distance).evaluate(array, edges, crs)
 
-    def _comparable(self, operand: Operand, literals: tuple[Any, ...]) -> tuple[pa.Array, tuple[Value, ...]]:
-        array = self.value(operand)
-        kind = kind_of_arrow(array.type)
-        if kind is None:
-            raise TypeError(f"column {operand} of type {array.type} compares with no literal, only with null")
-        values = tuple(to_value(literal, kind, str(operand)) for literal in literals)
+    def _comparable(
+        self, operand: Operand, literals: tuple[Any, ...]
+    ) -> tuple[pa.Array, tuple[Value, ...], pa.Array | None]:
+        """What is compared with which values; of a dictionary array the entries, and the entry of each row."""
         known = (operand._key(), "comparable")
         if known not in self.known:
-            self.known[known] = comparable(array)
-        return self.known[known], values
+            array, indices = self._entries(operand) or (self.value(operand), None)
+            self.known[known] = array.type, comparable(array), indices
+        type, array, indices = self.known[known]
+        kind = kind_of_arrow(type)
+        if kind is None:
+            raise TypeError(f"column {operand} of type {type} compares with no literal, only with null")
+        return array, tuple(to_value(literal, kind, str(operand)) for literal in literals), indices
+
+    def _entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
+        """The entries of a dictionary array and the entry of each row, where that is fewer to compare."""
+        if isinstance(operand, VariantField):
+            return None
+        array = self._column(cast(Column, operand))[1]
+        while isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        if not pa.types.is_dictionary(array.type) or not 0 < len(array.dictionary) < len(array):
+            return None
+        return array.dictionary, array.indices
 
     def value(self, operand: Operand) -> pa.Array:
         key = operand._key()

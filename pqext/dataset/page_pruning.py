@@ -17,11 +17,11 @@ from pqext.dataset.binding import AllOf, AnyOf, Bound, Question
 from pqext.dataset.pruning import row_group_may_match
 
 if TYPE_CHECKING:
-    from pqext.core.reader import RowGroup
+    from pqext.core.facts import RowGroupFacts
     from pqext.core.schema import SchemaNode
 
 
-def rows_that_may_match(bound: Bound, row_group: RowGroup) -> RowRanges:
+def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
     """The rows of ``row_group`` that may be true; no other is. Columns without a page index leave out none."""
     if not row_group_may_match(bound, row_group):
         return []
@@ -35,7 +35,7 @@ def rows_that_may_match(bound: Bound, row_group: RowGroup) -> RowRanges:
     return reduce(intersection, (whole if answer is None else answer for answer in answers), whole)
 
 
-def chosen_rows(bound: Bound, row_group: RowGroup) -> RowRanges | None:
+def chosen_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:
     """The rows of ``row_group`` that may match by its page indexes; ``None`` when all may."""
     if row_group.num_rows <= 0:  # the reader tells what is wrong with it
         return None
@@ -43,7 +43,7 @@ def chosen_rows(bound: Bound, row_group: RowGroup) -> RowRanges | None:
     return None if rows == [range(row_group.num_rows)] else rows
 
 
-def _rows(node: SchemaNode, row_group: RowGroup, question: Question) -> RowRanges | None:
+def _rows(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> RowRanges | None:
     """The rows that may satisfy one question on ``node``; None when all may."""
     if isinstance(question, IsNull | IsNotNull):
         return _rows_by_nulls(node, row_group, question)
@@ -56,7 +56,7 @@ def _rows(node: SchemaNode, row_group: RowGroup, question: Question) -> RowRange
     return None if pages is None else matching_rows(pages, question)
 
 
-def _rows_by_nulls(node: SchemaNode, row_group: RowGroup, question: IsNull | IsNotNull) -> RowRanges | None:
+def _rows_by_nulls(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> RowRanges | None:
     """A group is null where a leaf is that is required within it."""
     for leaf in node.leaves():
         if not leaf.max_repetition_level and leaf.max_definition_level == node.max_definition_level:

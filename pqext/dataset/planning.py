@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from zlib import crc32
 
-import pyarrow as pa
-
 from pqext.core.annotations import for_logical
 from pqext.core.errors import CorruptFileError
+from pqext.core.facts import FileFacts, LeafFacts, RowGroupFacts
 from pqext.core.indexes.row_ranges import RowRanges
+from pqext.core.options import ReadOptions
 from pqext.core.page_selection import pages_of
 from pqext.core.reader import ParquetFile
-from pqext.core.row_group import ColumnChunk, RowGroup
-from pqext.core.schema import SchemaNode
+from pqext.core.schema import Schema, SchemaNode
 from pqext.dataset.binding import Bound, bind, find, lookup
 from pqext.dataset.expressions import And, Column, Expression, Operand, VariantField, all_of, operand_column
 from pqext.dataset.page_pruning import chosen_rows
@@ -39,29 +38,16 @@ class FilePlanner:
     """
 
     def __init__(
-        self, file: ParquetFile, columns: Sequence[str] | None, computed: Sequence[Computed], filter: Expression | None
+        self, facts: FileFacts, options: ReadOptions, columns: Sequence[str] | None, computed: Sequence[Computed],
+        filter: Expression | None,
     ) -> None:
-        self.file = file
+        self.facts = facts
+        self.options = options
         self.columns = columns
         self.computed = computed
         self.filter = filter
         self._known_stages: dict[tuple[tuple[str, int], ...], Stage] = {}
         self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
-
-    def schema(self) -> pa.Schema:
-        """The Arrow schema of ``columns``, in the order of the file, and after them of the computed ones."""
-        for name in self.columns or ():
-            lookup(self.file.schema, name)
-        schema: pa.Schema = self.file.read(self.columns, row_groups=[]).schema
-        for column in self.computed:
-            if column.name in schema.names:
-                raise ValueError("a column is asked for twice")
-            schema = schema.append(column.arrow_field(find(self.file.schema, column.field.column)))
-        return schema
-
-    def name_of(self, column: str) -> str:
-        """What a column asked for by name or dotted path is called in the result."""
-        return lookup(self.file.schema, column).path[0]
 
     def row_groups(self, pages: bool, places: bool) -> Iterator[RowGroupPlan]:
         """What is read of each row group, planned when it is asked for.
@@ -69,15 +55,14 @@ class FilePlanner:
         With ``pages`` by their page indexes too, with ``places`` with the bytes where all lies, which a plan that is
         only run does without. Raises ``CorruptFileError`` where the footer counts rows that are not there.
         """
-        self.file.check_rows()
-        bound = None if self.filter is None else bind(self.filter, self.file.schema)
-        return (self._group_plan(group, bound, pages, places) for group in self.file.row_groups)
+        bound = None if self.filter is None else bind(self.filter, self.facts.schema)
+        return (self._group_plan(group, bound, pages, places) for group in self.facts.row_groups)
 
-    def _group_plan(self, group: RowGroup, bound: Bound | None, pages: bool, places: bool) -> RowGroupPlan:
+    def _group_plan(self, group: RowGroupFacts, bound: Bound | None, pages: bool, places: bool) -> RowGroupPlan:
         try:
             refused = None if bound is None else refusal(bound, group)
             # Where an index is wrong about damaged rows nobody would see it.
-            pages = pages and self.file.options.on_corrupt != "skip"
+            pages = pages and self.options.on_corrupt != "skip"
             rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
             stages = () if refused is not None and not places else self._stages(group, rows)
             num_bytes = 0
@@ -91,12 +76,12 @@ class FilePlanner:
             return RowGroupPlan(group.index, group.num_rows, num_bytes, refused, rows, stages)
         except CorruptFileError as error:
             error.locate(row_group=group.index)
-            if self.file.options.on_corrupt != "skip":
+            if self.options.on_corrupt != "skip":
                 raise
             # The reader finds the damage again, and reports it.
             return RowGroupPlan(group.index, 0, 0, None, None, (self._one_stage({}),))
 
-    def _stages(self, group: RowGroup, rows: RowRanges | None) -> tuple[Stage, ...]:
+    def _stages(self, group: RowGroupFacts, rows: RowRanges | None) -> tuple[Stage, ...]:
         if not self._conjuncts:
             return (self._one_stage(self._own_leaves(group, self._tops)),)
         own = self._own_leaves(group, self._result_tops)
@@ -112,9 +97,11 @@ class FilePlanner:
         stages = [Stage(one.names, one.filter, tuple(top for top in one.tops if top in kept)) for one in first]
         return (*stages, Stage(columns, leaves=tuple(own.items())))
 
-    def _own_leaves(self, group: RowGroup, held: frozenset[str]) -> dict[str, int]:
+    def _own_leaves(self, group: RowGroupFacts, held: frozenset[str]) -> dict[str, int]:
         """The computed columns that a row group holds in a leaf of their own, outside of the columns ``held``."""
-        found = leaves_of(self.file, group, self.computed, held) if self.computed else {}
+        if not self.computed or self.options.on_corrupt == "skip" or self.options.strict:
+            return {}  # rows that are lost must be lost in all columns; strict reading looks at all of a variant
+        found = leaves_of(group, self.computed, held)
         return {column.name: leaf.leaf_start for column, leaf in found.items()}
 
     def _one_stage(self, leaves: Mapping[str, int]) -> Stage:
@@ -132,12 +119,12 @@ class FilePlanner:
         if key not in self._known_results:
             within = [column for column in self.computed if column.name not in leaves]
             names = self._names(self._unfiltered._needed(within))
-            self._known_results[key] = names, _by_top(self.file, names)
+            self._known_results[key] = names, _by_top(self.facts.schema, names)
         return self._known_results[key]
 
     @cached_property
     def _unfiltered(self) -> FilePlanner:
-        return FilePlanner(self.file, self.columns, self.computed, None)
+        return FilePlanner(self.facts, self.options, self.columns, self.computed, None)
 
     @cached_property
     def _tops(self) -> frozenset[str]:
@@ -152,7 +139,7 @@ class FilePlanner:
     @cached_property
     def _conjuncts(self) -> list[_Conjunct]:
         """The filter in parts that read different columns; none where the file is to be read in one stage."""
-        options = self.file.options
+        options = self.options
         if self.filter is None or options.on_corrupt == "skip" or options.strict:
             return []
         grouped: list[tuple[set[str], list[Expression]]] = []
@@ -169,18 +156,18 @@ class FilePlanner:
             nodes = [
                 part
                 for path, asked in _asked(operands(filter)).items()
-                for part in self._asked_parts(find(self.file.schema, Column(path)), asked)
+                for part in self._asked_parts(find(self.facts.schema, Column(path)), asked)
             ]
             names = self._names(nodes)
-            by_top = _by_top(self.file, names)
-            if set(by_top) != tops or not all(map(self.file.schema.root.is_unique, tops)):
+            by_top = _by_top(self.facts.schema, names)
+            if set(by_top) != tops or not all(map(self.facts.schema.root.is_unique, tops)):
                 return []  # dots in names mislead
             found.append(_Conjunct(filter, names, by_top))
         return found
 
     def _may_be_apart(self, last: Mapping[str, frozenset[int]]) -> bool:
         """Can the columns be told apart by their names, and read apart from what the filter needs of them?"""
-        root = self.file.schema.root
+        root = self.facts.schema.root
         for top, leaves in last.items():
             node = root.child(top)
             if node is None or not root.is_unique(top):
@@ -194,17 +181,17 @@ class FilePlanner:
     def _needed(self, computed: Sequence[Computed]) -> list[SchemaNode]:
         """The nodes to read: those of the columns, and those of fields and filter that do not lie among them."""
         if self.columns is None:
-            return list(self.file.schema.root.children)
-        nodes = [lookup(self.file.schema, column) for column in self.columns]
+            return list(self.facts.schema.root.children)
+        nodes = [lookup(self.facts.schema, column) for column in self.columns]
         held = [node.path for node in nodes]
         filtered = operands(self.filter) if self.filter is not None else ()
         for path, asked in _asked([*filtered, *(column.field for column in computed)]).items():
-            node = find(self.file.schema, Column(path))
+            node = find(self.facts.schema, Column(path))
             # Any part of a group shows where the group is null, which is all that a filter asks of groups.
             if any(path[: len(h)] == h or (_is_plain_group(node) and h[: len(path)] == path) for h in held):
                 continue
             # Strict reading looks at all columns of a variant, and a part of it in the result keeps it whole.
-            in_parts = not any(h[: len(path)] == path for h in held) and not self.file.options.strict
+            in_parts = not any(h[: len(path)] == path for h in held) and not self.options.strict
             nodes += self._asked_parts(node, asked) if in_parts else [node]
         return list({node.path: node for node in nodes}.values())
 
@@ -218,16 +205,16 @@ class FilePlanner:
 
     def _names(self, nodes: Sequence[SchemaNode]) -> tuple[str, ...]:
         """What the reader calls ``nodes``: dotted paths, or all of a column where dots in names mislead."""
-        found = (node.dotted if self.file.schema.find(node.dotted) is node else node.path[0] for node in nodes)
+        found = (node.dotted if self.facts.schema.find(node.dotted) is node else node.path[0] for node in nodes)
         return tuple(dict.fromkeys(found))
 
     def _node(self, name: str) -> SchemaNode:
-        node = self.file.schema.find(name)
+        node = self.facts.schema.find(name)
         assert node is not None
         return node
 
     def _leaves_read(self, stage: Stage) -> set[int]:
-        nodes = self.file.schema.root.children if stage.columns is None else map(self._node, stage.columns)
+        nodes = self.facts.schema.root.children if stage.columns is None else map(self._node, stage.columns)
         read = {leaf.leaf_start for node in nodes for leaf in node.leaves()}
         return read | {leaf for _, leaf in stage.leaves}
 
@@ -259,17 +246,17 @@ def _asked(asked: Sequence[Operand]) -> dict[tuple[str, ...], list[Operand]]:
     return found
 
 
-def _by_top(file: ParquetFile, names: Sequence[str]) -> dict[str, frozenset[int]]:
+def _by_top(schema: Schema, names: Sequence[str]) -> dict[str, frozenset[int]]:
     """The leaves of what the reader calls by ``names``, by the top-level columns."""
     found: dict[str, set[int]] = {}
     for name in names:
-        node = file.schema.find(name)
+        node = schema.find(name)
         if node is not None:
             found.setdefault(node.path[0], set()).update(range(node.leaf_start, node.leaf_stop))
     return {top: frozenset(leaves) for top, leaves in found.items()}
 
 
-def _bytes(group: RowGroup, leaves: frozenset[int]) -> int:
+def _bytes(group: RowGroupFacts, leaves: frozenset[int]) -> int:
     return sum(group.chunk(leaf).byte_range[1] for leaf in leaves)
 
 
@@ -287,12 +274,12 @@ def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNod
     return parts or ([node] if metadata is None else [metadata])
 
 
-def byte_ranges(chunks: Sequence[ColumnChunk], rows: RowRanges | None) -> tuple[ByteRange, ...]:
+def byte_ranges(chunks: Sequence[LeafFacts], rows: RowRanges | None) -> tuple[ByteRange, ...]:
     """Where the pages of ``chunks`` lie that hold ``rows``, all when None, and the dictionaries that they need."""
     return joined(place for chunk in chunks for place in _places(chunk, rows))
 
 
-def _places(chunk: ColumnChunk, rows: RowRanges | None) -> Iterator[ByteRange]:
+def _places(chunk: LeafFacts, rows: RowRanges | None) -> Iterator[ByteRange]:
     start, length = chunk.byte_range
     known = None if rows is None else chunk.page_places
     if rows is None or known is None:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core import shape
+from pqext.core.facts import RowGroupFacts
 from pqext.core.in_step import in_step
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.reader import ParquetFile, RowGroup
@@ -40,7 +41,7 @@ class Computed:
             raise TypeError(f"column {self.field.column} is no VARIANT, so that nothing lies at a path within it")
         return pa.field(self.name, target_type(self.field.type))
 
-    def leaf(self, node: SchemaNode, group: RowGroup) -> SchemaNode | None:
+    def leaf(self, node: SchemaNode, group: RowGroupFacts) -> SchemaNode | None:
         """The one leaf that holds all values of the field in a row group, None when there is no such leaf.
 
         Values that did not fit the leaf are in the ``value`` beside it, so that this must be all null. A value that is
@@ -85,17 +86,15 @@ def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
 
 
 def leaves_of(
-    file: ParquetFile, group: RowGroup, computed: Sequence[Computed], held: Collection[str]
+    group: RowGroupFacts, computed: Sequence[Computed], held: Collection[str]
 ) -> dict[Computed, SchemaNode]:
     """Those of the columns that a row group holds in a leaf of their own, with the leaf.
 
     What lies in the top-level columns ``held`` is read anyway, and not a second time.
     """
-    if file.options.on_corrupt == "skip" or file.options.strict:
-        return {}  # rows that are lost must be lost in all columns; strict reading looks at all of a variant
     leaves = {}
     for column in computed:
-        node = find(file.schema, column.field.column)
+        node = find(group.schema, column.field.column)
         leaf = column.leaf(node, group) if node.path[0] not in held else None
         if leaf is not None:
             leaves[column] = leaf

@@ -15,11 +15,11 @@ from pqext.dataset.binding import AllOf, AnyOf, Bound, Leaf, Question
 from pqext.dataset.literals import kind_of_node, value_text
 
 if TYPE_CHECKING:
-    from pqext.core.reader import RowGroup
+    from pqext.core.facts import RowGroupFacts
     from pqext.core.schema import SchemaNode
 
 
-def row_group_may_match(bound: Bound, row_group: RowGroup) -> bool:
+def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
     """Can a row of ``row_group`` be true? False only when what is stored of it proves that none is."""
     match bound:
         case AllOf():
@@ -29,7 +29,7 @@ def row_group_may_match(bound: Bound, row_group: RowGroup) -> bool:
     return all(_answer(bound.node, row_group, question) for question in bound.questions)
 
 
-def refusal(bound: Bound, row_group: RowGroup) -> str | None:
+def refusal(bound: Bound, row_group: RowGroupFacts) -> str | None:
     """Why no row of ``row_group`` can be true, for people to read; None when one may be."""
     match bound:
         case AllOf():
@@ -42,7 +42,7 @@ def refusal(bound: Bound, row_group: RowGroup) -> str | None:
     return f"{bound.expression} is true of no row{_known(bound, row_group)}"
 
 
-def _answer(node: SchemaNode, row_group: RowGroup, question: Question) -> bool:
+def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> bool:
     if isinstance(question, IsNull | IsNotNull):
         return _answer_null(node, row_group, question)
     annotation = for_logical(node.logical_name)
@@ -53,7 +53,7 @@ def _answer(node: SchemaNode, row_group: RowGroup, question: Question) -> bool:
     chunk = row_group.chunk(node)
     if isinstance(question, IsIn):
         return _is_in(question, chunk.bounds()) and chunk.may_contain(question)
-    return chunk.may_match(question)
+    return may_match(question, chunk.bounds()) and chunk.may_contain(question)
 
 
 def _is_in(question: IsIn, bounds: Bounds) -> bool:
@@ -68,7 +68,7 @@ def _is_in(question: IsIn, bounds: Bounds) -> bool:
         return True  # as in may_match: values of different kinds do not compare
 
 
-def _answer_null(node: SchemaNode, row_group: RowGroup, question: IsNull | IsNotNull) -> bool:
+def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:
     """A group is null where all of its leaves are: a leaf without nulls proves that the group has none."""
     for leaf in node.leaves():
         if leaf.max_repetition_level:
@@ -80,7 +80,7 @@ def _answer_null(node: SchemaNode, row_group: RowGroup, question: IsNull | IsNot
     return True
 
 
-def _known(leaf: Leaf, row_group: RowGroup) -> str:
+def _known(leaf: Leaf, row_group: RowGroupFacts) -> str:
     if not leaf.node.is_leaf:
         return ""
     bounds = row_group.chunk(leaf.node).bounds()

@@ -27,7 +27,7 @@ from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.reader import ParquetFile
 from pqext.core.suggest import Suggesting, answering, listed
 from pqext.core.text import visible
-from pqext.dataset.binding import bind
+from pqext.dataset.binding import bind, find, lookup
 from pqext.dataset.dnf import Filter, as_expression
 from pqext.dataset.execution import matching
 from pqext.dataset.explanation import count, explanation, summary
@@ -86,6 +86,7 @@ class Scan(Suggesting):
         for row in self._kept():
             with self._open(row) as file:
                 self._agreed(row, file)
+                file.check_rows()
                 plans = tuple(self._on(row, file).row_groups(pages, places=True))
                 tasks[row] = Task(source_name(self.sources[row]), plans, footer_crc=footer_crc(file))
         return [
@@ -117,6 +118,7 @@ class Scan(Suggesting):
             with self._open(row) as file:
                 opened += file.source.size
                 schema = self._agreed(row, file)
+                file.check_rows()
                 plans = self._on(row, file).row_groups(pages=True, places=False)
                 for batch, computed in matching(file, plans, self.computed, batch_rows):
                     named = {column.name: array for column, array in zip(self.computed, computed, strict=True)}
@@ -150,7 +152,8 @@ class Scan(Suggesting):
                         )
                     total += file.num_rows
                 else:
-                    plans = FilePlanner(file, (), (), left).row_groups(pages=True, places=False)
+                    file.check_rows()
+                    plans = FilePlanner(file, file.options, (), (), left).row_groups(pages=True, places=False)
                     total += sum(batch.num_rows for batch, _ in matching(file, plans, (), BATCH_ROWS))
         return total
 
@@ -231,6 +234,10 @@ class Scan(Suggesting):
 
     def _on(self, row: int, file: ParquetFile) -> FilePlanner:
         """What is left to ask of a source."""
+        return FilePlanner(file, file.options, self._columns_of(file), self.computed, self._narrowed[row].filter)
+
+    def _columns_of(self, file: ParquetFile) -> Sequence[str] | None:
+        """The columns that a file holds, all when None."""
         columns: Sequence[str] | None = self.columns
         if self.partitions:
             names = set(self.partitions.schema.names)
@@ -238,19 +245,29 @@ class Scan(Suggesting):
                 columns = self.partitions.columns_of_files(columns)
             elif names & {child.name for child in file.schema.root.children}:
                 columns = self.partitions.columns_of_files(file.arrow_schema.names)
-        return FilePlanner(file, columns, self.computed, self._narrowed[row].filter)
+        return columns
+
+    def _held_schema(self, file: ParquetFile) -> pa.Schema:
+        """The Arrow schema of a file's columns, in the order of the file, and after them of the computed ones."""
+        columns = self._columns_of(file)
+        for name in columns or ():
+            lookup(file.schema, name)
+        schema: pa.Schema = file.read(columns, row_groups=[]).schema
+        for column in self.computed:
+            if column.name in schema.names:
+                raise ValueError("a column is asked for twice")
+            schema = schema.append(column.arrow_field(find(file.schema, column.field.column)))
+        return schema
 
     def _result_schema(self, row: int, file: ParquetFile) -> pa.Schema:
-        part = self._on(row, file)
         if self.result is None:
             schema = self.partitions.complete_schema(file.read(None, row_groups=[]).schema)
         else:
-            held, folders = part.schema(), set(self.partitions.schema.names)
+            held, folders = self._held_schema(file), set(self.partitions.schema.names)
             fields = {field.name: field for field in (*held, *self.partitions.schema)}
-            order = [
-                column.name if isinstance(column, Computed) else column if column in folders else part.name_of(column)
-                for column in self.result
-            ]
+            names = [column.name if isinstance(column, Computed) else column for column in self.result]
+            known = folders | {column.name for column in self.computed}
+            order = [name if name in known else lookup(file.schema, name).path[0] for name in names]
             schema = pa.schema([fields[name] for name in dict.fromkeys(order)], held.metadata)
         if len(self.sources) > 1:  # a later file may hold nulls where the first declares none
             schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)

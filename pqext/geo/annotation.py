@@ -34,10 +34,10 @@ from pqext.geo.wkb import binary_chunks, columns, holds_bytes, storage_type, sum
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from pqext.core.facts import RowGroupFacts
     from pqext.core.indexes.row_ranges import RowRanges
     from pqext.core.metadata import LogicalType
     from pqext.core.options import ReadOptions, WriteOptions
-    from pqext.core.reader import RowGroup
     from pqext.core.schema import SchemaNode
 
 _OPTION_KEYS = frozenset({"crs", "edges", "check_range", "page_boxes", "covering", "order"})
@@ -183,7 +183,7 @@ class GeospatialHandler(OrdersRows):
         payload = page_boxes.encode(page_boxes.of_pages(pages, found, edges)) if wanted else None
         return ChunkFacts(found, {} if payload is None else {PAGE_BOXES: payload})
 
-    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> RowRanges | None:
+    def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
         """The rows of the pages that may match, by their boxes; all where pages have none."""
         if not isinstance(predicate, SpatialPredicate) or node.max_repetition_level or not row_group.trust_statistics:
             return None
@@ -198,7 +198,7 @@ class GeospatialHandler(OrdersRows):
             for first, stop in zip(edges[::2], edges[1::2], strict=True)
         )
 
-    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> bool:
+    def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
         """Can a row satisfy a :class:`SpatialPredicate`? By the chunk's box, or by that of GeoParquet's covering."""
         if not isinstance(predicate, SpatialPredicate):
             return True

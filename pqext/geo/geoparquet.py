@@ -26,8 +26,8 @@ from pqext.geo.types import GeospatialType
 
 if TYPE_CHECKING:
     from pqext.core.annotations import WrittenColumn
+    from pqext.core.facts import RowGroupFacts
     from pqext.core.metadata import ColumnMetaData, LogicalType
-    from pqext.core.row_group import RowGroup
     from pqext.core.schema import SchemaNode
 
 KEY = "geo"
@@ -258,14 +258,13 @@ def _box(about: Mapping[str, Any]) -> BoundingBox | None:
     return BoundingBox(low[0], high[0], low[1], high[1], *z)
 
 
-def covering_box(row_group: RowGroup, node: SchemaNode, geographic: bool) -> BoundingBox | None:
+def covering_box(row_group: RowGroupFacts, node: SchemaNode, geographic: bool) -> BoundingBox | None:
     """A box around the geometries with coordinates in a row group's chunk of ``node``, by its covering columns.
 
     ``None`` where the file's metadata names none or their statistics do not tell, a wrapping box among them first of
     all. Bounds kept as floats may have been rounded either way, so they are taken one float wider.
     """
-    pairs = row_group.file_metadata.key_value_metadata or ()
-    text = next((pair.value for pair in pairs if pair.key == KEY), None)
+    text = row_group.file_property(KEY)
     paths = coverings(text).get(node.name) if text and len(node.path) == 1 else None
     nulls = row_group.chunk(node).bounds().null_count
     if paths is None or nulls is None:

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from pqext.core.annotations import PAGE_BOXES
 from pqext.core.errors import CorruptFileError, GeometryError, LimitError, UnsupportedError
-from pqext.core.extension.container import entry
 from pqext.core.indexes.reading import DamagedIndexWarning
 from pqext.core.warn import warn
 from pqext.geo import crs as crs_
@@ -37,9 +36,8 @@ from pqext.geo.summary import EdgeBoxes, is_planar_on_globe
 from pqext.geo.wkb import columns
 
 if TYPE_CHECKING:
-    from pqext.core.indexes.page_index import IndexedPages
+    from pqext.core.facts import LeafFacts, PageFacts
     from pqext.core.metadata import GeospatialStatistics
-    from pqext.core.row_group import ColumnChunk
     from pqext.geo.kernels.boxes import Summary
     from pqext.geo.predicates.predicate import SpatialPredicate
     from pqext.geo.types import GeospatialType
@@ -270,10 +268,10 @@ def decode(payload: bytes, pages: int) -> PageBoxes:
     return PageBoxes(*x, *y, *(without & (kinds == kind) for kind in (_NULLS, _EMPTY, _UNKNOWN)))
 
 
-def leave(box: BoundingBox, chunk: ColumnChunk) -> bool:
+def leave(box: BoundingBox, chunk: LeafFacts) -> bool:
     """Does the frame of the chunk's page boxes leave ``box``, which is said to be around all of the chunk?"""
     try:
-        payload = entry(chunk.metadata, PAGE_BOXES)
+        payload = chunk.extension(PAGE_BOXES)
     except (CorruptFileError, LimitError):
         return False
     if payload is None or len(payload) < HEADER.size or payload[0] != VERSION:
@@ -283,7 +281,7 @@ def leave(box: BoundingBox, chunk: ColumnChunk) -> bool:
     return bool(beside or south < box.ymin or north > box.ymax)
 
 
-def _check_agreement(boxes: PageBoxes, pages: IndexedPages, chunk: ColumnChunk) -> None:
+def _check_agreement(boxes: PageBoxes, pages: PageFacts, chunk: LeafFacts) -> None:
     """Raise ``CorruptFileError`` where page boxes contradict the chunk's box or its count of nulls."""
     nulls = chunk.bounds().null_count
     flagged = sum(len(pages.rows(page)) for page in np.flatnonzero(boxes.nulls).tolist())
@@ -298,7 +296,7 @@ def _check_agreement(boxes: PageBoxes, pages: IndexedPages, chunk: ColumnChunk) 
         raise CorruptFileError("page boxes are narrower than the box of their chunk")
 
 
-def read(chunk: ColumnChunk) -> PageBoxes | None:
+def read(chunk: LeafFacts) -> PageBoxes | None:
     """The boxes of a chunk's pages, one for each page of its offset index; None where there are none.
 
     Damaged ones are passed over with a ``DamagedIndexWarning``, those of a later version in silence.
@@ -307,7 +305,7 @@ def read(chunk: ColumnChunk) -> PageBoxes | None:
     if pages is None:
         return None
     try:
-        payload = entry(chunk.metadata, PAGE_BOXES)
+        payload = chunk.extension(PAGE_BOXES)
         if payload is None:
             return None
         boxes = decode(payload, len(pages))

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from pqext.core import predicate as questions
 from pqext.core.annotations import EXTENSION_METADATA, EXTENSION_NAME, ChunkFacts, Notes, Storage
 from pqext.core.errors import VariantError
+from pqext.core.facts import RowGroupFacts
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.metadata import FieldRepetitionType, LogicalType, Type, VariantType
 from pqext.core.options import ReadOptions, WriteOptions
-from pqext.core.reader import RowGroup
 from pqext.core.schema import SchemaNode
 from pqext.variant import pruning
 from pqext.variant.pruning import VariantPredicate
@@ -131,7 +131,7 @@ class VariantHandler:
         """Nothing."""
         return ChunkFacts()
 
-    def may_match(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> bool:
+    def may_match(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> bool:
         """Answer a :class:`VariantPredicate`, or a core predicate about the nulls of the column itself."""
         if isinstance(predicate, VariantPredicate):
             return pruning.may_match(node, row_group, predicate)
@@ -145,7 +145,7 @@ class VariantHandler:
         known = questions.Bounds(null_count=bounds.null_count, num_values=bounds.num_values)
         return questions.may_match(predicate, known)
 
-    def matching_rows(self, node: SchemaNode, row_group: RowGroup, predicate: object) -> RowRanges | None:
+    def matching_rows(self, node: SchemaNode, row_group: RowGroupFacts, predicate: object) -> RowRanges | None:
         """Answer a :class:`VariantPredicate` from the pages of its path's two columns."""
         return pruning.matching_rows(node, row_group, predicate) if isinstance(predicate, VariantPredicate) else None
 

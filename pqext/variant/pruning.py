@@ -24,10 +24,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from pqext.core.errors import ParquetError
+from pqext.core.facts import RowGroupFacts
 from pqext.core.indexes.row_ranges import RowRanges, merged, union
 from pqext.core.predicate import Bounds, IsNull, Predicate
 from pqext.core.predicate import may_match as core_may_match
-from pqext.core.reader import RowGroup
 from pqext.core.schema import SchemaNode
 from pqext.core.text import visible
 from pqext.variant.access.path import Path, as_path, format_path
@@ -72,7 +72,7 @@ def find_group(node: SchemaNode, path: Path) -> SchemaNode | None:
     return node
 
 
-def may_match(node: SchemaNode, row_group: RowGroup, predicate: VariantPredicate) -> bool:
+def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> bool:
     """Can a row of the row group satisfy ``predicate`` on the VARIANT group ``node``? ``False`` is a proof."""
     evidence = _find_evidence(node, predicate)
     if evidence is None:
@@ -89,7 +89,7 @@ def may_match(node: SchemaNode, row_group: RowGroup, predicate: VariantPredicate
     return evidence.typed_may_match(bounds) and _bloom_may_match(evidence, row_group)
 
 
-def matching_rows(node: SchemaNode, row_group: RowGroup, predicate: VariantPredicate) -> RowRanges | None:
+def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> RowRanges | None:
     """The rows of the row group that may satisfy ``predicate``, by the page indexes; ``None`` when all may.
 
     No row outside them does. A row is left out on the evidence of two pages, the one of ``typed_value`` and the one
@@ -161,7 +161,7 @@ def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence |
     return None if typed is not None and not typed.is_leaf else _Evidence(value, typed, predicate)
 
 
-def _bloom_may_match(evidence: _Evidence, row_group: RowGroup) -> bool:
+def _bloom_may_match(evidence: _Evidence, row_group: RowGroupFacts) -> bool:
     """Can the typed column hold an equal value by its Bloom filter? There it has one form, or two for zero."""
     if evidence.typed is None:
         return False
@@ -173,7 +173,7 @@ def _bloom_may_match(evidence: _Evidence, row_group: RowGroup) -> bool:
 _BoundedRows = list[tuple[range, Bounds]]
 
 
-def _bounded_rows(row_group: RowGroup, leaf: SchemaNode | None) -> _BoundedRows:
+def _bounded_rows(row_group: RowGroupFacts, leaf: SchemaNode | None) -> _BoundedRows:
     """Rows and bounds of each page of a column; of the whole chunk without a page index."""
     if leaf is None:
         return [(range(row_group.num_rows), _NOTHING)]

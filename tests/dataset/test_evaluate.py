@@ -6,6 +6,7 @@ import io
 import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import duckdb
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.predicate import COMPARE, Operator
+from pqext.dataset import evaluate as evaluation
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Comparison, Expression, col
 from pqext.dataset.visitors import normal
@@ -121,6 +123,24 @@ def test_every_layout_of_text_compares_alike(type: pa.DataType) -> None:
     column = pa.array(["a", None, "é"]).cast(type)
     assert mask(col("a") < "b", a=column) == [True, None, False]
     assert mask(col("a").isin(["é"]), a=column) == [False, None, True]
+
+
+def test_the_entries_of_a_dictionary_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+    compare = evaluation.compare
+
+    def noted(array: pa.Array, operator: Operator, value: Any) -> pa.Array:
+        lengths.append(len(array))
+        return compare(array, operator, value)
+
+    monkeypatch.setattr(evaluation, "compare", noted)
+    entries = pa.array(["a", None, "b", "é"])
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3, None] * 20, pa.int8()), entries)
+    assert mask(col("a") < "b", a=column) == [True, None, False, False, None] * 20
+    assert mask(col("a") < "b", a=column.slice(3, 7)) == ([True, None, False, False, None] * 20)[3:10]
+    assert lengths == [4, 4]
+    assert mask(~col("a").isin(["é", "x"]), a=column) == [True, None, True, False, None] * 20
+    assert mask(col("a") < "b", a=column.slice(0, 2)) == [True, None]  # fewer rows than entries
 
 
 @pytest.mark.parametrize("type", [pa.decimal32(4, 2), pa.decimal64(9, 2), pa.decimal128(9, 2), pa.decimal256(40, 2)])

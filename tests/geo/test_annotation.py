@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -310,9 +311,8 @@ class Chunk:
     geospatial_statistics: metadata.GeospatialStatistics | None
     known: Bounds = UNKNOWN
 
-    @property
-    def metadata(self) -> metadata.ColumnMetaData:
-        return PLAIN
+    def extension(self, owner: UUID) -> bytes | None:
+        return None
 
     def bounds(self) -> Bounds:
         return self.known
@@ -320,8 +320,7 @@ class Chunk:
 
 def may_match(logical: metadata.LogicalType, chunk: Chunk, predicate: Any) -> bool:
     node: Any = SimpleNamespace(logical_type=logical, dotted="g")
-    file = SimpleNamespace(key_value_metadata=None)
-    row_group: Any = SimpleNamespace(chunk=lambda _: chunk, trust_statistics=True, file_metadata=file)
+    row_group: Any = SimpleNamespace(chunk=lambda _: chunk, trust_statistics=True, file_property=lambda _: None)
     return HANDLER.may_match(node, row_group, predicate)
 
 

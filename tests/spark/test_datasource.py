@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,11 @@ import pqext
 from pqext import col
 from pqext.core.errors import CorruptFileError
 from pqext.core.reader import ParquetFile
+from pqext.dataset.planning import FilePlanner
+from pqext.dataset.serialise import to_json
 from pqext.spark import explain_read, functions, read, read_json, read_metrics, shred_variant, where
+from pqext.spark.datasource import Reader
+from pqext.spark.query import Query
 
 SCHEMA = "properties STRUCT<mag: DECIMAL(9,2), place: STRING, time: BIGINT, magType: STRING>"
 FIJI = (175.0, -30.0, -175.0, -10.0)
@@ -200,6 +205,28 @@ def test_expressions_on_plain_columns_reach_the_statistics_and_answers_stay_exac
         assert sorted(found.collect()) == sorted(df.where(condition).collect()), condition
         assert read_metrics(metrics).row_groups == groups, condition
         assert read(spark, path).where(condition).count() == df.where(condition).count()
+
+
+def test_tasks_run_the_plan_of_the_driver_and_fetch_its_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"n": range(50_000), "x": [n * 0.5 for n in range(50_000)], "s": [f"k{n}" for n in range(50_000)]})
+    pqext.write_table(table, tmp_path / "t.parquet", page_rows=1000)
+    where = to_json((col("n") >= 20_100) & (col("n") < 20_103))
+    query = Query.from_options({"path": str(tmp_path), "where": where, "metrics_path": str(tmp_path / "metrics")})
+    reader = Reader(query.resolved(), query.schema())
+    slices = pickle.loads(pickle.dumps(reader.partitions()))
+    (group,) = slices[0].tasks[0].row_groups
+    assert group.rows == [range(20_000, 21_000)]
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a task plans")
+
+    monkeypatch.setattr(FilePlanner, "row_groups", refuse)
+    monkeypatch.setattr(FilePlanner, "__init__", refuse)
+    batches = [batch for part in slices for batch in reader.read(part)]
+    assert pa.Table.from_batches(batches).to_pydict() == table.slice(20_100, 3).to_pydict()
+    metrics = read_metrics(str(tmp_path / "metrics"))
+    assert (metrics.rows_read, metrics.rows_returned) == (1000, 3)
+    assert metrics.bytes < (tmp_path / "t.parquet").stat().st_size / 5
 
 
 def test_nothing_matching_reads_nothing(spark: Any, quakes: Path, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, m
 from pqext.core.statistics import PageExtremes, bounds_of, cut, is_cuttable, nulls_beside, raise_cut
 
 if TYPE_CHECKING:
+    from pqext.core.facts import PageFacts
     from pqext.core.schema import SchemaNode
 
 _Counts = NDArray[np.int64]
@@ -309,7 +310,7 @@ class _Search:
         return self._pages[start:stop]
 
 
-def matching_rows(pages: IndexedPages, predicate: Predicate) -> RowRanges:
+def matching_rows(pages: PageFacts, predicate: Predicate) -> RowRanges:
     """The rows of the row group whose values may satisfy ``predicate``; no row outside them does.
 
     Where the pages' bounds are ordered they are searched by halving, else one by one. Answers on several columns
