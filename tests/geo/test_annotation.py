@@ -300,10 +300,6 @@ class TestRange:
 
 UNKNOWN = Bounds()
 NULLS = Bounds(null_count=3, num_values=3)
-PLAIN = metadata.ColumnMetaData(
-    type=metadata.Type.BYTE_ARRAY, encodings=[], path_in_schema=["g"], codec=metadata.CompressionCodec.UNCOMPRESSED,
-    num_values=3, total_uncompressed_size=0, total_compressed_size=0, data_page_offset=4,
-)
 
 
 @dataclass(frozen=True)
