@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,19 +59,14 @@ class IndexedSlots:
                 builder.append_lookup(found.data, found.offsets, run.indices, run.present, run.slots)
 
     def entries(self, kind: LeafType) -> pa.Array | None:
-        """The dictionary as Arrow shows it, ``None`` when no page has referred to it."""
-        found = self._dictionary
-        if found is None:
-            return None
-        if found.shown is None:
-            found.shown = leaf.from_byte_arrays(kind, found.count, None, found.offsets, found.data)
-        return found.shown
+        """The dictionary as Arrow shows it, no value twice; ``None`` when no page has referred to it."""
+        return None if self._dictionary is None else _shown(self._dictionary, kind)[0]
 
     def finish(self, kind: LeafType, slots: int, validity: pa.Buffer | None) -> pa.Array:
         """The dictionary array of all slots."""
-        entries = self.entries(kind)
-        if entries is None:
-            entries = pa.array([], kind.arrow_type())
+        entries, places = pa.array([], kind.arrow_type()), None
+        if self._dictionary is not None:
+            entries, places = _shown(self._dictionary, kind)
         indices = allocate(slots * 4).view(np.int32)
         at = 0
         for run in self._runs:
@@ -81,10 +76,43 @@ class IndexedSlots:
                 level_kernel.spread(target.view(np.uint8), 4, len(run.indices), run.present)
             at += run.slots
         held = pa.Array.from_buffers(pa.int32(), slots, [validity, pa.py_buffer(indices)])
-        unique = entries.dictionary_encode()
-        if len(unique.dictionary) < len(entries):  # Arrow's users take entries for distinct
-            entries, held = unique.dictionary, unique.indices.take(held)
+        if places is not None:
+            held = places.take(held)
         return pa.DictionaryArray.from_arrays(held, entries, safe=False)
+
+
+def _shown(dictionary: Dictionary, kind: LeafType) -> tuple[pa.Array, pa.Array | None]:
+    """The values as Arrow shows them, and where each stored one is among them, ``None`` where all are in their place.
+
+    Arrow's users take the values for distinct. Worked out once for a chunk.
+    """
+    if dictionary.shown is None:
+        entries = leaf.from_byte_arrays(kind, dictionary.count, None, dictionary.offsets, dictionary.data)
+        unique = entries.dictionary_encode()
+        is_distinct = len(unique.dictionary) == len(entries)
+        dictionary.shown = (entries, None) if is_distinct else (unique.dictionary, unique.indices)
+    return dictionary.shown
+
+
+def is_shared(arrays: Sequence[pa.Array]) -> bool:
+    """Are these dictionary arrays of one dictionary, in the same memory?"""
+    if not pa.types.is_dictionary(arrays[0].type):
+        return False
+    first = arrays[0].dictionary
+    return all(_is_same(array.dictionary, first) for array in arrays[1:])
+
+
+def joined(arrays: Sequence[pa.Array]) -> pa.Array:
+    """Arrays of a shared dictionary as one."""
+    indices = pa.concat_arrays([array.indices for array in arrays])
+    return pa.DictionaryArray.from_arrays(indices, arrays[0].dictionary, safe=False)
+
+
+def _is_same(one: pa.Array, other: pa.Array) -> bool:
+    if len(one) != len(other) or one.offset != other.offset:
+        return False
+    places = [[buffer and buffer.address for buffer in array.buffers()] for array in (one, other)]
+    return places[0] == places[1]
 
 
 def in_order(array: pa.Array, entries: pa.Array | None) -> pa.Array:

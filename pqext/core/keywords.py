@@ -30,6 +30,7 @@ class ReadKeywords(TypedDict, total=False):
     external_files: Literal["folder", "any", "refuse"]
     geoparquet: bool
     arrow_schema: bool
+    strings: Literal["string", "view", "dictionary"]
     properties: Mapping[str, str]
 
 

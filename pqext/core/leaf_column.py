@@ -15,6 +15,7 @@ from pqext.core.buffers import EMPTY, Bytes, allocate
 from pqext.core.encodings import rle
 from pqext.core.encodings.decoding import Counts, Dictionary
 from pqext.core.errors import ArrayLimitError, CorruptFileError
+from pqext.core.indexed_slots import is_shared, joined
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
@@ -89,19 +90,22 @@ def join(pieces: Sequence[LeafColumn]) -> LeafColumn:
         present = [part for part in parts if part is not None]
         return np.concatenate(present) if len(present) == len(parts) else None
 
-    if sum(_data_bytes(piece.array) for piece in pieces) > buffers.ARRAY_BYTES:
+    arrays = [piece.array for piece in pieces]
+    shared = is_shared(arrays)
+    if not shared and sum(map(_data_bytes, arrays)) > buffers.ARRAY_BYTES:
         raise ArrayLimitError(
             f"more than {buffers.ARRAY_BYTES} bytes of byte arrays in one batch; "
             "read fewer rows at a time with iter_batches"
         )
-    array = pa.concat_arrays([piece.array for piece in pieces])
+    array = joined(arrays) if shared else pa.concat_arrays(arrays)
     return LeafColumn(
         levels([piece.repetition for piece in pieces]), levels([piece.definition for piece in pieces]), array
     )
 
 
 def _data_bytes(array: pa.Array) -> int:
-    """Bytes of the values of strings or binary, 0 for others."""
+    """Bytes of the values of strings or binary, or of a dictionary of them, 0 for others."""
+    array = array.dictionary if pa.types.is_dictionary(array.type) else array
     kind = array.type
     if not len(array) or not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
         return 0

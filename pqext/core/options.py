@@ -26,6 +26,7 @@ EncodingName = Literal[
 ]
 ENCODINGS: tuple[EncodingName, ...] = get_args(EncodingName)
 TimestampUnit = Literal["s", "ms", "us", "ns"]
+StringForm = Literal["string", "view", "dictionary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,12 @@ class ReadOptions:
     """Give columns the Arrow types and field metadata that the writer noted in ``ARROW:schema``, as pyarrow does:
     durations, time zones, dictionaries, large, view and fixed-size types, narrow decimals, extension types. A note that
     contradicts the Parquet schema is ignored with an ``AnnotationWarning``."""
+    strings: StringForm = "string"
+    """How string and binary columns are given, nested ones too. ``"string"`` gives plain arrays, or what the writer
+    noted in ``ARROW:schema``. ``"dictionary"`` gives dictionary arrays with int32 indices: the dictionary of a column
+    chunk stays as it is stored, each row group has its own, and pages without one are encoded when they are read.
+    ``"view"`` gives string_view and binary_view arrays. Annotated columns (VARIANT, GEOMETRY) and columns of Arrow
+    extension types keep their types."""
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Properties of the table that the file belongs to, where a CRS ``projjson:<property>`` is looked up. The file's
     own key-value metadata comes first."""
@@ -87,6 +94,8 @@ class ReadOptions:
             raise TypeError(f"decryption must be a pqext.encryption.FileDecryption, not a {kind}")
         if self.external_files not in ("folder", "any", "refuse"):
             raise ValueError(f'external_files must be "folder", "any" or "refuse", not {self.external_files!r}')
+        if self.strings not in get_args(StringForm):
+            raise ValueError(f'strings must be "string", "view" or "dictionary", not {self.strings!r}')
         if self.int96 not in ("auto", *get_args(TimestampUnit)):
             raise ValueError(f'int96 must be "auto", "s", "ms", "us" or "ns", not {self.int96!r}')
 

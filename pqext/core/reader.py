@@ -17,6 +17,7 @@ import pyarrow as pa
 from pqext.core import metadata as structures
 from pqext.core import shape
 from pqext.core.arrow_schema.stored import StoredSchema
+from pqext.core.arrow_schema.strings import strings_as
 from pqext.core.arrow_schema.text import KEY
 from pqext.core.budget import Account, Budget
 from pqext.core.damage import Damage
@@ -145,7 +146,11 @@ class ParquetFile(Suggesting):
         """The top-level fields as Arrow sees them."""
         with self._errors_name_path():
             nodes = enumerate(self.schema.root.children)
-            return tuple(self.stored_schema.apply(shape.of(node), index) for index, node in nodes)
+            return tuple(self._shown(shape.of(node), index) for index, node in nodes)
+
+    def _shown(self, top: Shape, index: int | None = None) -> Shape:
+        """A top-level column with the types that the file notes and the options ask for."""
+        return strings_as(self.stored_schema.apply(top, index), self.options.strings)
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
@@ -186,7 +191,7 @@ class ParquetFile(Suggesting):
                     raise KeyError(f"the file has more than one column {top.name!r}: read all and take them by number")
                 wanted.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
-            shapes = (self.stored_schema.apply(shape.of(tops[at])) for at in sorted(tops))
+            shapes = (self._shown(shape.of(tops[at])) for at in sorted(tops))
             selected = (top.select(lambda node: node.leaf_start in wanted) for top in shapes)
             return tuple(top for top in selected if top is not None)
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.annotations import Annotation, Notes, Storage, for_field, with_choices
-from pqext.core.arrow_schema.arrays import kept as chosen
 from pqext.core.errors import LimitError
 from pqext.core.metadata import FieldRepetitionType, FileType, ListType, LogicalType, MapType
 from pqext.core.options import WriteOptions
@@ -26,6 +25,7 @@ from pqext.core.types.decoded import dictionary_decoded, is_view, run_ends_decod
 from pqext.core.types.file_reference import check_file
 from pqext.core.types.logical import LeafType
 from pqext.core.types.stored import from_arrow, normal
+from pqext.core.types.views import kept as chosen
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.arrow_schema.types import type_of
 from pqext.core.errors import CorruptFileError, LimitError
+from pqext.core.types.views import kept
 
 _MOST_FILLED = 1 << 30
 """Elements of fixed-size lists that stand for null lists, at most; what they take is counted before."""
@@ -127,16 +128,6 @@ def filtered(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     except pa.ArrowNotImplementedError:
         flags = mask.fill_null(False).to_numpy(zero_copy_only=False)
         return pa.RecordBatch.from_arrays([kept(column, flags) for column in batch.columns], schema=batch.schema)
-
-
-def kept(values: pa.Array, flags: NDArray[np.bool_]) -> pa.Array:
-    """The flagged values."""
-    try:
-        return values.filter(pa.array(flags))
-    except pa.ArrowNotImplementedError:  # of views
-        edges = np.flatnonzero(np.diff(flags, prepend=False, append=False)).tolist()
-        parts = [values[start:stop] for start, stop in zip(edges[::2], edges[1::2], strict=True)]
-        return pa.concat_arrays(parts) if parts else values[:0]
 
 
 def _filled(values: pa.Array, offsets: NDArray[np.int32], present: NDArray[np.bool_], size: int) -> pa.Array:

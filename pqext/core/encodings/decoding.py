@@ -29,8 +29,8 @@ class Dictionary:
     count: int
     data: Bytes
     offsets: NDArray[np.int32] | None = None
-    shown: pa.Array | None = None
-    """The values as Arrow shows them, once they were asked for."""
+    shown: tuple[pa.Array, pa.Array | None] | None = None
+    """The values as Arrow shows them, once they were asked for, and their places where values are stored twice."""
 
 
 class Decoder(Protocol):

@@ -10,6 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.kernels.map_keys import flag_superseded
+from pqext.core.types.decoded import is_view
+from pqext.core.types.stored import normal
+from pqext.core.types.views import taken
 
 _SEED = secrets.randbits(64)
 
@@ -23,7 +26,7 @@ class Kept:
 
     def apply(self, entries: pa.Array) -> pa.Array:
         """``entries`` (keys or items) without the superseded ones."""
-        return entries.take(pa.array(self.places))
+        return taken(entries, self.places)
 
 
 def last_of_each(keys: pa.Array, offsets: NDArray[np.int32]) -> Kept | None:
@@ -40,6 +43,8 @@ def last_of_each(keys: pa.Array, offsets: NDArray[np.int32]) -> Kept | None:
 
 def _flag(keys: pa.Array, maps: NDArray[np.int32], keep: NDArray[np.uint8]) -> int:
     kind = keys.type
+    if is_view(kind):
+        return _flag(keys.cast(normal(kind)), maps, keep)
     if pa.types.is_boolean(kind):
         keys = keys.cast(pa.uint8())
     elif pa.types.is_nested(kind) or pa.types.is_null(kind):

@@ -1,0 +1,53 @@
+"""The option ``strings``: string and binary columns shown as dictionaries or as views."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pqext.core.annotations import EXTENSION_NAME
+from pqext.core.errors import ParquetError
+from pqext.core.metadata import Type
+from pqext.core.options import StringForm
+from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
+
+
+def strings_as(shape: Shape, form: StringForm) -> Shape:
+    """``shape`` with its string and binary leaves in ``form``, nested ones too; ``"string"`` changes none.
+
+    What an annotation or an Arrow extension type shows keeps its own type, and a noted dictionary its type of indices.
+    """
+    if form == "string" or shape.annotation is not None or _is_extension(shape.original):
+        return shape
+    if isinstance(shape, GroupShape):
+        return replace(shape, children=tuple(strings_as(child, form) for child in shape.children))
+    if isinstance(shape, ListShape):
+        return replace(shape, element=strings_as(shape.element, form))
+    assert isinstance(shape, LeafShape)
+    plain = _plain_type(shape)
+    if plain is None or (shape.encoded and form == "dictionary"):
+        return shape
+    asked = pa.dictionary(pa.int32(), plain) if form == "dictionary" else _VIEWS[plain]
+    metadata = None if shape.original is None else shape.original.metadata
+    return replace(shape, original=pa.field("", asked, metadata=metadata), encoded=form == "dictionary")
+
+
+_VIEWS = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
+
+
+def _plain_type(shape: LeafShape) -> pa.DataType | None:
+    """The type of a leaf of strings or byte arrays."""
+    if shape.node.physical_type != Type.BYTE_ARRAY:
+        return None
+    try:
+        found = shape.node.leaf_type.arrow_type()
+    except ParquetError:  # said when the column is read
+        return None
+    return found if found in _VIEWS else None
+
+
+def _is_extension(original: pa.Field | None) -> bool:
+    if original is None:
+        return False
+    return isinstance(original.type, pa.BaseExtensionType) or EXTENSION_NAME in (original.metadata or {})
