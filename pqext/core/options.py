@@ -137,8 +137,9 @@ class WriteOptions:
     (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY), ``"byte_stream_split"`` (numbers and FIXED_LEN_BYTE_ARRAY), ``"alp"`` (FLOAT,
     DOUBLE; in preview, few readers know it), or ``"auto"``, which tries those that suit on a sample of each chunk,
     never ``"alp"``. A column named in a mapping has no dictionary unless ``dictionary`` names it too."""
-    row_group_rows: int = 1 << 20
-    """Rows at which a row group ends."""
+    row_group_rows: int = 1 << 19
+    """Rows at which a row group ends. Readers with many processors gain by smaller ones, selective queries too; reading
+    all on a few is quicker with larger ones (``benchmarks/row_group_sizes.py``)."""
     row_group_bytes: int = 512 << 20
     """Bytes of Arrow data, before encoding, at which a row group ends."""
     page_rows: int = 20_000
