@@ -120,13 +120,16 @@ def decoded_bytes(shape: LeafShape, entries: int) -> int:
 
 
 class LeafColumnBuilder:
-    """Decodes pages that hold ``entries`` entries altogether, whose bytes ``account`` counts."""
+    """Decodes pages that hold ``entries`` entries altogether, whose bytes ``account`` counts.
 
-    def __init__(self, shape: LeafShape, entries: int, account: Account) -> None:
+    Byte arrays take about ``expected`` bytes.
+    """
+
+    def __init__(self, shape: LeafShape, entries: int, account: Account, expected: int = 0) -> None:
         account.take(decoded_bytes(shape, entries))
         self._shape = shape
         self._at = 0
-        self._slots = SlotBuilder(shape.node.leaf_type, entries, account, encoded=shape.encoded)
+        self._slots = SlotBuilder(shape.node.leaf_type, entries, account, encoded=shape.encoded, expected=expected)
         levels = shape.node.max_repetition_level > 0 or shape.node.max_definition_level > shape.nullable
         self._repetition = allocate(entries * 2).view(np.int16) if shape.node.max_repetition_level else None
         self._definition = allocate(entries * 2).view(np.int16) if levels and shape.node.max_definition_level else None

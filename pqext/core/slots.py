@@ -25,10 +25,13 @@ from pqext.core.types.logical import LeafType
 class SlotBuilder:
     """Takes the pages of a run, which hold at most ``capacity`` slots of ``leaf_type`` altogether.
 
-    ``encoded``: byte arrays become a dictionary array, of the chunk's own dictionary where all pages refer to it.
+    Byte arrays take about ``expected`` bytes. ``encoded``: byte arrays become a dictionary array, of the chunk's own
+    dictionary where all pages refer to it.
     """
 
-    def __init__(self, leaf_type: LeafType, capacity: int, account: Account, *, encoded: bool = False) -> None:
+    def __init__(
+        self, leaf_type: LeafType, capacity: int, account: Account, *, encoded: bool = False, expected: int = 0
+    ) -> None:
         self._type = leaf_type
         self._capacity = capacity
         self._slots = 0
@@ -42,7 +45,7 @@ class SlotBuilder:
         if self._encoded:
             self._indexed = IndexedSlots(account.take)
         if self._width is None:
-            self._builder = ByteArrayBuilder(account.take, buffers.ARRAY_BYTES)
+            self._builder = ByteArrayBuilder(account.take, buffers.ARRAY_BYTES, allocate, expected, capacity)
         else:
             self._fixed = allocate(capacity * self._width)
 

@@ -28,6 +28,9 @@ from pqext.core.shape import LeafShape
 _LEAST = 1 << 12
 """Bytes looked at for a page header at first."""
 
+_MOST_EXPECTED = 4
+"""Memory is taken beforehand for no more than so many times the bytes that there are."""
+
 
 class Declined(Exception):
     """The next pages are for the slower way."""
@@ -172,7 +175,8 @@ class TableDecoder:
 
     def _decode(self, stop: int) -> LeafColumn:
         table, shape, node = self._table, self._shape, self._shape.node
-        builder = LeafColumnBuilder(shape, table.count(0, stop), self._account)
+        expected = min(table.unpacked(0, stop), _MOST_EXPECTED * table.stored(0, stop))
+        builder = LeafColumnBuilder(shape, table.count(0, stop), self._account, expected)
         width = node.leaf_type.width
         first, at = self.decoded_rows == 0, 0
         while at < stop:
@@ -190,8 +194,8 @@ class TableDecoder:
             first = first and not entries
             at = end
         column = builder.finish()
-        expected = table.rows(0, stop)
-        if expected is not None and not _agree(table.counts(0, stop), expected, column.repetition):
+        rows = table.rows(0, stop)
+        if rows is not None and not _agree(table.counts(0, stop), rows, column.repetition):
             raise Declined
         return column
 

@@ -23,7 +23,8 @@ Counts = NDArray[np.int64]
 class Dictionary:
     """The values of a dictionary page.
 
-    Of a fixed width: ``data`` holds ``count`` values. Byte arrays: ``offsets`` delimits them in ``data``.
+    Of a fixed width: ``data`` holds ``count`` values. Byte arrays: ``offsets`` delimits them in ``data``, which
+    goes on behind.
     """
 
     count: int

@@ -50,6 +50,7 @@ def read_dictionary(
         account.take(count * 4)
     builder = ByteArrayBuilder(None if account is None else account.take)
     builder.append_plain(PageRun([page], [count]), EMPTY, np.array([count]))
+    builder.pad()
     offsets, data, _ = builder.finish()
     return Dictionary(count, view(data), np.frombuffer(offsets, np.int32))
 

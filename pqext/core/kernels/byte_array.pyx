@@ -1,7 +1,7 @@
 # cython: language_level=3
 """Variable-length values: PLAIN byte arrays and dictionary look-ups straight into Arrow's offsets and data."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.bitpack cimport load64
 from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
@@ -17,6 +17,7 @@ cdef enum:
     OUT_OF_RANGE = -4
     NEGATIVE = -5
 
+    PADDING = 32
     ROUGH = 1 << 20  # so many bytes need not be counted to the byte
 
 
@@ -41,19 +42,57 @@ cdef class ByteArrayBuilder:
 
     `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. `take`, where it is given,
     is told how many bytes of data are about to be copied. More than `limit` bytes of data raise ``ArrayLimitError``.
+    Data lie in what `allocate(size)` gives, a writable buffer, where it is given: of `expected` bytes at first, and so do offsets, of `slots`
+    slots.
     """
-    def __cinit__(self, take=None, int32_t limit=0x7FFFFFFF):
+    def __cinit__(self, take=None, int32_t limit=0x7FFFFFFF, allocate=None, size_t expected=0, size_t slots=0):
         cdef int32_t zero = 0
         if limit < 0:
             raise ValueError("a negative limit")
+        self.allocating = allocate
+        self.expected = expected
+        self.expected_slots = slots + 1
         self.limit = limit
         self.taking = take
         if bytes_append(&self.offsets, &zero, 4) != 0:
             raise MemoryError("byte array offsets")
 
     def __dealloc__(self):
-        bytes_free(&self.offsets)
-        bytes_free(&self.data)
+        if self.lent_offsets is None:
+            bytes_free(&self.offsets)
+        if self.lent is None:
+            bytes_free(&self.data)
+
+    cdef int _make_room(self, size_t more, size_t slots) except -1:
+        """Let `more` bytes of data, some that are written behind values, and `slots` offsets fit what was allocated.
+
+        Callers know how much they append: lent memory must never be grown by `bytes_reserve`.
+        """
+        if self.allocating is None:
+            return 0
+        self.lent = self._lend(&self.data, self.lent, more + PADDING, self.expected)
+        self.lent_offsets = self._lend(&self.offsets, self.lent_offsets, slots * 4, self.expected_slots * 4)
+        return 0
+
+    cdef object _lend(self, Bytes *bytes, object owner, size_t more, size_t expected):
+        cdef size_t wanted, used
+        cdef uint8_t[::1] made
+        if owner is not None and more <= bytes.capacity - bytes.size:
+            return owner
+        if more > <size_t> 0x7FFFFFFFFFFFFFFF - bytes.size:
+            raise MemoryError("byte array values")
+        wanted = max(bytes.size + more, 2 * bytes.capacity, expected)
+        lent = self.allocating(wanted)
+        made = lent
+        if <size_t> made.shape[0] < wanted:
+            raise MemoryError("byte array values")
+        if bytes.size:
+            memcpy(&made[0], bytes.data, bytes.size)
+        used = bytes.size
+        if owner is None:
+            bytes_free(bytes)
+        bytes.data, bytes.size, bytes.capacity = &made[0], used, wanted
+        return lent
 
     @property
     def room(self):
@@ -125,17 +164,19 @@ cdef class ByteArrayBuilder:
         if not run.size:
             return
         self.claim(stored)
+        self._make_room(stored, total)
         with nogil:
             status = self._append_pages(run.parts, flags, &slots[0], run.size)
         self._check(status)
 
     cdef int _append_lookup(
-        self, const uint8_t *values, const int32_t *ends, Py_ssize_t entries,
+        self, const uint8_t *values, size_t total, const int32_t *ends, Py_ssize_t entries,
         const int32_t *indices, Py_ssize_t count, const uint8_t *present, Py_ssize_t slots,
     ) noexcept nogil:
+        # `total` bytes of values can be read, as many as the last ends at or more.
         cdef Py_ssize_t i, at = 0
         cdef int32_t index
-        cdef size_t start, length, total = ends[entries]
+        cdef size_t start, length
         cdef int32_t *offset
         if bytes_reserve(&self.offsets, <size_t> slots * 4) != 0:
             return OUT_OF_MEMORY
@@ -195,9 +236,11 @@ cdef class ByteArrayBuilder:
                 if 0 <= chosen[i] < ends.shape[0] - 1:
                     made += ends[chosen[i] + 1] - ends[chosen[i]]
         self.claim(made)
+        # No more is copied than the limit leaves.
+        self._make_room(<size_t> min(made, <int64_t> (self.limit - min(self.limit, self.data.size))), slots)
         with nogil:
             status = self._append_lookup(
-                p, &ends[0], ends.shape[0] - 1, chosen, indices.shape[0], flags, slots
+                p, values.shape[0], &ends[0], ends.shape[0] - 1, chosen, indices.shape[0], flags, slots
             )
         self._check(status)
 
@@ -260,14 +303,32 @@ cdef class ByteArrayBuilder:
         if lengths.shape[0]:
             sizes = &lengths[0]
         self.claim(values.shape[0])
+        self._make_room(values.shape[0], slots)
         with nogil:
             status = self._append_run(p, values.shape[0], sizes, lengths.shape[0], flags, slots)
         self._check(status)
 
+    def pad(self):
+        """Let zeros follow the data, so that its last values are copied as quickly as others."""
+        self._make_room(PADDING, 0)
+        if self.lent is None and bytes_reserve(&self.data, PADDING) != 0:
+            raise MemoryError("byte array values")
+        memset(self.data.data + self.data.size, 0, PADDING)
+        self.data.size += PADDING
+
     def finish(self):
         """(offsets, data, slots); the builder is empty afterwards."""
         cdef Py_ssize_t slots = <Py_ssize_t> (self.offsets.size // 4) - 1
-        return take(&self.offsets), take(&self.data), slots
+        offsets, self.lent_offsets = self._taken(&self.offsets, self.lent_offsets), None
+        data, self.lent = self._taken(&self.data, self.lent), None
+        return offsets, data, slots
+
+    cdef object _taken(self, Bytes *bytes, object owner):
+        cdef size_t size = bytes.size, capacity = bytes.capacity
+        if owner is None:
+            return take(bytes)
+        bytes.data, bytes.size, bytes.capacity = NULL, 0, 0
+        return owner[:size] if size > capacity // 2 else owner[:size].copy()
 
     cdef object _check(self, int status):
         if status == TRUNCATED:

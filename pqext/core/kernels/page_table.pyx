@@ -222,6 +222,14 @@ cdef class PageTable:
             total += self.entries[i].unpacked
         return total
 
+    def stored(self, Py_ssize_t first, Py_ssize_t stop):
+        """Bytes of the pages as they are stored."""
+        cdef Py_ssize_t i
+        cdef int64_t total = 0
+        for i in range(max(first, 0), min(stop, self.size)):
+            total += self.entries[i].stored
+        return total
+
     def encoding(self, Py_ssize_t page):
         """The number of its encoding."""
         if not 0 <= page < self.size:

@@ -159,8 +159,9 @@ cdef class Decoding:
             return OK
         if <size_t> page.count * 4 > size:
             return -1
-        if bytes_reserve(&self.ends, (<size_t> page.count + 1) * 4) != 0 or bytes_reserve(&self.entries, size) != 0:
+        if bytes_reserve(&self.ends, (<size_t> page.count + 1) * 4) != 0 or bytes_reserve(&self.entries, size + 32) != 0:
             return -1
+        memset(self.entries.data, 0, self.entries.capacity)
         ends = <int32_t *> self.ends.data
         ends[0] = 0
         for i in range(page.count):
@@ -252,6 +253,6 @@ cdef class Decoding:
         ) != OK:
             return -1
         return self.builder._append_lookup(
-            self.entries.data, <int32_t *> self.ends.data, self.entry_count, <int32_t *> self.indices.data,
+            self.entries.data, self.entries.capacity, <int32_t *> self.ends.data, self.entry_count, <int32_t *> self.indices.data,
             <Py_ssize_t> ones, flags, page.count,
         )
