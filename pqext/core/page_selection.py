@@ -108,6 +108,21 @@ class ChosenPages:
         self._known = known
         self._pages = pages_of(known, rows)
         self.rows = merged(known.rows(page) for page in self._pages)
+        self._held: dict[int, Span] = {}
+
+    @property
+    def ranges(self) -> list[tuple[Source, tuple[int, int]]]:
+        """Where the chosen pages lie: of each stretch its source, offset and length."""
+        return [(self._source, (one.offset, one.length)) for one in self._stretches()]
+
+    def hold(self, spans: Sequence[Span]) -> None:
+        """Read from ``spans`` what lies at their offsets: :attr:`ranges`, fetched with other columns'."""
+        self._held = {span.offset: span for span in spans}
+
+    def _spans(self, group: Sequence[_Run]) -> list[Span]:
+        if self._held:
+            return [self._held[one.offset] for one in group]
+        return self._source.spans([(one.offset, one.length) for one in group])
 
     @property
     def is_ordinary(self) -> bool:
@@ -117,7 +132,7 @@ class ChosenPages:
     def stretches(self) -> Iterator[Stretch]:
         """The dictionary page and the chosen ones."""
         for group in self._fetched():
-            spans = self._source.spans([(one.offset, one.length) for one in group])
+            spans = self._spans(group)
             for one, span in zip(group, spans, strict=True):
                 pages = range(one.first, one.stop)
                 ranges = [self._known.byte_range(page) for page in pages]
@@ -129,7 +144,7 @@ class ChosenPages:
         if self._pages and not self._known.accounts_for(self._stop):
             self._check_rest(limits, decryptor)
         for stretches in self._fetched():
-            spans = self._source.spans([(one.offset, one.length) for one in stretches])
+            spans = self._spans(stretches)
             for stretch, span in zip(stretches, spans, strict=True):
                 base = span.offset - self.offset
                 opening = has_dictionary and stretch.first == stretch.stop

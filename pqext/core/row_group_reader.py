@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import repeat
+from itertools import chain, islice, repeat
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from pqext.core.page_selection import AllPages, ChosenPages, PageSelection
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.small_chunks import SMALL, SmallLeaves
+from pqext.core.source import STREAMED_BYTES, Source
 from pqext.core.workers import Workers
 
 _FEW_ROWS = 1024
@@ -166,8 +167,16 @@ class RowGroupReader:
         if chosen is not None and lost is None:
             pages = self._chosen_pages(chunks, chosen)
         complete = [chunk for chunk in chunks if chunk.node.leaf_start not in pages]
-        spans = spans_of([(chunk.source(group.source), chunk.readable_range(group.source)) for chunk in complete])
-        for chunk, span in zip(complete, spans, strict=True):
+        ranges = [(chunk.source(group.source), chunk.readable_range(group.source)) for chunk in complete]
+        parts = [part for part in pages.values() if isinstance(part, ChosenPages)]
+        together = [part.ranges for part in parts]
+        if not _are_held(together):
+            parts, together = [], []
+        spans = spans_of([*ranges, *chain.from_iterable(together)])
+        fetched = iter(spans[len(ranges) :])
+        for part, places in zip(parts, together, strict=True):
+            part.hold(list(islice(fetched, len(places))))
+        for chunk, span in zip(complete, spans, strict=False):
             pages[chunk.node.leaf_start] = AllPages(span, group.num_rows, chunk.entries_to_read)
         return {
             leaf.node.leaf_start: ColumnReader(
@@ -198,6 +207,13 @@ def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:
     """Of the ``sizes`` of leaves, those below ``top``; none for a column that is whole once it is read."""
     is_whole = isinstance(top, LeafShape) and top.annotation is None and top.node.physical_type != Type.INT96
     return 0 if is_whole else sum(sizes.get(leaf.node.leaf_start, 0) for leaf in top.leaves())
+
+
+def _are_held(ranges: Sequence[Sequence[tuple[Source, tuple[int, int]]]]) -> bool:
+    """Are these fetched together, all columns at once: within their files, and few enough to be held?"""
+    found = list(chain.from_iterable(ranges))
+    within = all(0 <= offset <= source.size - length for source, (offset, length) in found)
+    return within and sum(length for _, (_, length) in found) <= STREAMED_BYTES
 
 
 def _check_elements(columns: Mapping[int, LeafColumn]) -> None:

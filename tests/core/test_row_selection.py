@@ -16,7 +16,7 @@ from pqext.core.errors import CorruptDataWarning, CorruptFileError
 from pqext.core.indexes.row_ranges import RowQueue, difference, merged
 from pqext.core.metadata import OffsetIndex
 from pqext.core.page import raw_pages
-from pqext.core.source import Span
+from pqext.core.source import MemorySource, Span
 from pqext.core.thrift import decode, encode
 from reference.effort import share
 
@@ -90,6 +90,26 @@ def test_only_the_pages_of_chosen_rows_are_fetched() -> None:
         before = file.source.bytes_read
         assert file.read(["i"], rows={1: [range(PAGE, PAGE + 1), range(5 * PAGE - 1, 5 * PAGE + 1)]}).num_rows == 3
         assert file.source.bytes_read - before == sum(pages.byte_range(page)[1] for page in (1, 4, 5))
+
+
+def test_pages_of_all_columns_are_fetched_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = stored()
+    fetched: list[tuple[int, int]] = []
+    real = MemorySource._fetch
+
+    def counted(self: MemorySource, offset: int, length: int) -> Any:
+        fetched.append((offset, length))
+        return real(self, offset, length)
+
+    with pqext.open(data) as file:
+        whole = file.read()
+        file.row_groups[1].load_page_indexes()
+        monkeypatch.setattr(MemorySource, "_fetch", counted)
+        monkeypatch.setattr(MemorySource, "merge_gap", len(data))
+        assert file.read(rows={1: [range(40, 50), range(200, 201)]}) == pa.concat_tables(
+            [whole.slice(GROUP + 40, 10), whole.slice(GROUP + 200, 1)]
+        )
+    assert len(fetched) == 1
 
 
 def test_a_scan_reads_the_pages_that_may_match() -> None:

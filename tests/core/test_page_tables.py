@@ -1,0 +1,118 @@
+"""Tables of pages and of column chunks, against the structures that are decoded field by field."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext.core.kernels.chunk_places import chunk_places
+from pqext.core.kernels.page_table import PageTable
+from pqext.core.limits import Limits
+from pqext.core.page import raw_pages
+from pqext.core.source import MemorySource, Span
+from pqext.core.thrift import LazyStructs
+from reference.effort import share
+
+TABLE = pa.table(
+    {
+        "number": pa.array([None if n % 5 == 0 else n for n in range(300)], pa.int64()),
+        "text": [f"value {n % 9}" for n in range(300)],
+        "lists": [list(range(n % 4)) for n in range(300)],
+    }
+)
+
+
+def written(version: int) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(TABLE, out, page_version=version, page_rows=17, row_group_rows=200)
+    return out.getvalue()
+
+
+FILES = {version: written(version) for version in (1, 2)}
+
+
+def chunks(data: bytes) -> list[tuple[bytes, int]]:
+    """The bytes of each column chunk and where they begin."""
+    with pqext.open(data) as file:
+        places = [chunk.byte_range for group in file.row_groups for chunk in group.chunks()]
+    return [(data[start : start + length], start) for start, length in places]
+
+
+def pages(data: bytes) -> list[tuple[int, int, int, int]]:
+    """Of each page where it begins, its entries, its bytes before compression and as they are stored."""
+    span = Span(MemorySource(data), 0, len(data))
+    return [
+        (raw.offset, raw.num_values, raw.header.uncompressed_page_size, raw.header.compressed_page_size)
+        for raw in raw_pages(span, Limits())
+    ]
+
+
+def rows_of(table: PageTable, base: int) -> list[tuple[int, int, int, int]]:
+    return [
+        (table.offset(i) - base, table.count(i, i + 1), table.unpacked(i, i + 1), table.stored(i, i + 1))
+        for i in range(table.size)
+    ]
+
+
+@settings(max_examples=share(0.3))
+@given(st.sampled_from([1, 2]), st.integers(0, 5), st.lists(st.integers(1, 400), min_size=1, max_size=6))
+def test_a_table_made_window_by_window_has_the_pages_of_the_chunk(
+    version: int, column: int, windows: list[int]
+) -> None:
+    data, start = chunks(FILES[version])[column]
+    table, at, turn, least = PageTable(Limits()), 0, 0, 0
+    while at < len(data):
+        window = data[at : at + max(windows[turn % len(windows)], least)]
+        turn += 1
+        assert table.read(window, start + at, len(data) - at)
+        at += table.consumed
+        least = 0 if table.consumed else table.needed or 2 * len(window)
+    assert rows_of(table, start) == pages(data)
+
+
+@settings(max_examples=share(1.0))
+@given(st.sampled_from([1, 2]), st.integers(0, 5), st.data())
+def test_a_damaged_header_is_unusual_or_that_of_the_structure(version: int, column: int, draw: st.DataObject) -> None:
+    data, start = chunks(FILES[version])[column]
+    at = draw.draw(st.integers(0, len(data) - 1))
+    damaged = data[:at] + bytes([data[at] ^ draw.draw(st.integers(1, 255))]) + data[at + 1 :]
+    table = PageTable(Limits())
+    if not table.read(damaged, start, len(damaged)) or table.consumed < len(damaged):
+        return  # declined: what is wrong is found out page by page
+    assert rows_of(table, start) == pages(damaged)
+
+
+@pytest.mark.parametrize("write", [pqext.write_table, pq.write_table])
+def test_chunk_places_are_those_of_the_structures(write: Any) -> None:
+    out = io.BytesIO()
+    write(TABLE, out)
+    with pqext.open(out.getvalue()) as file:
+        columns = file.row_groups[0].metadata.columns
+        assert isinstance(columns, LazyStructs)
+        index = columns.untouched
+        assert index is not None
+        leaves = file.schema.leaves
+        paths = [b"".join(len(name).to_bytes(4, "little") + name.encode() for name in leaf.path) for leaf in leaves]
+        kinds = [int(leaf.leaf_type.physical) for leaf in leaves]
+        asked = [(leaf.leaf_start, kind, path) for leaf, kind, path in zip(leaves, kinds, paths, strict=True)]
+        found = chunk_places(index, asked)
+        wrong = [(place, physical + 1, path) for place, physical, path in asked]
+        other = [(place, physical, path + b"\1\0\0\0x") for place, physical, path in asked]
+        assert np.all(chunk_places(index, wrong)[:, 0] == -1)
+        assert np.all(chunk_places(index, other)[:, 0] == -1)
+        for row, chunk in zip(found.tolist(), columns, strict=True):
+            meta = chunk.meta_data
+            assert meta is not None
+            dictionary = -1 if meta.dictionary_page_offset is None else meta.dictionary_page_offset
+            sizes = [meta.total_uncompressed_size, meta.total_compressed_size]
+            assert row == [meta.codec, meta.num_values, *sizes, meta.data_page_offset, dictionary]
+        with pytest.raises(IndexError):
+            chunk_places(index, [(len(leaves), 1, paths[0])])
