@@ -128,11 +128,9 @@ def _list(shape: ListShape, array: pa.Array, entries: _Entries) -> Iterator[Dens
     if not len(array):
         offsets = np.zeros(1, np.int32)
     slots = entries.slots()
-    alive = slots[slots >= 0]
-    lengths = offsets[alive + 1] - offsets[alive]
-    room = entries.count - len(alive) + int(np.maximum(lengths, 1).sum(dtype=np.int64))
-    repetition, definition = np.empty(room, np.int16), np.empty(room, np.int16)
-    slot = np.empty(room, np.int64)
+    room = level_kernel.entries_below(slots, offsets)
+    repetition, definition = allocate(room * 2).view(np.int16), allocate(room * 2).view(np.int16)
+    slot = allocate(room * 8).view(np.int64)
     level_kernel.repeated_entries(
         entries.levels(entries.repetition), entries.levels(entries.definition), slots, offsets,
         shape.element_repetition, repetition, definition, slot,
@@ -167,7 +165,9 @@ def _leaf(shape: LeafShape, array: pa.Array, entries: _Entries) -> DenseColumn:
     if entries.slot is None:
         values = array if entries.alive is None else _compact(array, entries.alive)
     else:
-        alive = entries.slot[entries.slot >= 0]
-        contiguous = len(alive) and alive[-1] - alive[0] == len(alive) - 1
-        values = array.slice(int(alive[0]), len(alive)) if contiguous else array.take(pa.array(alive))
+        count, first, last = level_kernel.occupied(entries.slot)  # which ascend
+        if count and last - first == count - 1:
+            values = array.slice(first, count)
+        else:
+            values = array.take(pa.array(entries.slot[entries.slot >= 0]))
     return DenseColumn(shape, entries.count, entries.repetition, entries.definition, values)

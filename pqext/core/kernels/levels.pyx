@@ -275,14 +275,80 @@ def nullable_entries(
     cdef Py_ssize_t i, bit
     if definition.shape[0] != slot.shape[0]:
         raise ValueError("levels and slots differ in length")
-    for i in range(slot.shape[0]):
-        if slot[i] < 0:
+    with nogil:
+        for i in range(slot.shape[0]):
+            if slot[i] < 0:
+                continue
+            bit = base + slot[i]
+            if valid[bit >> 3] >> (bit & 7) & 1:
+                definition[i] += 1
+            else:
+                slot[i] = -1
+
+
+def occupied(const int64_t[::1] slot):
+    """How many slots are not -1, the first of them and the last."""
+    cdef Py_ssize_t i, count = 0
+    cdef int64_t first = -1, last = -1
+    with nogil:
+        for i in range(slot.shape[0]):
+            if slot[i] >= 0:
+                if count == 0:
+                    first = slot[i]
+                last = slot[i]
+                count += 1
+    return count, first, last
+
+
+def entries_below(const int64_t[::1] slot, const int32_t[::1] offsets):
+    """How many entries `repeated_entries` makes: one for each element, and for each empty or ended list."""
+    cdef Py_ssize_t i, lists = offsets.shape[0] - 1
+    cdef int64_t total = 0, length
+    cdef bint bad = False
+    with nogil:
+        for i in range(slot.shape[0]):
+            length = 1
+            if slot[i] >= lists:
+                bad = True
+                break
+            if slot[i] >= 0:
+                length = <int64_t> offsets[slot[i] + 1] - offsets[slot[i]]
+            total += length if length > 1 else 1
+    if bad:
+        raise ValueError("a slot beyond the lists")
+    return total
+
+
+cdef Py_ssize_t _repeat(
+    const int16_t *repetition, const int16_t *definition, const int64_t *slot, Py_ssize_t count,
+    const int32_t *offsets, Py_ssize_t lists, int16_t level, Py_ssize_t room,
+    int16_t *out_repetition, int16_t *out_definition, int64_t *out_slot,
+) noexcept nogil:
+    """The entries written; -1 when there are more than `room`, -2 for a slot that no list has."""
+    cdef Py_ssize_t i, j, at = 0
+    cdef int32_t first, last
+    for i in range(count):
+        first = last = 0
+        if slot[i] >= lists:
+            return -2
+        if slot[i] >= 0:
+            first = offsets[slot[i]]
+            last = offsets[slot[i] + 1]
+        if room - at < (<Py_ssize_t> last - first if last > first else 1):
+            return -1
+        out_repetition[at] = repetition[i]
+        if last <= first:
+            out_definition[at] = definition[i]
+            out_slot[at] = -1
+            at += 1
             continue
-        bit = base + slot[i]
-        if valid[bit >> 3] >> (bit & 7) & 1:
-            definition[i] += 1
-        else:
-            slot[i] = -1
+        for j in range(last - first):
+            out_repetition[at + j] = level
+            out_definition[at + j] = definition[i] + 1
+            out_slot[at + j] = first + j
+        out_repetition[at] = repetition[i]
+        at += last - first
+    return at
 
 
 def repeated_entries(
@@ -295,28 +361,22 @@ def repeated_entries(
     `offsets` has an entry more than there are lists and is absolute in the elements. Returns the entries written;
     the outputs must hold one for each empty or ended entry and one for each element.
     """
-    cdef Py_ssize_t i, j, at = 0, room = out_slot.shape[0]
-    cdef int32_t first, last
+    cdef Py_ssize_t room = out_slot.shape[0], made
     if repetition.shape[0] != slot.shape[0] or definition.shape[0] != slot.shape[0]:
         raise ValueError("levels and slots differ in length")
     if out_repetition.shape[0] != room or out_definition.shape[0] != room:
         raise ValueError("the outputs differ in length")
-    for i in range(slot.shape[0]):
-        first = last = 0
-        if slot[i] >= 0:
-            first = offsets[slot[i]]
-            last = offsets[slot[i] + 1]
-        if at + (last - first if last > first else 1) > room:
-            raise ValueError("the output is too short")
-        out_repetition[at] = repetition[i]
-        if last <= first:
-            out_definition[at] = definition[i]
-            out_slot[at] = -1
-            at += 1
-            continue
-        for j in range(first, last):
-            out_repetition[at] = repetition[i] if j == first else <int16_t> repetition_level
-            out_definition[at] = definition[i] + 1
-            out_slot[at] = j
-            at += 1
-    return at
+    if slot.shape[0] == 0:
+        return 0
+    if room == 0 or offsets.shape[0] == 0:
+        raise ValueError("the output is too short")
+    with nogil:
+        made = _repeat(
+            &repetition[0], &definition[0], &slot[0], slot.shape[0], &offsets[0], offsets.shape[0] - 1,
+            <int16_t> repetition_level, room, &out_repetition[0], &out_definition[0], &out_slot[0],
+        )
+    if made == -1:
+        raise ValueError("the output is too short")
+    if made < 0:
+        raise ValueError("a slot beyond the lists")
+    return made
