@@ -21,6 +21,16 @@ _HELD_BYTES = 1 << 16
 """Small pieces are gathered until they are so many bytes."""
 
 
+_MANY = 8
+_SMALL = 1 << 12
+"""Where pieces have fewer bytes than this on average, they are copied together: a look at each costs more."""
+
+
+def _joined(pieces: Sequence[Any]) -> Sequence[Any]:
+    whole = sum(map(len, pieces))
+    return [b"".join(pieces)] if whole < _SMALL * len(pieces) else pieces
+
+
 class Sink:
     """Bytes appended in order. ``commit`` makes them the file at ``path``; ``abort`` leaves nothing behind.
 
@@ -63,6 +73,8 @@ class Sink:
 
     def write_all(self, pieces: Sequence[Any]) -> None:
         """Append all ``pieces``, many of them with one call to the system where the file is ours."""
+        if len(pieces) > _MANY:
+            pieces = _joined(pieces)
         views = [memoryview(piece).cast("B") for piece in pieces]
         self.offset += sum(map(len, views))
         self._dest.write(views)

@@ -65,7 +65,7 @@ cdef inline uint64_t hash_value(const uint8_t *p, size_t size) noexcept nogil:
 
 cdef int grow(Table *table) noexcept nogil:
     """Twice the slots; entries keep their order."""
-    cdef uint64_t count = (table.mask + 1) * 2 if table.slots != NULL else 1024
+    cdef uint64_t count = (table.mask + 1) * 2 if table.slots != NULL else 256
     cdef uint64_t i, at
     cdef Slot *slots = <Slot *> calloc(count, sizeof(Slot))
     if slots == NULL:
