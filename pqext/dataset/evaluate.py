@@ -6,6 +6,7 @@ values, or outside them all, and is compared as that.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -43,16 +44,19 @@ _COMPUTE = {
 }
 
 
-def evaluate(expression: Expression, data: pa.RecordBatch | pa.Table) -> pa.BooleanArray:
+def evaluate(
+    expression: Expression, data: pa.RecordBatch | pa.Table, known: Mapping[tuple[Any, ...], pa.Array] | None = None
+) -> pa.BooleanArray:
     """The truth of ``expression`` on each row of ``data``: true, false or null.
 
     Raises ``ValueError`` for a column that ``data`` lacks and ``TypeError`` for a literal that does not
-    compare with its column. A filter keeps the rows that are true.
+    compare with its column. A filter keeps the rows that are true. ``known`` are values of operands that need not be
+    looked for in a batch, by the operands' keys.
     """
     if isinstance(data, pa.Table):
         masks = [evaluate(expression, batch) for batch in data.to_batches()]
         return pa.concat_arrays(masks) if masks else evaluate(expression, _empty(data.schema))
-    return fold(expression, _Evaluator(data))
+    return fold(expression, _Evaluator(data, known))
 
 
 def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
@@ -65,9 +69,9 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 class _Evaluator(Visitor[pa.Array]):
-    def __init__(self, batch: pa.RecordBatch) -> None:
+    def __init__(self, batch: pa.RecordBatch, known: Mapping[tuple[Any, ...], pa.Array] | None = None) -> None:
         self.batch = batch
-        self.known: dict[tuple[Any, ...], Any] = {}
+        self.known: dict[tuple[Any, ...], Any] = dict(known or {})
 
     def visit_and(self, operands: list[pa.Array]) -> pa.Array:
         result = operands[0]

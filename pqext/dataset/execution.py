@@ -6,7 +6,7 @@ is read in one stage, all columns side by side, because stages cost more than th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,9 +17,10 @@ from pqext.core.arrow_schema.arrays import filtered
 from pqext.core.indexes.row_ranges import RowQueue, RowRanges, flags_within, ranges_around, row_numbers
 from pqext.core.reader import ParquetFile
 from pqext.dataset.evaluate import evaluate
-from pqext.dataset.expressions import all_of
-from pqext.dataset.plan import RowGroupPlan, Stage
+from pqext.dataset.expressions import VariantField
+from pqext.dataset.plan import RowGroupPlan, Stage, together
 from pqext.dataset.projection import Computed, computed_of, read_leaves
+from pqext.dataset.visitors import operands
 
 Part = tuple[pa.RecordBatch, list[pa.Array]]
 """Rows that match, and of them the computed columns."""
@@ -68,17 +69,24 @@ class _Window:
     kept: list[pa.RecordBatch] = field(default_factory=list)
     kept_bytes: int = 0
 
-    def look_at(self, stage: Stage, batch: pa.RecordBatch, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Evaluate a stage's filter on ``batch``, which has the row numbers ``rows``; gives a flag for each row."""
-        mask = evaluate(stage.filter, batch) if stage.filter is not None else pa.repeat(True, batch.num_rows)
-        flags = _flags(mask)
+    def look_at(
+        self, stage: Stage, batch: pa.RecordBatch, fields: Mapping[Computed, pa.Array], rows: Sequence[range],
+        flags: NDArray[np.bool_] | None = None,
+    ) -> NDArray[np.bool_]:
+        """Evaluate a stage's filter on ``batch`` and values in ``fields`` beside it; gives a flag for each row of it.
+
+        It has the ``rows``, or those of them with ``flags``.
+        """
+        mask = _mask(stage, batch, fields)
+        found = _flags(mask)
         self.looked_at += batch.num_rows
-        if flags.any():
-            self.rows.append(rows[flags])
+        if found.any():
+            numbers = row_numbers(rows)
+            self.rows.append((numbers if flags is None else numbers[flags])[found])
             if stage.kept:
                 self.kept.append(filtered(batch.select(list(stage.kept)), mask))
                 self.kept_bytes += self.kept[-1].nbytes
-        return flags
+        return found
 
     def left(self) -> NDArray[np.int64]:
         """The rows that are left."""
@@ -118,8 +126,8 @@ class _GroupRun:
         while queue:
             window = _Window()
             while queue and window.looked_at < most and window.kept_bytes <= _KEPT_BYTES:
-                batch = next(batches)
-                window.look_at(first, batch, row_numbers(queue.take(batch.num_rows)))
+                batch, fields = next(batches)
+                window.look_at(first, batch, fields, queue.take(batch.num_rows))
             left, kept, last = self._filtered(window.left(), window.columns(), more)
             pays = window.kept_bytes <= _KEPT_BYTES and covered(left) <= _PAYS * window.looked_at
             if len(left):
@@ -142,11 +150,17 @@ class _GroupRun:
             if not len(left):
                 break
             window, flags = _Window(), []
-            for batch, rows in self._of_rows(stage, left):
-                flags.append(window.look_at(stage, batch, rows))
+            ranges = self._ranges(left)
+            queue = RowQueue([range(self._plan.num_rows)] if ranges is None else ranges)
+            for batch, fields in self._batches(stage, ranges, _STAGE_ROWS):
+                part = queue.take(batch.num_rows)
+                wanted = flags_within(left, part)
+                if wanted.any():
+                    batch, fields = _only(batch, fields, wanted)
+                    flags.append(window.look_at(stage, batch, fields, part, wanted))
                 if window.kept_bytes > _KEPT_BYTES:
                     # They are read again, with the columns of the last stage.
-                    last = replace(together([stage, last]), filter=None)
+                    last = replace(together([stage, last]), filter=None, asked=())
                     stage = replace(stage, kept=())
                     window.kept, window.kept_bytes = [], 0
             left = window.left()
@@ -165,16 +179,6 @@ class _GroupRun:
             batch = _without_columns(count) if kept is None else kept.slice(start, count)
             yield batch, computed_of(self._computed, {}, batch)
 
-    def _of_rows(self, stage: Stage, left: NDArray[np.int64]) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
-        """The columns of a stage, of rows that are ``left`` and of no others, with their row numbers."""
-        ranges = self._ranges(left)
-        queue = RowQueue([range(self._plan.num_rows)] if ranges is None else ranges)
-        for batch in self._batches(stage, ranges, _STAGE_ROWS):
-            part = queue.take(batch.num_rows)
-            flags = flags_within(left, part)
-            if flags.any():
-                yield _only(batch, flags), row_numbers(part)[flags]
-
     def _give(
         self, stage: Stage, ranges: RowRanges | None, left: NDArray[np.int64] | None = None,
         kept: pa.RecordBatch | None = None,
@@ -183,11 +187,9 @@ class _GroupRun:
         were ``kept`` of these rows."""
         queue = RowQueue([range(self._plan.num_rows)] if ranges is None else ranges)
         at = 0
-        for batch, leaves in self._with_leaves(stage, ranges):
+        for batch, leaves in self._batches(stage, ranges, self._batch_rows):
             if left is not None:
-                flags = flags_within(left, queue.take(batch.num_rows))
-                batch = _only(batch, flags)
-                leaves = {column: array.filter(pa.array(flags)) for column, array in leaves.items()}
+                batch, leaves = _only(batch, leaves, flags_within(left, queue.take(batch.num_rows)))
                 if kept is not None:
                     batch = side_by_side(kept.slice(at, batch.num_rows), batch)
                 at += batch.num_rows
@@ -195,7 +197,7 @@ class _GroupRun:
                 continue
             arrays = computed_of(self._computed, leaves, batch)
             if stage.filter is not None:
-                mask = evaluate(stage.filter, batch)
+                mask = _mask(stage, batch, leaves)
                 if not self._is_measured:  # the first rows tell whether stages would pay
                     self.pays = covered(np.flatnonzero(_flags(mask))) <= _PAYS * batch.num_rows
                     self._is_measured = True
@@ -203,20 +205,18 @@ class _GroupRun:
             if batch.num_rows:
                 yield batch, arrays
 
-    def _batches(self, stage: Stage, ranges: RowRanges | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        index = self._plan.index
-        return self._file.iter_batches(batch_rows, stage.columns, [index], rows={index: ranges})
-
-    def _with_leaves(
-        self, stage: Stage, ranges: RowRanges | None
-    ) -> Iterator[tuple[pa.RecordBatch, dict[Computed, pa.Array]]]:
-        batches = self._batches(stage, ranges, self._batch_rows)
-        if not stage.leaves:
+    def _batches(
+        self, stage: Stage, ranges: RowRanges | None, batch_rows: int
+    ) -> Iterator[tuple[pa.RecordBatch, Mapping[Computed, pa.Array]]]:
+        """A stage's columns, and beside each batch the values within VARIANT columns that come from leaves."""
+        index, leaves = self._plan.index, self._file.schema.leaves
+        batches = self._file.iter_batches(batch_rows, stage.columns, [index], rows={index: ranges})
+        by_name = dict(stage.leaves)
+        nodes = {column: leaves[by_name[column.name]] for column in self._computed if column.name in by_name}
+        nodes |= {field: leaves[leaf] for field, leaf in _fields(stage)}
+        if not nodes:
             return ((batch, {}) for batch in batches)
-        group, by_name = self._file.row_groups[self._plan.index], dict(stage.leaves)
-        own = [column for column in self._computed if column.name in by_name]
-        nodes = {column: self._file.schema.leaves[by_name[column.name]] for column in own}
-        return read_leaves(self._file, group, nodes, batches, self._batch_rows, ranges)
+        return read_leaves(self._file, self._file.row_groups[index], nodes, batches, batch_rows, ranges)
 
     def _ranges(self, left: NDArray[np.int64]) -> RowRanges | None:
         """The rows to decode for those that are ``left``; ``None`` for all of the row group."""
@@ -227,15 +227,6 @@ class _GroupRun:
 def covered(left: NDArray[np.int64]) -> int:
     """How many rows are decoded for those that are ``left``, with what lies between near ones."""
     return sum(map(len, ranges_around(left, _GAP)))
-
-
-def together(stages: Sequence[Stage]) -> Stage:
-    """One stage that reads what all ``stages`` read, and keeps the rows that they keep."""
-    if len(stages) == 1:
-        return stages[0]
-    columns = tuple(dict.fromkeys(name for stage in stages for name in stage.columns or ()))
-    filters = [stage.filter for stage in stages if stage.filter is not None]
-    return Stage(columns, all_of(filters) if filters else None, leaves=stages[-1].leaves)
 
 
 def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) -> pa.RecordBatch | None:
@@ -253,11 +244,33 @@ def _flags(mask: pa.BooleanArray) -> NDArray[np.bool_]:
     return flags
 
 
-def _only(batch: pa.RecordBatch, flags: NDArray[np.bool_]) -> pa.RecordBatch:
-    """The flagged rows of a batch, which may have no columns."""
+def _fields(stage: Stage) -> Iterator[tuple[Computed, int]]:
+    """What a stage's filter asks about and reads from leaves, with their column indexes."""
+    if stage.filter is not None and stage.asked:
+        asked = operands(stage.filter)
+        for place, leaf in stage.asked:
+            field = asked[place]
+            if isinstance(field, VariantField):
+                yield Computed("", field), leaf
+
+
+def _mask(stage: Stage, batch: pa.RecordBatch, fields: Mapping[Computed, pa.Array]) -> pa.BooleanArray:
+    """The truth of a stage's filter."""
+    if stage.filter is None:
+        return pa.repeat(True, batch.num_rows)
+    known = {column.field._key(): array for column, array in fields.items()} if stage.asked else None
+    return evaluate(stage.filter, batch, known)
+
+
+def _only(
+    batch: pa.RecordBatch, fields: Mapping[Computed, pa.Array], flags: NDArray[np.bool_]
+) -> tuple[pa.RecordBatch, Mapping[Computed, pa.Array]]:
+    """The flagged rows of a batch, which may have no columns, and of what is beside it."""
     if flags.all():
-        return batch
-    return filtered(batch, pa.array(flags)) if batch.num_columns else _without_columns(int(np.count_nonzero(flags)))
+        return batch, fields
+    mask = pa.array(flags)
+    fields = {column: array.filter(mask) for column, array in fields.items()}
+    return (filtered(batch, mask) if batch.num_columns else _without_columns(int(np.count_nonzero(flags)))), fields
 
 
 def _without_columns(rows: int) -> pa.RecordBatch:

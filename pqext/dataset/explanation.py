@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pqext.core.text import visible
 from pqext.dataset.plan import RowGroupPlan, Stage, Task
+from pqext.dataset.visitors import operands
 
 _SHOWN_RANGES = 3
 _SHOWN_COLUMNS = 5
@@ -60,6 +61,9 @@ def _rows_text(plan: RowGroupPlan) -> str:
 
 def _stage_text(number: int, stage: Stage) -> str:
     names = [*(stage.columns or ()), *(name for name, _ in stage.leaves)]
+    if stage.filter is not None and stage.asked:
+        fields = operands(stage.filter)
+        names += dict.fromkeys(str(fields[place]) for place, _ in stage.asked)
     shown = ", ".join(map(visible, names[:_SHOWN_COLUMNS]))
     shown += f" and {len(names) - _SHOWN_COLUMNS} more" if len(names) > _SHOWN_COLUMNS else ""
     size = count(stage.num_bytes, "byte")

@@ -7,13 +7,14 @@ run (:mod:`pqext.dataset.execution`) and explained (:mod:`pqext.dataset.explanat
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pqext.core.indexes.row_ranges import RowRanges, merged
-from pqext.dataset.expressions import Expression
+from pqext.dataset.expressions import Expression, all_of
 from pqext.dataset.serialise import from_json, to_json
+from pqext.dataset.visitors import operands
 
 ByteRange = tuple[int, int]
 """(offset, length) in a file."""
@@ -31,6 +32,9 @@ class Stage:
     """Top-level columns whose values in this stage, which is not the last, go into the result."""
     leaves: tuple[tuple[str, int], ...] = ()
     """Computed columns of the result that are read from a leaf of their own, each with its column index."""
+    asked: tuple[tuple[int, int], ...] = ()
+    """Values within VARIANT columns that the filter asks about and that are read from a leaf of their own: the place of
+    each among the filter's operands, and its column index."""
     byte_ranges: tuple[ByteRange, ...] = ()
     """Where the pages of the row group's rows lie, apart from each other: of the first stage they are fetched, of
     later ones at most these. Empty where places were not asked for."""
@@ -141,6 +145,20 @@ class Task:
             raise ValueError(f"not a plan: {error!r}") from error
 
 
+def together(stages: Sequence[Stage]) -> Stage:
+    """One stage that reads what all ``stages`` read, and keeps the rows that they keep."""
+    if len(stages) == 1:
+        return stages[0]
+    columns = tuple(dict.fromkeys(name for stage in stages for name in stage.columns or ()))
+    filters, asked, before = [], [], 0
+    for stage in stages:
+        if stage.filter is not None:
+            filters.append(stage.filter)
+            asked += [(before + place, leaf) for place, leaf in stage.asked]
+            before += len(operands(stage.filter))
+    return Stage(columns, all_of(filters) if filters else None, (), stages[-1].leaves, tuple(asked))
+
+
 def joined(places: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
     """Byte ranges sorted, and joined where they meet or overlap."""
     found = merged(range(offset, offset + length) for offset, length in places)
@@ -160,6 +178,7 @@ def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
                 "filter": None if stage.filter is None else to_json(stage.filter),
                 "kept": stage.kept,
                 "leaves": stage.leaves,
+                "asked": stage.asked,
                 "byte_ranges": stage.byte_ranges,
             }
             for stage in plan.stages
@@ -181,6 +200,7 @@ def _group_from_dict(tree: Mapping[str, Any]) -> RowGroupPlan:
                 None if stage["filter"] is None else from_json(stage["filter"]),
                 tuple(map(str, stage["kept"])),
                 tuple((str(name), int(leaf)) for name, leaf in stage["leaves"]),
+                tuple((int(place), int(leaf)) for place, leaf in stage["asked"]),
                 tuple((int(offset), int(length)) for offset, length in stage["byte_ranges"]),
             )
             for stage in tree["stages"]

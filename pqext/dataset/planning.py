@@ -22,7 +22,7 @@ from pqext.core.schema import Schema, SchemaNode
 from pqext.dataset.binding import Bound, bind, find, lookup
 from pqext.dataset.expressions import And, Column, Expression, Operand, VariantField, all_of, operand_column
 from pqext.dataset.page_pruning import chosen_rows
-from pqext.dataset.plan import ByteRange, RowGroupPlan, Stage, joined
+from pqext.dataset.plan import ByteRange, RowGroupPlan, Stage, joined, together
 from pqext.dataset.projection import Computed, leaves_of
 from pqext.dataset.pruning import refusal
 from pqext.dataset.visitors import operands
@@ -86,16 +86,20 @@ class FilePlanner:
             return (self._one_stage(self._own_leaves(group, self._tops)),)
         own = self._own_leaves(group, self._result_tops)
         names, last = self._result(own)
-        first = sorted(self._conjuncts, key=lambda one: _bytes(group, one.leaves))
+        first = sorted((one.of_group(group) for one in self._conjuncts), key=lambda one: _bytes(group, one.leaves))
         kept = {top for one in first for top, found in one.tops.items() if last.get(top) == found}
         later = [found for top, found in last.items() if top not in kept] + [one.leaves for one in first[1:]]
         share = 1.0 if rows is None else sum(map(len, rows)) / max(group.num_rows, 1)
         worth = share * _bytes(group, frozenset(own.values()).union(*later)) >= WORTH_BYTES
-        if not worth or not self._may_be_apart(last):
+        in_leaves = any(one.asked for one in first)
+        if not (worth or in_leaves) or not self._may_be_apart(last):
             return (self._one_stage(self._own_leaves(group, self._tops)),)
         columns = tuple(name for name in names if self._node(name).path[0] not in kept)
-        stages = [Stage(one.names, one.filter, tuple(top for top in one.tops if top in kept)) for one in first]
-        return (*stages, Stage(columns, leaves=tuple(own.items())))
+        stages = [
+            Stage(one.names, one.filter, tuple(top for top in one.tops if top in kept), (), one.asked) for one in first
+        ]
+        stages.append(Stage(columns, leaves=tuple(own.items())))
+        return tuple(stages) if worth else (together(stages),)
 
     def _own_leaves(self, group: RowGroupFacts, held: frozenset[str]) -> dict[str, int]:
         """The computed columns that a row group holds in a leaf of their own, outside of the columns ``held``."""
@@ -162,7 +166,7 @@ class FilePlanner:
             by_top = _by_top(self.facts.schema, names)
             if set(by_top) != tops or not all(map(self.facts.schema.root.is_unique, tops)):
                 return []  # dots in names mislead
-            found.append(_Conjunct(filter, names, by_top))
+            found.append(_Conjunct(filter, names, by_top, self.facts.schema))
         return found
 
     def _may_be_apart(self, last: Mapping[str, frozenset[int]]) -> bool:
@@ -216,7 +220,7 @@ class FilePlanner:
     def _leaves_read(self, stage: Stage) -> set[int]:
         nodes = self.facts.schema.root.children if stage.columns is None else map(self._node, stage.columns)
         read = {leaf.leaf_start for node in nodes for leaf in node.leaves()}
-        return read | {leaf for _, leaf in stage.leaves}
+        return read | {leaf for _, leaf in (*stage.leaves, *stage.asked)}
 
 
 @dataclass(frozen=True)
@@ -226,10 +230,30 @@ class _Conjunct:
     filter: Expression
     names: tuple[str, ...]
     tops: Mapping[str, frozenset[int]]
+    schema: Schema
+    asked: tuple[tuple[int, int], ...] = ()
 
     @cached_property
     def leaves(self) -> frozenset[int]:
-        return frozenset().union(*self.tops.values())
+        return frozenset(leaf for _, leaf in self.asked).union(*self.tops.values())
+
+    @cached_property
+    def _fields(self) -> list[Computed] | None:
+        """What is asked about, when all of it lies within VARIANT columns."""
+        found = [Computed("", one) for one in operands(self.filter) if isinstance(one, VariantField)]
+        nodes = [find(self.schema, one.field.column) for one in found]
+        is_all = len(found) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
+        return found if is_all else None
+
+    def of_group(self, group: RowGroupFacts) -> _Conjunct:
+        """The part as a row group holds it: where leaves hold all values that it asks about, they are all it needs."""
+        asked = []
+        for place, field in enumerate(self._fields or ()):
+            leaf = field.leaf(find(self.schema, field.field.column), group)
+            if leaf is None:
+                return self
+            asked.append((place, leaf.leaf_start))
+        return replace(self, names=(), tops={}, asked=tuple(asked)) if asked else self
 
 
 def _conjuncts_of(expression: Expression) -> list[Expression]:

@@ -190,6 +190,38 @@ def test_values_within_variants_come_of_the_rows_that_match(small: None) -> None
         assert pqext.variant.to_json(found.column("v")).equals(pqext.variant.to_json(expected))
 
 
+def test_a_condition_within_a_variant_reads_the_leaf_that_holds_its_values(small: None) -> None:
+    values = [{"id": n * 7 % 500, "name": f"u{n % 9}", "odd": n if n % 2 else "x"} for n in range(500)]
+    variants = pqext.variant.parse_json(pa.array(map(json.dumps, values)))
+    shredding = {"v": "id BIGINT, name STRING, odd BIGINT"}
+    content = stored(pa.table({"v": variants}), shredding=shredding, page_index=False)
+    number, name, odd = (col("v").variant(f"$.{key}", "int64") for key in ("id", "name", "odd"))
+    text = col("v").variant("$.name", "string")
+    cases: list[tuple[Expression, list[str]]] = [
+        ((number < 90) & (text == "u3"), ["id.typed_value", "name.typed_value"]),
+        (text.is_null() | (number == 7), ["id.typed_value", "name.typed_value"]),
+        (name.is_null() & (number < 3), ["id.typed_value", "name.typed_value"]),
+        ((odd > 400) & (number < 90), ["odd.value", "odd.typed_value", "id.typed_value"]),
+    ]
+    for filter, leaves in cases:
+        source = Recorded(content)
+        rows = [n for n, truth in enumerate(truths(filter, variants)) if truth]
+        assert pqext.scan(source, None, filter).count() == len(rows)
+        with pqext.open(content) as file:
+            chunks = [file.row_groups[0].chunk(f"v.typed_value.{leaf}") for leaf in leaves]
+        assert bytes_of(chunk.byte_range for chunk in chunks) <= source.pages()
+        if "odd.value" not in leaves:
+            assert source.pages() == bytes_of(chunk.byte_range for chunk in chunks)
+        found = pqext.variant.to_json(pqext.read_table(content, None, filter)["v"]).to_pylist()
+        assert [json.loads(one) for one in found] == [values[n] for n in rows]
+
+
+def truths(filter: Expression, variants: pa.Array) -> list[bool | None]:
+    from pqext.dataset.evaluate import evaluate
+
+    return evaluate(filter, pa.RecordBatch.from_arrays([variants], ["v"])).to_pylist()
+
+
 def planned(source: Any, columns: Any, filter: Expression) -> Task:
     (task,) = pqext.scan(source, columns, filter).plan(pages=True)
     return task

@@ -192,7 +192,7 @@ def test_variants_come_back_whole_or_as_they_are_stored(events: Path) -> None:
 @pytest.mark.parametrize(
     ("expression", "columns", "rows"),
     [
-        (col("v").variant("$.o.a", "int64") == 7, ["v.metadata", "v.typed_value.o.typed_value.a"], [7]),
+        (col("v").variant("$.o.a", "int64") == 7, ["v.typed_value.o.typed_value.a.typed_value"], [7]),
         (col("v").variant("$.o.z", "int64") == 7, ["v.metadata", "v.typed_value.o.value"], [7]),
         (col("v").variant("$.rest", "int64") == 7, ["v.metadata", "v.value"], [7]),
         (col("v").variant("$.o", "string").is_not_null(), ["v.metadata", "v.typed_value.o"], list(range(10))),
