@@ -8,7 +8,6 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from pqext.core import compression
 from pqext.core.budget import Account, Budget
@@ -23,6 +22,7 @@ from pqext.core.page_decoder import PageDecoder, located
 from pqext.core.page_selection import PageSelection
 from pqext.core.shape import LeafShape
 from pqext.core.table_decoder import Declined, TableDecoder
+from pqext.core.types.views import kept
 
 T = TypeVar("T")
 
@@ -255,9 +255,9 @@ class ColumnReader:
         entries = np.cumsum(borders[:-1], dtype=np.int8).view(bool)
         if column.repetition is None or column.definition is None:
             return LeafColumn(None, None if column.definition is None else column.definition[entries],
-                              column.array.filter(pa.array(entries)))
+                              kept(column.array, entries))
         entries = entries[np.cumsum(column.repetition == 0) - 1]
         slots = entries[column.definition >= self._shape.slot_level]
         return LeafColumn(
-            column.repetition[entries], column.definition[entries], column.array.filter(pa.array(slots))
+            column.repetition[entries], column.definition[entries], kept(column.array, slots)
         )

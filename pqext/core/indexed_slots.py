@@ -20,7 +20,8 @@ from pqext.core.metadata import Encoding
 from pqext.core.types import leaf
 from pqext.core.types.logical import LeafType
 
-_ENCODINGS = (Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY)
+DICTIONARY = frozenset((Encoding.RLE_DICTIONARY, Encoding.PLAIN_DICTIONARY))
+"""Encodings of indices into a dictionary."""
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class IndexedSlots:
         self, encoding: int, run: PageRun, present: Bytes, slots: int, dictionary: Dictionary | None
     ) -> bool:
         """Add ``slots``, those with a value as ``present`` flags (empty: all); false for pages that hold values."""
-        if encoding not in _ENCODINGS or dictionary is None or dictionary.offsets is None:
+        if encoding not in DICTIONARY or dictionary is None or dictionary.offsets is None:
             return False
         self._dictionary = dictionary
         self._take(run.total * 4)

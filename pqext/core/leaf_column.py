@@ -22,6 +22,7 @@ from pqext.core.metadata import Type
 from pqext.core.page import OpenedPages
 from pqext.core.shape import LeafShape
 from pqext.core.slots import SlotBuilder
+from pqext.core.view_slots import WIDTH
 
 Levels = NDArray[np.int16]
 
@@ -116,7 +117,8 @@ def _data_bytes(array: pa.Array) -> int:
 def decoded_bytes(shape: LeafShape, entries: int) -> int:
     """The most memory that so many entries take, byte arrays' data aside."""
     leaf = shape.node.leaf_type
-    return entries * ((leaf.width or 4) + _LEVEL_BYTES + _CONVERTED.get(leaf.member or leaf.physical, 0))
+    width = leaf.width or (WIDTH if shape.viewed else 4)
+    return entries * (width + _LEVEL_BYTES + _CONVERTED.get(leaf.member or leaf.physical, 0))
 
 
 class LeafColumnBuilder:
@@ -129,7 +131,9 @@ class LeafColumnBuilder:
         account.take(decoded_bytes(shape, entries))
         self._shape = shape
         self._at = 0
-        self._slots = SlotBuilder(shape.node.leaf_type, entries, account, encoded=shape.encoded, expected=expected)
+        self._slots = SlotBuilder(
+            shape.node.leaf_type, entries, account, encoded=shape.encoded, viewed=shape.viewed, expected=expected
+        )
         levels = shape.node.max_repetition_level > 0 or shape.node.max_definition_level > shape.nullable
         self._repetition = allocate(entries * 2).view(np.int16) if shape.node.max_repetition_level else None
         self._definition = allocate(entries * 2).view(np.int16) if levels and shape.node.max_definition_level else None

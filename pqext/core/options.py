@@ -71,8 +71,8 @@ class ReadOptions:
     """How string and binary columns are given, nested ones too. ``"string"`` gives plain arrays, or what the writer
     noted in ``ARROW:schema``. ``"dictionary"`` gives dictionary arrays with int32 indices: the dictionary of a column
     chunk stays as it is stored, each row group has its own, and pages without one are encoded when they are read.
-    ``"view"`` gives string_view and binary_view arrays. Annotated columns (VARIANT, GEOMETRY) and columns of Arrow
-    extension types keep their types."""
+    ``"view"`` gives string_view and binary_view arrays, which point to values in the memory of pages and dictionaries
+    and keep all of it. Annotated columns (VARIANT, GEOMETRY) and columns of Arrow extension types keep their types."""
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Properties of the table that the file belongs to, where a CRS ``projjson:<property>`` is looked up. The file's
     own key-value metadata comes first."""

@@ -6,7 +6,7 @@ The way of a byte: ``source`` -> ``footer`` -> ``schema`` and ``shape`` -> ``pag
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
@@ -27,6 +27,7 @@ from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver
 from pqext.core.footer import Footer, read_footer
 from pqext.core.handlers.adopted_columns import adopt
+from pqext.core.indexed_slots import DICTIONARY
 from pqext.core.indexes.kept_filters import KeptFilters
 from pqext.core.indexes.row_ranges import RowRanges, merged
 from pqext.core.keywords import ReadKeywords
@@ -37,7 +38,7 @@ from pqext.core.row_group_reader import RowGroupReader, rows_of
 from pqext.core.row_groups import RowGroups
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
-from pqext.core.shape import Shape
+from pqext.core.shape import LeafShape, Shape
 from pqext.core.small_chunks import SmallLeaves
 from pqext.core.source import Source, open_source
 from pqext.core.suggest import Suggesting, answering, around, not_a_column
@@ -233,6 +234,29 @@ class ParquetFile(Suggesting):
         with self._errors_name_path():
             arrow_schema = self._schema_to_read(columns, shapes)
             return self._iterate(shapes, chosen, batch_rows, arrow_schema, self.budget())
+
+    def iter_compared(
+        self, batch_rows: int, columns: Sequence[str] | None, row_group: int, rows: RowRanges | None,
+        compared: Collection[str],
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of a row group, or of ``rows`` in it, in which the top-level columns ``compared`` have dictionaries.
+
+        Only strings and binaries whose chunks have one; all else is as :meth:`iter_batches` gives it.
+        """
+        if not compared:
+            return self.iter_batches(batch_rows, columns, [row_group], rows={row_group: rows})
+        group = self.row_groups[row_group]
+
+        def is_encoded(leaf: LeafShape) -> bool:
+            return not DICTIONARY.isdisjoint(group.chunk(leaf.node).metadata.encodings)
+
+        with self._errors_name_path():
+            shapes = tuple(
+                strings_as(top, "dictionary", is_encoded) if top.node.name in compared else top
+                for top in self.select(columns)
+            )
+            arrow_schema = self._schema_to_read(columns or (), shapes)
+            return self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema, self.budget())
 
     def _schema_to_read(self, columns: Sequence[str] | None, shapes: Sequence[Shape]) -> pa.Schema:
         """The Arrow schema of the chosen columns; warns of their annotations that are passed over."""

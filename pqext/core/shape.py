@@ -96,9 +96,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class LeafShape(Shape):
-    """Values of one column; ``encoded``: shown as a dictionary and indices into it."""
+    """Values of one column; ``encoded``: shown as a dictionary and indices into it, ``viewed``: as views."""
 
     encoded: bool = field(default=False, kw_only=True)
+    viewed: bool = field(default=False, kw_only=True)
 
     def leaves(self) -> Iterator[LeafShape]:
         yield self
@@ -204,7 +205,7 @@ def bare(shape: Shape) -> Shape:
     if isinstance(shape, ListShape):
         return replace(shape, annotation=None, original=None, element=bare(shape.element))
     if isinstance(shape, LeafShape):
-        return replace(shape, annotation=None, original=None, encoded=False)
+        return replace(shape, annotation=None, original=None, encoded=False, viewed=False)
     return replace(shape, annotation=None, original=None)
 
 

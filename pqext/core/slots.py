@@ -20,17 +20,19 @@ from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.types import leaf
 from pqext.core.types.logical import LeafType
+from pqext.core.view_slots import ViewSlots
 
 
 class SlotBuilder:
     """Takes the pages of a run, which hold at most ``capacity`` slots of ``leaf_type`` altogether.
 
     Byte arrays take about ``expected`` bytes. ``encoded``: byte arrays become a dictionary array, of the chunk's own
-    dictionary where all pages refer to it.
+    dictionary where all pages refer to it; ``viewed``: they become views.
     """
 
     def __init__(
-        self, leaf_type: LeafType, capacity: int, account: Account, *, encoded: bool = False, expected: int = 0
+        self, leaf_type: LeafType, capacity: int, account: Account, *, encoded: bool = False, viewed: bool = False,
+        expected: int = 0,
     ) -> None:
         self._type = leaf_type
         self._capacity = capacity
@@ -44,9 +46,10 @@ class SlotBuilder:
         self._dictionary: pa.Array | None = None
         if self._encoded:
             self._indexed = IndexedSlots(account.take)
-        if self._width is None:
+        self._views = ViewSlots(leaf_type, capacity, account.take) if viewed and self._width is None else None
+        if self._width is None and self._views is None:
             self._builder = ByteArrayBuilder(account.take, buffers.ARRAY_BYTES, allocate, expected, capacity)
-        else:
+        elif self._width is not None:
             self._fixed = allocate(capacity * self._width)
 
     def append(
@@ -62,6 +65,10 @@ class SlotBuilder:
             self._present = np.ones(self._capacity, np.uint8)
         if values < added and self._present is not None:
             self._present[start : self._slots] = present
+        if self._views is not None:
+            present = present if values < added else EMPTY
+            self._views.append(encoding, decoder, run, slots, present, dictionary)
+            return
         if self._builder is not None:
             present = present if values < added else EMPTY
             if self._indexed is not None and self._indexed.append(encoding, run, present, added, dictionary):
@@ -88,6 +95,8 @@ class SlotBuilder:
         validity = None
         if self._present is not None:
             validity = pa.py_buffer(np.packbits(self._present[: self._slots], bitorder="little"))
+        if self._views is not None:
+            return self._views.finish(self._slots, validity)
         if self._indexed is not None:
             return self._indexed.finish(self._type, self._slots, validity)
         if self._builder is not None:

@@ -11,6 +11,7 @@ from pqext.core.arrow_schema.types import kind_of, type_of, unmarked
 from pqext.core.errors import ParquetError
 from pqext.core.metadata import Type
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
+from pqext.core.types.decoded import is_view
 
 
 class Contradiction(Exception):
@@ -41,7 +42,8 @@ def hinted(shape: Shape, original: pa.Field) -> Shape:
     if wanted != kind:
         return shape
     if isinstance(shape, LeafShape):
-        return replace(shape, encoded=_is_dictionary(shape, original.type))
+        stored = _stored_type(shape, original.type)
+        return replace(shape, encoded=bool(pa.types.is_dictionary(stored)), viewed=is_view(stored))
     if pa.types.is_dictionary(storage) or pa.types.is_run_end_encoded(storage):  # Arrow's reader makes none of these
         return shape
     if isinstance(shape, GroupShape):
@@ -91,11 +93,12 @@ def _plain_type(shape: Shape) -> pa.DataType | None:
         return None
 
 
-def _is_dictionary(shape: LeafShape, original: pa.DataType) -> bool:
+def _stored_type(shape: LeafShape, original: pa.DataType) -> pa.DataType:
+    """The type in which a leaf is shown, below any extension type."""
     found = _plain_type(shape)
     if found is None:
-        return False
+        return pa.null()
     found = type_of(found, original)
     while isinstance(found, pa.BaseExtensionType):
         found = found.storage_type
-    return bool(pa.types.is_dictionary(found))
+    return found

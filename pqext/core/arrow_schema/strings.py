@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -13,24 +14,26 @@ from pqext.core.options import StringForm
 from pqext.core.shape import GroupShape, LeafShape, ListShape, Shape
 
 
-def strings_as(shape: Shape, form: StringForm) -> Shape:
+def strings_as(shape: Shape, form: StringForm, wanted: Callable[[LeafShape], bool] | None = None) -> Shape:
     """``shape`` with its string and binary leaves in ``form``, nested ones too; ``"string"`` changes none.
 
     What an annotation or an Arrow extension type shows keeps its own type, and a noted dictionary its type of indices.
+    ``wanted`` chooses among the leaves.
     """
     if form == "string" or shape.annotation is not None or _is_extension(shape.original):
         return shape
     if isinstance(shape, GroupShape):
-        return replace(shape, children=tuple(strings_as(child, form) for child in shape.children))
+        return replace(shape, children=tuple(strings_as(child, form, wanted) for child in shape.children))
     if isinstance(shape, ListShape):
-        return replace(shape, element=strings_as(shape.element, form))
+        return replace(shape, element=strings_as(shape.element, form, wanted))
     assert isinstance(shape, LeafShape)
     plain = _plain_type(shape)
-    if plain is None or (shape.encoded and form == "dictionary"):
+    if plain is None or (shape.encoded and form == "dictionary") or (wanted is not None and not wanted(shape)):
         return shape
     asked = pa.dictionary(pa.int32(), plain) if form == "dictionary" else _VIEWS[plain]
     metadata = None if shape.original is None else shape.original.metadata
-    return replace(shape, original=pa.field("", asked, metadata=metadata), encoded=form == "dictionary")
+    field = pa.field("", asked, metadata=metadata)
+    return replace(shape, original=field, encoded=form == "dictionary", viewed=form == "view")
 
 
 _VIEWS = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
