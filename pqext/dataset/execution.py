@@ -113,7 +113,16 @@ class _GroupRun:
     def parts(self) -> Iterator[Part]:
         """The rows that match."""
         stages = self._plan.stages
-        return self._in_stages(*stages) if len(stages) > 1 and self.pays else self._at_once(stages, self._plan.rows)
+        # Where damage is passed over, the rows that come cannot be numbered.
+        if len(stages) < 2 or not self.pays or self._file.options.on_corrupt == "skip":
+            return self._at_once(stages, self._plan.rows)
+        found = self._file.row_groups[self._plan.index].num_rows
+        if found != self._plan.num_rows:
+            raise ValueError(
+                f"the plan is of another file: it has {self._plan.num_rows} rows in row group {self._plan.index}, "
+                f"the file {found}"
+            )
+        return self._in_stages(*stages)
 
     def _at_once(self, stages: Sequence[Stage], ranges: RowRanges | None) -> Iterator[Part]:
         self._is_measured = False
@@ -133,10 +142,12 @@ class _GroupRun:
             if len(left):
                 yield from self._give_kept(last, left, kept)
             most = min(most * _GROWTH, _MOST_ROWS)
-            if not pays:
+            if not pays and queue:
                 del batches
                 yield from self._at_once([first, *more], queue.take(1 << 62))
                 return
+        for _ in batches:  # its end, where the reader refuses a chunk that holds more rows than the row group
+            pass
 
     def _filtered(
         self, left: NDArray[np.int64], kept: pa.RecordBatch | None, stages: Sequence[Stage]

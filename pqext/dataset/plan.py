@@ -139,10 +139,14 @@ class Task:
         """The plan of which :meth:`to_json` made ``text``. Raises ``ValueError`` for other text."""
         try:
             tree = json.loads(text)
-            groups = tuple(map(_group_from_dict, tree["row_groups"]))
-            return cls(str(tree["path"]), groups, _text(tree["refusal"]), _integer(tree["footer_crc"]))
-        except (KeyError, TypeError, AttributeError) as error:
+            groups = tuple(map(_group_from_dict, _list(tree["row_groups"])))
+            crc = tree["footer_crc"]
+            plan = cls(_text(tree["path"]), groups, _refusal(tree), None if crc is None else _integer(crc))
+        except (KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"not a plan: {error!r}") from error
+        if len({group.index for group in groups}) < len(groups):
+            raise ValueError("not a plan: it has a row group twice")
+        return plan
 
 
 def together(stages: Sequence[Stage]) -> Stage:
@@ -187,30 +191,65 @@ def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
 
 
 def _group_from_dict(tree: Mapping[str, Any]) -> RowGroupPlan:
-    rows = tree["rows"]
-    return RowGroupPlan(
-        int(tree["index"]),
-        int(tree["num_rows"]),
-        int(tree["num_bytes"]),
-        _text(tree["refusal"]),
-        None if rows is None else [range(int(start), int(stop)) for start, stop in rows],
-        tuple(
-            Stage(
-                None if stage["columns"] is None else tuple(map(str, stage["columns"])),
-                None if stage["filter"] is None else from_json(stage["filter"]),
-                tuple(map(str, stage["kept"])),
-                tuple((str(name), int(leaf)) for name, leaf in stage["leaves"]),
-                tuple((int(place), int(leaf)) for place, leaf in stage["asked"]),
-                tuple((int(offset), int(length)) for offset, length in stage["byte_ranges"]),
-            )
-            for stage in tree["stages"]
-        ),
+    index, num_rows, refusal = _count(tree["index"]), _integer(tree["num_rows"]), _refusal(tree)
+    rows = None if tree["rows"] is None else [range(start, stop) for start, stop in _pairs(tree["rows"])]
+    at = 0
+    for one in rows or ():
+        if not at <= one.start < one.stop <= num_rows:
+            raise TypeError("rows that do not ascend, or leave their row group")
+        at = one.stop
+    stages = tuple(map(_stage_from_dict, _list(tree["stages"])))
+    if refusal is None and not stages:
+        raise TypeError("a row group that is read in no stage")
+    if len(stages) > 1 and any(stage.columns is None for stage in stages):
+        raise TypeError("one of several stages that reads all columns")
+    return RowGroupPlan(index, num_rows, _integer(tree["num_bytes"]), refusal, rows, stages)
+
+
+def _stage_from_dict(tree: Mapping[str, Any]) -> Stage:
+    return Stage(
+        None if tree["columns"] is None else tuple(map(_text, _list(tree["columns"]))),
+        None if tree["filter"] is None else from_json(_text(tree["filter"])),
+        tuple(map(_text, _list(tree["kept"]))),
+        tuple((_text(name), _count(leaf)) for name, leaf in map(_pair, _list(tree["leaves"]))),
+        tuple((_count(place), _count(leaf)) for place, leaf in _pairs(tree["asked"])),
+        tuple((_count(offset), _count(length)) for offset, length in _pairs(tree["byte_ranges"])),
     )
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
+def _refusal(tree: Mapping[str, Any]) -> str | None:
+    return None if tree["refusal"] is None else _text(tree["refusal"])
 
 
-def _integer(value: Any) -> int | None:
-    return None if value is None else int(value)
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} where text belongs")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
+        raise TypeError(f"{type(value).__name__} where a number of 64 bits belongs")
+    return value
+
+
+def _count(value: Any) -> int:
+    if _integer(value) < 0:
+        raise TypeError("a number below zero where none belongs")
+    return int(value)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} where a list belongs")
+    return value
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    if len(_list(value)) != 2:
+        raise TypeError("a list of another length than 2")
+    return value[0], value[1]
+
+
+def _pairs(value: Any) -> list[tuple[int, int]]:
+    return [(_integer(first), _integer(second)) for first, second in map(_pair, _list(value))]

@@ -1,0 +1,159 @@
+"""Plans that nobody made, and files whose counts contradict each other read in stages: refused, never fewer rows."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from dataset.test_stages import set_small
+
+import pqext
+from pqext.core import metadata
+from pqext.core.thrift import decode, encode
+from pqext.dataset import execution
+from pqext.dataset.expressions import Expression, col
+from pqext.dataset.plan import Task
+
+ROWS, GROUP = 100, 50
+TABLE = pa.table({"k": pa.array(range(ROWS), pa.int32()), "v": [f"text {n}" for n in range(ROWS)]})
+
+
+def stored(data: pa.Table = TABLE, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(data, out, row_group_rows=GROUP, page_rows=10, **options)
+    return out.getvalue()
+
+
+FILE = stored()
+
+
+@pytest.fixture
+def plan(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A plan of two stages, as JSON has it."""
+    set_small(monkeypatch, 7)
+    (task,) = pqext.scan(FILE, None, col("k") == 33).plan(pages=True)
+    tree: dict[str, Any] = json.loads(task.to_json())
+    assert len(tree["row_groups"][0]["stages"]) == 2
+    return tree
+
+
+def run(task: Task) -> int:
+    with pqext.open(FILE) as file:
+        return sum(batch.num_rows for batch, _ in execution.matching(file, task.row_groups, (), 10))
+
+
+GROUPS: dict[str, dict[str, Any]] = {
+    "a place from the end": {"index": -1},
+    "a flag for a place": {"index": True},
+    "a broken place": {"index": 0.5},
+    "no number that there is": {"num_rows": float("inf")},
+    "more than 64 bits": {"num_rows": 1 << 70},
+    "rows beyond the row group": {"rows": [[0, 51]]},
+    "rows before it": {"rows": [[-1, 10]]},
+    "rows twice": {"rows": [[0, 10], [5, 20]]},
+    "rows backwards": {"rows": [[40, 50], [0, 10]]},
+    "no rows": {"rows": [[10, 10]]},
+    "broken rows": {"rows": [[0.5, 3.2]]},
+    "no stages": {"stages": []},
+    "a reason that is none": {"refusal": 7},
+}
+STAGES: dict[str, dict[str, Any]] = {
+    "letters for columns": {"columns": "kv"},
+    "all columns in one of two stages": {"columns": None},
+    "a filter that is no text": {"filter": {}},
+    "letters to keep": {"kept": "k"},
+    "a leaf from the end": {"leaves": [["x", -1]]},
+    "bytes before the file": {"byte_ranges": [[-1, 5]]},
+    "no bytes that there are": {"byte_ranges": [[float("inf"), 5]]},
+}
+
+
+@pytest.mark.parametrize("name", [*GROUPS, *STAGES])
+def test_what_is_no_plan_is_refused(name: str, plan: dict[str, Any]) -> None:
+    assert run(Task.from_json(json.dumps(plan))) == 1
+    group = plan["row_groups"][0]
+    (group if name in GROUPS else group["stages"][0]).update(GROUPS.get(name) or STAGES[name])
+    with pytest.raises(ValueError, match="not a plan"):
+        Task.from_json(json.dumps(plan))
+
+
+def test_a_row_group_is_planned_once(plan: dict[str, Any]) -> None:
+    plan["row_groups"].append(plan["row_groups"][0])
+    with pytest.raises(ValueError, match="a row group twice"):
+        Task.from_json(json.dumps(plan))
+
+
+def test_a_plan_that_nests_too_deep_is_none() -> None:
+    with pytest.raises(ValueError, match="not a plan"):
+        Task.from_json("[" * 200_000)
+
+
+@pytest.mark.parametrize("rows", [40, 60])
+def test_a_plan_of_other_rows_is_refused(rows: int, plan: dict[str, Any]) -> None:
+    plan["row_groups"][0].update(num_rows=rows, rows=None, refusal=None)
+    with pytest.raises(ValueError, match=f"the plan is of another file: it has {rows} rows in row group 0, the file 50"):
+        run(Task.from_json(json.dumps(plan)))
+
+
+def test_stages_are_not_for_damage_that_is_passed_over(plan: dict[str, Any]) -> None:
+    """Its rows are missing from those that come, which stages tell by their numbers."""
+    task = Task.from_json(json.dumps(plan))
+    with pqext.open(FILE) as file:
+        start, _ = file.row_groups[0].chunk("k").byte_range
+    damaged = bytearray(FILE)
+    damaged[start] ^= 0xFF
+    with pqext.open(bytes(damaged), on_corrupt="skip") as file, pytest.warns(pqext.CorruptDataWarning):
+        found = [batch for batch, _ in execution.matching(file, task.row_groups, (), 10)]
+        assert file.damage
+    assert found == []
+
+
+def altered(change: Callable[[metadata.RowGroup], None], **options: Any) -> bytes:
+    data = stored(**options)
+    size = int.from_bytes(data[-8:-4], "little")
+    footer = decode(metadata.FileMetaData, data[-8 - size : -8])[0]
+    change(footer.row_groups[0])
+    footer.num_rows = sum(max(group.num_rows, 0) for group in footer.row_groups)
+    raw = encode(footer)
+    return data[: -8 - size] + raw + len(raw).to_bytes(4, "little") + b"PAR1"
+
+
+@pytest.mark.filterwarnings("ignore::pqext.core.indexes.reading.DamagedIndexWarning")
+@pytest.mark.parametrize("page_index", [True, False])
+@pytest.mark.parametrize("question", [col("k") >= 0, col("k") == 3], ids=str)
+@pytest.mark.parametrize("rows", [-5, 0, 25])
+def test_a_row_group_of_fewer_rows_than_its_filter_s_column_is_refused(
+    rows: int, question: Expression, page_index: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One stage would have refused it: no rows are left out in silence."""
+
+    def claim(group: metadata.RowGroup) -> None:
+        group.num_rows = rows
+
+    data = altered(claim, page_index=page_index)
+    for columns in (None, ["v"], ["k"]):
+        for small in (False, True):
+            with monkeypatch.context() as patch:
+                if small:
+                    set_small(patch, 7)
+                with pytest.raises(pqext.CorruptFileError):
+                    pqext.read_table(data, columns, question)
+
+
+@pytest.mark.parametrize("question", [col("k") >= 0, col("k") == 3], ids=str)
+def test_a_chunk_of_the_filter_that_claims_more_rows_is_refused(
+    question: Expression, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def claim(group: metadata.RowGroup) -> None:
+        about = group.columns[0].meta_data
+        assert about is not None
+        about.num_values += 1
+
+    data = altered(claim, page_index=False)
+    set_small(monkeypatch, 7)
+    with pytest.raises(pqext.CorruptFileError, match="more rows than its row group"):
+        pqext.read_table(data, ["v"], question)
