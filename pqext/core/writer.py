@@ -248,8 +248,8 @@ class ParquetWriter(Suggesting):
                 table, page_starts = self._known.order.pages(table, self.options.page_rows, not self._in_order)
             ordinal = len(self._row_groups) + (self._begun is not None)
             begun = self._begin_row_group(self._known.derived.extend(table), rows, size, page_starts, ordinal)
-            self._finish_row_group()
-            self._begun = begun
+            before, self._begun = self._begun, begun
+            self._finish(before)
             if not begun.workers.are_threads:  # nothing is done before it is asked for
                 self._finish_row_group()
         except BaseException:
@@ -279,6 +279,9 @@ class ParquetWriter(Suggesting):
     def _finish_row_group(self) -> None:
         """Write the row group that is being encoded, if there is one."""
         begun, self._begun = self._begun, None
+        self._finish(begun)
+
+    def _finish(self, begun: _RowGroupInProgress | None) -> None:
         if begun is not None:
             try:
                 with begun.workers:
