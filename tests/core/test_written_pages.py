@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +18,11 @@ from isal import isal_zlib
 from numpy.typing import NDArray
 
 import pqext
-from pqext.core import chunk_writer
+from pqext.core import chunk_writer, statistics
 from pqext.core.compression import page_compressor
 from pqext.core.encodings import rle
 from pqext.core.kernels import index_encode, rle_encode
+from pqext.core.kernels import levels as levels_kernel
 from pqext.core.kernels.page_cuts import PageCuts, cut
 from pqext.core.kernels.page_encode import Levels, PageValues, encode_pages
 from pqext.core.metadata import (
@@ -29,14 +31,19 @@ from pqext.core.metadata import (
     ColumnIndex,
     ColumnMetaData,
     CompressionCodec,
+    DecimalType,
     Encoding,
+    IntType,
+    LogicalType,
     OffsetIndex,
     PageLocation,
     RowGroup,
     Type,
 )
+from pqext.core.orders import to_write
 from pqext.core.page_writer import PageWriter
 from pqext.core.thrift import decode, encode
+from pqext.core.types.logical import LeafType
 from reference.effort import share
 
 
@@ -284,3 +291,50 @@ def test_a_file_is_the_same_written_page_by_page(table: pa.Table) -> None:
         files.append(out.getvalue())
     assert files[0] == files[1]
     assert pq.ParquetFile(io.BytesIO(files[0])).metadata.num_rows == len(table)
+
+
+ORDERED = {
+    "int32": (LeafType(Type.INT32), pa.int32(), st.integers(-(1 << 31), (1 << 31) - 1)),
+    "uint64": (
+        LeafType(Type.INT64, None, LogicalType(INTEGER=IntType(bitWidth=64, isSigned=False))), pa.int64(),
+        st.integers(-(1 << 63), (1 << 63) - 1),
+    ),
+    "float": (LeafType(Type.FLOAT), pa.float32(), st.sampled_from([-0.0, 0.0, math.nan, 1.5, -2.5, math.inf])),
+    "double": (LeafType(Type.DOUBLE), pa.float64(), st.floats()),
+    "bytes": (LeafType(Type.BYTE_ARRAY), pa.binary(), st.binary(max_size=12)),
+    "decimal": (
+        LeafType(Type.BYTE_ARRAY, None, LogicalType(DECIMAL=DecimalType(scale=0, precision=9))), pa.binary(),
+        st.binary(min_size=1, max_size=5),
+    ),
+}
+
+
+@given(st.sampled_from(sorted(ORDERED)), st.integers(1, 9), st.integers(0, 3), st.data())
+def test_bounds_of_tables_of_pages_are_those_of_pages(kind: str, page: int, start: int, data: st.DataObject) -> None:
+    leaf, arrow, value = ORDERED[kind]
+    values = data.draw(st.lists(st.none() | value, max_size=40))
+    flags = np.array([one is not None for one in values], np.int16)
+    dense = pa.array([one for one in values if one is not None], arrow)
+    physical = pa.concat_arrays([pa.array([dense[0].as_py()] * start, arrow), dense])[start:] if len(dense) else dense
+    order = to_write(leaf)
+    cuts = cut(len(values), page, None, len(values), None, flags, 1, len(dense))
+    found = statistics.of_cuts(order, statistics.form_of(order), physical, cuts)
+    expected = statistics.of_pages(order, physical, cuts.starts("values"))
+    assert statistics.form_of(order) is not None
+    assert list(found.minima) == list(expected.minima)
+    assert list(found.maxima) == list(expected.maxima)
+    assert found.nan_counts == expected.nan_counts
+
+
+@given(st.lists(st.integers(0, 4), max_size=30), st.data())
+def test_slots_and_lists_are_counted_as_one_by_one(lengths: list[int], data: st.DataObject) -> None:
+    offsets = np.cumsum([3, *lengths]).astype(np.int32)
+    kept = data.draw(st.lists(st.booleans(), min_size=len(lengths), max_size=len(lengths)))
+    slots = np.array([at if keep else -1 for at, keep in enumerate(kept)], np.int64)
+    alive = [at for at in slots.tolist() if at >= 0]
+    assert levels_kernel.occupied(slots) == (len(alive), alive[0] if alive else -1, alive[-1] if alive else -1)
+    assert levels_kernel.entries_below(slots, offsets) == sum(
+        max(length, 1) if keep else 1 for length, keep in zip(lengths, kept, strict=True)
+    )
+    with pytest.raises(ValueError, match="beyond"):
+        levels_kernel.entries_below(np.array([len(lengths)], np.int64), offsets)
