@@ -55,7 +55,7 @@ class RowGroupReader:
         self._assembling = Account(budget)
         self._kept = kept
         self._passed_rows: int | None = None
-        self._small = small if self._lost is None else None
+        self._small = small if self._lost is None and not options.second_copies else None
         self._gathered = Account(budget)
 
     def batches(self, batch_rows: int | None, chosen: RowRanges | None) -> Iterator[pa.RecordBatch]:
