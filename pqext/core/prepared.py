@@ -117,6 +117,8 @@ def key_of(options: WriteOptions) -> _Key | None:
             values.append(value)
         elif value:
             return None
+        else:
+            values.append(())  # all are in a place of their own
     return tuple(values)
 
 

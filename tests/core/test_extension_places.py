@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
+from pqext.core.errors import CorruptFileError
 from pqext.core.extension.container import CONTAINER, ExtensionContainer
 from pqext.core.extension.second_copy import SECOND_COPY, of_chunk
 from reference import thrift_package
@@ -152,6 +153,19 @@ def test_a_column_is_stored_twice_and_only_those_who_know_read_the_second_copy(v
                     ruined[start : start + length] = b"\xff" * length
         with pqext.open(bytes(ruined), option) as file:
             assert file.read() == table
+
+
+@pytest.mark.spec("extension.second-copy")
+def test_small_second_copies_are_read_and_not_passed_by() -> None:
+    data = bytearray(written(second_encodings={"b": "byte_stream_split"}, dictionary=False))
+    with pqext.open(bytes(data)) as file:
+        for group in file.row_groups:
+            start, length = of_chunk(group.chunk(1)).byte_range
+            data[start : start + length] = b"\xff" * length
+    with pqext.open(bytes(data)) as file:
+        assert file.read() == TABLE
+    with pqext.open(bytes(data), pqext.ReadOptions(second_copies=True)) as file, pytest.raises(CorruptFileError):
+        file.read()
 
 
 @pytest.mark.spec("extension.second-copy")

@@ -65,6 +65,16 @@ def test_options_by_column_are_looked_at_each_time(made: list[pa.Schema], option
     assert len(made) == 2
 
 
+def test_options_that_choose_by_no_column_keep_their_places(made: list[pa.Schema]) -> None:
+    def told(data: bytes) -> tuple[bool, bool]:
+        chunk = pq.read_metadata(io.BytesIO(data)).row_group(0).column(0)
+        return chunk.is_stats_set, chunk.has_column_index
+
+    assert told(written(statistics={}, page_index=False)) == (True, False)
+    assert told(written(statistics=False, page_index={})) == (False, False)
+    assert len(made) == 2
+
+
 def test_what_is_registered_later_counts(made: list[pa.Schema], monkeypatch: pytest.MonkeyPatch) -> None:
     written()
     monkeypatch.setattr(annotations, "_REGISTRY", dict(annotations._REGISTRY))
