@@ -245,11 +245,7 @@ class ParquetFile(Suggesting):
         """
         if not compared:
             return self.iter_batches(batch_rows, columns, [row_group], rows={row_group: rows})
-        group = self.row_groups[row_group]
-
-        def is_encoded(leaf: LeafShape) -> bool:
-            return not DICTIONARY.isdisjoint(group.chunk(leaf.node).metadata.encodings)
-
+        is_encoded = partial(_has_dictionary, self.row_groups[row_group])
         with self._errors_name_path():
             shapes = tuple(
                 strings_as(top, "dictionary", is_encoded) if top.node.name in compared else top
@@ -281,14 +277,19 @@ class ParquetFile(Suggesting):
         return Budget(self.limits, self.source.size)
 
     def iter_stored(
-        self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | None = None, budget: Budget | None = None
+        self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | None = None, budget: Budget | None = None,
+        *, encoded: bool = False,
     ) -> Iterator[pa.Array]:
         """A top-level column of one row group as it is stored, annotations left aside, a batch at a time.
 
         Of ``rows`` only, which ascend and lie apart, when they are given. Columns read side by side share a ``budget``;
-        their batches need not end at the same rows (see :func:`pqext.core.in_step.in_step`).
+        their batches need not end at the same rows (see :func:`pqext.core.in_step.in_step`). ``encoded``: strings come
+        as dictionaries where they are stored so.
         """
-        shapes = (shape.bare(top),)
+        bare = shape.bare(top)
+        if encoded:
+            bare = strings_as(bare, "dictionary", partial(_has_dictionary, self.row_groups[row_group]))
+        shapes = (bare,)
         with self._errors_name_path():
             arrow_schema = self._arrow_schema(shapes)
         for batch in self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema, budget or self.budget()):
@@ -388,6 +389,11 @@ def _ranges(rows: Iterable[range] | None, group: RowGroup) -> RowRanges | None:
             raise IndexError(f"rows {one.start} to {one.stop} of a row group of {group.num_rows}")
     ranges = merged(given)
     return None if ranges == [range(group.num_rows)] else ranges
+
+
+def _has_dictionary(group: RowGroup, leaf: LeafShape) -> bool:
+    """Does the leaf's column chunk have pages of indices into a dictionary?"""
+    return not DICTIONARY.isdisjoint(group.chunk(leaf.node).metadata.encodings)
 
 
 def _raw(text: str) -> bytes:

@@ -91,18 +91,18 @@ class _Evaluator(Visitor[pa.Array]):
     def visit_comparison(self, node: Comparison) -> pa.Array:
         array, (value,), indices = self._comparable(node.operand, (node.value,))
         found = compare(array, node.operator, value)
-        return found if indices is None else found.take(indices)
+        return found if indices is None else _by_entry(found, indices)
 
     def visit_is_in(self, node: IsIn) -> pa.Array:
         array, values, indices = self._comparable(node.operand, node.values)
         found = is_in(array, values)
-        return found if indices is None else found.take(indices)
+        return found if indices is None else _by_entry(found, indices)
 
     def visit_is_null(self, node: IsNull) -> pa.Array:
-        return pc.is_null(self.value(node.operand))
+        return pc.invert(self._validity(node.operand))
 
     def visit_is_not_null(self, node: IsNotNull) -> pa.Array:
-        return pc.is_valid(self.value(node.operand))
+        return self._validity(node.operand)
 
     def visit_spatial(self, node: Spatial) -> pa.Array:
         from pqext.geo.types import type_of
@@ -111,6 +111,14 @@ class _Evaluator(Visitor[pa.Array]):
         marked = type_of(field)
         edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
         return predicate(node.operation, node.geometry, node.distance).evaluate(array, edges, crs)
+
+    def _validity(self, operand: Operand) -> pa.Array:
+        """Is there a value? Entries of dictionary arrays can be null too."""
+        found = self._entries(operand)
+        if found is None:
+            return pc.is_valid(self.value(operand))
+        entries, indices = found
+        return pc.is_valid(entries.take(indices) if entries.null_count else indices)
 
     def _comparable(
         self, operand: Operand, literals: tuple[Any, ...]
@@ -128,9 +136,11 @@ class _Evaluator(Visitor[pa.Array]):
 
     def _entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
         """The entries of a dictionary array and the entry of each row, where that is fewer to compare."""
-        if isinstance(operand, VariantField):
-            return None
-        array = self._column(cast(Column, operand))[1]
+        array = self.known.get(operand._key())
+        if array is None:
+            if isinstance(operand, VariantField):
+                return None
+            array = self._column(cast(Column, operand))[1]
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
         if not pa.types.is_dictionary(array.type) or not 0 < len(array.dictionary) < len(array):
@@ -141,7 +151,10 @@ class _Evaluator(Visitor[pa.Array]):
         key = operand._key()
         if key not in self.known:
             self.known[key] = self._read(operand)
-        return self.known[key]
+        found = self.known[key]
+        if isinstance(found, pa.DictionaryArray):
+            found = self.known[key] = dictionary_decoded(found)
+        return found
 
     def _read(self, operand: Operand) -> pa.Array:
         if isinstance(operand, VariantField):
@@ -169,6 +182,13 @@ class _Evaluator(Visitor[pa.Array]):
                 raise ValueError(f"column {column}: there is no field {name!r} in {array.type}, or more than one")
             field, array = array.type.field(index), pc.struct_field(array, [index])
         return field, array
+
+
+def _by_entry(found: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
+    """What was found of the entries of a dictionary, row by row."""
+    if found.null_count or indices.null_count:
+        return found.take(indices)
+    return pa.array(found.to_numpy(zero_copy_only=False)[indices.to_numpy()])
 
 
 def comparable(array: pa.Array) -> pa.Array:

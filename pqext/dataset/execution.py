@@ -6,7 +6,7 @@ is read in one stage, all columns side by side, because stages cost more than th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -212,7 +212,7 @@ class _GroupRun:
                 if not self._is_measured:  # the first rows tell whether stages would pay
                     self.pays = covered(np.flatnonzero(_flags(mask))) <= _PAYS * batch.num_rows
                     self._is_measured = True
-                batch, arrays = filtered(batch, mask), [array.filter(mask) for array in arrays]
+                batch, arrays = _matching(batch, mask, stage.compared), [array.filter(mask) for array in arrays]
             if batch.num_rows:
                 yield batch, arrays
 
@@ -221,13 +221,14 @@ class _GroupRun:
     ) -> Iterator[tuple[pa.RecordBatch, Mapping[Computed, pa.Array]]]:
         """A stage's columns, and beside each batch the values within VARIANT columns that come from leaves."""
         index, leaves = self._plan.index, self._file.schema.leaves
-        batches = self._file.iter_batches(batch_rows, stage.columns, [index], rows={index: ranges})
+        batches = self._file.iter_compared(batch_rows, stage.columns, index, ranges, stage.compared)
         by_name = dict(stage.leaves)
         nodes = {column: leaves[by_name[column.name]] for column in self._computed if column.name in by_name}
         nodes |= {field: leaves[leaf] for field, leaf in _fields(stage)}
         if not nodes:
             return ((batch, {}) for batch in batches)
-        return read_leaves(self._file, self._file.row_groups[index], nodes, batches, batch_rows, ranges)
+        compared = {leaf for _, leaf in stage.asked} - set(by_name.values())
+        return read_leaves(self._file, self._file.row_groups[index], nodes, batches, batch_rows, ranges, compared)
 
     def _ranges(self, left: NDArray[np.int64]) -> RowRanges | None:
         """The rows to decode for those that are ``left``; ``None`` for all of the row group."""
@@ -282,6 +283,14 @@ def _only(
     mask = pa.array(flags)
     fields = {column: array.filter(mask) for column, array in fields.items()}
     return (filtered(batch, mask) if batch.num_columns else _without_columns(int(np.count_nonzero(flags)))), fields
+
+
+def _matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped: Collection[str]) -> pa.RecordBatch:
+    """The rows of a batch where ``mask`` is true, without the columns ``dropped``."""
+    names = [name for name in batch.schema.names if name not in dropped]
+    if not names:
+        return _without_columns(mask.true_count)
+    return filtered(batch if len(names) == batch.num_columns else batch.select(names), mask)
 
 
 def _without_columns(rows: int) -> pa.RecordBatch:

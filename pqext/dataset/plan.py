@@ -35,6 +35,9 @@ class Stage:
     asked: tuple[tuple[int, int], ...] = ()
     """Values within VARIANT columns that the filter asks about and that are read from a leaf of their own: the place of
     each among the filter's operands, and its column index."""
+    compared: tuple[str, ...] = ()
+    """Top-level columns that only the filter needs, to compare: strings come as dictionaries where they are stored so,
+    and each of their values is compared once."""
     byte_ranges: tuple[ByteRange, ...] = ()
     """Where the pages of the row group's rows lie, apart from each other: of the first stage they are fetched, of
     later ones at most these. Empty where places were not asked for."""
@@ -160,7 +163,8 @@ def together(stages: Sequence[Stage]) -> Stage:
             filters.append(stage.filter)
             asked += [(before + place, leaf) for place, leaf in stage.asked]
             before += len(operands(stage.filter))
-    return Stage(columns, all_of(filters) if filters else None, (), stages[-1].leaves, tuple(asked))
+    compared = tuple(dict.fromkeys(name for stage in stages for name in stage.compared))
+    return Stage(columns, all_of(filters) if filters else None, (), stages[-1].leaves, tuple(asked), compared)
 
 
 def joined(places: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
@@ -183,6 +187,7 @@ def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
                 "kept": stage.kept,
                 "leaves": stage.leaves,
                 "asked": stage.asked,
+                "compared": stage.compared,
                 "byte_ranges": stage.byte_ranges,
             }
             for stage in plan.stages
@@ -213,6 +218,7 @@ def _stage_from_dict(tree: Mapping[str, Any]) -> Stage:
         tuple(map(_text, _list(tree["kept"]))),
         tuple((_text(name), _count(leaf)) for name, leaf in map(_pair, _list(tree["leaves"]))),
         tuple((_count(place), _count(leaf)) for place, leaf in _pairs(tree["asked"])),
+        tuple(map(_text, _list(tree["compared"]))),
         tuple((_count(offset), _count(length)) for offset, length in _pairs(tree["byte_ranges"])),
     )
 

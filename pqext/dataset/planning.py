@@ -25,7 +25,7 @@ from pqext.dataset.page_pruning import chosen_rows
 from pqext.dataset.plan import ByteRange, RowGroupPlan, Stage, joined, together
 from pqext.dataset.projection import Computed, leaves_of
 from pqext.dataset.pruning import refusal
-from pqext.dataset.visitors import operands
+from pqext.dataset.visitors import compared_columns, operands
 
 WORTH_BYTES = 64 << 10
 """Stored bytes of the columns besides the filter's for which a stage of their own is worth its overhead."""
@@ -96,7 +96,11 @@ class FilePlanner:
             return (self._one_stage(self._own_leaves(group, self._tops)),)
         columns = tuple(name for name in names if self._node(name).path[0] not in kept)
         stages = [
-            Stage(one.names, one.filter, tuple(top for top in one.tops if top in kept), (), one.asked) for one in first
+            Stage(
+                one.names, one.filter, tuple(top for top in one.tops if top in kept), (), one.asked,
+                tuple(sorted(compared_columns(one.filter) - last.keys())),
+            )
+            for one in first
         ]
         stages.append(Stage(columns, leaves=tuple(own.items())))
         return tuple(stages) if worth else (together(stages),)
@@ -114,7 +118,9 @@ class FilePlanner:
         if key not in self._known_stages:
             within = [column for column in self.computed if column.name not in leaves]
             columns = None if self.columns is None else self._names(self._needed(within))
-            self._known_stages[key] = Stage(columns, self.filter, leaves=key)
+            only = compared_columns(self.filter) if self._conjuncts and self.filter is not None else frozenset()
+            compared = tuple(sorted(only - self._result_tops))
+            self._known_stages[key] = Stage(columns, self.filter, leaves=key, compared=compared)
         return self._known_stages[key]
 
     def _result(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:

@@ -19,6 +19,7 @@ from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.reader import ParquetFile, RowGroup
 from pqext.core.schema import SchemaNode
 from pqext.core.suggest import around
+from pqext.core.types.decoded import dictionary_decoded
 from pqext.dataset.binding import find
 from pqext.dataset.evaluate import value_of
 from pqext.dataset.expressions import VariantField
@@ -103,22 +104,31 @@ def leaves_of(
 
 def read_leaves(
     file: ParquetFile, group: RowGroup, leaves: Mapping[Computed, SchemaNode], batches: Iterator[pa.RecordBatch],
-    batch_rows: int, rows: RowRanges | None,
+    batch_rows: int, rows: RowRanges | None, compared: Collection[int] = (),
 ) -> Iterator[tuple[pa.RecordBatch, dict[Computed, pa.Array]]]:
-    """The columns from their leaves, beside the ``batches`` of a row group, or of ``rows`` in it."""
+    """The columns from their leaves, beside the ``batches`` of a row group, or of ``rows`` in it.
+
+    Strings of the leaves ``compared`` are given as dictionaries where they are stored so.
+    """
     from pqext import variant
     from pqext.variant.access.targets import target_type
     from pqext.variant.access.widening import widened
 
     nodes = {leaf.leaf_start: leaf for leaf in leaves.values()}
     budget = file.budget()
-    streams = [file.iter_stored(shape.of(leaf), group.index, batch_rows, rows, budget) for leaf in nodes.values()]
+    streams = [
+        file.iter_stored(shape.of(leaf), group.index, batch_rows, rows, budget, encoded=place in compared)
+        for place, leaf in nodes.items()
+    ]
     for batch, *arrays in in_step([batches, *streams]):
         found = dict(zip(nodes, arrays, strict=True))
         columns = {}
         for column, leaf in leaves.items():
             typed, target = found[leaf.leaf_start], target_type(column.field.type)
-            whole = typed if typed.type == target else widened(typed, target)
+            if pa.types.is_dictionary(typed.type) and typed.type.value_type != target:
+                typed = dictionary_decoded(typed)
+            is_whole = typed.type == target or pa.types.is_dictionary(typed.type)
+            whole = typed if is_whole else widened(typed, target)
             if whole is not None:
                 columns[column] = whole
                 continue

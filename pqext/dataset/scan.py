@@ -39,6 +39,8 @@ from pqext.dataset.projection import Computed, parse_columns
 from pqext.dataset.sources import find_sources, source_name
 
 BATCH_ROWS = 65_536
+_COUNTED_ROWS = 1 << 18
+"""Rows that are looked at together where they are only counted."""
 
 
 class Scan(Suggesting):
@@ -154,7 +156,7 @@ class Scan(Suggesting):
                 else:
                     file.check_rows()
                     plans = FilePlanner(file, file.options, (), (), left).row_groups(pages=True, places=False)
-                    total += sum(batch.num_rows for batch, _ in matching(file, plans, (), BATCH_ROWS))
+                    total += sum(batch.num_rows for batch, _ in matching(file, plans, (), _COUNTED_ROWS))
         return total
 
     @answering

@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from pqext.dataset.expressions import (
     NEGATED,
     And,
+    Column,
     Comparison,
     Expression,
     IsIn,
@@ -110,6 +111,35 @@ def paths(expression: Expression) -> tuple[tuple[str, ...], ...]:
 def columns(expression: Expression) -> tuple[str, ...]:
     """Names of the top-level columns that the condition reads, each once, in order of appearance."""
     return tuple(dict.fromkeys(path[0] for path in paths(expression)))
+
+
+def compared_columns(expression: Expression) -> frozenset[str]:
+    """The top-level columns of which only values are compared: neither geometries nor what lies within VARIANTs."""
+    found, others = fold(expression, _Compared())
+    return found - others
+
+
+class _Compared(Visitor[tuple[frozenset[str], frozenset[str]]]):
+    """Top-level columns of which values are compared, and those of which something else is asked."""
+
+    def visit_and(self, operands: list[tuple[frozenset[str], frozenset[str]]]) -> tuple[frozenset[str], frozenset[str]]:
+        return frozenset().union(*(one for one, _ in operands)), frozenset().union(*(two for _, two in operands))
+
+    visit_or = visit_and
+
+    def visit_not(self, operand: tuple[frozenset[str], frozenset[str]]) -> tuple[frozenset[str], frozenset[str]]:
+        return operand
+
+    def visit_comparison(
+        self, node: Comparison | IsIn | IsNull | IsNotNull
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        top = frozenset([operand_column(node.operand).path[0]])
+        return (top, frozenset()) if isinstance(node.operand, Column) else (frozenset(), top)
+
+    visit_is_in = visit_is_null = visit_is_not_null = visit_comparison
+
+    def visit_spatial(self, node: Spatial) -> tuple[frozenset[str], frozenset[str]]:
+        return frozenset(), frozenset([node.column.path[0]])
 
 
 def operands(expression: Expression) -> list[Operand]:

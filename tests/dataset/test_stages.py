@@ -308,13 +308,13 @@ def test_damage_passed_over_and_strict_reading_read_in_one_stage(small: None) ->
 def test_stages_that_do_not_pay_are_left(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where most rows match, columns are read side by side from the second window on."""
     asked: list[tuple[str, ...] | None] = []
-    read = pqext.core.reader.ParquetFile.iter_batches
+    read = pqext.core.reader.ParquetFile.iter_compared
 
     def noted(self: Any, batch_rows: int, columns: Any, *arguments: Any, **options: Any) -> Iterator[pa.RecordBatch]:
         asked.append(columns)
         return read(self, batch_rows, columns, *arguments, **options)
 
-    monkeypatch.setattr(pqext.core.reader.ParquetFile, "iter_batches", noted)
+    monkeypatch.setattr(pqext.core.reader.ParquetFile, "iter_compared", noted)
     assert pqext.scan(FILES["pages"], ["s"], col("k") >= 0).to_table().num_rows == ROWS
     assert asked == [("k",), ("s",), ("k", "s"), ("k", "s"), ("k", "s")]
 

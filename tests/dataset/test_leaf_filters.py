@@ -1,0 +1,124 @@
+"""Filters compare what is stored: a typed leaf in the place of a VARIANT, a dictionary once, not its rows."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext import col, variant
+from pqext.core.indexed_slots import IndexedSlots
+from pqext.dataset import evaluate
+from pqext.dataset.plan import Task
+from reference.effort import share
+
+event = col("v").variant("$.event", "string")
+WORDS = ["view", "buy", "", "\u00e9"]
+
+
+def written(documents: list[Any], **options: Any) -> bytes:
+    events = variant.parse_json(pa.array([None if one is None else json.dumps(one) for one in documents], pa.string()))
+    table = pa.table({"v": events, "n": range(len(documents)), "w": [str(i % 3) for i in range(len(documents))]})
+    out = io.BytesIO()
+    pqext.write_table(table, out, shredding={"v": "event STRING, id BIGINT"}, **options)
+    return out.getvalue()
+
+
+def leaves_read(source: bytes, filter: Any) -> list[tuple[str, ...]]:
+    """What each stage of the first row group reads: what it asks the reader for, and leaves by their paths."""
+    (task,) = pqext.scan(source, ["n"], filter=filter).plan()
+    assert Task.from_json(task.to_json()) == task
+    with pqext.open(source) as file:
+        paths = [leaf.dotted for leaf in file.schema.leaves]
+    return [
+        (*(stage.columns or ()), *(paths[leaf] for _, leaf in stage.asked)) for stage in task.row_groups[0].stages
+    ]
+
+
+def test_a_leaf_that_holds_all_values_is_all_that_is_read() -> None:
+    documents = [{"event": WORDS[i % 4], "id": i, "more": "x" * 50} for i in range(3000)]
+    source = written(documents)
+    (columns,) = leaves_read(source, event == "view")
+    assert columns == ("n", "v.typed_value.event.typed_value")
+    wanted = [i for i in range(3000) if WORDS[i % 4] == "view"]
+    assert pqext.scan(source, ["n"], filter=event == "view").to_table()["n"].to_pylist() == wanted
+    assert pqext.scan(source, filter=event == "view").to_table()["n"].to_pylist() == wanted
+    price = [("id", col("v").variant("$.id", "int64"))]
+    assert pqext.read_table(source, price, filter=event == "view")["id"].to_pylist() == wanted
+
+
+def test_a_value_beside_its_leaf_is_read_too() -> None:
+    documents: list[Any] = [{"event": "view"}] * 10 + [{"event": 5}]
+    assert "v.typed_value.event.value" in leaves_read(written(documents), event == "view")[0]
+
+
+documents = st.one_of(
+    st.none(), st.fixed_dictionaries({}, optional={"event": st.sampled_from(WORDS), "id": st.integers(-3, 3)}),
+    st.sampled_from([{"event": None}, {"event": 7}, {"id": "x"}, 5, [1]]),
+)
+
+
+@settings(max_examples=share(0.3), deadline=None)
+@given(
+    st.lists(documents, max_size=30), st.sampled_from(["==", "!=", "<", "in", "null", "not null"]),
+    st.sampled_from([*WORDS, "zz"]), st.sampled_from([3, 1000]), st.booleans(),
+    st.sampled_from([None, "event", "both"]),
+)
+def test_the_rows_are_those_that_the_documents_say(
+    values: list[Any], operator: str, word: str, rows: int, dictionary: bool, other: str | None
+) -> None:
+    source = written(values, row_group_rows=rows, page_rows=2, dictionary=dictionary)
+    asked = {
+        "==": event == word, "!=": event != word, "<": event < word, "in": event.isin([word, "view"]),
+        "null": event.is_null(), "not null": event.is_not_null(),
+    }[operator]
+    if other == "event":
+        asked = asked & (col("w") == "1")
+    elif other == "both":
+        asked = asked | (col("v").variant("$.id", "int64") > 0)
+
+    def shown(one: Any) -> Any:
+        found = one.get("event") if isinstance(one, dict) else None
+        return str(found) if isinstance(found, int) else found
+
+    def holds(at: int, one: Any) -> bool:
+        found = shown(one)
+        is_true = {
+            "==": found is not None and found == word, "!=": found is not None and found != word,
+            "<": found is not None and found.encode() < word.encode(),
+            "in": found is not None and found in (word, "view"), "null": found is None, "not null": found is not None,
+        }[operator]
+        if other == "event":
+            return is_true and at % 3 == 1
+        if other == "both":
+            number = one.get("id") if isinstance(one, dict) else None
+            return is_true or (isinstance(number, int) and number > 0)
+        return is_true
+
+    expected = [at for at, one in enumerate(values) if holds(at, one)]
+    assert pqext.scan(source, ["n"], filter=asked).to_table()["n"].to_pylist() == expected
+    assert pqext.scan(source, filter=asked).count() == len(expected)
+    whole = pqext.scan(source, ["v", "n"], filter=asked).to_table()
+    assert whole["n"].to_pylist() == expected
+
+
+def test_strings_that_only_the_filter_needs_are_compared_once_a_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = io.BytesIO()
+    pqext.write_table(pa.table({"w": ["a", "b", None, "c"] * 5000, "n": range(20_000)}), source)
+    compared: list[int] = []
+    compare = evaluate.compare
+
+    def counted(array: pa.Array, *arguments: Any) -> pa.Array:
+        compared.append(len(array))
+        return compare(array, *arguments)
+
+    monkeypatch.setattr(evaluate, "compare", counted)
+    monkeypatch.setattr(IndexedSlots, "look_up", None)
+    assert pqext.scan(source.getvalue(), ["n"], filter=col("w") == "b").to_table()["n"].to_pylist()[:2] == [1, 5]
+    assert set(compared) == {3}
