@@ -160,6 +160,15 @@ class TableDecoder:
         if not self._is_first:
             raise Declined
         before = self._account.held
+        try:
+            self._dictionary = self._open_dictionary()
+        except BaseException:
+            self._account.settle(before)
+            raise
+        self.dictionary_bytes = self._account.held - before
+        self._table.drop(1)
+
+    def _open_dictionary(self) -> Dictionary:
         if self._checksums and not self._table.verify(0, 1, isal_zlib.crc32):
             raise Declined
         size = self._table.unpacked(0, 1)
@@ -168,10 +177,9 @@ class TableDecoder:
         if opened is None:
             raise Declined
         kind = self._shape.node.leaf_type
-        self._dictionary = plain.read_dictionary(opened[1], opened[0], kind.physical, kind.width, self._account)
+        dictionary = plain.read_dictionary(opened[1], opened[0], kind.physical, kind.width, self._account)
         self._account.give_back(size)
-        self.dictionary_bytes = self._account.held - before
-        self._table.drop(1)
+        return dictionary
 
     def _decode(self, stop: int) -> LeafColumn:
         table, shape, node = self._table, self._shape, self._shape.node

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import pqext
+from pqext.core import writer as writing
+from pqext.core.workers import Workers
 
 ROWS, GROUP = 200_000, 20_000
 TABLE = pa.table({"n": np.random.default_rng(0).integers(0, 1 << 40, ROWS), "x": np.arange(ROWS) / 8})
@@ -77,3 +79,23 @@ def test_a_value_that_cannot_be_stored_raises_in_its_call(tmp_path: Path) -> Non
         with pytest.raises(ValueError, match="day"):
             writer.write_table(pa.table([bad.view(pa.time32("s"))], schema=schema))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_target_that_fails_leaves_nothing_to_be_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the row group that could not be written nor the one that was begun meanwhile."""
+    made: list[Workers] = []
+
+    class Noted(Workers):
+        def __init__(self, threads: int, jobs: int) -> None:
+            super().__init__(threads, jobs)
+            made.append(self)
+
+    class Full(io.BytesIO):
+        def write(self, data: Any) -> int:
+            raise OSError("no space left")
+
+    monkeypatch.setattr(writing, "Workers", Noted)
+    with pytest.raises(OSError, match="no space left"):
+        pqext.write_table(Batches(), Full(), threads=2, row_group_rows=GROUP)
+    assert len(made) == 2
+    assert not any(workers._pending for workers in made)

@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core import column
 from pqext.core.errors import ParquetError
+from pqext.core.metadata import PageHeader
 from pqext.core.page_decoder import PageDecoder
 from pqext.core.small_chunks import SmallLeaves
+from pqext.core.thrift import decode, encode
 from reference.effort import share
 
 ROOT = Path(os.environ.get("PARQUET_TEST_DATA", ""))
@@ -144,3 +146,18 @@ def test_a_damaged_page_goes_it_from_there_on() -> None:
     with counted() as found:
         assert outcome(damaged(data, "flip", 60), None, None)[0] is pqext.CorruptFileError
     assert found == [1]
+
+
+def test_a_damaged_dictionary_is_counted_once() -> None:
+    """It is damage, and no matter of memory, where there is room for what it says that it holds."""
+    data = write(pa.table({"s": [f"{n:0200d}" for n in range(500)] * 4}), {"checksums": False, "compression": "zstd"})
+    with pqext.open(data) as file:
+        start, length = file.row_groups[0].chunk("s").byte_range
+    header, size = decode(PageHeader, data[start : start + length])[:2]
+    assert header.dictionary_page_header is not None
+    header.dictionary_page_header.num_values += 1
+    bad = data[:start] + encode(header) + data[start + size :]
+    assert len(bad) == len(data)
+    limits = pqext.Limits(memory_bytes=5 * header.uncompressed_page_size // 2, memory_expansion=1)
+    with pqext.open(bad, limits=limits) as file, pytest.raises(pqext.CorruptFileError, match="byte array values end"):
+        file.read()
