@@ -126,6 +126,17 @@ def test_the_rows_are_those_that_match(name: str, question: str, small: None) ->
     assert pqext.scan(FILES[name], ["s"], QUESTIONS[question]).count() == expected.num_rows
 
 
+@pytest.mark.parametrize("strings", ["view", "dictionary"])
+@pytest.mark.parametrize("question", ["few rows", "most rows", "half of the rows, then few", "where groups are null"])
+def test_strings_of_every_form_come_through_stages(question: str, strings: str, small: None) -> None:
+    filter = QUESTIONS[question] & (col("s") != "text 9")
+    expected = oracle(filter)
+    found = pqext.read_table(FILES["pages"], None, filter, strings=strings)
+    assert found.to_pylist() == expected.to_pylist()
+    assert pqext.scan(FILES["pages"], ["s"], filter, strings=strings).count() == expected.num_rows
+    assert found.schema.field("s").type == pqext.open(FILES["pages"], strings=strings).arrow_schema.field("s").type
+
+
 def test_pyarrow_duckdb_and_polars_find_the_same_rows(small: None, tmp_path: Any) -> None:
     duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
     path = tmp_path / "t.parquet"
