@@ -231,8 +231,9 @@ class ChosenPages:
         first = self._pages[0]
         for page, following in zip(self._pages, [*self._pages[1:], -1], strict=True):
             offset, length = self._known.byte_range(page)
-            if following != page + 1 or self._known.byte_range(following)[0] != offset + length:
-                start = self._known.byte_range(first)[0]
+            start = self._known.byte_range(first)[0]
+            ends = following != page + 1 or self._known.byte_range(following)[0] != offset + length
+            if ends or offset + length - start >= self._source.window_bytes:
                 yield _Run(first, page + 1, start, offset + length - start)
                 first = following
 

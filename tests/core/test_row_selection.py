@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
+from pqext.core import row_group_reader
 from pqext.core.errors import CorruptDataWarning, CorruptFileError
 from pqext.core.indexes.row_ranges import RowQueue, difference, merged
 from pqext.core.metadata import OffsetIndex
@@ -110,6 +111,30 @@ def test_pages_of_all_columns_are_fetched_together(monkeypatch: pytest.MonkeyPat
             [whole.slice(GROUP + 40, 10), whole.slice(GROUP + 200, 1)]
         )
     assert len(fetched) == 1
+
+
+def test_pages_side_by_side_are_fetched_a_window_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large chunk, of which one page is left out, no more is held than of all of it."""
+    fetched: list[int] = []
+
+    class Windowed(MemorySource):
+        window_bytes = 1000
+
+        def _fetch(self, offset: int, length: int) -> Any:
+            fetched.append(length)
+            return super()._fetch(offset, length)
+
+    monkeypatch.setattr(row_group_reader, "STREAMED_BYTES", 0)
+    data = stored(dictionary=False, compression="uncompressed")
+    with pqext.open(Windowed(data)) as file:
+        chunk = file.row_groups[0].chunk("i")
+        places = chunk.page_places
+        assert places is not None
+        page = max(places.byte_range(number)[1] for number in range(len(places)))
+        fetched.clear()
+        assert file.read(["i"], rows={0: [range(PAGE, GROUP)]})["i"].to_pylist() == list(range(PAGE, GROUP))
+        assert chunk.byte_range[1] > 2 * max(fetched)
+        assert max(fetched) < 1000 + page
 
 
 def test_a_scan_reads_the_pages_that_may_match() -> None:
