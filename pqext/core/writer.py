@@ -6,11 +6,13 @@ The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statisti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import chain, repeat
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, ParamSpec, TypeVar, Unpack
 from uuid import UUID
 
 import numpy as np
@@ -48,6 +50,21 @@ _SMALL = 64 << 10
 _GATHERED = 1 << 20
 """Bytes of encoded chunks that are written at once."""
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _in_turn(method: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Calls of one writer come one after another, whatever threads they are from."""
+
+    @wraps(method)
+    def waiting(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
+        writer: Any = arguments[0]
+        with writer._turn:
+            return method(*arguments, **keywords)
+
+    return waiting
+
 
 @dataclass(frozen=True, slots=True)
 class _RowGroupInProgress:
@@ -63,11 +80,12 @@ class ParquetWriter(Suggesting):
     """Writes tables of one Arrow schema to ``dest``, a path or a binary file object.
 
     ``options`` are the fields of :class:`pqext.core.options.WriteOptions`. A path appears only on :meth:`close`;
-    leaving the context by an exception aborts. Memory is bounded by two row groups, one of which is written while the
-    rows of the next are taken; a column that orders the rows
-    (``geometry``) orders those of each row group. Metadata of the Arrow schema is stored beside ``key_value_metadata``,
-    which goes first. The Arrow types themselves are noted too, since Parquet has no name for some (option
-    ``arrow_schema``): :mod:`pqext.core.arrow_schema.written` lists what comes back as what, and what is refused.
+    leaving the context by an exception aborts. Threads that share a writer wait for one another, so that the rows of a
+    call stay together. Memory is bounded by two row groups, one of which is written while the rows of the next are
+    taken; a column that orders the rows (``geometry``) orders those of each row group. Metadata of the Arrow schema is
+    stored beside ``key_value_metadata``, which goes first. The Arrow types themselves are noted too, since Parquet has
+    no name for some (option ``arrow_schema``): :mod:`pqext.core.arrow_schema.written` lists what comes back as what,
+    and what is refused.
     """
 
     def __init__(
@@ -89,6 +107,7 @@ class ParquetWriter(Suggesting):
         self._encryptor: FileEncryptor | None = None
         self._begun: _RowGroupInProgress | None = None
         self._closed = False
+        self._turn = threading.RLock()
         if self._looks_at_data():
             derived_columns.find(schema, self.options)  # names that are taken are errors now
         else:
@@ -96,6 +115,7 @@ class ParquetWriter(Suggesting):
         self._sink = Sink(dest)
 
     @answering
+    @_in_turn
     def write_table(self, table: Any) -> None:
         """Append the rows of ``table``, whose columns must be those of the schema.
 
@@ -134,6 +154,7 @@ class ParquetWriter(Suggesting):
                 self._flush()
             start += len(taken)
 
+    @_in_turn
     def write_ordered(self, table: pa.Table) -> None:
         """Append the rows of ``table``, all of them in the order of the column that orders the rows, if there is one.
 
@@ -164,6 +185,7 @@ class ParquetWriter(Suggesting):
         """Append the rows of ``batch``: a RecordBatch, or anything else that :meth:`write_table` takes."""
         self.write_table(batch)
 
+    @_in_turn
     def end_row_group(self) -> None:
         """Write the rows so far as a row group, whatever its size; those that come next begin another."""
         self._check_open()
@@ -171,6 +193,7 @@ class ParquetWriter(Suggesting):
             self._flush()
         self._finish_row_group()
 
+    @_in_turn
     def close(self) -> None:
         """Write what is pending and the footer; the file is whole afterwards."""
         if self._closed:
@@ -190,6 +213,7 @@ class ParquetWriter(Suggesting):
             raise
         self._closed = True
 
+    @_in_turn
     def abort(self) -> None:
         """Give up; nothing is left at a path."""
         if not self._closed:

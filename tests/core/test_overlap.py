@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,3 +100,28 @@ def test_a_target_that_fails_leaves_nothing_to_be_encoded(monkeypatch: pytest.Mo
         pqext.write_table(Batches(), Full(), threads=2, row_group_rows=GROUP)
     assert len(made) == 2
     assert not any(workers._pending for workers in made)
+
+
+def test_threads_share_a_writer() -> None:
+    """Each in its turn: a row group of one was cut short by another's, and the file could not be read."""
+    out, failed = io.BytesIO(), []
+    writer = pqext.ParquetWriter(out, TABLE.schema, threads=2, row_group_rows=GROUP // 4)
+
+    def write(first: int) -> None:
+        try:
+            for number in range(first, 40, 4):
+                writer.write_table(TABLE.slice(number * 1000, 1000))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    writer.close()
+    assert failed == []
+    found = pqext.read_table(out.getvalue())
+    order = [int(first * 8) // 1000 for first in found["x"][::1000].to_pylist()]
+    assert sorted(order) == list(range(40))
+    assert found == pa.concat_tables(TABLE.slice(number * 1000, 1000) for number in order)
