@@ -1,5 +1,6 @@
 # cython: language_level=3
 """Variable-length values: PLAIN byte arrays and dictionary look-ups straight into Arrow's offsets and data."""
+cimport cython
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -37,13 +38,14 @@ cdef inline void copy(uint8_t *target, const uint8_t *source, size_t length, siz
         memcpy(target, source, length)
 
 
+@cython.no_gc_clear  # what is freed depends on who lent the memory
 cdef class ByteArrayBuilder:
     """Collects the slots of a BYTE_ARRAY leaf over many pages as 32-bit offsets and contiguous data.
 
     `finish()` gives (offsets, data, slots): `offsets` holds slots + 1 int32 values. `take`, where it is given,
     is told how many bytes of data are about to be copied. More than `limit` bytes of data raise ``ArrayLimitError``.
-    Data lie in what `allocate(size)` gives, a writable buffer, where it is given: of `expected` bytes at first, and so do offsets, of `slots`
-    slots.
+    Data lie in what `allocate(size)` gives, a writable buffer, where it is given: of `expected` bytes at first, and so
+    do offsets, of `slots` slots.
     """
     def __cinit__(self, take=None, int32_t limit=0x7FFFFFFF, allocate=None, size_t expected=0, size_t slots=0):
         cdef int32_t zero = 0
