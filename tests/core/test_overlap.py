@@ -102,26 +102,24 @@ def test_a_target_that_fails_leaves_nothing_to_be_encoded(monkeypatch: pytest.Mo
     assert not any(workers._pending for workers in made)
 
 
-def test_threads_share_a_writer() -> None:
-    """Each in its turn: a row group of one was cut short by another's, and the file could not be read."""
-    out, failed = io.BytesIO(), []
-    writer = pqext.ParquetWriter(out, TABLE.schema, threads=2, row_group_rows=GROUP // 4)
+def test_threads_share_a_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call of one waits for that of another: within it, it would cut its row group short."""
+    taken, others, early = threading.Event(), [], []
 
-    def write(first: int) -> None:
-        try:
-            for number in range(first, 40, 4):
-                writer.write_table(TABLE.slice(number * 1000, 1000))
-        except BaseException as error:
-            failed.append(error)
+    class Shared(io.BytesIO):
+        def write(self, data: Any) -> int:
+            if not others:
+                others.append(threading.Thread(target=writer.write_table, args=(TABLE.slice(GROUP),)))
+                monkeypatch.setattr(writer, "_take", lambda table: (taken.set(), take(table)))
+                others[0].start()
+                early.append(taken.wait(0.1))
+            return super().write(data)
 
-    threads = [threading.Thread(target=write, args=(first,)) for first in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    out = Shared()
+    writer = pqext.ParquetWriter(out, TABLE.schema, threads=2, row_group_rows=GROUP)
+    take = writer._take
+    writer.write_table(TABLE.slice(0, GROUP))
+    others[0].join()
     writer.close()
-    assert failed == []
-    found = pqext.read_table(out.getvalue())
-    order = [int(first * 8) // 1000 for first in found["x"][::1000].to_pylist()]
-    assert sorted(order) == list(range(40))
-    assert found == pa.concat_tables(TABLE.slice(number * 1000, 1000) for number in order)
+    assert early == [False]
+    assert pqext.read_table(out.getvalue()) == TABLE
