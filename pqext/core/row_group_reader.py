@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, repeat
 
@@ -25,6 +26,8 @@ from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.small_chunks import SMALL, SmallLeaves
 from pqext.core.source import STREAMED_BYTES, Source
+from pqext.core.types.stored import normal
+from pqext.core.view_slots import is_viewable, viewed_bytes
 from pqext.core.workers import Workers
 
 _FEW_ROWS = 1024
@@ -55,6 +58,7 @@ class RowGroupReader:
         self._assembling = Account(budget)
         self._kept = kept
         self._passed_rows: int | None = None
+        self._viewed: frozenset[int] = frozenset()
         self._small = small if self._lost is None and not options.second_copies else None
         self._gathered = Account(budget)
 
@@ -95,12 +99,16 @@ class RowGroupReader:
                 taken = workers.map(ColumnReader.take, readers.values(), repeat(part), sizes=list(sizes.values()))
                 try:
                     columns = {**whole, **dict(zip(readers, taken, strict=True))}
+                    columns |= {index: self._plain(columns[index]) for index in self._viewed}
                     _check_elements(columns)
                     self._assembling.take(sum(assembled_bytes(top, columns) for top in self._shapes))
                 except MemoryLimitError as error:
                     too_long = isinstance(error, ArrayLimitError)
-                    if (batch_rows is None and not too_long) or count == 1 or error.is_final:
+                    if batch_rows is None and not too_long:
                         raise
+                    if not (too_long and self._view_leaves()) and (count == 1 or error.is_final):
+                        raise
+                    self._assembling.settle(0)
                     # The columns are opened again, and pass over what was handed out.
                     workers.abandon()
                     for reader in readers.values():
@@ -124,6 +132,29 @@ class RowGroupReader:
                     yield pa.RecordBatch.from_arrays(arrays, schema=self._schema) if arrays else _empty(kept)
             for reader in readers.values():
                 reader.check_end()
+
+    def _view_leaves(self) -> bool:
+        """Decode strings as views from now on, of which one page may hold more than an array; false where it is done.
+
+        They are copied when their rows have been cut.
+        """
+        if self._viewed:
+            return False
+        found = {leaf.node.leaf_start: leaf for leaf in self._leaves if not leaf.viewed and is_viewable(leaf.node)}
+        self._viewed = frozenset(found)
+        self._leaves = [
+            replace(leaf, encoded=False, viewed=True) if leaf.node.leaf_start in found else leaf
+            for leaf in self._leaves
+        ]
+        return bool(found)
+
+    def _plain(self, column: LeafColumn) -> LeafColumn:
+        """The column with a copy of its values in the place of views."""
+        size = viewed_bytes(column.array)
+        if size > buffers.ARRAY_BYTES:
+            raise ArrayLimitError(f"more than {buffers.ARRAY_BYTES} bytes of byte array values in one row or batch")
+        self._assembling.take(size + 4 * len(column.array))
+        return LeafColumn(column.repetition, column.definition, column.array.cast(normal(column.array.type)))
 
     def _without_lost(
         self, readers: Mapping[int, ColumnReader], columns: dict[int, LeafColumn], part: RowRanges

@@ -16,11 +16,26 @@ from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels import rle, views
 from pqext.core.kernels.byte_array import ByteArrayBuilder
 from pqext.core.kernels.page_run import PageRun
-from pqext.core.metadata import Encoding
+from pqext.core.metadata import Encoding, Type
+from pqext.core.schema import SchemaNode
 from pqext.core.types.logical import LeafType
 
 WIDTH = 16
 """Bytes of a view."""
+
+
+def is_viewable(node: SchemaNode) -> bool:
+    """Does the leaf hold strings or byte arrays, shown as they are?"""
+    if node.physical_type != Type.BYTE_ARRAY:
+        return False
+    shown = node.leaf_type.arrow_type()
+    return bool(pa.types.is_string(shown) or pa.types.is_binary(shown))
+
+
+def viewed_bytes(array: pa.Array) -> int:
+    """Bytes of the values of an array of views."""
+    lengths = np.frombuffer(array.buffers()[1], np.int32)[::4][array.offset : array.offset + len(array)]
+    return int(lengths.sum(dtype=np.int64))
 
 
 class ViewSlots:

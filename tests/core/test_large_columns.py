@@ -76,12 +76,6 @@ def test_a_row_group_beyond_one_array_is_read_in_several_chunks(
     table = pa.table(texts(400))
     out = io.BytesIO()
     pqext.write_table(table, out, **{"page_rows": 2, **options})
-    if options.get("page_rows"):
-        # One page is decoded whole.
-        monkeypatch.setattr(buffers, "ARRAY_BYTES", bound)
-        with pqext.open(out.getvalue()) as file, pytest.raises(pqext.LimitError, match=f"more than {bound} bytes"):
-            file.read(["lists"])
-        return
     with pqext.open(out.getvalue()) as file:
         monkeypatch.setattr(buffers, "ARRAY_BYTES", bound)
         for name in table.column_names:
@@ -95,6 +89,37 @@ def test_a_row_group_beyond_one_array_is_read_in_several_chunks(
         some = file.read(rows={0: [range(5, 150), range(180, 390)]})
         assert some.equals(pa.concat_tables([table.slice(5, 145), table.slice(180, 210)]))
     assert pqext.read_table(out.getvalue()).equals(table)
+
+
+@pytest.mark.parametrize("form", ["string", "view", "dictionary"])
+@pytest.mark.parametrize(("rows", "page_rows"), [(3000, 3000), (300_000, 300_000), (50_000, 20_000)])
+def test_a_page_that_stands_for_more_than_one_array_is_read_in_several_chunks(
+    rows: int, page_rows: int, form: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Indices of few bytes name long values many times."""
+    words = pa.array([["x" * 100], ["y" * 90]]).take(pa.array(np.arange(rows) % 2))
+    table = pa.table({"s": words.flatten(), "l": words})
+    out = io.BytesIO()
+    pqext.write_table(table, out, page_rows=page_rows, page_bytes=1 << 30)
+    monkeypatch.setattr(buffers, "ARRAY_BYTES", 2_000_000 if rows > 3000 else 40_000)
+    for name in table.column_names:
+        found = pqext.read_table(out.getvalue(), [name], strings=form)
+        assert found[name].num_chunks > 1 or form != "string"
+        found.validate(full=True)
+        assert found.cast(table.select([name]).schema).equals(table.select([name]))
+    with pqext.open(out.getvalue(), strings=form) as file:
+        some = file.read(["s"], rows={0: [range(5, 1500), range(1800, 2900)]})
+        assert some["s"].to_pylist() == table["s"].to_pylist()[5:1500] + table["s"].to_pylist()[1800:2900]
+
+
+def test_one_row_that_no_array_holds_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"l": [["a"], ["x" * 100] * 30_000, ["b"]]})
+    out = io.BytesIO()
+    pqext.write_table(table, out)
+    monkeypatch.setattr(buffers, "ARRAY_BYTES", 1_000_000)
+    with pytest.raises(pqext.LimitError, match="more than 1000000 bytes"):
+        pqext.read_table(out.getvalue())
+    assert pqext.read_table(out.getvalue(), strings="view")["l"].to_pylist() == table["l"].to_pylist()
 
 
 @pytest.mark.skipif(not os.environ.get("PQEXT_LARGE_FILES"), reason="PQEXT_LARGE_FILES is not set: 10 GB of memory")
@@ -114,3 +139,14 @@ def test_a_row_group_of_more_than_two_gibibytes_is_read_in_several_chunks(tmp_pa
             values = chunk.flatten() if name == "lists" else chunk
             assert pc.binary_length(values).to_pylist() == [size] * len(chunk)
         del column, chunk, values
+
+
+@pytest.mark.skipif(not os.environ.get("PQEXT_LARGE_FILES"), reason="PQEXT_LARGE_FILES is not set: 5 GB of memory")
+def test_a_page_that_stands_for_more_than_two_gibibytes_is_read(tmp_path: Path) -> None:
+    rows, size = 25_000, 100_000
+    values = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["x" * size]))
+    pq.write_table(pa.table({"s": values}), tmp_path / "large.parquet", store_schema=False)
+    limits = pqext.Limits(memory_bytes=8 << 30)
+    column = pqext.read_table(tmp_path / "large.parquet", limits=limits)["s"]
+    assert column.num_chunks > 1
+    assert sum(pc.sum(pc.binary_length(chunk)).as_py() for chunk in column.chunks) == rows * size
