@@ -27,12 +27,19 @@ from pqext.dataset.expressions import VariantField
 _EMPTY_METADATA = b"\x11\x00\x00"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Computed:
     """A column of the result called ``name``: the value of ``field`` on each row."""
 
     name: str
     field: VariantField
+
+    def __eq__(self, other: object) -> bool:
+        # Fields themselves make conditions of ==.
+        return isinstance(other, Computed) and self.name == other.name and self.field.equals(other.field)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.field))
 
     def arrow_field(self, schema_node: SchemaNode) -> pa.Field:
         """Its Arrow field; ``TypeError`` unless it is asked of a VARIANT."""

@@ -53,6 +53,16 @@ def test_a_leaf_that_holds_all_values_is_all_that_is_read() -> None:
     assert pqext.read_table(source, price, filter=event == "view")["id"].to_pylist() == wanted
 
 
+def test_a_value_may_be_asked_for_twice() -> None:
+    source = written([{"event": WORDS[i % 4], "id": i} for i in range(100)])
+    low, high = (col("v").variant("$.id", "int64") for _ in range(2))
+    wanted = list(range(6, 9))
+    assert pqext.scan(source, ["n"], filter=(low > 5) & (high < 9)).to_table()["n"].to_pylist() == wanted
+    again = [("x", col("v").variant("$.id", "int64")), ("y", col("v").variant("$.id", "int64"))]
+    found = pqext.read_table(source, again, filter=(low > 5) & (high < 9) & (high != 7))
+    assert found.to_pydict() == {"x": [6, 8], "y": [6, 8]}
+
+
 def test_a_value_beside_its_leaf_is_read_too() -> None:
     documents: list[Any] = [{"event": "view"}] * 10 + [{"event": 5}]
     assert "v.typed_value.event.value" in leaves_read(written(documents), event == "view")[0]
