@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes, allocate
 from pqext.core.encodings.decoding import Dictionary
+from pqext.core.errors import CorruptFileError
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels import rle
 from pqext.core.kernels.byte_array import ByteArrayBuilder
@@ -40,10 +41,17 @@ class IndexedSlots:
         self._runs: list[_Run] = []
 
     def append(
-        self, encoding: int, run: PageRun, present: Bytes, slots: int, dictionary: Dictionary | None
+        self, encoding: int, run: PageRun, present: Bytes, slots: int, dictionary: Dictionary | None, kind: LeafType
     ) -> bool:
-        """Add ``slots``, those with a value as ``present`` flags (empty: all); false for pages that hold values."""
+        """Add ``slots``, those with a value as ``present`` flags (empty: all); false for pages that hold values.
+
+        And for a dictionary with an entry that is not as its type demands: rows need not refer to it.
+        """
         if encoding not in DICTIONARY or dictionary is None or dictionary.offsets is None:
+            return False
+        try:
+            _shown(dictionary, kind)
+        except CorruptFileError:
             return False
         self._dictionary = dictionary
         self._take(run.total * 4)

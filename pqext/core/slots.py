@@ -71,7 +71,9 @@ class SlotBuilder:
             return
         if self._builder is not None:
             present = present if values < added else EMPTY
-            if self._indexed is not None and self._indexed.append(encoding, run, present, added, dictionary):
+            if self._indexed is not None and self._indexed.append(
+                encoding, run, present, added, dictionary, self._type
+            ):
                 return
             self._look_up()
             decoder.byte_arrays(run, self._builder, present, slots, dictionary)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pqext.core.buffers import Bytes, allocate
 from pqext.core.encodings.decoding import Counts, Decoder, Dictionary
+from pqext.core.errors import CorruptFileError
 from pqext.core.indexed_slots import DICTIONARY
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.kernels import rle, views
@@ -68,9 +69,10 @@ class ViewSlots:
             self._take(sum(len(pages[place]) for place in found))
             self._buffers += [pages[place] for place in found]
             return
-        if encoding in DICTIONARY and dictionary is not None and dictionary.offsets is not None:
+        entries = self._entries(dictionary) if encoding in DICTIONARY and dictionary is not None else None
+        if entries is not None and dictionary is not None:
             values = target[: run.total * WIDTH]
-            rle.look_up_run(run, self._entries(dictionary), WIDTH, dictionary.count, values)
+            rle.look_up_run(run, entries, WIDTH, dictionary.count, values)
         else:
             builder = ByteArrayBuilder(self._take)
             decoder.byte_arrays(run, builder, present[:0], np.array(run.counts, np.int64), dictionary)
@@ -81,14 +83,17 @@ class ViewSlots:
         if run.total < added:
             level_kernel.spread(target, WIDTH, run.total, present)
 
-    def _entries(self, dictionary: Dictionary) -> Bytes:
-        """The views of the dictionary's values."""
+    def _entries(self, dictionary: Dictionary) -> Bytes | None:
+        """The views of the dictionary's values; ``None`` for text that is not UTF-8, to which rows need not refer."""
         if self._dictionary is None or self._dictionary[0] is not dictionary:
             assert dictionary.offsets is not None
             self._take(dictionary.count * WIDTH)
             entries = allocate(dictionary.count * WIDTH)
-            if self._view(dictionary.data, dictionary.offsets, entries):
-                self._buffers.append(dictionary.data)
+            try:
+                if self._view(dictionary.data, dictionary.offsets, entries):
+                    self._buffers.append(dictionary.data)
+            except CorruptFileError:
+                return None
             self._dictionary = dictionary, entries
         return self._dictionary[1]
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+import warnings
+from pathlib import Path
 from typing import Any
 
 import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from core import strategies
+from core import damaged_bytes, strategies
+from core.damaged_bytes import FILES, damaged
 from core.test_any_table import SLOW_TO_DRAW
+from core.test_two_ways import CORPUS, without_small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -186,3 +190,37 @@ def test_text_that_is_not_utf8_is_refused_in_all_forms() -> None:
 def test_another_word_is_refused() -> None:
     with pytest.raises(ValueError, match='strings must be "string", "view" or "dictionary"'):
         pqext.ReadOptions(strings="categorical")  # type: ignore[arg-type]
+
+
+def outcomes(source: Any, **options: Any) -> list[str | None]:
+    """What each form shows, ``None`` where it raises an error of this library's."""
+    found: list[str | None] = []
+    for form in FORMS:
+        try:
+            with warnings.catch_warnings(), pqext.open(source, strings=form, threads=1, **options) as file:
+                warnings.simplefilter("ignore")
+                table = file.read()
+            table.validate(full=True)
+            found.append(repr(table.to_pylist()))
+        except pqext.ParquetError:
+            found.append(None)
+    return found
+
+
+@pytest.mark.parametrize("path", [path for path in CORPUS if path.stat().st_size < 1 << 19], ids=lambda path: path.name)
+def test_files_of_others_have_equal_values_in_all_forms(path: Path) -> None:
+    try:
+        assert len(set(outcomes(path))) == 1
+    except (ValueError, OverflowError) as error:  # Python has no such time
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if "encrypted" not in name])
+@pytest.mark.parametrize("skip", [False, True])
+def test_damage_is_an_error_or_the_same_values_in_all_forms(name: str, skip: bool) -> None:
+    data = damaged_bytes.written(name)
+    footer = int.from_bytes(data[-8:-4], "little") + 8
+    with without_small():
+        for at in range(4, len(data) - footer, 11):
+            bad = damaged(data, "flip", at)
+            assert len(set(outcomes(bad, on_corrupt="skip" if skip else "raise"))) == 1
