@@ -110,7 +110,7 @@ class Bench:
     def __init__(self, repeat: int, only: str) -> None:
         self.repeat = repeat
         self.only = only
-        self.recording = Recording("The engine")
+        self.recording = Recording("The engine", "seconds by the clock")
         self.missed: list[str] = []
 
     def compare(self, case: str, jobs: Jobs, goals: dict[str, float], repeat: int | None = None) -> dict[str, float]:

@@ -16,9 +16,10 @@ LIBRARIES = ("pyarrow", "duckdb", "polars", "pyspark")
 
 @dataclass
 class Recording:
-    """Processor seconds of each engine for each case of one benchmark."""
+    """Seconds of each engine for each case of one benchmark, of the processor unless ``unit`` says otherwise."""
 
     title: str
+    unit: str = "processor seconds"
     cases: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def add(self, case: str, engine: str, seconds: float) -> None:
@@ -33,7 +34,7 @@ class Recording:
             "command": " ".join(["python", f"benchmarks/{script.name}", *arguments]),
             "machine": f"{processor()}, {os.cpu_count()} processors, Python {platform.python_version()}",
             "versions": {name: importlib.metadata.version(name) for name in LIBRARIES if is_loaded(name)},
-            "unit": "processor seconds",
+            "unit": self.unit,
             "cases": self.cases,
         }
         RESULTS.mkdir(exist_ok=True)

@@ -58,7 +58,7 @@ def benchmarks() -> str:
         plots = sorted((ROOT / "docs" / "images" / "benchmarks").glob(f"{path.stem}*.svg"))
         drawn = "\n".join(f'<div class="scrolls">{plot.read_text("utf-8")}</div>\n' for plot in plots)
         versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
-        told = f"`{result['command']}`: {versions}; {result['machine']}."
+        told = f"`{result['command']}`, in {result['unit']}: {versions}; {result['machine']}."
         script = ROOT / "benchmarks" / f"{path.stem}.py"
         about = (ast.get_docstring(ast.parse(script.read_text("utf-8"))) or "").partition("\n")[0]
         sections.append(f"## {result['title']}\n\n{about}\n\n{drawn}\n{told}")
