@@ -216,7 +216,7 @@ def test_files_of_others_have_equal_values_in_all_forms(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if "encrypted" not in name])
-@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("skip", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_damage_is_an_error_or_the_same_values_in_all_forms(name: str, skip: bool) -> None:
     data = damaged_bytes.written(name)
     footer = int.from_bytes(data[-8:-4], "little") + 8

@@ -97,7 +97,7 @@ def test_files_of_others(path: Path) -> None:
         agree(path)
 
 
-@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.3))
+@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.1))
 @given(st.data())
 def test_drawn_tables(data: st.DataObject) -> None:
     table = data.draw(strategies.tables())
@@ -116,7 +116,7 @@ def test_drawn_tables(data: st.DataObject) -> None:
     agree(file_bytes, rows, data.draw(st.none() | st.integers(1, 50)))
 
 
-@pytest.mark.parametrize("mode", ["cut", "flip"])
+@pytest.mark.parametrize("mode", [pytest.param("cut", marks=pytest.mark.slow), "flip"])
 @pytest.mark.parametrize("name", [name for name in FILES if "encrypted" not in name])
 def test_damaged_files(name: str, mode: str) -> None:
     data = written(name)
