@@ -48,6 +48,7 @@ def outcomes() -> dict[tuple[str, str], dict[str, Any]]:
     return {(line["file"], line["mode"]): line for line in lines}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_cut_at_any_byte_is_refused(name: str) -> None:
     found = outcomes()[name, "cut"]

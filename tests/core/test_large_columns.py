@@ -69,7 +69,7 @@ def texts(rows: int) -> dict[str, Any]:
 @pytest.mark.parametrize("options", [
     {}, {"page_version": 2, "dictionary": False}, {"encodings": {"text": "delta_byte_array"}}, {"page_rows": 400},
 ], ids=str)
-@pytest.mark.parametrize("bound", [200, 1000, 5000])
+@pytest.mark.parametrize("bound", [pytest.param(200, marks=pytest.mark.slow), 1000, 5000])
 def test_a_row_group_beyond_one_array_is_read_in_several_chunks(
     bound: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

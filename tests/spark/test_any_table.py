@@ -180,6 +180,7 @@ it is tested by itself."""
 OPERATORS = [operator.eq, operator.lt, operator.ge]
 
 
+@pytest.mark.slow
 @pytest.mark.spec("statistics.bounds", "page-index.read-by-others")
 @SETTINGS
 @given(st.data())

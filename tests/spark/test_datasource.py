@@ -245,6 +245,7 @@ def test_columns_are_chosen_by_option_and_misspelt_ones_named(spark: Any, quakes
     assert str(caught.value).count('File "') == 1, "no frame within pqext but the one that shortens"
 
 
+@pytest.mark.slow
 def test_a_schema_of_the_user_s_chooses_columns_and_changes_none(spark: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "plain.parquet")
     pq.write_table(pa.table({"a": [1], "s": [{"b": 2}]}), path)

@@ -142,6 +142,7 @@ def _json(row: pa.Scalar) -> str:
     return "{" + ",".join(f'"{name}":{_json(item)}' for name, item in items if item.is_valid) + "}"
 
 
+@pytest.mark.slow
 @pytest.mark.spec("casts.strict")
 def test_variant_get_fails_where_spark_s_fails(frame: Any) -> None:
     """Whatever we cast must pass Spark's function as well; of what we refuse, some values are tried there."""
