@@ -109,7 +109,9 @@ def oracle(question: Expression) -> pa.Table:
     return TABLE.filter(evaluate(question, TABLE.combine_chunks()))
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "name", ["pages", "no page index", *(pytest.param(name, marks=pytest.mark.slow) for name in [*FILES][2:])]
+)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_rows_are_those_that_match(name: str, question: str, small: None) -> None:
     expected = oracle(QUESTIONS[question])
