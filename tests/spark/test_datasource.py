@@ -180,6 +180,7 @@ def test_a_plan_tells_what_a_read_will_touch(quakes: Path, quakes_file: Path) ->
     assert read == list(plan.tasks[0].kept)
 
 
+@pytest.mark.slow
 def test_expressions_on_plain_columns_reach_the_statistics_and_answers_stay_exact(spark: Any, tmp_path: Path) -> None:
     df = spark.range(1000).select(
         F.col("id"),
@@ -331,6 +332,7 @@ def test_append_adds_and_overwrite_replaces_even_what_it_reads(spark: Any, tmp_p
     assert {"_SUCCESS", "_notes"} < set(listing(path))
 
 
+@pytest.mark.slow
 def test_an_append_of_another_schema_is_refused_before_anything_is_written(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "table"
     save(spark.range(10).select("id", F.lit("x").alias("s")), path)

@@ -69,6 +69,7 @@ def test_a_file_that_is_not_there_and_an_option_that_is_none_are_named(spark: An
         read_json(spark, "s3a://bucket/x").collect()
 
 
+@pytest.mark.slow
 def test_a_schema_may_name_the_columns_and_nothing_else(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "lines.json"
     path.write_text('{"a": 1}\nnot JSON\n')
