@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import Cython
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.editable_wheel import editable_wheel
 
 import build_kernels as build
 
@@ -62,9 +63,20 @@ class BuildKernels(build_ext):
         return sources
 
 
+class NameFolder(editable_wheel):
+    """An editable install that names this folder in a ``.pth`` file, where type checkers and editors find the types.
+
+    By default setuptools installs an import hook for packages beside ``setup.py``, which only the interpreter asks.
+    """
+
+    def finalize_options(self):
+        self.mode = self.mode or "compat"
+        super().finalize_options()
+
+
 if __name__ == "__main__":
     setup(
-        cmdclass={"build_ext": BuildKernels},
+        cmdclass={"build_ext": BuildKernels, "editable_wheel": NameFolder},
         ext_modules=[
             Extension(build.SHARED, []),
             *(Extension(name, [str(source)]) for name, source in build.kernels().items()),

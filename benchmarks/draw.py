@@ -17,7 +17,7 @@ from recording import RESULTS
 
 PICTURES = RESULTS.parent.parent / "docs" / "images" / "benchmarks"
 MARKS = {"pyarrow": ("#d9822b", "circle"), "DuckDB": ("#8e9a14", "square"), "polars": ("#2f8fd8", "diamond"),
-         "Spark": ("#d9483b", "triangle")}  # fmt: skip
+         "Spark": ("#d9483b", "triangle"), "datafusion": ("#7a5bd0", "triangle")}  # fmt: skip
 LEFT, WIDTH, ROW, TOP, BOTTOM = 186, 620, 18, 46, 26
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 

@@ -3,7 +3,7 @@
     python benchmarks/record.py [NAME ...]
 
 Takes about half an hour on two processors. Times are of the processor, so that other work on the machine disturbs them
-little, but those of ``engine``, which needs an idle machine.
+little, but those of ``engine`` and ``scan``, which need an idle machine.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 COMMANDS = {
     "engine": ["--json", "230"],
+    "scan": [],
     "read_write": ["--rows", "500000", "--repeat", "3"],
     "json_to_variant": ["--megabytes", "20", "--repeat", "3"],
     "variant_get": ["--rows", "200000", "--repeat", "3"],

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parent / "results"
-LIBRARIES = ("pyarrow", "duckdb", "polars", "pyspark")
+LIBRARIES = ("pyarrow", "duckdb", "polars", "datafusion", "pyspark")
 
 
 @dataclass
@@ -21,9 +21,14 @@ class Recording:
     title: str
     unit: str = "processor seconds"
     cases: dict[str, dict[str, float]] = field(default_factory=dict)
+    figures: dict[str, dict[str, float | str]] = field(default_factory=dict)
 
     def add(self, case: str, engine: str, seconds: float) -> None:
         self.cases.setdefault(case, {})[engine] = float(f"{seconds:.4g}")
+
+    def add_figure(self, name: str, value: float, unit: str, goal: float) -> None:
+        """What is compared with a goal instead of with other engines."""
+        self.figures[name] = {"value": float(f"{value:.4g}"), "unit": unit, "goal": float(f"{goal:.4g}")}
 
     def save(self) -> None:
         """Write ``results/NAME.json``, named like the script that runs."""
@@ -36,6 +41,7 @@ class Recording:
             "versions": {name: importlib.metadata.version(name) for name in LIBRARIES if is_loaded(name)},
             "unit": self.unit,
             "cases": self.cases,
+            **({"figures": self.figures} if self.figures else {}),
         }
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{script.stem}.json").write_text(json.dumps(found, indent=1) + "\n", "utf-8")

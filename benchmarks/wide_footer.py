@@ -31,7 +31,7 @@ from thrift.transport.TTransport import TMemoryBuffer
 import pqext
 from pqext.core.footer import read_footer
 from pqext.core.metadata import FileMetaData
-from pqext.core.source import open_source
+from pqext.core.sources.opening import open_source
 
 ONE_COLUMN, INDEX = 25 / 55, 15 / 55
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pqext.core.lazy import attach
 
-_READ = "pqext.read_table reads files, pqext.scan plans to"
+_READ = "pqext.read_table gives a table, and pqext.scan a question that is narrowed before it runs"
 _OF_OTHERS = {
     "dataset": _READ,
     "parse_json": "it is pqext.variant.parse_json",

@@ -24,6 +24,9 @@ from .core.errors import (
     AnnotationWarning as AnnotationWarning,
 )
 from .core.errors import (
+    ChangedFileError as ChangedFileError,
+)
+from .core.errors import (
     CorruptDataWarning as CorruptDataWarning,
 )
 from .core.errors import (
@@ -40,6 +43,9 @@ from .core.errors import (
 )
 from .core.errors import (
     ParquetError as ParquetError,
+)
+from .core.errors import (
+    SourceError as SourceError,
 )
 from .core.errors import (
     UnsupportedError as UnsupportedError,
@@ -59,12 +65,16 @@ from .core.options import ReadOptions as ReadOptions
 from .core.options import WriteOptions as WriteOptions
 from .core.reader import ParquetFile as ParquetFile
 from .core.reader import open as open
+from .core.sources.cache import clear_cache as clear_cache
+from .core.sources.cache import set_cache_bytes as set_cache_bytes
 from .core.version import __version__ as __version__
 from .core.writer import ParquetWriter as ParquetWriter
 from .core.writer import write_table as write_table
 from .dataset.expressions import col as col
+from .dataset.metrics import Metrics as Metrics
+from .dataset.reading import read_table as read_table
+from .dataset.reading import scan as scan
 from .dataset.scan import Scan as Scan
-from .dataset.scan import read_table as read_table
-from .dataset.scan import scan as scan
 from .inspection import inspect as inspect
+from .variant.rewriting import repair as repair
 from .verification import verify as verify

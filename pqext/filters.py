@@ -1,11 +1,31 @@
-"""Filters as objects and as text: the types that :func:`pqext.col` builds, and their way to JSON and back.
+"""Filters as objects and as text: the types that :func:`pqext.col` builds, SQL text, and the way to JSON and back.
 
-``filter=`` and Spark's ``where=`` take the text of :func:`to_json` as they take the expression.
+``filter=`` and Spark's ``where=`` take SQL text and the text of :func:`to_json` as they take the expression.
 """
 
 from __future__ import annotations
 
-from pqext.dataset.expressions import Column, Expression, VariantField
+from pqext.dataset.expressions import Column, Expression, Value, VariantField
 from pqext.dataset.serialise import from_json, to_json
 
-__all__ = ["Column", "Expression", "VariantField", "from_json", "to_json"]
+__all__ = ["Column", "Expression", "Value", "VariantField", "from_json", "from_sql", "to_json"]
+
+
+def from_sql(text: str) -> Expression:
+    """The expression that the text of an SQL condition stands for; ``filter=`` takes the text as well.
+
+    There are comparisons, arithmetic, ``and``, ``or``, ``not``, ``in``, ``between``, ``like``, ``ilike``, ``is null``,
+    casts (``x::double``, ``cast(x as double)``), literals with a type (``date '2024-01-01'``), paths of VARIANT columns
+    (``event:$.a.b::double``), ``starts_with``, ``ends_with``, ``contains``, ``list_length``, ``isnan``, and for
+    geometries ``st_intersects`` and its like with ``st_geomfromtext('...')``, ``st_point(x, y)`` or a box
+    ``box(xmin, ymin, xmax, ymax)``. Names are case-sensitive; double quotes and backticks quote them.
+
+    Raises ``ValueError`` for all else, with its place in the text.
+
+    >>> from pqext import filters
+    >>> str(filters.from_sql("mag >= 5 and place like '%Fiji%'"))
+    "(mag >= 5 and place like '%Fiji%')"
+    """
+    from pqext.dataset.sql import from_sql
+
+    return from_sql(text)

@@ -18,12 +18,14 @@ os.environ.setdefault("PYTHONHASHSEED", "0")
 
 # Examples are bounded by count, not by the clock: a loaded machine must not fail a test. Every run draws the same ones,
 # so that a red run can be repeated; `pytest --hypothesis-profile=thorough` searches with others.
-settings.register_profile("default", deadline=None, derandomize=True, print_blob=True, max_examples=50)
-settings.register_profile("ci", settings.get_profile("default"), max_examples=100)
-settings.register_profile("sanitized", settings.get_profile("default"), max_examples=30)
+settings.register_profile("default", deadline=None, derandomize=True, print_blob=True, max_examples=35)
+settings.register_profile("ci", settings.get_profile("default"), max_examples=70)
+settings.register_profile("sanitized", settings.get_profile("default"), max_examples=20)
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=1000)
 # Whether a test fails is all that tests/mutations asks, not by which smallest example.
-settings.register_profile("mutations", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate))
+settings.register_profile(
+    "mutations", settings.get_profile("ci"), max_examples=100, phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas
+import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import pqext
 from pqext import col, geo, variant
-from pqext.cli.conditions import parse_condition
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +74,35 @@ def test_a_scan_and_a_writer_know_the_members_of_others(path: str, tmp_path: Pat
         writer.write_table(table)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("num_rows", r"count\(\)"), ("to_arrow", "it is to_table"), ("sort", "sort_by"), ("shape", "count"),
+     ("columns", "schema.names"), ("group_by", "to_polars")],
+)  # fmt: skip
+def test_a_scan_knows_the_members_of_tables_and_frames(path: str, name: str, hint: str) -> None:
+    with pytest.raises(AttributeError, match=f"'Scan' object has no attribute '{name}'; .*{hint}"):
+        getattr(pqext.scan(path), name)
+
+
+def test_a_scan_is_not_taken_for_a_list_of_batches(path: str) -> None:
+    scan: Any = pqext.scan(path)
+    for frame in (lambda: pandas.DataFrame(scan), lambda: pandas.Series(scan), lambda: np.asarray(scan)):
+        with pytest.raises(TypeError, match=r"a scan .*scan.to_pandas\(\)"):
+            frame()
+    with pytest.raises(TypeError, match=r"no length before it runs: scan.count\(\)"):
+        len(scan)
+    for key, advice in (("at", r"select\('at'\)"), (["at"], "select"), (0, "limit"), (slice(2), "head")):
+        with pytest.raises(TypeError, match=f"a scan has no items: .*{advice}"):
+            scan[key]
+    assert bool(scan)
+    assert sum(batch.num_rows for batch in list(scan)) == 2
+    assert pa.table(scan.select("user")).num_rows == 2
+    assert polars.DataFrame(scan.select("user")).height == 2
+
+
 def test_names_that_tools_probe_for_get_no_hint(path: str) -> None:
     assert not hasattr(pqext, "__wrapped__")
-    assert not hasattr(pqext.scan(path), "__array__")
+    assert not hasattr(pqext.scan(path), "__dataframe__")
     name = "_ope"
     with pytest.raises(AttributeError, match=r"^module 'pqext' has no attribute '_ope'$"):
         getattr(pqext, name)
@@ -105,7 +133,6 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
         r"compares with no literal.* col\('user.name'\)",
     ),
     ("pyarrow's", lambda path: pqext.read_table(path, filter=pc.field("a") > 3), r"pqext.col.* not pyarrow\."),
-    ("text", lambda path: pqext.read_table(path, filter="a > 3"), r"it is col\('a'\) > 5"),
     ("a point", lambda _: col("at").dwithin((2.3, 48.8), 100), r"a point is shapely.Point\(x, y\)"),
     ("three bounds", lambda _: col("at").intersects((2, 48, 3)), "not tuple of 3 numbers"),
     ("a table of variants", lambda path: variant.to_python(pqext.read_table(path)), "take the column 'station'"),
@@ -119,7 +146,8 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
         lambda path: variant.to_table(pqext.read_table(path)["station"], {"bikes": "int"}),
         "no shredding option; a schema is DDL text, as in a INT; the options are schema",
     ),
-    ("& without parentheses", lambda _: parse_condition("a > 28 & b > 3"), "'28' is no condition: .* parentheses"),
+    ("& in text", lambda path: pqext.read_table(path, filter="a > 28 & b > 3"), "joined by and and or, at character 5"),
+    ("a name in text", lambda path: pqext.read_table(path, filter="usr.name = 'x'"), "'user'.*\\n.*\\n +\\^"),
 ]
 
 
@@ -138,3 +166,26 @@ def test_reports_and_schemas_show_themselves_as_they_print(path: str) -> None:
         assert text
         assert text == text.rstrip()
         assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_what_is_missing_or_given_otherwise_is_told_at_once(path: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"nofile\.ndjson"):
+        variant.read_json(tmp_path / "nofile.ndjson")
+    nothing: Any = None
+    with pytest.raises(TypeError, match='compression cannot be a NoneType: "uncompressed"'):
+        pqext.WriteOptions(compression=nothing)
+    keywords: dict[str, Any] = {"where": "a > 0"}
+    with pytest.raises(TypeError, match=r"no option 'where'; it is filter here"):
+        pqext.read_table(path, **keywords)
+    with pytest.raises(TypeError, match=r"no option 'zzqq'; there are columns, filter, .*shredded"):
+        pqext.read_table(path, zzqq=nothing)
+    assert geo.from_wkt(["POINT (1 2)", None]).equals(geo.from_wkt(pa.array(["POINT (1 2)", None])))
+    assert variant.schema_of_file(path) == variant.schema_of_file(path, "station")
+
+
+def test_files_that_do_not_fit_together_are_told_by_column(tmp_path: Path) -> None:
+    for name, table in (("a", {"x": [1]}), ("b", {"y": [1]}), ("c", {"x": ["1"]})):
+        pqext.write_table(pa.table(table), tmp_path / f"{name}.parquet")
+    for other, told in (("b", "column 'y' instead of 'x'"), ("c", "column 'x' has type .*BYTE_ARRAY.* instead of ")):
+        with pytest.raises(ValueError, match=told):
+            pqext.concatenate([tmp_path / "a.parquet", tmp_path / f"{other}.parquet"], tmp_path / "d.parquet")

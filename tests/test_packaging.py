@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import pqext
 
@@ -62,6 +66,29 @@ def test_every_folder_of_code_is_a_package() -> None:
 def test_the_package_is_marked_as_typed() -> None:
     assert (ROOT / "pqext" / "py.typed").is_file()
     assert {"*.pxd", "*.pxi", "*.h", "*.pyi", "py.typed"} <= set(PROJECT["tool"]["setuptools"]["package-data"]["*"])
+
+
+def test_an_editable_install_names_the_folder_so_that_type_checkers_find_it() -> None:
+    distribution = pytest.importorskip("setuptools").Distribution({"name": "pqext"})
+    pytest.importorskip("Cython")
+    setup = runpy.run_path(str(ROOT / "setup.py"))
+    install = setup["NameFolder"](distribution)
+    install.finalize_options()
+    assert install.mode == "compat"
+    assert '"editable_wheel": NameFolder' in (ROOT / "setup.py").read_text("utf-8")
+
+
+def test_a_checkout_without_compiled_kernels_says_what_to_do(tmp_path: Path) -> None:
+    kernels = tmp_path / "pqext" / "core" / "kernels"
+    kernels.mkdir(parents=True)
+    for name in ("pqext", "pqext/core", "pqext/core/kernels"):
+        shutil.copy(ROOT / name / "__init__.py", tmp_path / name)
+    (kernels / "levels.pyx").touch()
+    command = [sys.executable, "-c", "import sys; sys.modules['pqext'] = type(sys)('pqext'); "
+               "sys.modules['pqext'].__path__ = ['pqext']; import pqext.core.kernels"]  # fmt: skip
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "ImportError" in ran.stderr
+    assert re.search(r"lacks 1 compiled kernels \(levels.* run Python in another folder.*pip install -e \.", ran.stderr)
 
 
 def test_the_tests_are_no_package() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
+import re
 import subprocess
 import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +38,23 @@ def test_every_public_name_is_there_and_listed(module: str) -> None:
         _ = package.nothing
 
 
+@pytest.mark.parametrize("module", [*LAZY, "pqext.encryption", "pqext.extension", "pqext.filters"])
+def test_every_public_name_has_a_place_in_the_reference(module: str) -> None:
+    text = "\n".join(page.read_text("utf-8") for page in (ROOT / "docs/reference").glob("*.md"))
+    told = {_at(path) for path in re.findall(r"^::: pqext\.([\w.]+)$", text, re.MULTILINE)}
+    package = import_module(module)
+    public = {name: getattr(package, name) for name in package.__all__ if name != "__version__"}
+    things = {name: thing for name, thing in public.items() if callable(thing)}
+    assert [name for name, thing in things.items() if thing not in told] == []
+
+
+def _at(path: str) -> Any:
+    found: Any = pqext
+    for name in path.split("."):
+        found = getattr(found, name, None) or import_module(f"{found.__name__}.{name}")
+    return found
+
+
 def test_the_version_is_that_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert pqext.__version__ == project["version"]
@@ -43,3 +63,10 @@ def test_the_version_is_that_of_the_project() -> None:
 def test_the_package_runs_as_a_command() -> None:
     shown = subprocess.run([sys.executable, "-m", "pqext", "--help"], capture_output=True, text=True, check=True)
     assert "verify" in shown.stdout
+
+
+@pytest.mark.parametrize("kind", [pqext.ReadOptions, pqext.WriteOptions])
+def test_help_of_options_tells_every_field(kind: type) -> None:
+    text = inspect.getdoc(kind) or ""
+    assert [one.name for one in dataclasses.fields(kind) if f"\n    {one.name}: " not in text] == []
+    assert "Bytes of Arrow data" in text or "Verify the CRC of each page" in text

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pqext.cli import convert, demo, head, inspect, map, schema, shredding, verify
+from pqext.cli import convert, demo, inspect, map, query, schema, shredding, verify
 from pqext.cli.files import describe
 
 EXIT_CODES = "Exit status: 0 done; 1 an input, a file or the machine is at fault; 2 wrong arguments; 130 interrupted."
@@ -25,7 +25,10 @@ for name, command, panel in (
     ("convert", convert.command, "Write"),
     ("reshred", shredding.reshred, "Write"),
     ("unshred", shredding.unshred, "Write"),
-    ("head", head.command, "Look into files"),
+    ("repair", shredding.repair, "Write"),
+    ("query", query.query, "Look into files"),
+    ("head", query.head, "Look into files"),
+    ("count", query.count, "Look into files"),
     ("schema", schema.command, "Look into files"),
     ("inspect", inspect.command, "Look into files"),
     ("verify", verify.command, "Look into files"),

@@ -84,24 +84,57 @@ def _one(
 
     def batches() -> Iterator[pa.RecordBatch]:
         row, some = 0, False
+        lacking = dict.fromkeys(one.paths if variant is not None else ())
+        keys: dict[str, None] = {}
         for batch in stream.batches:
             array, bad = _tolerant(maker, batch, on_error, row, losses)
             columns = list(batch.columns)
             columns[at : at + (replaced is not None)] = [array.cast(made_field.type)]
             some = some or array.null_count < len(array)
+            if not some and variant is not None:
+                lacking = {path: None for path in lacking if not _holds(batch.column(variant), path)}
+                keys |= _keys(batch.column(variant))
             row += batch.num_rows
             made = pa.RecordBatch.from_arrays(columns, schema=schema)
             yield made.filter(pa.array(bad)) if bad is not None else made
+        if row and not some and lacking:
+            from pqext.core.suggest import did_you_mean, listed
+
+            near = did_you_mean(next(iter(lacking)), keys)
+            there = f"the first rows have {listed(keys)}" if keys else "the first rows have none"
+            raise ValueError(f"column {name}: no row has the path {' or '.join(lacking)}{near}; {there}")
         if row and not some:
             losses.add(f"column {name}: no row has a value at {', '.join(one.paths)}", 0)
 
     return Stream(schema, batches())
 
 
+def _holds(documents: pa.Array, path: str) -> bool:
+    """Is there a value, a null of JSON's included, at ``path`` in any row?"""
+    from pqext.variant.access.cast import get
+
+    return bool(get(documents, _path(path), "variant").null_count < len(documents))
+
+
+def _keys(documents: pa.Array) -> dict[str, None]:
+    """The dotted paths of the fields in the first rows, two levels deep."""
+    from pqext.variant.conversion.objects import to_python
+
+    found: dict[str, None] = {}
+    for document in to_python(documents.slice(0, 10)):
+        for key, value in document.items() if isinstance(document, dict) else ():
+            within = value if isinstance(value, dict) else {}
+            found.update(dict.fromkeys([f"{key}.{inner}" for inner in within] or [key]))
+    return found
+
+
+def _path(path: str) -> str:
+    return path if path.startswith("$") else f"$.{path}"
+
+
 def _maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
     """What makes the column of a batch."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     from pqext.geo.text.geojson import from_geojson
     from pqext.geo.text.wkt import from_wkt
@@ -110,11 +143,11 @@ def _maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Arra
     from pqext.variant.json.parse import parse_json
     from pqext.variant.json.text import to_json
 
-    paths = tuple(path if path.startswith("$") or variant is None else f"$.{path}" for path in one.paths)
+    paths = tuple(path if variant is None else _path(path) for path in one.paths)
 
     def part(batch: pa.RecordBatch, path: str, kind: str) -> pa.Array:
         if variant is None:
-            return pc.cast(batch.column(path), pa.float64() if kind == "double" else pa.string())
+            return _cast(batch.column(path), path, pa.float64() if kind == "double" else pa.string())
         found = get(batch.column(variant), path, kind)
         return to_json(found) if kind == "variant" else found
 
@@ -125,6 +158,25 @@ def _maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Arra
     if one.kind == "geojson":
         return lambda batch: from_geojson(part(batch, paths[0], "variant"))
     return lambda batch: parse_json(part(batch, paths[0], "variant"))
+
+
+def _cast(array: pa.Array, column: str, kind: pa.DataType) -> pa.Array:
+    """The values of a column as ``kind``; ``GeometryError`` with the row of the first that has no such value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from pqext.core.errors import GeometryError
+
+    try:
+        return pc.cast(array, kind)
+    except pa.ArrowInvalid as error:
+        for row in range(len(array)):
+            try:
+                pc.cast(array.slice(row, 1), kind)
+            except pa.ArrowInvalid:
+                value = str(array[row].as_py())[:100]
+                raise GeometryError(f"column {column!r} has {value!r}, which is no {kind}", row=row) from None
+        raise GeometryError(f"column {column!r} is no {kind}: {error}") from None
 
 
 def _tolerant(

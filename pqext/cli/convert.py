@@ -14,11 +14,12 @@ import typer
 from pqext.cli.columns import Kind, Made, parse_made, with_made
 from pqext.cli.files import refusals
 from pqext.cli.inputs import MAX_TOLD, Format, Losses, Source, Stream, csv, format_of, geojson, json_documents, parquet
+from pqext.cli.outputs import STREAM, Force, binary_output, check_new, named
 from pqext.cli.progress import progress
 from pqext.cli.shredding import MAX_TEXT, stated
+from pqext.core.limits import ROW_GROUP_ROWS
 from pqext.text import counted, shorten, size, visible
 
-STREAM = "-"
 _FORMAT = "Input"
 _COLUMNS = "Columns"
 _FILE = "The file that is written"
@@ -174,7 +175,8 @@ def command(
     ] = CheckRange.refuse,
     order: Annotated[
         Order | None,
-        option("--order", help="Order the rows of each row group along a curve over the geometries."),
+        option("--order", help="Order the rows of each row group along a curve over the geometries. Row groups still "
+               "overlap: one order over all rows takes pqext.write_table."),
     ] = None,
     geoparquet: Annotated[
         bool, option("--geoparquet", help="Add GeoParquet metadata for geopandas and others.")
@@ -193,7 +195,7 @@ def command(
     ] = None,
     row_group_rows: Annotated[
         int, option("--row-group-rows", metavar="N", help="Rows in a row group at most.", shown=True)
-    ] = 1 << 20,
+    ] = ROW_GROUP_ROWS,
     sorting: Annotated[
         list[str] | None,
         option("--sorting", metavar="KEY",
@@ -205,11 +207,12 @@ def command(
     profile: Annotated[
         Profile | None, option("--profile", help="Write only what Spark's own reader takes.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Convert JSON, CSV, GeoJSON or Parquet to one Parquet file with VARIANT and geometry columns.
 
     Each JSON document becomes a row of a VARIANT column, shredded by its data or by your schema. Rows are streamed in
-    bounded memory, except those of GeoJSON. OUT appears when it is whole. Neither Spark nor Java is needed.
+    bounded memory, except those of GeoJSON. OUT appears when it is whole, and replaces no file without --force.
 
     Example: [bold]pqext convert 'logs/*.ndjson.gz' logs.parquet --geometry lon,lat --compression zstd[/bold]
     """
@@ -219,7 +222,7 @@ def command(
         ]
         sources = _sources(inputs)
         kind = format or format_of(sources)
-        out = _destination(dest, sources)
+        out = _destination(dest, force)
         losses = Losses()
         chosen = stated(shredding)
         parsing = {"numbers": numbers.value, "duplicate_keys": duplicate_keys.value, "form": form.value}
@@ -274,19 +277,21 @@ def _sources(given: list[str]) -> list[Source]:
     return list(find_sources(given))
 
 
-def _destination(dest: str, sources: list[Source]) -> Any:
-    """Where to write; ``ValueError`` for a terminal, and for a file that looks like a user's data.
+def _destination(dest: str, force: bool) -> Any:
+    """Where to write; ``ValueError`` for a terminal, a file that is there, and, forced or not, one of a user's data.
 
     A shell turns ``convert *.json`` into a list whose last file would be taken for OUT.
     """
     if dest == STREAM:
-        if sys.stdout.isatty():
-            raise ValueError("Parquet is not text for a terminal: redirect standard output")
-        return sys.stdout.buffer
-    if os.path.isfile(dest) and os.path.getsize(dest):
-        with open(dest, "rb") as file:
+        return binary_output("Parquet")
+    from pqext.core.sources.locate import locate
+
+    place = locate(dest)
+    if isinstance(place, str) and os.path.isfile(place) and os.path.getsize(place):
+        with open(place, "rb") as file:
             if file.read(4) not in (b"PAR1", b"PARE"):
                 raise ValueError(f"{dest} is no Parquet file, so it is not replaced: name another file as OUT")
+    check_new(dest, force)
     return dest
 
 
@@ -364,7 +369,7 @@ def _tell(dest: str, rows: int, losses: Losses, on_error: OnError) -> None:
 
         with ParquetFile(dest) as file:
             groups = counted(len(file.row_groups), "row group")
-            say(f"{visible(dest)}: {counted(rows, 'row')} in {groups}, {size(os.path.getsize(dest))}")
+            say(f"{named(dest)}: {counted(rows, 'row')} in {groups}, {size(file.source.size)}")
             for column, schema in shredding_of(file).items():
                 say(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
     if losses.count:

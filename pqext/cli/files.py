@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
@@ -32,7 +31,7 @@ class Form(StrEnum):
     json = "json"
 
 
-File = Annotated[Path, typer.Argument(help="A Parquet file, or a folder with one in it.", show_default=False)]
+File = Annotated[str, typer.Argument(help="A Parquet file, or a folder with one in it.", show_default=False)]
 
 
 class Report(Protocol):
@@ -43,9 +42,9 @@ class Report(Protocol):
         ...
 
 
-def one_file(path: Path) -> Path:
+def one_file(path: str) -> str:
     """``path``, or the one Parquet file below the folder ``path``; ``ValueError`` names them when there are more."""
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return path
     from pqext.core.suggest import listed
     from pqext.dataset.sources import find_sources
@@ -55,7 +54,7 @@ def one_file(path: Path) -> Path:
         raise ValueError(f"the folder {path} holds no file that ends in .parquet: name a file")
     if len(files) > 1:
         raise ValueError(f"the folder {path} holds {len(files)} Parquet files, name one of them: {listed(files)}")
-    return Path(files[0])
+    return files[0]
 
 
 def every_file(given: Sequence[str]) -> list[str]:
@@ -91,7 +90,7 @@ def refusals() -> Iterator[None]:
     except ParquetError:
         raise
     except ValueError as error:
-        raise typer.BadParameter(visible(str(error))) from None
+        raise typer.BadParameter("\n".join(map(visible, str(error).split("\n")))) from None
 
 
 def describe(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,11 +10,17 @@ from enum import StrEnum
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
+from pqext.core.sources.store import Location
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pqext.core.source import Source as Bytes
+
 CSV_BLOCK_BYTES = 8 << 20
 """Bytes of CSV that are read at a time; the first of these blocks decides the types."""
+REMOTE_BYTES = 8 << 20
+"""Bytes that are asked of a store at a time."""
 MAX_TOLD = 5
 """Faults that are told one by one."""
 
@@ -57,13 +64,14 @@ class Stream:
 
 
 T = TypeVar("T")
-Source = str | IO[bytes]
+Source = str | IO[bytes] | Location
+"""A local path, an open file, or a place in a store."""
 OnError = Literal["stop", "null", "skip"]
 
 
 def format_of(sources: Sequence[Source]) -> Format:
     """The format of all ``sources`` by the ends of their names, JSON for any other; ``ValueError`` when they differ."""
-    found = {_format(source) for source in sources if isinstance(source, str)} or {Format.json}
+    found = {_format(str(source)) for source in sources if isinstance(source, str | Location)} or {Format.json}
     if len(found) > 1:
         raise ValueError(f"the inputs are of several formats ({', '.join(sorted(found))}): convert them one by one")
     return found.pop()
@@ -85,7 +93,7 @@ def json_documents(
     """One VARIANT column, with one row for each document."""
     from pqext.variant.json.files import read_json
 
-    source: Any = list(sources) if isinstance(sources[0], str) else sources[0]
+    source: Any = [one if isinstance(one, str) else _bytes(one) for one in sources]
     raises: Literal["raise", "null"] = "raise" if on_error == "stop" else "null"
     reader = read_json(source, column=column, shredding=shredding, on_error=raises, **options)
 
@@ -115,7 +123,7 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
             losses.add(f"{_name(source)}: {row.actual_columns} values for {row.expected_columns} columns: {row.text}")
             return "skip"
 
-        tabs = isinstance(source, str) and _suffix(source) in (".tsv", ".tab")
+        tabs = isinstance(source, str | Location) and _suffix(str(source)) in (".tsv", ".tab")
         return pacsv.open_csv(
             _bytes(source),
             pacsv.ReadOptions(block_size=CSV_BLOCK_BYTES),
@@ -173,24 +181,53 @@ def geojson(sources: Sequence[Source], geometry: str) -> Stream:
 
 def parquet(sources: Sequence[Source]) -> Stream:
     """The rows of Parquet files, with whole variants."""
-    from pqext.dataset.scan import scan
+    from pqext.dataset.reading import scan
 
-    if not all(isinstance(source, str) for source in sources):
+    if not all(isinstance(source, str | Location) for source in sources):
         raise ValueError("Parquet is read from files only, because its footer comes last")
     found = scan(list(sources))
     return Stream(found.schema, found.to_batches())
 
 
 def _bytes(source: Source) -> Any:
-    """The bytes of a path, decompressed, or of an open file."""
+    """The bytes of a path or a place, decompressed, or of an open file."""
     import pyarrow as pa
 
-    if not isinstance(source, str):
+    if not isinstance(source, str | Location):
         return source
-    codec = _CODECS.get(os.path.splitext(source)[1].lower())
-    file = pa.OSFile(source)
-    return file if codec is None else pa.CompressedInputStream(file, codec)
+    codec = _CODECS.get(os.path.splitext(str(source))[1].lower())
+    if isinstance(source, str):
+        file = pa.OSFile(source)
+        return file if codec is None else pa.CompressedInputStream(file, codec)
+    read = io.BufferedReader(_Bytes(source.open(), str(source)), REMOTE_BYTES)
+    return read if codec is None else pa.CompressedInputStream(pa.PythonFile(read, "r"), codec)
+
+
+class _Bytes(io.RawIOBase):
+    """The bytes of a source as a file that is read from its start."""
+
+    def __init__(self, source: Bytes, name: str) -> None:
+        self.name = name
+        self._source = source
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        """Fill ``into``, as far as there are bytes."""
+        count = min(len(into), self._source.size - self._at)
+        if count:
+            memoryview(into).cast("B")[:count] = self._source.read(self._at, count).data
+            self._at += count
+        return count
+
+    def close(self) -> None:
+        """Close the source."""
+        if not self.closed:
+            self._source.close()
+        super().close()
 
 
 def _name(source: Source) -> str:
-    return source if isinstance(source, str) else "standard input"
+    return str(source) if isinstance(source, str | Location) else "standard input"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +23,7 @@ def command(
                      show_default=False),
     ] = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option("--output", "-o", help="Where the map goes, .html or .png; FILE.map.html by default.",
                      show_default=False),
     ] = None,
@@ -37,16 +37,17 @@ def command(
     """
     with refusals():
         path = one_file(file)
-    output = output or Path(f"{path.name}.map.html")
-    if output.suffix.lower() not in (".html", ".htm", ".png"):
-        raise typer.BadParameter(f"a map is written as .html or .png, not as {visible(output.name)}")
+    output = output or f"{os.path.basename(path)}.map.html"
+    suffix = os.path.splitext(output)[1].lower()
+    if suffix not in (".html", ".htm", ".png"):
+        raise typer.BadParameter(f"a map is written as .html or .png, not as {visible(os.path.basename(output))}")
     try:
         boxes = _map(path, column, query)
     except KeyError as error:
         raise typer.BadParameter(visible(str(error.args[0]))) from None
     from pqext.core.sink import Sink
 
-    if output.suffix.lower() == ".png":
+    if suffix == ".png":
         from pqext.report import picture
 
         content = picture.render(boxes)
@@ -57,12 +58,12 @@ def command(
     with Sink(output) as sink:
         sink.write(content)
     typer.echo(
-        f"{visible(str(output))}: {counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}, "
+        f"{visible(output)}: {counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}, "
         f"{size(len(content))}"
     )
 
 
-def _map(path: Path, column: str | None, query: float) -> BoxMap:
+def _map(path: str, column: str | None, query: float) -> BoxMap:
     from pqext.core.limits import Limits
     from pqext.core.reader import ParquetFile
     from pqext.geo.layout.explain import explain_layout, geometry_leaf, parts_of
@@ -72,7 +73,7 @@ def _map(path: Path, column: str | None, query: float) -> BoxMap:
         layout = explain_layout(file, column, query)
         groups, pages = parts_of(file, geometry_leaf(file, column))
         return BoxMap(
-            title=path.name,
+            title=os.path.basename(path),
             column=layout.column,
             facts=_facts(layout),
             row_groups=tuple(_drawn(part, None) for part in groups),

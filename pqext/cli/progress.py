@@ -14,15 +14,15 @@ class Progress(Protocol):
 
 
 @contextmanager
-def progress() -> Iterator[Progress]:
-    """Shows the rows done on standard error when that is a terminal, and nothing elsewhere."""
+def progress(shown: bool = True) -> Iterator[Progress]:
+    """Shows the rows done on standard error when that is a terminal and they are to be ``shown``, else nothing."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
     columns = (BarColumn(), MofNCompleteColumn(), "rows", TimeElapsedColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    with Bar(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
         task = bar.add_task("rows", total=None)
 
         def show(done: int, total: int | None = None, /) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pqext.cli.asking import Json
 from pqext.cli.files import File, console, one_file, refusals
 from pqext.text import shorten, visible
 
@@ -38,6 +39,7 @@ def command(
     form: Annotated[
         Form, typer.Option("--format", help="A tree for people, JSON, the Arrow schema, or DDL of Spark's types.")
     ] = Form.tree,
+    as_json: Json = False,
 ) -> None:
     """Show the columns of a file with their logical types, and the shredding of VARIANT columns as DDL.
 
@@ -51,10 +53,10 @@ def command(
     with refusals():
         path = one_file(file)
     with ParquetFile(path, limits=Limits.untrusted()) as opened:
-        if form is Form.tree:
-            _print_tree(opened)
-        elif form is Form.json:
+        if as_json or form is Form.json:
             typer.echo(json.dumps([_described(node) for node in opened.schema.root.children], indent=2))
+        elif form is Form.tree:
+            _print_tree(opened)
         elif form is Form.arrow:
             for line in opened.arrow_schema.to_string(show_field_metadata=False).splitlines():
                 typer.echo(visible(line))

@@ -1,15 +1,18 @@
-"""``pqext reshred IN OUT`` and ``pqext unshred IN OUT``."""
+"""``pqext reshred IN OUT``, ``pqext unshred IN OUT`` and ``pqext repair IN OUT``."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from warnings import catch_warnings, simplefilter
 
 import typer
 
 from pqext.cli.files import refusals
+from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.progress import progress
 from pqext.text import counted, shorten, visible
 
@@ -35,12 +38,22 @@ class OnInvalid(StrEnum):
     null = "null"
 
 
-Source = Annotated[Path, typer.Argument(metavar="IN", help="The Parquet file to read.", show_default=False)]
+class OnCorrupt(StrEnum):
+    """What becomes of the rows of damaged pages."""
+
+    stop = "raise"
+    skip = "skip"
+
+
+Source = Annotated[str, typer.Argument(metavar="IN", help="The Parquet file to read.", show_default=False)]
 Dest = Annotated[
-    Path, typer.Argument(metavar="OUT", help="The file to write; it may be the same.", show_default=False)
+    str, typer.Argument(metavar="OUT", help="The file to write; it may be IN itself.", show_default=False)
 ]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Refuse what is otherwise mended: where value contradicts typed_value.")
+]
+Corrupt = Annotated[
+    OnCorrupt, typer.Option("--on-corrupt", help="A damaged page stops the work, or its rows are left out.")
 ]
 Invalid = Annotated[
     OnInvalid, typer.Option("--on-invalid", help="A value that cannot be read stops the work or becomes null.")
@@ -66,6 +79,8 @@ def reshred(
     ] = Coerce.equivalent,
     strict: Strict = False,
     on_invalid: Invalid = OnInvalid.stop,
+    on_corrupt: Corrupt = OnCorrupt.stop,
+    force: Force = False,
 ) -> None:
     """Shred the VARIANT columns of a file anew. Every value is checked, and what can be mended is.
 
@@ -77,19 +92,24 @@ def reshred(
     from pqext.variant.shredding.schema import Untyped
 
     with refusals():
+        check_new(dest, force, source)
         wanted = stated(schema)
     if isinstance(wanted, dict):
         wanted = {column: Untyped() if how is None else how for column, how in wanted.items()}
     elif wanted is None:
         wanted = Untyped()
-    with progress() as show:
+    with _quiet(), progress() as show:
         done = reshred_file(
-            source, dest, wanted, coerce=coerce.value, strict=strict, on_invalid=on_invalid.value, progress=show
+            source, dest, wanted, coerce=coerce.value, strict=strict, on_invalid=on_invalid.value,
+            on_corrupt=on_corrupt.value, progress=show,
         )
     _tell(dest, done)
 
 
-def unshred(source: Source, dest: Dest, strict: Strict = False, on_invalid: Invalid = OnInvalid.stop) -> None:
+def unshred(
+    source: Source, dest: Dest, strict: Strict = False, on_invalid: Invalid = OnInvalid.stop,
+    on_corrupt: Corrupt = OnCorrupt.stop, force: Force = False,
+) -> None:
     """Write the VARIANT columns of a file whole, for readers that know no shredding.
 
     Other columns, metadata, row groups and codecs stay as they are. OUT appears when it is whole.
@@ -98,9 +118,40 @@ def unshred(source: Source, dest: Dest, strict: Strict = False, on_invalid: Inva
     """
     from pqext.variant.rewriting import unshred_file
 
-    with progress() as show:
-        done = unshred_file(source, dest, strict=strict, on_invalid=on_invalid.value, progress=show)
+    with refusals():
+        check_new(dest, force, source)
+    with _quiet(), progress() as show:
+        done = unshred_file(
+            source, dest, strict=strict, on_invalid=on_invalid.value, on_corrupt=on_corrupt.value, progress=show
+        )
     _tell(dest, done)
+
+
+def repair(source: Source, dest: Dest, on_invalid: Invalid = OnInvalid.stop, force: Force = False) -> None:
+    """Write all that can be read of a damaged file, with true statistics, and say which rows were lost.
+
+    Shredding, codecs, row groups, sort keys and metadata stay as they are. OUT appears when it is whole. A file whose
+    end is lost cannot be repaired.
+
+    Example: [bold]pqext repair damaged.parquet mended.parquet[/bold]
+    """
+    from pqext.variant.rewriting import repair as repair_file
+
+    with refusals():
+        check_new(dest, force, source)
+    with progress() as show:
+        done = repair_file(source, dest, on_invalid=on_invalid.value, progress=show)
+    _tell(dest, done)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No warning for each loss: all are told in the end."""
+    from pqext.core.errors import CorruptDataWarning
+
+    with catch_warnings():
+        simplefilter("ignore", CorruptDataWarning)
+        yield
 
 
 def stated(given: list[str] | None) -> Any:
@@ -130,10 +181,16 @@ def stated(given: list[str] | None) -> Any:
     return named.get("", named)
 
 
-def _tell(dest: Path, done: Rewritten) -> None:
+def _tell(dest: str, done: Rewritten) -> None:
     rows, groups = counted(done.rows, "row"), counted(done.row_groups, "row group")
-    typer.echo(f"{visible(str(dest))}: {rows} in {groups}")
+    typer.echo(f"{named(dest)}: {rows} in {groups}")
     for column, schema in done.schemas.items():
         typer.echo(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
+    if done.damage:
+        from pqext.variant.rewriting import told_damage
+
+        typer.echo(f"  left out, with {counted(len(done.damage), 'piece')} of damage:", err=True)
+        for line in told_damage(done.damage):
+            typer.echo(f"    {line}", err=True)
     if done.invalid:
         typer.echo(f"  {counted(done.invalid, 'value')} could not be read and became null")

@@ -10,21 +10,26 @@ import threading
 
 from pqext.core.errors import MemoryLimitError
 from pqext.core.limits import Limits
+from pqext.core.usage import Usage
 
 ADVICE = "read fewer rows at a time with iter_batches, or raise it with limits=Limits(memory_bytes=...)"
 """What to do where the limit is exceeded, in Python; commands have an option for it."""
 
 
 class Budget:
-    """The bytes that a call on a file of ``file_bytes`` may hold by ``limits``."""
+    """The bytes that a call on a file of ``file_bytes`` may hold by ``limits``, or one of equal ``shares`` of them.
 
-    __slots__ = ("_held", "_limits", "_lock", "_size", "room")
+    ``usage`` counts what it decodes.
+    """
 
-    def __init__(self, limits: Limits, file_bytes: int) -> None:
-        self.room = limits.memory_of(file_bytes)
+    __slots__ = ("_held", "_limits", "_lock", "_size", "room", "usage")
+
+    def __init__(self, limits: Limits, file_bytes: int, usage: Usage | None = None, shares: int = 1) -> None:
+        self.room = limits.memory_of(file_bytes) // shares
         self._limits = limits
         self._size = file_bytes
         self._held = 0
+        self.usage = usage
         self._lock = threading.Lock()
 
     def rows_of(self, row_bytes: int) -> int:
@@ -65,6 +70,11 @@ class Account:
         """Count ``size`` bytes no more."""
         self._budget.add(-size)
         self.held -= size
+
+    def decoded(self, pages: int) -> None:
+        """Count data pages that were decoded for the holder."""
+        if self._budget.usage is not None:
+            self._budget.usage.decoded(pages)
 
     def settle(self, size: int) -> None:
         """Hold ``size`` bytes from now on, whatever was counted before."""

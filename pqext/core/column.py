@@ -8,12 +8,13 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pqext.core import compression
 from pqext.core.budget import Account, Budget
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import ArrayLimitError, CorruptFileError, ParquetError
-from pqext.core.indexes.row_ranges import RowRanges, near
+from pqext.core.indexes.row_ranges import RowRanges, flags_within, intersection, near, ranges_around
 from pqext.core.kernels import levels as level_kernel
 from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
 from pqext.core.limits import Limits
@@ -95,6 +96,16 @@ class ColumnReader:
         return self._metadata.total_uncompressed_size
 
     @property
+    def work(self) -> int:
+        """How long the chunk takes to decode, in bytes that are moved in that time."""
+        return self.size + (2 if self._shape.node.leaf_type.width else 5) * self._metadata.num_values
+
+    @property
+    def pages_rows(self) -> int:
+        """Rows of the pages that are read."""
+        return self._rows
+
+    @property
     def row_bytes(self) -> int:
         """Bytes that a row takes on average, as the chunk's metadata says."""
         made = max(self.size, decoded_bytes(self._shape, max(self._metadata.num_values, 0)))
@@ -123,6 +134,42 @@ class ColumnReader:
             # Any of its rows may be another than it seems.
             self._lose(0, self._rows, self._located(CorruptFileError(_TOO_MANY)))
         return column
+
+    def take_at(self, numbers: NDArray[np.int64]) -> LeafColumn:
+        """The rows of the row group that have these ``numbers``, which ascend and lie behind those taken before.
+
+        Where pages are ordinary, no more of them is decoded than these rows. Raises as :meth:`take` does.
+        """
+        parts, pages = [], self._pages
+        places = self._numbered(numbers)
+        while len(places) and isinstance(pages, TableDecoder) and self._held is None:
+            try:
+                column, count = pages.take_at(places)
+            except ArrayLimitError as error:
+                raise self._located(error) from None
+            except (Declined, ParquetError):
+                pages = self._go_by_page(pages)
+                break
+            finally:
+                self._taken_rows = self._pages.decoded_rows
+            parts.append(column)
+            self._gathered_bytes += column.nbytes
+            self._settle()
+            places, numbers = places[count:], numbers[count:]
+        if len(places):
+            ranges = intersection(ranges_around(numbers, _PASSED_ROWS), self._place.rows)
+            column = self.take(ranges)
+            whole = column.rows == sum(map(len, ranges))  # the caller refuses a chunk that ends too early
+            parts.append(self._flagged(column, flags_within(numbers, ranges)) if whole else column)
+        return join(parts or [_empty(self._shape, self._account)])
+
+    def _numbered(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The places of rows among those of the pages that are read."""
+        if self._place.complete or len(self._place.rows) < 2:
+            return numbers - self._place.rows[0].start if self._place.rows and self._place.rows[0].start else numbers
+        starts = np.array([rows.start for rows in self._place.rows], np.int64)
+        lengths = np.array([len(rows) for rows in self._place.rows], np.int64)
+        return numbers - (starts - np.cumsum(lengths) + lengths)[np.searchsorted(starts, numbers, "right") - 1]
 
     def _settle(self, more: int = 0) -> None:
         """Count what is held, and ``more`` bytes."""
@@ -169,10 +216,15 @@ class ColumnReader:
             except ArrayLimitError:
                 raise
             except (Declined, ParquetError):
-                self._account.give_back(pages.dictionary_bytes)
-                self._pages = self._by_page()
-                self._pages.skip(pages.taken, pages.decoded_rows)
+                self._go_by_page(pages)
         return step(self._pages)
+
+    def _go_by_page(self, pages: TableDecoder) -> PageDecoder:
+        """Go on page by page from where the table stands."""
+        self._account.give_back(pages.dictionary_bytes)
+        self._pages = by_page = self._by_page()
+        by_page.skip(pages.taken, pages.decoded_rows)
+        return by_page
 
     def check_end(self) -> None:
         """Raise ``CorruptFileError`` when the chunk holds more than the rows that were taken."""
@@ -252,7 +304,10 @@ class ColumnReader:
         starts, stops = np.array(ranges, np.int64).T
         borders[starts] += 1
         borders[stops] -= 1
-        entries = np.cumsum(borders[:-1], dtype=np.int8).view(bool)
+        return self._flagged(column, np.cumsum(borders[:-1], dtype=np.int8).view(bool))
+
+    def _flagged(self, column: LeafColumn, entries: NDArray[np.bool_]) -> LeafColumn:
+        """Only the rows of ``column`` that are flagged."""
         if column.repetition is None or column.definition is None:
             return LeafColumn(None, None if column.definition is None else column.definition[entries],
                               kept(column.array, entries))

@@ -101,6 +101,8 @@ def unpacker(codec: int) -> Callable[[Sequence[Any], Sequence[int]], Sequence[An
 
 
 def _snappy_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
+    if len(sizes) == 1 and sizes[0] < _SMALL:
+        return [_small_snappy(pages[0], sizes[0])]
     _refuse_claims(CompressionCodec.SNAPPY, pages, sizes, _DECOMPRESSORS[CompressionCodec.SNAPPY][1])
     whole, at, parts = allocate(sum(sizes)).data, 0, []
     unpack = cramjam.snappy.decompress_raw_into
@@ -113,6 +115,17 @@ def _snappy_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
     except cramjam.DecompressionError as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
     return parts
+
+
+def _small_snappy(data: Any, size: int) -> Any:
+    """One page; its claim is too small to be worth a look before it is unpacked."""
+    room = bytearray(size)
+    try:
+        if size and cramjam.snappy.decompress_raw_into(data, room) != size:
+            raise CorruptFileError(f"a page does not decompress to {size} bytes")
+    except cramjam.DecompressionError as error:
+        raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
+    return room
 
 
 def compress(codec: int, data: Any, level: int | None = None) -> Bytes:
@@ -131,7 +144,7 @@ def compressor(codec: int, level: int | None = None) -> Callable[[Any], Bytes]:
 
 
 _SMALL = 1 << 16
-"""Pages of fewer bytes are compressed into Python's memory, which costs less than Arrow's buffers."""
+"""Pages of fewer bytes are compressed and decompressed into Python's memory, which costs less than Arrow's buffers."""
 
 
 def page_compressor(codec: int, level: int | None = None) -> Callable[[Any], Any]:
@@ -161,7 +174,7 @@ def _snappy(pages: Sequence[Any], sizes: Sequence[int]) -> Iterator[Any]:
 def _zstd(pages: Sequence[Bytes], sizes: Sequence[int]) -> Iterator[Any]:
     codec = pa.Codec("zstd")
     for data, size in zip(pages, sizes, strict=True):
-        yield codec.decompress(data, decompressed_size=size) if size else EMPTY
+        yield codec.decompress(data, decompressed_size=size, asbytes=size < _SMALL) if size else EMPTY
 
 
 def _gzip(data: Any, size: int) -> Any:

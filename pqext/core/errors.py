@@ -6,6 +6,8 @@ feature asked for derives from :class:`ParquetError`. No message ever holds key 
 
 from __future__ import annotations
 
+from types import TracebackType
+
 from pqext.core.text import visible
 
 
@@ -93,6 +95,17 @@ class ArrayLimitError(MemoryLimitError):
     """More values than one Arrow array holds: fewer rows go into each."""
 
 
+class SourceError(ParquetError, OSError):
+    """The bytes of a file cannot be had: the network, a server or a store fails, whatever the file holds.
+
+    ``path`` is the URL without credentials and query, ``offset`` where the bytes begin that were asked for.
+    """
+
+
+class ChangedFileError(SourceError):
+    """The file was replaced, changed or removed between planning and reading it: read it again."""
+
+
 class EncryptionError(ParquetError):
     """A module cannot be decrypted or authenticated."""
 
@@ -135,3 +148,22 @@ class GeometryError(ParquetError):
 
 class CorruptDataWarning(UserWarning):
     """Rows were left out because their bytes are damaged and ``on_corrupt="skip"`` asked for that."""
+
+
+class ErrorsNamePath:
+    """Adds the file's path to errors that pass through, and types that of a schema too deep for Python's stack."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, ParquetError):
+            error.locate(path=self._path)
+        elif isinstance(error, RecursionError):
+            message = "the schema nests deeper than Python's stack lets it be followed"
+            raise LimitError(message, path=self._path) from None

@@ -7,12 +7,13 @@ stores of indexes. What is not known is answered so that nothing is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
 if TYPE_CHECKING:
-    from pqext.core.metadata import GeospatialStatistics
+    from pqext.core.errors import ParquetError
+    from pqext.core.metadata import GeospatialStatistics, SortingColumn
     from pqext.core.predicate import Bounds, Predicate
     from pqext.core.schema import Schema, SchemaNode
 
@@ -72,9 +73,57 @@ class LeafFacts(Protocol):
     @property
     def geospatial_statistics(self) -> GeospatialStatistics | None:
         """The box around its geometries, and their types."""
+    def pass_over(self, what: str, error: ParquetError) -> None:
+        """Go on without ``what``, which is damaged, with a warning; or raise ``error`` if reading is strict."""
     def extension(self, owner: UUID) -> bytes | None:
         """What the extension of ``owner`` says of it. Raises ``CorruptFileError`` or ``LimitError`` for a damaged one.
         """
+
+
+class Counts(NamedTuple):
+    """How many values of a leaf are null, NaN or different, ``None`` where that is not known."""
+
+    nulls: int | None = None
+    nans: int | None = None
+    distinct: int | None = None
+
+
+class LeafDescription(LeafFacts, Protocol):
+    """What inspection shows of a leaf beside the facts that a question needs."""
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Is the column encrypted?"""
+    @property
+    def is_hidden(self) -> bool:
+        """Is nothing known of it but that it is there, because its key is missing?"""
+    @property
+    def file_path(self) -> str | None:
+        """The other file that holds its pages, ``None`` when this one does."""
+    @property
+    def compressed_bytes(self) -> int:
+        """Bytes of all its pages as they are stored."""
+    @property
+    def encodings(self) -> Sequence[int]:
+        """The encodings of its pages and levels, by the format's numbers."""
+    @property
+    def counts(self) -> Counts:
+        """Nulls, NaNs and different values."""
+    @property
+    def has_dictionary(self) -> bool:
+        """Does it begin with a dictionary page?"""
+    @property
+    def has_column_index(self) -> bool:
+        """Are the values of each page bounded?"""
+    @property
+    def has_offset_index(self) -> bool:
+        """Are the places of its pages known?"""
+    @property
+    def has_bloom_filter(self) -> bool:
+        """Does it have a Bloom filter?"""
+    @property
+    def stored_extension(self) -> bytes | None:
+        """The bytes of its extension, all owners' together."""
 
 
 class RowGroupFacts(Protocol):
@@ -100,6 +149,28 @@ class RowGroupFacts(Protocol):
         """What the file's key-value metadata holds under ``key``."""
 
 
+class RowGroupDescription(Protocol):
+    """What inspection shows of a row group."""
+
+    @property
+    def index(self) -> int:
+        """Its number in the file."""
+    @property
+    def num_rows(self) -> int:
+        """Its rows."""
+    @property
+    def compressed_bytes(self) -> int:
+        """Bytes of all its pages as they are stored."""
+    @property
+    def uncompressed_bytes(self) -> int:
+        """Bytes of all its pages before compression."""
+    @property
+    def sorting(self) -> Sequence[SortingColumn]:
+        """The columns by which its rows are said to be sorted."""
+    def chunk(self, leaf: SchemaNode | int | str) -> LeafDescription:
+        """What is known of a leaf."""
+
+
 class FileFacts(Protocol):
     """One file."""
 
@@ -112,3 +183,8 @@ class FileFacts(Protocol):
     @property
     def row_groups(self) -> Sequence[RowGroupFacts]:
         """Its row groups, in their order."""
+    @property
+    def round_trip_bytes(self) -> int:
+        """Bytes that are fetched as fast as a further request is answered; 0 where requests cost next to nothing."""
+    def fetch_ahead(self, ask: Callable[[], object]) -> None:
+        """Make ready at once what ``ask`` asks of pages and filters, of which it is told nothing yet."""

@@ -50,7 +50,14 @@ def read_footer(
     if size < len(MAGIC) + TRAILER_BYTES:
         raise CorruptFileError(f"not a Parquet file: it has {size} bytes", path=source.path)
     tail_bytes = min(size, max(source.tail_bytes, TRAILER_BYTES))
-    head, tail = source.read_many([(0, len(MAGIC)), (size - tail_bytes, tail_bytes)])
+    if tail_bytes == size:
+        tail = source.read(0, size, keep=True)
+        head = tail[: len(MAGIC)]
+    elif source.is_remote:  # its first bytes are not worth a request
+        tail = source.read(size - tail_bytes, tail_bytes, keep=True)
+        head = tail[-len(MAGIC) :]
+    else:
+        head, tail = source.read_many([(0, len(MAGIC)), (size - tail_bytes, tail_bytes)], keep=True)
     _check_magic(bytes(head), bytes(tail[-4:]), source)
     length = int.from_bytes(tail[-8:-4], "little")
     offset = size - TRAILER_BYTES - length
@@ -70,7 +77,8 @@ def read_footer(
     if length + TRAILER_BYTES <= tail_bytes:
         raw = tail[-TRAILER_BYTES - length : -TRAILER_BYTES]
     else:
-        raw = source.read(offset, length)
+        raw = source.read(offset, length, keep=True)
+    source.learn(offset)
     if tail[-4:].tobytes() == ENCRYPTED_MAGIC:
         plaintext, decryptor = open_encrypted(raw, decryption, limits, offset, source.path)
         metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from pqext.core import buffers
 from pqext.core.budget import Account
-from pqext.core.buffers import EMPTY, Bytes, allocate
+from pqext.core.buffers import EMPTY, Bytes, allocate, filled
 from pqext.core.encodings import rle
 from pqext.core.encodings.decoding import Counts, Dictionary
+from pqext.core.encodings.selecting import select
 from pqext.core.errors import ArrayLimitError, CorruptFileError
 from pqext.core.indexed_slots import is_shared, joined
 from pqext.core.kernels import levels as level_kernel
+from pqext.core.kernels import wanted
 from pqext.core.kernels.page_run import PageRun
 from pqext.core.metadata import Type
 from pqext.core.page import OpenedPages
@@ -154,6 +156,46 @@ class LeafColumnBuilder:
         pages.values.recount(values)
         self._slots.append(pages.encoding, pages.values, slots, present, dictionary)
 
+    def append_at(
+        self, pages: OpenedPages, dictionary: Dictionary | None, rows: NDArray[np.int64],
+        repetition: Levels | None = None,
+    ) -> None:
+        """Decode only ``rows`` of consecutive pages, which ascend; ``repetition`` has the levels of all of them.
+
+        Of the other values no more is decoded than their encoding demands. Raises as :meth:`append` does.
+        """
+        start, count, values = self._at, len(rows), pages.values
+        highest, slot_level = self._shape.node.max_definition_level, self._shape.slot_level
+        counts = np.array(values.counts, np.int64)
+        held = np.empty_like(counts)
+        present, places, slots = EMPTY, rows, count
+        if pages.definition is not None and self._definition is None:
+            flags, held = rle.decode_flags(pages.definition)
+            if len(flags):
+                present, places = allocate(count), np.empty(count, np.int64)
+                places = places[: wanted.flags_at(flags, rows, present, places)]
+            values.recount(held)
+        elif pages.definition is not None and self._definition is not None:
+            levels = allocate(pages.definition.total * 2).view(np.int16)
+            rle.decode_levels(pages.definition, highest, levels)
+            room = count if repetition is None else len(levels)
+            present, places = allocate(room), allocate(8 * room).view(np.int64)
+            chosen = self._definition[start : start + room]
+            if repetition is None or self._repetition is None:
+                slots, found = wanted.levels_at(
+                    levels, counts, rows, slot_level, highest, chosen, present, places, held
+                )
+            else:
+                kept = self._repetition[start : start + room]
+                count, slots, found = wanted.entries_at(
+                    repetition, levels, counts, rows, slot_level, highest, kept, chosen, present, places, held
+                )
+            present, places = present[:slots], places[:found]
+            values.recount(held)
+        self._at = start + count
+        encoding, values = select(pages.encoding, values, places, self._shape.node.leaf_type, dictionary)
+        self._slots.append(encoding, values, np.array([slots], np.int64), present, dictionary)
+
     def _presence(self, levels: PageRun | None, entries: Counts, start: int) -> tuple[Counts, Counts, Bytes]:
         """The slots and the values of each page, and flags that tell which of the slots have a value."""
         if levels is None:
@@ -171,4 +213,9 @@ class LeafColumnBuilder:
 
     def finish(self) -> LeafColumn:
         """The column of all pages."""
-        return LeafColumn(self._repetition, self._definition, self._slots.finish())
+        repetition, definition = self._repetition, self._definition
+        return LeafColumn(
+            None if repetition is None else filled(repetition, self._at),
+            None if definition is None else filled(definition, self._at),
+            self._slots.finish(),
+        )

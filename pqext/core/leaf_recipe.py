@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from isal import isal_zlib
 
 from pqext.core.annotations import AnnotationHandler
 from pqext.core.compression import WRITABLE, page_compressor
 from pqext.core.indexes.options import BloomFilterChoice
-from pqext.core.metadata import CompressionCodec
+from pqext.core.kernels.small_chunk_encode import SmallLeaf
+from pqext.core.metadata import CompressionCodec, Type
 from pqext.core.options import EncodingName, WriteOptions
 from pqext.core.orders import BoundOrder, to_write
 from pqext.core.schema import SchemaNode
@@ -64,6 +66,39 @@ class LeafRecipe:
     def checksum(self) -> Callable[[Any], int] | None:
         """What sums the bytes of a page, ``None`` where nothing does."""
         return isal_zlib.crc32 if self.options.checksums else None
+
+
+    def small(self, kind: pa.DataType) -> SmallLeaf | None:
+        """What encodes small chunks of a top-level leaf from arrays of ``kind``, ``None`` where nothing does."""
+        options, form = self.options, self.bounds
+        ordinary = self.encoding == "plain" and options.profile is None
+        if not ordinary or form is None or not _is_as_stored(kind, self.leaf_type):
+            return None
+        if any(one is not None for one in (self.bloom_filter, self.extension, self.second, self.handler)):
+            return None
+        if form == "bytes" and self.leaf_type.order != "unsigned":
+            return None
+        return SmallLeaf(
+            form, int(self.leaf_type.physical), [name.encode() for name in self.node.path], int(self.codec),
+            is_text=pa.types.is_string(kind), optional=self.node.max_definition_level > 0, dictionary=self.dictionary,
+            statistics=self.statistics, page_index=self.page_index, version=options.page_version,
+            bound_bytes=options.bound_bytes, page_rows=options.page_rows, page_bytes=options.page_bytes,
+            level_bytes=self.level_bytes,
+        )
+
+
+_AS_STORED = (
+    pa.types.is_int32, pa.types.is_int64, pa.types.is_uint32, pa.types.is_uint64, pa.types.is_float32,
+    pa.types.is_float64, pa.types.is_date32, pa.types.is_string, pa.types.is_binary,
+)
+
+
+def _is_as_stored(kind: pa.DataType, leaf: LeafType) -> bool:
+    """Do arrays of ``kind`` have buffers of the stored values, each of which is allowed?"""
+    if pa.types.is_timestamp(kind):
+        shown = leaf.arrow_type()
+        return leaf.physical == Type.INT64 and pa.types.is_timestamp(shown) and shown.unit == kind.unit
+    return any(test(kind) for test in _AS_STORED)
 
 
 _codecs = threading.local()

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+ROW_GROUP_ROWS = 1 << 19
+"""Rows of a row group that is written, where nothing else is asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -5,27 +5,16 @@ from __future__ import annotations
 import os
 import re
 
-from pqext.core.errors import UnsupportedError
-from pqext.core.suggest import around
-
 ON_WINDOWS = os.name == "nt"
 """Paths may have drives and backslashes, folders cannot be opened, and open files cannot be replaced."""
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_HINTS = {
-    "read": "pyarrow.fs.FileSystem.open_input_file and fsspec.open give one, or download it first",
-    "written": "pyarrow.fs.FileSystem.open_output_stream and fsspec.open give one, or write it here and upload it",
-}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)(?:::[A-Za-z][A-Za-z0-9+.-]*)*://")
 
 
-def check_local(path: str, purpose: str) -> None:
-    """Raise UnsupportedError for a URL, ``s3://...`` for example, that is to be ``"read"`` or ``"written"``.
+def scheme_of(path: str) -> str | None:
+    """``s3`` of ``s3://bucket/key``, in small letters, and None for a path of the local file system.
 
-    The name of a local folder may look like one, so a file or folder that exists is no URL.
+    The name of a local folder may look like a URL, so one that exists is none. Neither is a drive of Windows.
     """
-    if _SCHEME.match(path) and not os.path.exists(os.path.dirname(path)):
-        raise UnsupportedError(
-            f"{around(path)!r} is not a local file, and no other is {purpose}: give an open binary file instead; "
-            f"{_HINTS[purpose]}",
-            feature="remote files",
-        )
+    found = _SCHEME.match(path)
+    return found[1].lower() if found and not os.path.exists(os.path.dirname(path)) else None

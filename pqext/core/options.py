@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 from pqext.core.compression import levels
 from pqext.core.encryption.properties import FileDecryption, FileEncryption
 from pqext.core.extension import places as extension_places
+from pqext.core.field_docs import with_field_docs
 from pqext.core.indexes.options import (
     BloomFilterChoice,
     SortKey,
@@ -16,6 +17,7 @@ from pqext.core.indexes.options import (
     check_index_options,
     sort_keys,
 )
+from pqext.core.limits import ROW_GROUP_ROWS
 from pqext.core.suggest import OF_OTHERS, did_you_mean, listed, not_a_leaf
 
 Compression = Literal["uncompressed", "snappy", "gzip", "brotli", "lz4_raw", "zstd"]
@@ -29,6 +31,7 @@ TimestampUnit = Literal["s", "ms", "us", "ns"]
 StringForm = Literal["string", "view", "dictionary"]
 
 
+@with_field_docs
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How a file is read. Every function that reads takes these fields as keywords, or an object as ``options=``."""
@@ -36,8 +39,9 @@ class ReadOptions:
     shredded: bool = False
     """Give shredded VARIANT columns as their storage structs instead of whole values."""
     strict: bool = False
-    """Refuse VARIANT columns whose shredded parts contradict each other, instead of following ``typed_value``: raise a
-    ``VariantError`` that names the row in its batch."""
+    """Refuse what is otherwise read in spite of a fault: VARIANT columns whose shredded parts contradict each other
+    (``VariantError`` names the row in its batch), instead of following ``typed_value``; and damaged page indexes, page
+    boxes and Bloom filters (``CorruptFileError``, ``LimitError``), instead of reading without them."""
     checksums: bool = True
     """Verify the CRC of each page that has one."""
     threads: int = 0
@@ -117,6 +121,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 _BY_COLUMN = ("shredding", "geometry", "second_encodings")
 
 
+@with_field_docs
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """How a file is written. Every function that writes takes these fields as keywords, or an object as ``options=``.
@@ -137,7 +142,7 @@ class WriteOptions:
     (BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY), ``"byte_stream_split"`` (numbers and FIXED_LEN_BYTE_ARRAY), ``"alp"`` (FLOAT,
     DOUBLE; in preview, few readers know it), or ``"auto"``, which tries those that suit on a sample of each chunk,
     never ``"alp"``. A column named in a mapping has no dictionary unless ``dictionary`` names it too."""
-    row_group_rows: int = 1 << 19
+    row_group_rows: int = ROW_GROUP_ROWS
     """Rows at which a row group ends. Readers with many processors gain by smaller ones, selective queries too; reading
     all on a few is quicker with larger ones (``benchmarks/row_group_sizes.py``)."""
     row_group_bytes: int = 512 << 20
@@ -215,6 +220,8 @@ class WriteOptions:
         for name, kinds in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 value = getattr(self, name)
+                if name == "compression" and value is None:
+                    raise TypeError('compression cannot be a NoneType: "uncompressed" leaves pages as they are')
                 shown = repr(value) if isinstance(value, str) else "..."
                 advice = f": it maps columns to theirs, {name}={{'column': {shown}}}" if name in _BY_COLUMN else ""
                 raise TypeError(f"{name} cannot be a {type(getattr(self, name)).__name__}{advice}")
@@ -341,7 +348,8 @@ class WriteOptions:
 Options = TypeVar("Options", ReadOptions, WriteOptions)
 
 
-_DEFAULTS: dict[type[Any], Any] = {}
+_MADE: dict[tuple[Any, ...], Any] = {}
+_KEPT = 64
 
 
 def from_keywords(
@@ -352,13 +360,27 @@ def from_keywords(
     Raises ``TypeError`` for an unknown name and for a ``base`` of another kind, and what the options raise for their
     values.
     """
-    if base is None and not keywords:
-        if kind not in _DEFAULTS:
-            _DEFAULTS[kind] = kind()
-        default: Options = _DEFAULTS[kind]
-        return default
+    if base is None:
+        # Those made before are the same object, which what is kept for them is found by.
+        key = (kind, *((name, type(value), value) for name, value in keywords.items()))
+        if all(isinstance(value, (bool, int, str)) for value in keywords.values()):
+            made: Options | None = _MADE.get(key)
+            if made is None:
+                made = _from_keywords(kind, keywords, others, None)
+                if len(_MADE) >= _KEPT:
+                    _MADE.clear()
+                _MADE[key] = made
+            return made
+    return _from_keywords(kind, keywords, others, base)
+
+
+def _from_keywords(
+    kind: type[Options], keywords: Mapping[str, Any], others: Sequence[str], base: Options | None
+) -> Options:
     if base is not None and not isinstance(base, kind):
         raise TypeError(f"options must be {kind.__name__}, not {type(base).__name__}")
+    if base is not None and not keywords:
+        return base
     known: list[str] = [one.name for one in fields(kind)]
     for name in keywords:
         if name not in known:
@@ -366,7 +388,7 @@ def from_keywords(
             if elsewhere is not None:
                 raise TypeError(f"there is no option {name!r}; {elsewhere}")
             meant = did_you_mean(name, [*known, *others])
-            raise TypeError(f"there is no option {name!r}{meant or '; the options are ' + ', '.join(known)}")
+            raise TypeError(f"there is no option {name!r}{meant or '; there are ' + ', '.join([*others, *known])}")
     return kind(**keywords) if base is None else replace(base, **keywords)
 
 

@@ -31,7 +31,7 @@ _V1, _V2 = PageType.DATA_PAGE, PageType.DATA_PAGE_V2
 
 @dataclass(slots=True)
 class RawPage:
-    """A page as it lies in the file: its header, its stored bytes and where they begin in the chunk.
+    """A page as it lies in the file: its header, its stored bytes and where it begins in the file.
 
     ``num_values`` counts the entries of a data page, nulls included, or the values of a dictionary page. In an
     encrypted column ``decryptor`` opens the body, and ``ordinal`` counts data pages. ``indexed_rows`` is how many rows
@@ -45,12 +45,6 @@ class RawPage:
     decryptor: ChunkDecryptor | None = None
     ordinal: int | None = None
     indexed_rows: int | None = None
-
-    def placed(self, base: int, indexed_rows: int | None = None) -> RawPage:
-        """The page with its offset counted from ``base`` bytes earlier, and the rows that the offset index gives it."""
-        return RawPage(
-            self.header, self.num_values, self.body, self.offset + base, self.decryptor, self.ordinal, indexed_rows
-        )
 
     @property
     def form(self) -> tuple[int, ...]:
@@ -111,7 +105,7 @@ def raw_pages(
 
     What an encrypted page is follows from its place: with ``has_dictionary`` the first is the dictionary, all
     others are data pages, the first of them number ``ordinal``. With ``entries`` they end with the page that holds the
-    last of so many, and what follows in ``chunk`` is not looked at. Errors carry the ``offset`` within ``chunk``.
+    last of so many, and what follows in ``chunk`` is not looked at. Errors carry the ``offset`` in the file.
     """
     at = base = 0
     held = EMPTY  # what lies in memory from ``base`` on
@@ -127,19 +121,20 @@ def raw_pages(
         stored, size = header.compressed_page_size, header.uncompressed_page_size
         if stored < 0 or size < 0 or stored > chunk.size - start:
             raise CorruptFileError(
-                f"a page of {stored} bytes leaves its column chunk, which has {chunk.size - start} left", offset=at
+                f"a page of {stored} bytes leaves its column chunk, which has {chunk.size - start} left",
+                offset=chunk.offset + at,
             )
         if size > limits.page_bytes:
-            raise LimitError(f"a page of {size} bytes exceeds page_bytes={limits.page_bytes}", offset=at)
+            raise LimitError(f"a page of {size} bytes exceeds page_bytes={limits.page_bytes}", offset=chunk.offset + at)
         count = _count(header)
         if count is None:
-            raise CorruptFileError("a data page lacks its header", offset=at)
+            raise CorruptFileError("a data page lacks its header", offset=chunk.offset + at)
         if count < 0:
-            raise CorruptFileError(f"a page of {count} values", offset=at)
+            raise CorruptFileError(f"a page of {count} values", offset=chunk.offset + at)
         body = held[start - base : start - base + stored]
         if len(body) < stored:
             held, base, body = EMPTY, 0, chunk.read(start, stored)
-        yield RawPage(header, count, body, at, decryptor, number)
+        yield RawPage(header, count, body, chunk.offset + at, decryptor, number)
         at = start + stored
         if entries is not None and header.type in (_V1, _V2):
             entries -= count
@@ -167,7 +162,7 @@ def _header(chunk: Span, at: int, limits: Limits, held: Bytes, place: int) -> tu
     try:
         return decode(PageHeader, chunk.read(at, min(limits.page_header_bytes, chunk.size - at)), 0, limits)
     except (CorruptFileError, LimitError) as error:
-        error.offset = at + (error.offset or 0)
+        error.offset = chunk.offset + at + (error.offset or 0)
         raise
 
 
@@ -182,7 +177,7 @@ def _encrypted_header(
         plaintext = decryptor.decrypt(module, chunk.read(at, length), ordinal)
         return decode(PageHeader, plaintext, 0, limits)[0], length
     except ParquetError as error:
-        error.offset = at
+        error.offset = chunk.offset + at
         raise
 
 

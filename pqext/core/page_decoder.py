@@ -226,6 +226,7 @@ class PageDecoder:
             self._account.settle(before)
             raise
         page_groups.check_rows(run, column.repetition, by_header=self._lose is not None)
+        self._account.decoded(len(run))
         return column
 
     def _decode_groups(self, run: list[RawPage]) -> LeafColumn:
@@ -284,8 +285,6 @@ class PageDecoder:
 
 
 def located(error: ParquetError, pages: PageSelection, shape: LeafShape) -> ParquetError:
-    """The error with its place in the file."""
-    if error.offset is not None:
-        error.offset += pages.offset
+    """The error with its place: that of the chunk where it has none of its own."""
     error.locate(path=pages.path, column=shape.node.dotted, offset=pages.offset)
     return error

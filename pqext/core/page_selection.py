@@ -5,7 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
@@ -16,6 +20,9 @@ from pqext.core.limits import Limits
 from pqext.core.metadata import PageType
 from pqext.core.page import RawPage, raw_pages
 from pqext.core.source import Source, Span
+
+Rows = Sequence[range] | NDArray[np.int64]
+"""Rows of a row group: ranges that ascend and lie apart, or numbers that ascend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +40,7 @@ class PageSelection(Protocol):
     """The pages of one column chunk that a reader decodes.
 
     ``rows`` are the rows of the row group that they hold, all of these when the pages are ``complete``. ``path`` and
-    ``offset`` tell where the chunk lies; pages and errors count bytes from there.
+    ``offset`` tell where the chunk lies in its file, from whose start pages and errors count bytes.
     """
 
     path: str | None
@@ -100,7 +107,7 @@ class ChosenPages:
 
     complete = False
 
-    def __init__(self, source: Source, chunk: tuple[int, int], known: IndexedPages, rows: Sequence[range]) -> None:
+    def __init__(self, source: Source, chunk: tuple[int, int], known: IndexedPages, rows: Rows) -> None:
         self.path = source.path
         self.offset = chunk[0]
         self._stop = sum(chunk)
@@ -113,7 +120,7 @@ class ChosenPages:
     @property
     def ranges(self) -> list[tuple[Source, tuple[int, int]]]:
         """Where the chosen pages lie: of each stretch its source, offset and length."""
-        return [(self._source, (one.offset, one.length)) for one in self._stretches()]
+        return [(self._source, (one.offset, one.length)) for one in self._runs]
 
     def hold(self, spans: Sequence[Span]) -> None:
         """Read from ``spans`` what lies at their offsets: :attr:`ranges`, fetched with other columns'."""
@@ -146,44 +153,39 @@ class ChosenPages:
         for stretches in self._fetched():
             spans = self._spans(stretches)
             for stretch, span in zip(stretches, spans, strict=True):
-                base = span.offset - self.offset
                 opening = has_dictionary and stretch.first == stretch.stop
-                try:
-                    pages = raw_pages(span, limits, decryptor, has_dictionary=opening, ordinal=stretch.first)
-                    yield from self._checked(stretch, pages, base)
-                except ParquetError as error:
-                    if error.offset is not None:
-                        error.offset += base
-                    raise
+                pages = raw_pages(span, limits, decryptor, has_dictionary=opening, ordinal=stretch.first)
+                yield from self._checked(stretch, pages)
 
-    def _checked(self, stretch: _Run, pages: Iterator[RawPage], base: int) -> Iterator[RawPage]:
+    def _checked(self, stretch: _Run, pages: Iterator[RawPage]) -> Iterator[RawPage]:
         """The pages of a stretch, each where the offset index says and with the rows that it says."""
         number = stretch.first
         for raw in pages:
             if raw.header.type not in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
-                yield raw.placed(base)
+                yield raw
                 continue
-            if number == stretch.stop or self._known.byte_range(number)[0] != self.offset + base + raw.offset:
+            if number == stretch.stop or self._known.byte_range(number)[0] != raw.offset:
                 raise CorruptFileError("a data page lies where the offset index has none", offset=raw.offset)
             rows = len(self._known.rows(number))
             if self._known.is_flat and raw.num_values != rows:
                 message = f"a page holds {raw.num_values} rows where the offset index says {rows}"
                 raise CorruptFileError(message, offset=raw.offset)
-            yield raw.placed(base, rows)
+            raw.indexed_rows = rows
+            yield raw
             number += 1
         if number < stretch.stop:
-            raise CorruptFileError(f"no data page lies where the offset index places page {number}", offset=0)
+            message = f"no data page lies where the offset index places page {number}"
+            raise CorruptFileError(message, offset=stretch.offset)
 
     def _check_rest(self, limits: Limits, decryptor: ChunkDecryptor | None) -> None:
         """Raise ``CorruptFileError`` when there are values in what the offset index gives no rows."""
         for part in self._rest():
             span = Span(self._source, part.offset, part.length)
-            base = part.offset - self.offset
             try:
                 for raw in raw_pages(span, limits, decryptor, ordinal=part.first):
                     if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2) and raw.num_values:
                         message = "values lie where the offset index has no rows"
-                        raise CorruptFileError(message, offset=base + raw.offset)
+                        raise CorruptFileError(message, offset=raw.offset)
             except (CorruptFileError, LimitError):
                 # Behind all pages there may be anything.
                 if part.first < len(self._known) or self._begins_with_values(span, limits, decryptor):
@@ -213,7 +215,7 @@ class ChosenPages:
         """Stretches to be fetched together."""
         group: list[_Run] = []
         held = 0
-        for stretch in self._stretches():
+        for stretch in self._runs:
             if group and held + stretch.length > self._source.window_bytes:
                 yield group
                 group, held = [], 0
@@ -221,6 +223,10 @@ class ChosenPages:
             held += stretch.length
         if group:
             yield group
+
+    @cached_property
+    def _runs(self) -> list[_Run]:
+        return list(self._stretches())
 
     def _stretches(self) -> Iterator[_Run]:
         if not self._pages:
@@ -238,8 +244,12 @@ class ChosenPages:
                 first = following
 
 
-def pages_of(known: PageFacts, rows: Sequence[range]) -> list[int]:
-    """The pages that hold any of ``rows``, which ascend and lie apart."""
+def pages_of(known: PageFacts, rows: Rows) -> list[int]:
+    """The pages that hold any of ``rows``: ranges that ascend and lie apart, or numbers that ascend."""
+    if isinstance(rows, np.ndarray):
+        before = np.searchsorted(rows, known.starts).tolist()
+        until = [*before, len(rows)][1:]
+        return [page for page, (first, stop) in enumerate(zip(before, until, strict=True)) if first != stop]
     chosen: list[int] = []
     for one in rows:
         page = max(bisect_right(known.starts, one.start) - 1, 0)

@@ -8,8 +8,9 @@ question. Whatever is not known is answered ``True``.
 from __future__ import annotations
 
 import operator
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -38,9 +39,11 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IsIn:
-    """Is the value one of ``values``? Never true on null."""
+    """Is the value one of ``values``? Never true on null. A long list is searched where they are said to ascend."""
 
     values: tuple[Value, ...]
+    ascending: bool = False
+    """Does each value follow the one before it, NaN all others?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,35 @@ def may_match(predicate: Predicate, bounds: Bounds) -> bool:
     if isinstance(predicate, IsNotNull):
         return True
     if isinstance(predicate, IsIn):
-        return any(may_match(Comparison("==", value), bounds) for value in predicate.values)
+        return _may_be_in(predicate, bounds)
     return _may_compare(predicate, bounds)
+
+
+def _may_be_in(predicate: IsIn, bounds: Bounds) -> bool:
+    """May one of the values lie within the bounds?"""
+    low, high = bounds.minimum, bounds.maximum
+    values: tuple[Any, ...] = predicate.values
+    if not predicate.ascending or low is None or high is None or not values or values[-1] != values[-1]:
+        return any(may_match(Comparison("==", value), bounds) for value in values)
+    try:
+        at = bisect_left(values, low)
+        return at < len(values) and COMPARE["<="](values[at], high)
+    except TypeError:
+        return True  # as below: values of different kinds do not compare
+
+
+def within(predicate: Predicate, bounds: Bounds) -> Predicate:
+    """``predicate``, of a list only with the values that lie within the bounds: no other is worth a look elsewhere."""
+    if not isinstance(predicate, IsIn) or not predicate.ascending:
+        return predicate
+    low, high = bounds.minimum, bounds.maximum
+    values: tuple[Any, ...] = predicate.values
+    if low is None or high is None or not values or values[-1] != values[-1]:
+        return predicate
+    try:
+        return replace(predicate, values=values[bisect_left(values, low) : bisect_right(values, high)])
+    except TypeError:
+        return predicate
 
 
 def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) -> bool:

@@ -17,12 +17,13 @@ from pqext.core.encodings import choose
 from pqext.core.errors import LimitError
 from pqext.core.handlers import row_order
 from pqext.core.handlers.derived_columns import DerivedColumns
+from pqext.core.kernels.small_chunk_encode import SmallLeaf
 from pqext.core.leaf_recipe import LeafRecipe, recipe
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import ColumnOrder, SchemaElement, SortingColumn, Type
 from pqext.core.options import WriteOptions
 from pqext.core.schema import Schema, to_elements
-from pqext.core.shape import Shape
+from pqext.core.shape import LeafShape, Shape
 from pqext.core.storage import StoredField
 from pqext.core.types import profile
 
@@ -39,6 +40,15 @@ class Prepared:
     recipes: tuple[LeafRecipe, ...]
     sorting: list[SortingColumn]
     order: row_order.RowOrder | None
+
+    @cached_property
+    def small(self) -> tuple[SmallLeaf | None, ...]:
+        """What encodes small chunks of each top-level column."""
+        return tuple(
+            self.recipes[top.node.leaf_start].small(field.plain.type)
+            if isinstance(top, LeafShape) and top.annotation is None and field.is_stored_as_given else None
+            for field, top in zip(self.plan, self.shapes, strict=True)
+        )
 
     @cached_property
     def elements(self) -> list[SchemaElement]:

@@ -6,31 +6,36 @@ The way of a byte: ``source`` -> ``footer`` -> ``schema`` and ``shape`` -> ``pag
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Unpack
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from pqext.core import known_schemas, shape
 from pqext.core import metadata as structures
-from pqext.core import shape
 from pqext.core.arrow_schema.stored import StoredSchema
 from pqext.core.arrow_schema.strings import strings_as
 from pqext.core.arrow_schema.text import KEY
 from pqext.core.budget import Account, Budget
 from pqext.core.damage import Damage
 from pqext.core.display import as_html
-from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, LimitError, ParquetError
+from pqext.core.errors import AnnotationWarning, CorruptDataWarning, CorruptFileError, ErrorsNamePath, ParquetError
 from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver
 from pqext.core.footer import Footer, read_footer
 from pqext.core.handlers.adopted_columns import adopt
 from pqext.core.indexed_slots import DICTIONARY
+from pqext.core.indexes.gathering import Gathering
 from pqext.core.indexes.kept_filters import KeptFilters
-from pqext.core.indexes.row_ranges import RowRanges, merged
+from pqext.core.indexes.row_ranges import RowRanges, ranges_within
 from pqext.core.keywords import ReadKeywords
+from pqext.core.known_schemas import KnownColumns, KnownSchema
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.row_group import ColumnChunk, PageIndex, RowGroup
@@ -40,7 +45,8 @@ from pqext.core.schema import Schema, SchemaNode
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.small_chunks import SmallLeaves
-from pqext.core.source import Source, open_source
+from pqext.core.source import Source
+from pqext.core.sources.opening import open_source
 from pqext.core.suggest import Suggesting, answering, around, not_a_column
 from pqext.core.text import counted, visible
 from pqext.core.types import int96
@@ -49,9 +55,17 @@ from pqext.core.warn import warn, warn_of_file
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup", "open"]
 
 
-class ParquetFile(Suggesting):
-    """An open Parquet file. ``source`` is a path, bytes, or a seekable binary file object.
+_ARGUMENTS = ("options", "limits", "filesystem", "storage_options")
 
+
+class ParquetFile(Suggesting):
+    """An open Parquet file. ``source`` is a path, a URL, bytes, or a seekable binary file object.
+
+    A URL is opened by pyarrow (``s3://``, ``gs://``, ``abfss://``, ``hdfs://``), obstore (``https://``) or fsspec, with
+    ``storage_options``, which hold credentials and the like. With a ``filesystem`` of pyarrow, fsspec or obstore the
+    source is a path there. :func:`pqext.core.sources.locate.locate` tells more. Raises ``FileNotFoundError`` and
+    ``PermissionError`` where a store says so, ``SourceError`` when it cannot be reached, and ``ChangedFileError`` when
+    the file is replaced while it is open.
     How it is read says ``options``, or fields of ``ReadOptions`` by their names: ``open(path, on_corrupt="skip")``.
     Raises ``CorruptFileError`` when the footer is damaged. Use as a context manager, or call :meth:`close`.
     ``damage`` lists what reads have passed over so far when the options say ``on_corrupt="skip"``.
@@ -59,23 +73,35 @@ class ParquetFile(Suggesting):
 
     def __init__(
         self, source: Any, options: ReadOptions | None = None, *, limits: Limits = DEFAULT_LIMITS,
-        **keywords: Unpack[ReadKeywords],
+        filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[ReadKeywords],
     ) -> None:
         if not isinstance(limits, Limits):
             raise TypeError(f"limits must be Limits, like pqext.Limits(page_bytes=1 << 20), not {limits!r}")
-        self.options = from_keywords(ReadOptions, keywords, "options", "limits", base=options)
-        self.source: Source = open_source(source)
+        self.options = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
+        self.source: Source = open_source(source, filesystem, storage_options)
         self.limits = limits
         self.damage: list[Damage] = []
-        self._resolver = FileResolver(self.source.path, self.options.external_files)
+        self._gathering = Gathering()
+        self._resolver = FileResolver(self.source.path, self.options.external_files, self.source.usage)
         try:
             with self._errors_name_path():
                 self._footer: Footer = read_footer(self.source, limits, self.options.decryption)
-                self.schema: Schema = from_elements(self._footer.metadata.schema, limits, self.path)
                 pairs = self.metadata.key_value_metadata or []
+                self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
+                self._given = self.options
+                self._key = known_schemas.key_of(self._footer)
+                known = None if self._key is None else known_schemas.recall(self._key, self.options, limits)
+                self._known = known
+                self.schema: Schema
+                if known is not None:
+                    self.schema, self.options, every = known.schema, known.options, known.every
+                    self.__dict__.update(
+                        shapes=every.shapes, arrow_schema=every.arrow_schema, _passed_over=every.passed_over
+                    )
+                    return
+                self.schema = from_elements(self._footer.metadata.schema, limits, self.path)
                 if pairs and self.options.geoparquet:
                     self.schema = adopt(self.schema, pairs, self.path)
-                self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 if self.options.int96 == "auto":
                     self.options = replace(self.options, int96=int96.unit_for(pair.key for pair in pairs))
                 if pairs:
@@ -133,9 +159,19 @@ class ParquetFile(Suggesting):
         about = partial(
             RowGroup, file_metadata=self.metadata, schema=self.schema, path=self.path, crypto=self._footer.decryptor,
             limits=self.limits, source=self.source, resolver=self._resolver,
-            trust_statistics=self.options.trust_statistics, filters=KeptFilters(),
+            trust_statistics=self.options.trust_statistics, strict=self.options.strict, filters=KeptFilters(),
+            gathering=self._gathering,
         )
         return RowGroups(len(self.metadata.row_groups), about)
+
+    @property
+    def round_trip_bytes(self) -> int:
+        """Bytes that are fetched as fast as a further request is answered; 0 where requests cost next to nothing."""
+        return self.source.merge_gap if self.source.is_remote else 0
+
+    def fetch_ahead(self, ask: Callable[[], object]) -> None:
+        """Fetch at once what ``ask`` asks of page indexes and Bloom filters, of which it is told nothing."""
+        self._gathering.fetch(self.source, ask)
 
     @cached_property
     def page_index(self) -> list[PageIndex]:
@@ -157,11 +193,18 @@ class ParquetFile(Suggesting):
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the whole file."""
         with self._errors_name_path():
-            return self._arrow_schema(self.shapes)
+            made = self._arrow_schema(self.shapes)
+        if self._key is None or self.stored_schema.has_told:
+            return made
+        with suppress(ParquetError):  # of a column that cannot be read
+            known = KnownColumns(self.shapes, made, self._passed_over, self._small(self.shapes))
+            self._known = KnownSchema(self.schema, self.options, known)
+            known_schemas.keep(self._key, self._given, self.limits, self._known)
+        return made
 
     def take_types(self, stored: StoredSchema) -> StoredSchema:
         """Show columns from now on by another file's noted types, where they suit; gives back its own."""
-        own, self.stored_schema = self.stored_schema, stored
+        own, self.stored_schema, self._key = self.stored_schema, stored, None
         for name in ("shapes", "arrow_schema", "_passed_over"):
             self.__dict__.pop(name, None)
         return own
@@ -179,6 +222,8 @@ class ParquetFile(Suggesting):
             raise TypeError(f"columns is a list of names: columns=[{around(columns)!r}]")
         if columns is None:
             return self.shapes
+        if (known := self._known_columns(columns)) is not None:
+            return known.shapes
         wanted: set[int] = set()
         tops: dict[int, SchemaNode] = {}  # only these are looked at: a file may have 100,000 columns
         root = self.schema.root
@@ -192,7 +237,7 @@ class ParquetFile(Suggesting):
                     raise KeyError(f"the file has more than one column {top.name!r}: read all and take them by number")
                 wanted.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
-            shapes = (self._shown(shape.of(tops[at])) for at in sorted(tops))
+            shapes = (self._shown(shape.of(tops[at]), root.position(tops[at].name)) for at in sorted(tops))
             selected = (top.select(lambda node: node.leaf_start in wanted) for top in shapes)
             return tuple(top for top in selected if top is not None)
 
@@ -236,49 +281,70 @@ class ParquetFile(Suggesting):
             return self._iterate(shapes, chosen, batch_rows, arrow_schema, self.budget())
 
     def iter_compared(
-        self, batch_rows: int, columns: Sequence[str] | None, row_group: int, rows: RowRanges | None,
-        compared: Collection[str],
+        self, batch_rows: int, columns: Sequence[str] | None, row_group: int,
+        rows: RowRanges | NDArray[np.int64] | None, compared: Collection[str], budget: Budget,
     ) -> Iterator[pa.RecordBatch]:
         """Batches of a row group, or of ``rows`` in it, in which the top-level columns ``compared`` have dictionaries.
 
+        ``rows`` are ranges, or numbers of single rows that ascend; of these nothing more is decoded than must be.
+
         Only strings and binaries whose chunks have one; all else is as :meth:`iter_batches` gives it.
         """
-        if not compared:
-            return self.iter_batches(batch_rows, columns, [row_group], rows={row_group: rows})
+        is_numbers = isinstance(rows, np.ndarray)
+        chosen = [(row_group, rows)] if is_numbers else self._chosen(None, {row_group: rows})
         is_encoded = partial(_has_dictionary, self.row_groups[row_group])
         with self._errors_name_path():
-            shapes = tuple(
-                strings_as(top, "dictionary", is_encoded) if top.node.name in compared else top
-                for top in self.select(columns)
-            )
-            arrow_schema = self._schema_to_read(columns or (), shapes)
-            return self._iterate(shapes, [(row_group, rows)], batch_rows, arrow_schema, self.budget())
+            shapes = self.select(columns)
+            if compared:
+                shapes = tuple(
+                    strings_as(top, "dictionary", is_encoded) if top.node.name in compared else top for top in shapes
+                )
+            named = (columns or ()) if compared else columns
+            arrow_schema = self._schema_to_read(named, shapes, are_shared=not compared)
+            return self._iterate(shapes, chosen, batch_rows, arrow_schema, budget)
 
-    def _schema_to_read(self, columns: Sequence[str] | None, shapes: Sequence[Shape]) -> pa.Schema:
+    def _known_columns(self, columns: Sequence[str]) -> KnownColumns | None:
+        return None if self._known is None or self._key is None else self._known.chosen(columns)
+
+    def _schema_to_read(
+        self, columns: Sequence[str] | None, shapes: tuple[Shape, ...], *, are_shared: bool = True
+    ) -> pa.Schema:
         """The Arrow schema of the chosen columns; warns of their annotations that are passed over."""
-        for message in self._passed_over if columns is None else shape.check(shapes):
+        known = None if columns is None else self._known_columns(columns)
+        if known is not None and known.shapes is shapes:
+            passed_over, arrow_schema = known.passed_over, known.arrow_schema
+        elif columns is None:
+            passed_over, arrow_schema = self._passed_over, self.arrow_schema
+        else:
+            passed_over, arrow_schema = shape.check(shapes), self._arrow_schema(shapes)
+            if are_shared and self._known is not None and self._key is not None:
+                self._known.keep(columns, KnownColumns(shapes, arrow_schema, passed_over, self._small(shapes)))
+        for message in passed_over:
             warn_of_file(self.path, message, AnnotationWarning)
-        return self.arrow_schema if columns is None else self._arrow_schema(shapes)
+        return arrow_schema
 
     def _iterate(
         self, shapes: Sequence[Shape], chosen: Iterable[_Chosen], batch_rows: int | None, arrow_schema: pa.Schema,
         budget: Budget, kept: Account | None = None,
     ) -> Iterator[pa.RecordBatch]:
         with self._errors_name_path():
-            leaves = [leaf for top in shapes for leaf in top.leaves()]
-            small = SmallLeaves(leaves, self.limits, checksums=self.options.checksums)
+            small = (None if self._known is None else self._known.small_of(shapes)) or self._small(shapes)
             for index, rows in chosen:
                 group = self.row_groups[index]
                 reader = RowGroupReader(group, shapes, arrow_schema, self.options, self.damage, budget, kept, small)
                 yield from reader.batches(batch_rows, rows)
 
-    def budget(self) -> Budget:
-        """What one call on the file may hold in memory."""
-        return Budget(self.limits, self.source.size)
+    def _small(self, shapes: Sequence[Shape]) -> SmallLeaves:
+        leaves = [leaf for top in shapes for leaf in top.leaves()]
+        return SmallLeaves(leaves, self.limits, checksums=self.options.checksums)
+
+    def budget(self, shares: int = 1) -> Budget:
+        """What one call on the file may hold in memory, or one of ``shares`` equal parts of it."""
+        return Budget(self.limits, self.source.size, self.source.usage, shares)
 
     def iter_stored(
-        self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | None = None, budget: Budget | None = None,
-        *, encoded: bool = False,
+        self, top: Shape, row_group: int, batch_rows: int, rows: RowRanges | NDArray[np.int64] | None = None,
+        budget: Budget | None = None, *, encoded: bool = False,
     ) -> Iterator[pa.Array]:
         """A top-level column of one row group as it is stored, annotations left aside, a batch at a time.
 
@@ -335,8 +401,8 @@ class ParquetFile(Suggesting):
     ) -> None:
         self.close()
 
-    def _errors_name_path(self) -> _ErrorsNamePath:
-        return _ErrorsNamePath(self.path)
+    def _errors_name_path(self) -> ErrorsNamePath:
+        return ErrorsNamePath(self.path)
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
         pairs = self.metadata.key_value_metadata or []
@@ -363,32 +429,16 @@ class ParquetFile(Suggesting):
                 raise IndexError(f"row group {index} of a file with {len(self.row_groups)}")
         if rows is None:
             return [(index, None) for index in indices]
-        chosen = [(index, _ranges(rows[index], self.row_groups[index])) for index in indices if index in rows]
+        named = (index for index in indices if index in rows)
+        chosen = [(index, ranges_within(rows[index], self.row_groups[index].num_rows)) for index in named]
         return [(index, ranges) for index, ranges in chosen if ranges != []]
 
 
 open = ParquetFile
 """As :mod:`pqext` calls it."""
 
-_Chosen = tuple[int, RowRanges | None]
-"""A row group and the rows of it that are read, ``None`` for all."""
-
-
-def _ranges(rows: Iterable[range] | None, group: RowGroup) -> RowRanges | None:
-    """``rows`` as row ranges, ``None`` for all.
-
-    Raises ``IndexError`` where they leave the row group, ``TypeError`` for what is no range.
-    """
-    if rows is None:
-        return None
-    given = list(rows)
-    for one in given:
-        if not isinstance(one, range) or one.step != 1:
-            raise TypeError(f"rows are ranges of step 1, not {one!r}")
-        if one.start < one.stop and not 0 <= one.start < one.stop <= group.num_rows:
-            raise IndexError(f"rows {one.start} to {one.stop} of a row group of {group.num_rows}")
-    ranges = merged(given)
-    return None if ranges == [range(group.num_rows)] else ranges
+_Chosen = tuple[int, RowRanges | NDArray[np.int64] | None]
+"""A row group and the rows of it that are read, ranges or ascending numbers, ``None`` for all."""
 
 
 def _has_dictionary(group: RowGroup, leaf: LeafShape) -> bool:
@@ -398,22 +448,3 @@ def _has_dictionary(group: RowGroup, leaf: LeafShape) -> bool:
 
 def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-class _ErrorsNamePath:
-    """Adds the file's path to errors that pass through, and types that of a schema too deep for Python's stack."""
-
-    def __init__(self, path: str | None) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, ParquetError):
-            error.locate(path=self._path)
-        elif isinstance(error, RecursionError):
-            message = "the schema nests deeper than Python's stack lets it be followed"
-            raise LimitError(message, path=self._path) from None

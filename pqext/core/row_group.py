@@ -14,10 +14,13 @@ from pqext.core.created_by import UNCOUNTED_BYTES, counts_dictionary_header
 from pqext.core.display import as_html
 from pqext.core.encryption.footer import no_decryptor
 from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
 from pqext.core.extension.container import entry
+from pqext.core.extension.structure import extensions
+from pqext.core.facts import Counts
 from pqext.core.files.external import FileResolver
 from pqext.core.indexes.bloom import SplitBlockFilter
+from pqext.core.indexes.gathering import Gathering
 from pqext.core.indexes.kept_filters import KeptFilters
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.indexes.reading import IndexReader
@@ -136,6 +139,69 @@ class ColumnChunk:
         """Bytes of the chunk's pages before compression, as its metadata says."""
         return self.metadata.total_uncompressed_size
 
+    @property
+    def compressed_bytes(self) -> int:
+        """Bytes of the chunk's pages as they are stored, as its metadata says."""
+        return self.metadata.total_compressed_size
+
+    @property
+    def encodings(self) -> Sequence[int]:
+        """The encodings of the chunk's pages and levels, by the format's numbers."""
+        return self.metadata.encodings
+
+    @property
+    def counts(self) -> Counts:
+        """How many values are null, NaN or different, as far as its statistics say."""
+        stored = self.metadata.statistics
+        return Counts() if stored is None else Counts(stored.null_count, stored.nan_count, stored.distinct_count)
+
+    @property
+    def file_path(self) -> str | None:
+        """The other file that holds the chunk's pages, ``None`` when this one does."""
+        return self.structure.file_path
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Is the column encrypted?"""
+        return self.structure.crypto_metadata is not None
+
+    @property
+    def is_hidden(self) -> bool:
+        """Is nothing known of the chunk but that it is there, because its key is missing?"""
+        if not self.is_encrypted:
+            return False
+        if self.crypto is None:
+            return self.structure.meta_data is None
+        try:
+            return self._hidden is None
+        except MissingKeyError:
+            return True
+
+    @property
+    def has_dictionary(self) -> bool:
+        """Does the chunk say that it begins with a dictionary page?"""
+        return self.metadata.dictionary_page_offset is not None
+
+    @property
+    def has_column_index(self) -> bool:
+        """Does the file bound the values of each page?"""
+        return self.structure.column_index_offset is not None
+
+    @property
+    def has_offset_index(self) -> bool:
+        """Does the file say where each page is?"""
+        return self.structure.offset_index_offset is not None
+
+    @property
+    def has_bloom_filter(self) -> bool:
+        """Does the chunk have a Bloom filter?"""
+        return self.metadata.bloom_filter_offset is not None
+
+    @property
+    def stored_extension(self) -> bytes | None:
+        """The bytes of its metadata's extension, all owners' together."""
+        return extensions(self.metadata)
+
     def extension(self, owner: UUID) -> bytes | None:
         """What the metadata's extension of ``owner`` holds, ``None`` when there is none.
 
@@ -193,6 +259,12 @@ class ColumnChunk:
         pages = self.pages
         return [] if pages is None else pages.bounds
 
+    def pass_over(self, what: str, error: ParquetError) -> None:
+        """Go on without ``what``, with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
+        if self.indexes is None:
+            raise error
+        self.indexes.pass_over(what, error)
+
     @property
     def bloom_filter(self) -> SplitBlockFilter | None:
         """The Bloom filter, ``None`` when there is none of a known kind; the file keeps those asked last.
@@ -246,6 +318,9 @@ class RowGroup:
     resolver: FileResolver | None = None
     trust_statistics: bool = True
     filters: KeptFilters = field(default_factory=KeptFilters, compare=False)
+    gathering: Gathering = field(default_factory=Gathering, compare=False)
+    strict: bool = False
+    """Are damaged indexes and Bloom filters errors?"""
     known: dict[int, ColumnChunk] = field(default_factory=dict, compare=False, repr=False)
     """The column chunks that were asked for, by column index; they are kept with what was found of them."""
 
@@ -259,6 +334,24 @@ class RowGroup:
     def num_rows(self) -> int:
         """Rows of the group."""
         return self.metadata.num_rows
+
+    @property
+    def compressed_bytes(self) -> int:
+        """Bytes of all its pages as they are stored, as far as its metadata says."""
+        stored = self.metadata.total_compressed_size
+        if stored is not None:
+            return stored
+        return sum(chunk.meta_data.total_compressed_size for chunk in self.metadata.columns if chunk.meta_data)
+
+    @property
+    def uncompressed_bytes(self) -> int:
+        """Bytes of all its pages before compression, as its metadata says."""
+        return self.metadata.total_byte_size
+
+    @property
+    def sorting(self) -> Sequence[structures.SortingColumn]:
+        """The columns by which its rows are said to be sorted."""
+        return self.metadata.sorting_columns or ()
 
     def chunk(self, leaf: SchemaNode | int | str) -> ColumnChunk:
         """The column chunk of a leaf, given as its node, which must be of this schema, its column index or its path.
@@ -310,7 +403,7 @@ class RowGroup:
     def indexes(self) -> IndexReader | None:
         """What reads the group's page indexes and Bloom filters, and keeps what was read."""
         return None if self.source is None else IndexReader(
-            self.source, self.limits, self.num_rows, self.index, self.filters
+            self.source, self.limits, self.num_rows, self.index, self.filters, self.gathering, self.strict
         )
 
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:

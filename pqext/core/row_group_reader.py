@@ -6,8 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, repeat
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pqext.core import buffers
 from pqext.core.assemble import assemble, assembled_bytes
@@ -17,7 +20,7 @@ from pqext.core.damage import Damage, Losses
 from pqext.core.errors import ArrayLimitError, CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.extension import second_copy
 from pqext.core.files.external import spans_of
-from pqext.core.indexes.row_ranges import RowQueue, RowRanges
+from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.metadata import OffsetIndex, Type
 from pqext.core.options import ReadOptions
@@ -34,6 +37,10 @@ _FEW_ROWS = 1024
 """A batch has so many rows at least, whatever sizes the metadata claims; only rows that were decoded prove them."""
 _FEWER = 16
 """Where a batch exceeds the budget, one of so many times fewer rows is tried."""
+
+
+_Rows = RowRanges | NDArray[np.int64]
+"""Ranges of rows, or numbers of single ones."""
 
 
 class RowGroupReader:
@@ -62,10 +69,13 @@ class RowGroupReader:
         self._small = small if self._lost is None and not options.second_copies else None
         self._gathered = Account(budget)
 
-    def batches(self, batch_rows: int | None, chosen: RowRanges | None) -> Iterator[pa.RecordBatch]:
-        """All rows or the ``chosen`` ones, at most ``batch_rows`` at a time and fewer where they take much memory.
+    def batches(
+        self, batch_rows: int | None, chosen: RowRanges | NDArray[np.int64] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """All rows or the ``chosen`` ones, ranges or ascending numbers.
 
-        ``None`` makes one batch of them, or several where one array does not hold as many strings or list elements.
+        At most ``batch_rows`` at a time and fewer where they take much memory. ``None`` makes one batch of them, or
+        several where one array does not hold as many strings or list elements.
         """
         try:
             yield from self._batches(batch_rows, chosen)
@@ -78,25 +88,34 @@ class RowGroupReader:
             error.locate(row_group=self._group.index)
             raise
 
-    def _batches(self, batch_rows: int | None, chosen: RowRanges | None) -> Iterator[pa.RecordBatch]:
-        rows = [range(rows_of(self._group))] if chosen is None else chosen
+    def _batches(self, batch_rows: int | None, chosen: _Rows | None) -> Iterator[pa.RecordBatch]:
+        rows: _Rows = [range(rows_of(self._group))] if chosen is None else chosen
         whole: dict[int, LeafColumn] = {}
         if self._small is not None and chosen is None and self._group.num_rows <= (batch_rows or 1 << 62):
             whole = self._small.read(self._group, self._gathered)
+            if whole and (batch := self._assembled(whole)) is not None:
+                yield batch
+                return
         readers = self._readers(chosen, whole)
-        most = max(min(batch_rows or (1 << 62), sum(map(len, rows))), 1)
+        most = max(min(batch_rows or (1 << 62), _count(rows)), 1)
         claimed = sum(reader.row_bytes for reader in readers.values())
         at_once = most if batch_rows is None else min(most, max(self._budget.rows_of(claimed), _FEW_ROWS))
         if whole and at_once < most:
             whole, readers = {}, self._without_whole(chosen)
-        sizes = {index: reader.size * at_once // max(self._group.num_rows, 1) for index, reader in readers.items()}
+        sizes = {
+            index: reader.size * reader.pages_rows // max(self._group.num_rows, 1) * at_once // max(_count(rows), 1)
+            for index, reader in readers.items()
+        }
         below = [_bytes_to_assemble(top, sizes) for top in self._shapes]
+        work = [max(reader.work, 0) * at_once // max(self._group.num_rows, 1) for reader in readers.values()]
         jobs = len(readers) if sum(sizes.values()) > SMALL * len(readers) else 1
-        queue = RowQueue(rows)
+        queue: Any = NumberQueue(rows) if isinstance(rows, np.ndarray) else RowQueue(rows)
+        take = ColumnReader.take_at if isinstance(rows, np.ndarray) else ColumnReader.take
         with Workers(self._options.threads, jobs) as workers:
-            while part := queue.take(at_once):
-                count = sum(map(len, part))
-                taken = workers.map(ColumnReader.take, readers.values(), repeat(part), sizes=list(sizes.values()))
+            while queue:
+                part = queue.take(at_once)
+                count = _count(part)
+                taken = workers.map(take, readers.values(), repeat(part), sizes=work)
                 try:
                     columns = {**whole, **dict(zip(readers, taken, strict=True))}
                     columns |= {index: self._plain(columns[index]) for index in self._viewed}
@@ -133,6 +152,22 @@ class RowGroupReader:
             for reader in readers.values():
                 reader.check_end()
 
+    def _assembled(self, whole: Mapping[int, LeafColumn]) -> pa.RecordBatch | None:
+        """The row group as one batch of columns that are ``whole``; None where some are not, or take much memory."""
+        rows = self._group.num_rows
+        if len(whole) < len(self._leaves) or rows > max(self._budget.rows_of(0), _FEW_ROWS):
+            return None
+        try:
+            self._assembling.take(sum(assembled_bytes(top, whole) for top in self._shapes))
+        except MemoryLimitError:
+            self._assembling.settle(0)
+            return None
+        self._without_lost({}, dict(whole), [range(rows)])
+        kinds = self._schema.types
+        arrays = [assemble(top, whole, self._options, kind) for top, kind in zip(self._shapes, kinds, strict=True)]
+        self._hand_over({}, arrays)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
     def _view_leaves(self) -> bool:
         """Decode strings as views from now on, of which one page may hold more than an array; false where it is done.
 
@@ -157,17 +192,17 @@ class RowGroupReader:
         return LeafColumn(column.repetition, column.definition, column.array.cast(normal(column.array.type)))
 
     def _without_lost(
-        self, readers: Mapping[int, ColumnReader], columns: dict[int, LeafColumn], part: RowRanges
+        self, readers: Mapping[int, ColumnReader], columns: dict[int, LeafColumn], part: _Rows
     ) -> tuple[dict[int, LeafColumn], int]:
         """The columns without the rows that damage cost, and how many rows are left."""
-        count = sum(map(len, part))
+        count = _count(part)
         for index, column in columns.items():
             if column.rows != count:
                 raise CorruptFileError(
                     f"a column chunk ends {count - column.rows} rows before its row group",
                     column=self._group.schema.leaves[index].dotted,
                 )
-        if self._lost is None or (ranges := self._lost.outside(part)) is None:
+        if self._lost is None or isinstance(part, np.ndarray) or (ranges := self._lost.outside(part)) is None:
             return columns, count
         columns = {index: readers[index].keep(column, ranges) for index, column in columns.items()}
         return columns, sum(last - first for first, last in ranges)
@@ -180,12 +215,12 @@ class RowGroupReader:
         if self._kept is not None:
             self._kept.take(sum(array.get_total_buffer_size() for array in arrays))
 
-    def _without_whole(self, chosen: RowRanges | None) -> dict[int, ColumnReader]:
+    def _without_whole(self, chosen: _Rows | None) -> dict[int, ColumnReader]:
         """All columns, none of them decoded whole."""
         self._gathered.settle(0)
         return self._readers(chosen, ())
 
-    def _readers(self, chosen: RowRanges | None, whole: Collection[int]) -> dict[int, ColumnReader]:
+    def _readers(self, chosen: _Rows | None, whole: Collection[int]) -> dict[int, ColumnReader]:
         """The columns but those that were decoded ``whole``, opened at their first row, by their index."""
         group, lost = self._group, self._lost
         assert group.source is not None
@@ -219,7 +254,7 @@ class RowGroupReader:
             for leaf, chunk in zip(leaves, chunks, strict=True)
         }
 
-    def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: RowRanges) -> dict[int, PageSelection]:
+    def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: _Rows) -> dict[int, PageSelection]:
         """By leaf, the pages that hold any of ``rows``, of those chunks that have an offset index."""
         group = self._group
         assert group.source is not None
@@ -232,6 +267,10 @@ class RowGroupReader:
                 source = chunk.source(group.source)
                 pages[chunk.node.leaf_start] = ChosenPages(source, chunk.byte_range, known, rows)
         return pages
+
+
+def _count(rows: _Rows) -> int:
+    return len(rows) if isinstance(rows, np.ndarray) else sum(map(len, rows))
 
 
 def _bytes_to_assemble(top: Shape, sizes: Mapping[int, int]) -> int:

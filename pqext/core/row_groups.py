@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
 from pqext.core.row_group import RowGroup
@@ -24,6 +24,9 @@ class RowGroups(Sequence[RowGroup]):
 
     def __len__(self) -> int:
         return self._count
+
+    def __iter__(self) -> Iterator[RowGroup]:
+        return (self[index] for index in range(self._count))
 
     @overload
     def __getitem__(self, index: int) -> RowGroup: ...

@@ -62,9 +62,9 @@ class SchemaNode:
     @cached_property
     def _by_name(self) -> dict[str, int]:
         names = self.child_names
-        return {names[i]: i for i in reversed(range(len(names)))}
+        return dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True))
 
-    @property
+    @cached_property
     def child_names(self) -> list[str]:
         """The names of the children in order."""
         if isinstance(self.children, tuple):
@@ -72,13 +72,19 @@ class SchemaNode:
         names: list[str] = self.children.names()  # type: ignore[attr-defined]
         return names
 
+    def position(self, name: str) -> int | None:
+        """The number of the child called ``name``, if there is one; the first of several."""
+        return self._by_name.get(name)
+
     def child(self, name: str) -> SchemaNode | None:
         """The child called ``name``, if there is one; the first of several."""
-        position = self._by_name.get(name)
+        position = self.position(name)
         return None if position is None else self.children[position]
 
     @cached_property
     def _repeated_names(self) -> frozenset[str]:
+        if len(self._by_name) == len(self.child_names):
+            return frozenset()
         return frozenset(name for name, count in Counter(self.child_names).items() if count > 1)
 
     def is_unique(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Where a file is written: a local path, which appears only when the file is whole, or a binary file object."""
+"""Where a file is written: a path or a URL, where it appears only when it is whole, or a binary file object."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import os
 import secrets
 import shutil
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pqext.core.local_paths import check_local
+from pqext.core.local_paths import scheme_of
+from pqext.core.sources.upload import Gathered, Upload
+
+if TYPE_CHECKING:
+    from pqext.core.sources.store import Location
 
 _PIECES = 512
 """Pieces given to one call: systems take at least that many, and most of them 1,024."""
@@ -34,23 +38,29 @@ def _joined(pieces: Sequence[Any]) -> Sequence[Any]:
 class Sink:
     """Bytes appended in order. ``commit`` makes them the file at ``path``; ``abort`` leaves nothing behind.
 
+    ``filesystem`` and ``storage_options`` are as for :func:`pqext.core.sources.locate.locate`.
     As a context manager it commits, or aborts when there was an error. A file that is there already keeps its
     permissions, a link to it stays one. Raises ``OSError`` with the path as it was given where a path cannot be
-    written, or no more of it because the disk is full, and ``ValueError`` for one of a device or pipe, which is
-    ``UnsupportedError`` for a remote one.
+    written, or no more of it because the disk is full, ``SourceError`` where a store does not take the file, and
+    ``ValueError`` for the path of a device or pipe.
     """
 
-    def __init__(self, dest: Any) -> None:
+    def __init__(
+        self, dest: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
+    ) -> None:
         self.offset = 0
         """Bytes written so far."""
-        self._dest: _File | _Stream
+        self._dest: _File | _Stream | Upload
         if hasattr(dest, "write"):
             if hasattr(dest, "seekable") and dest.seekable() and dest.tell():
                 raise ValueError("the file object is not at its start: a Parquet file cannot be appended to another")
             self._dest = _Stream(dest)
             return
-        given = os.fsdecode(dest)
-        check_local(given, "written")
+        place = _place(dest, filesystem, storage_options)
+        if not isinstance(place, str):
+            self._dest = Gathered(place.create(), place.changed)
+            return
+        given = place
         if not given:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), given)
         if os.path.isdir(given):
@@ -103,6 +113,17 @@ class Sink:
             self.abort()
 
 
+def _place(dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> str | Location:
+    """A path of the local file system, or a place in a store."""
+    is_path = isinstance(dest, str | os.PathLike)
+    if is_path and filesystem is None and storage_options is None and scheme_of(path := os.fsdecode(dest)) is None:
+        return path
+    from pqext.core.sources.locate import Location, locate
+
+    found = locate(dest, filesystem, storage_options)
+    return found if isinstance(found, Location) else os.fsdecode(found)
+
+
 class _Stream:
     """A user's file object, which is theirs to close or to remove."""
 
@@ -147,9 +168,12 @@ class _File:
         with self._named():
             with suppress(FileNotFoundError):
                 os.lstat(self.path)  # a name that is too long is refused now rather than when all is written
-            self._file = io.FileIO(self._temporary, "x")
-            self._leftover = weakref.finalize(self, _remove, self._file, self._temporary, os.getpid())
+            # Known before it is there: an interrupt may come when the system has made it and Python does not know.
+            opened: list[io.FileIO] = []
+            self._leftover = weakref.finalize(self, _remove, opened, self._temporary, os.getpid())
             try:
+                opened.append(io.FileIO(self._temporary, "x"))
+                self._file = opened[0]
                 if os.path.exists(self.path):
                     shutil.copymode(self.path, self._temporary)
             except BaseException:
@@ -200,13 +224,14 @@ class _File:
         self._leftover()
 
 
-def _remove(file: io.FileIO, temporary: str, process: int) -> None:
+def _remove(opened: Sequence[io.FileIO], temporary: str, process: int) -> None:
     """Leave nothing of a file that was not finished, whether it was given up or forgotten.
 
     A forked child leaves its parent's file alone.
     """
     with suppress(OSError):
-        file.close()
+        for file in opened:
+            file.close()
     if os.getpid() == process:
         with suppress(OSError):
             os.unlink(temporary)

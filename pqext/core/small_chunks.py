@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from isal import isal_zlib
 
 from pqext.core import compression
 from pqext.core.budget import Account
 from pqext.core.errors import ParquetError
-from pqext.core.kernels.chunk_places import chunk_places
+from pqext.core.kernels.chunk_places import small_places
 from pqext.core.kernels.small_chunk import SmallChunks
 from pqext.core.leaf_column import LeafColumn
 from pqext.core.limits import Limits
@@ -41,7 +40,7 @@ _COUNTED = 1 << 20
 @dataclass(frozen=True, slots=True)
 class _Leaf:
     asked: tuple[int, int, bytes]
-    """As ``chunk_places`` takes it; the first is the column's index."""
+    """As ``small_places`` takes it; the first is the column's index."""
     chunks: SmallChunks
     convert: Callable[[int, pa.Buffer | None, Any, Any], pa.Array]
 
@@ -74,18 +73,12 @@ class SmallLeaves:
             return {}
         if group.crypto is not None or group.counts_too_little or not self._leaves:
             return {}
-        places = chunk_places(index, self._asked)
-        codecs, values, unpacked, stored, starts, dictionaries = places.T
-        starts = np.where((dictionaries > 0) & (dictionaries < starts), dictionaries, starts)
-        good = (codecs >= 0) & (values == rows) & (unpacked <= SMALL) & (stored > 0) & (stored <= _ROOM) & (starts >= 0)
-        good &= starts <= source.size - stored
-        chosen = np.flatnonzero(good)
-        if 2 * len(chosen) < len(good):
+        chosen, codecs, ranges = small_places(index, self._asked, rows, SMALL, _ROOM, source.size)
+        if 2 * len(chosen) < len(self._asked):
             return {}
         held = account.held
         try:
-            data = source.read_many(list(zip(starts[chosen].tolist(), stored[chosen].tolist(), strict=True)))
-            return self._decode(chosen.tolist(), data, codecs.tolist(), rows, account)
+            return self._decode(chosen, source.read_many(ranges), codecs, rows, account)
         except ParquetError:
             account.settle(held)
             return {}
@@ -95,9 +88,9 @@ class SmallLeaves:
     ) -> dict[int, LeafColumn]:
         found: dict[int, LeafColumn] = {}
         unpackers: dict[int, Any] = {int(CompressionCodec.UNCOMPRESSED): None}
-        crc32, owed = self._crc32, 0
-        for position, stored in zip(chosen, data, strict=True):
-            codec, one = codecs[position], self._leaves[position]
+        crc32, owed, pages = self._crc32, 0, 0
+        for position, codec, stored in zip(chosen, codecs, data, strict=True):
+            one = self._leaves[position]
             if codec not in unpackers:
                 if not compression.is_known(codec):
                     continue
@@ -106,11 +99,9 @@ class SmallLeaves:
                 made = one.chunks.decode(stored, rows, unpackers[codec], crc32)
                 if made is None:
                     continue
-                nulls, flags, values, offsets = made
-                validity = None
-                if nulls:
-                    validity = pa.py_buffer(np.packbits(np.frombuffer(flags, np.uint8), bitorder="little"))
-                array = one.convert(rows, validity, values, offsets)
+                count, validity, values, offsets = made
+                pages += count
+                array = one.convert(rows, None if validity is None else pa.py_buffer(validity), values, offsets)
             except ParquetError:
                 continue
             owed += len(values) + rows * 5
@@ -119,6 +110,7 @@ class SmallLeaves:
                 owed = 0
             found[one.asked[0]] = LeafColumn(None, None, array)
         account.take(owed)
+        account.decoded(pages)
         return found
 
 

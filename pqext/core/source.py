@@ -12,21 +12,27 @@ import io
 import os
 import stat
 import threading
-import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from time import perf_counter
 from types import TracebackType
 from typing import IO, Any, Self
 
+import numpy as np
 import pyarrow as pa
 
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
-from pqext.core.errors import CorruptFileError
-from pqext.core.local_paths import check_local
+from pqext.core.errors import ChangedFileError, CorruptFileError
 from pqext.core.text import visible
+from pqext.core.usage import Usage
+
+Range = tuple[int, int]
+"""(offset, length) of bytes in a file."""
 
 MERGED_BYTES = 32 << 20
 """Ranges are not merged into reads longer than this."""
+_NEAR = 1 << 20
+"""Indexes that lie so many bytes before others belong to them."""
 STREAMED_BYTES = 32 << 20
 """Stored bytes of the columns of a row group that are held at a time, unless each may only hold less than a window."""
 
@@ -36,28 +42,46 @@ class Source(ABC):
 
     ``merge_gap`` is the number of unwanted bytes that are cheaper to read than a further request is, and
     ``tail_bytes`` how much of the file's end is fetched at first in the hope that it holds the footer.
-    Threads may read at the same time.
+    Threads may read at the same time. Each read of a source that ``is_remote`` costs a round trip.
     """
 
+    is_remote = False
     merge_gap = 64 << 10
     tail_bytes = 64 << 10
     window_bytes = 1 << 20
+    gathered_bytes = 1 << 62
+    """Longer ranges are not fetched together with others, but when they are asked for, each by the thread that does."""
 
     def __init__(self, path: str | None, size: int, owned: IO[bytes] | None = None) -> None:
         self.path = path
         self.size = size
         self._owned = owned
-        self._bytes_read = 0
+        self.usage = Usage()
         self._lock = threading.Lock()
+        self.metadata_start = size
+        """Where what was read of footer and indexes begins."""
 
     @property
     def bytes_read(self) -> int:
         """How many bytes were fetched so far, those between merged ranges included."""
-        return self._bytes_read
+        return self.usage.bytes
 
-    def read(self, offset: int, length: int) -> Bytes:
-        """The ``length`` bytes at ``offset``; raises ``CorruptFileError`` when they leave the file."""
+    @property
+    def requests(self) -> int:
+        """How many ranges were fetched so far, and what else a store was asked for."""
+        return self.usage.requests
+
+    def read(self, offset: int, length: int, *, keep: bool = False) -> Bytes:
+        """The ``length`` bytes at ``offset``; raises ``CorruptFileError`` when they leave the file.
+
+        ``keep``: they belong to the footer or an index, and a remote source keeps them for the next time.
+        """
         self._check(offset, length)
+        return self._fetch_all([(offset, length)], keep)[0]
+
+    def _whole(self, offset: int, length: int) -> Bytes:
+        """The bytes of a range, all of them."""
+        started = perf_counter()
         data = self._fetch(offset, length)
         if len(data) != length:
             raise CorruptFileError(
@@ -66,34 +90,42 @@ class Source(ABC):
                 path=self.path,
                 offset=offset,
             )
-        with self._lock:
-            self._bytes_read += length
+        self.usage.fetched(length, perf_counter() - started)
         return data
 
-    def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
-        """The bytes of several ``(offset, length)`` ranges, in the order given; near ones share a read."""
+    def _fetch_all(self, ranges: Sequence[Range], keep: bool) -> list[Bytes]:
+        """The bytes of ranges that lie within the file, each by a read of its own."""
+        return [self._whole(offset, length) for offset, length in ranges]
+
+    def read_many(self, ranges: Sequence[Range], *, keep: bool = False) -> list[Bytes]:
+        """The bytes of several ``(offset, length)`` ranges, in the order given; near ones share a read.
+
+        ``keep`` is as for :meth:`read`.
+        """
         for offset, length in ranges:
             self._check(offset, length)
         results = [EMPTY] * len(ranges)
-        for group in self._merge(ranges):
-            start = ranges[group[0]][0]
-            stop = max(sum(ranges[i]) for i in group)
-            data = self.read(start, stop - start)
+        groups = self._merge(ranges)
+        starts = [ranges[group[0]][0] for group in groups]
+        stops = [max(sum(ranges[i]) for i in group) for group in groups]
+        fetched = self._fetch_all([(a, b - a) for a, b in zip(starts, stops, strict=True)], keep)
+        for group, start, data in zip(groups, starts, fetched, strict=True):
             for i in group:
                 offset, length = ranges[i]
                 results[i] = data[offset - start : offset - start + length]
         return results
 
-    def spans(self, ranges: Sequence[tuple[int, int]]) -> list[Span]:
-        """The ranges as spans to be read in order: small ones at once, large ones in windows as they are read."""
+    def spans(self, ranges: Sequence[Range]) -> list[Span]:
+        """The ranges as spans to be read in order: small ones at once, large ones as they are read, in windows."""
         window = max(self.window_bytes, STREAMED_BYTES // max(len(ranges), 1))
-        small = [index for index, (_, length) in enumerate(ranges) if length <= window]
+        most = min(window, self.gathered_bytes)
+        small = [index for index, (_, length) in enumerate(ranges) if length <= most]
         held = dict(zip(small, self.read_many([ranges[index] for index in small]), strict=True))
         return [
             Span(self, offset, length, held.get(index), window) for index, (offset, length) in enumerate(ranges)
         ]
 
-    def _merge(self, ranges: Sequence[tuple[int, int]]) -> list[list[int]]:
+    def _merge(self, ranges: Sequence[Range]) -> list[list[int]]:
         """Group the indexes of ``ranges`` into those that one read serves."""
         groups: list[list[int]] = []
         start = stop = 0
@@ -101,14 +133,32 @@ class Source(ABC):
             offset, length = ranges[i]
             if length == 0:
                 continue
-            near = offset - stop <= self.merge_gap and max(stop, offset + length) - start <= MERGED_BYTES
-            if groups and (near or offset + length <= stop):
+            near = offset - stop <= self.merge_gap and max(stop, offset + length) - start <= self._merged_bytes
+            if groups and (near or offset < stop):
                 groups[-1].append(i)
                 stop = max(stop, offset + length)
             else:
                 groups.append([i])
                 start, stop = offset, offset + length
         return groups
+
+    @property
+    def _merged_bytes(self) -> int:
+        return MERGED_BYTES
+
+    def learn(self, start: int) -> None:
+        """The footer, or an index that was read, begins at ``start``."""
+        self.metadata_start = min(self.metadata_start, start)
+
+    def learn_of(self, ranges: Iterable[tuple[Source, Range]]) -> None:
+        """Indexes and filters lie in ``ranges``: those of this file that lie near its footer count as :meth:`learn`."""
+        start = self.metadata_start
+        for offset, length in sorted((one for source, one in ranges if source is self), reverse=True):
+            if start - offset - length > _NEAR:
+                break
+            start = min(start, offset)
+        if start < self.metadata_start:
+            self.learn(start)
 
     def _check(self, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset > self.size - length:
@@ -166,13 +216,23 @@ class Span:
         least = min(least, self.size - at)
         held = at - self._start
         if held < 0 or held + least > len(self._data):
-            self._data = self._source.read(self.offset + at, min(max(least, self._window), self.size - at))
+            length = min(max(least, self._window), self.size - at)
+            if self._source.is_remote and 0 <= held < len(self._data):  # no byte is fetched twice
+                rest = self._data[held:]
+                more = self._source.read(self.offset + at + len(rest), length - len(rest))
+                self._data = np.concatenate([rest, more])
+            else:
+                self._data = self._source.read(self.offset + at, length)
             self._start, held = at, 0
         return self._data[held:]
 
     def read(self, at: int, length: int) -> Bytes:
         """The ``length`` bytes at ``at``, which must lie within the span."""
         return self.peek(at, length)[:length]
+
+    def let_go(self) -> None:
+        """Hold nothing any more; what is asked for again is fetched again."""
+        self._start, self._data = 0, EMPTY
 
 
 class MemorySource(Source):
@@ -213,28 +273,70 @@ class StreamSource(Source):
             return _join(stream.read, length)
 
 
+class _LocalFile(io.FileIO):
+    """A file that is closed without a warning when nothing refers to it."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 class PathSource(Source):
-    """A local file, open until ``close`` is called or nothing refers to the source."""
+    """A local file, open until ``close`` is called or nothing refers to the source.
+
+    Raises ``ChangedFileError`` for bytes of a file that was written to since it was opened. One that another file has
+    replaced is still read as it was.
+    """
 
     merge_gap = 4 << 10
-    tail_bytes = 0
+    tail_bytes = 16 << 10
+    gathered_bytes = 128 << 10
 
     def __init__(self, path: str) -> None:
-        if os.path.isdir(path):
+        mode = os.stat(path).st_mode
+        if stat.S_ISDIR(mode):
             advice = f"{os.strerror(errno.EISDIR)}: pqext.scan and pqext.read_table read folders"
             raise IsADirectoryError(errno.EISDIR, advice, path)
-        if not stat.S_ISREG(os.stat(path).st_mode):
+        if not stat.S_ISREG(mode):
             raise ValueError(f"{path} is not a regular file")
-        self._file = io.FileIO(path)  # refuses a directory
-        weakref.finalize(self, self._file.close)
-        super().__init__(path, os.fstat(self._file.fileno()).st_size, self._file)
+        self._file = _LocalFile(path)
+        self.stamp = _stamp(self._file)
+        super().__init__(path, self.stamp[0], self._file)
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        if not hasattr(os, "preadv"):  # Windows
+        data = self._read(offset, length)
+        if len(data) == length and (now := _stamp(self._file)) != self.stamp:
+            raise changed(self.path, self.stamp, now)
+        return data
+
+    def _read(self, offset: int, length: int) -> Bytes:
+        if not (hasattr(os, "pread") and hasattr(os, "preadv")):  # Windows
             with self._lock:
                 self._file.seek(offset)
                 return _join(self._file.read, length)
-        return _filled(length, lambda part, done: os.preadv(self._file.fileno(), [part], offset + done))
+        number = self._file.fileno()
+        if length <= _SHORT and len(data := os.pread(number, length, offset)) == length:
+            return view(data)
+        return _filled(length, lambda part, done: os.preadv(number, [part], offset + done))
+
+
+_SHORT = 32 << 10
+"""So many bytes of a file are had soonest as an object of Python's."""
+
+
+def _stamp(file: io.FileIO) -> tuple[int, int]:
+    """Size and time of the last change, in nanoseconds, of an open file."""
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
+
+
+def changed(path: str | None, before: tuple[int, int], now: tuple[int, int]) -> ChangedFileError:
+    """The error for a file that is not the one it was, by its stamps."""
+    same = "the same size and another time of change" if before[0] == now[0] else f"{now[0]} bytes"
+    return ChangedFileError(
+        f"the file was changed while it was read: it had {before[0]} bytes when it was opened and has now {same}: "
+        "read it again",
+        path=path,
+    )
 
 
 def _filled(length: int, fill: Callable[[memoryview, int], int | None]) -> Bytes:
@@ -266,28 +368,3 @@ class ArrowSource(Source):
 
     def _fetch(self, offset: int, length: int) -> Bytes:
         return view(self._file.read_at(length, offset))
-
-
-def open_source(source: Any) -> Source:
-    """A :class:`Source` over a path, bytes-like object, seekable binary file object or pyarrow ``NativeFile``.
-
-    A ``Source`` is returned as it is. Raises ``OSError`` when a path cannot be opened,
-    ``UnsupportedError`` for a remote one and ``TypeError`` for anything else.
-    """
-    if isinstance(source, Source):
-        return source
-    if isinstance(source, (str, os.PathLike)):
-        path = os.fsdecode(source)
-        check_local(path, "read")
-        return PathSource(path)
-    if isinstance(source, pa.NativeFile):
-        return ArrowSource(source)
-    if hasattr(source, "read") and hasattr(source, "seek"):
-        return StreamSource(source)
-    try:
-        return MemorySource(source)
-    except TypeError:
-        raise TypeError(
-            f"cannot read from {type(source).__name__}: give a path, bytes, a seekable binary file object "
-            "or a pyarrow.NativeFile"
-        ) from None

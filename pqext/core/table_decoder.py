@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from isal import isal_zlib
+from numpy.typing import NDArray
 
 from pqext.core import compression, long_runs
 from pqext.core.budget import Account
-from pqext.core.encodings import plain
+from pqext.core.buffers import allocate
+from pqext.core.encodings import plain, rle
 from pqext.core.encodings.decoding import Dictionary
 from pqext.core.errors import ArrayLimitError
 from pqext.core.kernels import levels as level_kernel
@@ -94,7 +97,76 @@ class TableDecoder:
             self._account.settle(held)
             raise
         self._take(stop)
+        self._account.decoded(stop)
         self.decoded_rows += column.rows
+        return column
+
+    def take_at(self, places: NDArray[np.int64]) -> tuple[LeafColumn, int]:
+        """The first of the rows at ``places`` among those of all pages, and how many they are: those of some pages.
+
+        Places ascend. Nothing of the rows between them is decoded, and pages before the first are not opened. Raises
+        :class:`Declined` also where the rows of pages cannot be counted.
+        """
+        ends = self._go_to(int(places[0]))
+        stop = self._table.group(0, len(ends), GROUP_BYTES)
+        until = np.searchsorted(places, ends[:stop])
+        held = np.diff(until, prepend=0) > 0
+        stop = stop if held.all() else int(np.argmin(held))
+        count = int(until[stop - 1])
+        held_bytes = self._account.held
+        try:
+            return self._decode_at(ends[:stop].tolist(), places[:count] - self.decoded_rows), count
+        except BaseException:
+            self._account.settle(held_bytes)
+            raise
+
+    def _go_to(self, place: int) -> NDArray[np.int64]:
+        """Pass over the pages before ``place``; gives where each page of the table ends."""
+        while True:
+            if self._table.size:
+                ends = np.cumsum(self._rows_of(0, self._table.size)) + self.decoded_rows
+                passed = int(np.searchsorted(ends, place, "right"))
+                if passed:
+                    self._take(passed)
+                    self.decoded_rows = int(ends[passed - 1])
+                if passed < len(ends):
+                    return ends[passed:]
+            if not self._fill():
+                raise Declined
+
+    def _rows_of(self, first: int, stop: int) -> list[int]:
+        rows = self._table.rows(first, stop)
+        if rows is None:
+            if self._shape.node.max_repetition_level:
+                raise Declined
+            rows = self._table.counts(first, stop)
+        return rows
+
+    def _decode_at(self, ends: Sequence[int], places: NDArray[np.int64]) -> LeafColumn:
+        """The rows at ``places`` of the first pages, which end at the rows ``ends``."""
+        stop = len(ends)
+        table, node = self._table, self._shape.node
+        encoding, count, unpacked = table.encoding(0), table.count(0, stop), table.unpacked(0, stop)
+        scratch = scratch_of(unpacked, count, encoding, node.leaf_type.width) + unpacked + 4 * count
+        self._account.take(scratch)
+        if self._checksums and not table.verify(0, stop, isal_zlib.crc32):
+            raise Declined
+        opened = table.open(0, stop, node.max_repetition_level, node.max_definition_level, self._unpack)
+        if opened is None:
+            raise Declined
+        repetition = None
+        if opened[0] is not None:
+            levels = allocate(count * 2).view(np.int16)
+            rle.decode_levels(opened[0], node.max_repetition_level, levels)
+            rows = np.diff(ends, prepend=self.decoded_rows).tolist()
+            if not _agree(table.counts(0, stop), rows, levels):
+                raise Declined
+            repetition = levels
+        builder = LeafColumnBuilder(self._shape, len(places) if repetition is None else count, self._account)
+        builder.append_at(OpenedPages(encoding, *opened), self._dictionary, places, repetition)
+        column = builder.finish()
+        self._account.give_back(scratch)
+        self._account.decoded(stop)
         return column
 
     def pass_page(self, rows: int) -> int | None:
@@ -141,6 +213,8 @@ class TableDecoder:
                 least = self._table.needed or 4 * len(data)
                 continue
             self._at += self._table.consumed
+            if self._at >= span.size:
+                span.let_go()  # the table has what is left of it
             if self._table.has_dictionary and not size:
                 self._read_dictionary()
             self._is_first = False

@@ -7,48 +7,35 @@ The way of a value: ``storage`` -> ``disassemble`` -> ``chunk_writer`` (statisti
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import wraps
-from itertools import chain, repeat
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, Unpack
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from pqext.core import sorting
+from pqext.core import row_group_writer
 from pqext.core.annotations import with_choices
 from pqext.core.arrow_check import check_table
 from pqext.core.arrow_schema.text import KEY
-from pqext.core.buffers import Bytes
-from pqext.core.chunk_writer import EncodedChunk, encode_chunk
 from pqext.core.created_by import created_by
 from pqext.core.dense_columns import DenseColumns
-from pqext.core.disassemble import DenseColumn
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
 from pqext.core.extension import places as extension_places
 from pqext.core.extension.container import add_entries
-from pqext.core.extension.second_copy import note_copy, write_copies
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.handlers import derived_columns, file_metadata
 from pqext.core.handlers.adopted_columns import of_other_rows
-from pqext.core.indexes.writing import IndexWriter, WrittenGroup
+from pqext.core.indexes.writing import IndexWriter
 from pqext.core.inputs import as_table, conform
 from pqext.core.keywords import WriteKeywords
 from pqext.core.metadata import ColumnMetaData, FileMetaData, KeyValue, RowGroup
 from pqext.core.options import WriteOptions, from_keywords
 from pqext.core.prepared import Prepared, keep, prepare, recall
+from pqext.core.row_group_writer import BegunRowGroup
 from pqext.core.sink import Sink
 from pqext.core.suggest import Suggesting, answering
-from pqext.core.workers import Workers
-
-_SMALL = 64 << 10
-"""Bytes of a column that are not worth a thread, on average: threads wait for one another more than they work."""
-_GATHERED = 1 << 20
-"""Bytes of encoded chunks that are written at once."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -66,20 +53,11 @@ def _in_turn(method: Callable[_P, _T]) -> Callable[_P, _T]:
     return waiting
 
 
-@dataclass(frozen=True, slots=True)
-class _RowGroupInProgress:
-    """A row group of ``rows`` rows whose ``chunks`` are being encoded by ``workers``."""
-
-    rows: int
-    encryptors: Sequence[ChunkEncryptor | None]
-    chunks: Iterator[EncodedChunk]
-    workers: Workers
-
-
 class ParquetWriter(Suggesting):
-    """Writes tables of one Arrow schema to ``dest``, a path or a binary file object.
+    """Writes tables of one Arrow schema to ``dest``, a path, a URL or a binary file object.
 
-    ``options`` are the fields of :class:`pqext.core.options.WriteOptions`. A path appears only on :meth:`close`;
+    ``options`` are the fields of :class:`pqext.core.options.WriteOptions`; ``filesystem`` and ``storage_options`` say
+    where a path or URL lies, as for :func:`pqext.open`. A path appears only on :meth:`close`;
     leaving the context by an exception aborts. Threads that share a writer wait for one another, so that the rows of a
     call stay together. Memory is bounded by two row groups, one of which is written while the rows of the next are
     taken; a column that orders the rows (``geometry``) orders those of each row group. Metadata of the Arrow schema is
@@ -89,11 +67,12 @@ class ParquetWriter(Suggesting):
     """
 
     def __init__(
-        self, dest: Any, schema: pa.Schema, options: WriteOptions | None = None, **keywords: Unpack[WriteKeywords]
+        self, dest: Any, schema: pa.Schema, options: WriteOptions | None = None, *, filesystem: Any = None,
+        storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[WriteKeywords],
     ) -> None:
         if not isinstance(schema, pa.Schema):
             raise TypeError(f"a writer needs a pyarrow Schema, not {type(schema).__name__}")
-        self.options = from_keywords(WriteOptions, keywords, "options", base=options)
+        self.options = from_keywords(WriteOptions, keywords, "options", "filesystem", "storage_options", base=options)
         self.arrow_schema = schema
         self._prepared: Prepared | None = None
         self._pending: list[pa.Table] = []
@@ -105,14 +84,14 @@ class ParquetWriter(Suggesting):
         self._in_order = False
         self._dense = DenseColumns(self.options)
         self._encryptor: FileEncryptor | None = None
-        self._begun: _RowGroupInProgress | None = None
+        self._begun: BegunRowGroup | None = None
         self._closed = False
         self._turn = threading.RLock()
         if self._looks_at_data():
             derived_columns.find(schema, self.options)  # names that are taken are errors now
         else:
             self._prepare(None)
-        self._sink = Sink(dest)
+        self._sink = Sink(dest, filesystem, storage_options)
 
     @answering
     @_in_turn
@@ -142,11 +121,12 @@ class ParquetWriter(Suggesting):
         start, stop = 0, len(table)
         whole = table.nbytes
         while start < stop:
-            rest = table.slice(start, stop - start)  # without columns, rows are counted by this length alone
+            # Without columns, rows are counted by this length alone.
+            rest = table.slice(start, stop - start) if start else table
             # Looking at all columns again is for tables whose rows may differ too much in size.
             size = rest.nbytes if whole > self.options.row_group_bytes - self._pending_bytes else whole
             room = self._room(len(rest), size)
-            taken = rest.slice(0, min(room, len(rest)))
+            taken = rest.slice(0, room) if room < len(rest) else rest
             self._pending.append(taken)
             self._pending_rows += len(taken)
             self._pending_bytes += size * len(taken) // len(rest)
@@ -271,7 +251,11 @@ class ParquetWriter(Suggesting):
             if self._known.order is not None:
                 table, page_starts = self._known.order.pages(table, self.options.page_rows, not self._in_order)
             ordinal = len(self._row_groups) + (self._begun is not None)
-            begun = self._begin_row_group(self._known.derived.extend(table), rows, size, page_starts, ordinal)
+            encryptors = [self._chunk_encryptor(ordinal, column) for column in range(len(self._known.schema.leaves))]
+            table = self._known.derived.extend(table)
+            begun = row_group_writer.begin(
+                self._known, self._dense, table, rows, size, page_starts, encryptors, ordinal
+            )
             before, self._begun = self._begun, begun
             self._finish(before)
             if not begun.workers.are_threads:  # nothing is done before it is asked for
@@ -280,32 +264,12 @@ class ParquetWriter(Suggesting):
             self.abort()
             raise
 
-    def _begin_row_group(
-        self, table: pa.Table, rows: int, size: int, page_starts: NDArray[np.int64] | None, ordinal: int
-    ) -> _RowGroupInProgress:
-        columns = len(self._known.schema.leaves)
-        workers = Workers(self.options.threads, columns if size > _SMALL * columns else 1)
-        try:
-            taken_apart = workers.map(self._dense.leaves, self._known.plan, self._known.shapes, table.columns)
-            leaves: Iterable[DenseColumn] = chain.from_iterable(taken_apart)
-            if self._known.sorting:
-                leaves = held = list(leaves)
-                sorting.check(self.options.sort_keys, self._known.sorting, held, ordinal, self.options.float_order)
-            encryptors = [self._chunk_encryptor(ordinal, column) for column in range(columns)]
-            chunks = workers.map(
-                encode_chunk, leaves, repeat(rows), self._known.recipes, encryptors, repeat(page_starts)
-            )
-        except BaseException:
-            workers.abandon()
-            raise
-        return _RowGroupInProgress(rows, encryptors, chunks, workers)
-
     def _finish_row_group(self) -> None:
         """Write the row group that is being encoded, if there is one."""
         begun, self._begun = self._begun, None
         self._finish(begun)
 
-    def _finish(self, begun: _RowGroupInProgress | None) -> None:
+    def _finish(self, begun: BegunRowGroup | None) -> None:
         if begun is not None:
             try:
                 with begun.workers:
@@ -314,42 +278,21 @@ class ParquetWriter(Suggesting):
                 self.abort()
                 raise
 
-    def _write_row_group(self, begun: _RowGroupInProgress) -> None:
+    def _write_row_group(self, begun: BegunRowGroup) -> None:
         self._start()
-        encoded = begun.chunks
-        if self.options.second_encodings:
-            encoded = iter(held := list(encoded))
-            write_copies(held, self._sink)
-        start = self._sink.offset
-        written = WrittenGroup()
-        size = 0
-        pieces: list[bytes | Bytes] = []
-        waiting = 0
-        for encryptor, chunk in zip(begun.encryptors, encoded, strict=True):  # those behind it are still being encoded
-            chunk.move(self._sink.offset + waiting)
-            pieces += chunk.pieces
-            waiting += chunk.metadata.total_compressed_size
-            size += chunk.metadata.total_uncompressed_size
-            chunk.pieces.clear()
-            note_copy(chunk)
-            written.add(chunk, encryptor)
-            if chunk.indexes.extensions:
-                self._extensions.append((chunk.metadata, chunk.indexes.extensions))
-            if waiting >= _GATHERED:
-                self._sink.write_all(pieces)
-                pieces, waiting = [], 0
-        self._sink.write_all(pieces)
+        written = row_group_writer.write(begun, self._sink, self.options)
+        self._extensions += written.extensions
         number = len(self._row_groups)
         group = RowGroup(
             columns=[],
-            total_byte_size=size,
+            total_byte_size=written.size,
             num_rows=begun.rows,
             sorting_columns=self._known.sorting or None,
-            file_offset=start,
-            total_compressed_size=self._sink.offset - start,
+            file_offset=written.start,
+            total_compressed_size=self._sink.offset - written.start,
             ordinal=number if number < 1 << 15 else None,
         )
-        self._indexes.add(written, group, self._sink)
+        self._indexes.add(written.group, group, self._sink)
         self._row_groups.append(group)
 
     def _chunk_encryptor(self, row_group: int, column: int) -> ChunkEncryptor | None:
@@ -403,9 +346,12 @@ class ParquetWriter(Suggesting):
 
 
 def write_table(
-    table: Any, dest: Any, options: WriteOptions | None = None, **keywords: Unpack[WriteKeywords]
+    table: Any, dest: Any, options: WriteOptions | None = None, *, filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None, **keywords: Unpack[WriteKeywords],
 ) -> None:
-    """Write ``table`` to ``dest``; options as for :class:`ParquetWriter`.
+    """Write ``table`` to ``dest``; ``dest`` and options are as for :class:`ParquetWriter`.
+
+    Keywords are the fields of :class:`pqext.WriteOptions`; ``help(pqext.WriteOptions)`` describes each of them.
 
     ``table`` is a pyarrow Table, RecordBatch or RecordBatchReader, a pandas or polars DataFrame, a mapping from names
     to arrays, a :class:`pqext.Scan`, what :func:`pqext.variant.read_json` returns, or any object with
@@ -415,7 +361,10 @@ def write_table(
     needs 56 bytes a row for a while, and a copy of one row group at a time. Batches it orders a row group at a time.
     """
     table = as_table(table)
-    with ParquetWriter(dest, table.schema, options, **keywords) as writer:
+    writing = ParquetWriter(
+        dest, table.schema, options, filesystem=filesystem, storage_options=storage_options, **keywords
+    )
+    with writing as writer:
         if isinstance(table, pa.Table):
             writer.write_ordered(table)
             return

@@ -6,12 +6,16 @@ questions that its column's statistics must not refuse; none means that they can
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
 
 from pqext.core import predicate as core
+from pqext.core import shape
 from pqext.core.annotations import for_logical
 from pqext.core.metadata import Type
 from pqext.core.schema import Schema, SchemaNode
@@ -19,22 +23,31 @@ from pqext.core.text import visible
 from pqext.dataset.expressions import (
     NEGATED,
     And,
+    Base,
     Column,
     Comparison,
     Expression,
     IsIn,
     IsNotNull,
     IsNull,
+    Matches,
     Not,
     Operand,
     Or,
+    Relation,
     Spatial,
     VariantField,
+    bases,
     operand_column,
 )
-from pqext.dataset.literals import Kind, kind_of_arrow, kind_of_node, to_value
+from pqext.dataset.intervals import UNKNOWN, at_midnight, interval, may_relate, may_satisfy
+from pqext.dataset.literals import Kind, kind_of_arrow, to_value
+from pqext.dataset.patterns import is_exact, prefix_of, successor
+from pqext.dataset.relating import COMPARABLE, check_related
 from pqext.dataset.spatial import predicate
+from pqext.dataset.values import check_matched, type_of
 from pqext.dataset.visitors import normal
+from pqext.variant.access.targets import target_type
 
 if TYPE_CHECKING:
     from pqext.geo.predicates.predicate import SpatialPredicate
@@ -67,7 +80,55 @@ class AnyOf:
     operands: tuple[Bound, ...]
 
 
-Bound = Leaf | AllOf | AnyOf
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A leaf of the expression on a computed operand: no row is true unless its bounds allow the question.
+
+    A question is a predicate on the operand's values, or an operator with another operand.
+    """
+
+    expression: Expression
+    operand: Operand
+    question: core.Predicate | tuple[core.Operator, Operand]
+    nodes: Mapping[tuple[Any, ...], SchemaNode | None]
+    """The flat columns that it is computed of, by their keys; None for others, of which nothing is known."""
+    types: Mapping[tuple[Any, ...], pa.DataType]
+
+    def may_match(self, known: Callable[[SchemaNode], core.Bounds]) -> bool:
+        """Can a row be true where this is known of columns? ``False`` is a proof."""
+
+        def bounds(base: Base) -> core.Bounds:
+            node = self.nodes[base._key()]
+            return UNKNOWN if node is None else known(node)
+
+        def type(base: Base) -> pa.DataType:
+            return self.types[base._key()]
+
+        found = interval(self.operand, type, bounds)
+        if not isinstance(self.question, tuple):
+            return may_satisfy(found, self.question)
+        operator, other = self.question
+        beside = interval(other, type, bounds)
+        kinds = kind_of_arrow(type_of(self.operand, type)), kind_of_arrow(type_of(other, type))
+        if kinds == (_DATE, _TIMESTAMP):
+            found = at_midnight(found)
+        elif kinds == (_TIMESTAMP, _DATE):
+            beside = at_midnight(beside)
+        elif None in kinds or (kinds[0] != kinds[1] and not all(one.name in COMPARABLE for one in kinds if one)):
+            return True
+        return may_relate(found, operator, beside)
+
+
+Bound = Leaf | Derived | AllOf | AnyOf
+
+_DATE, _TIMESTAMP = Kind("date"), Kind("timestamp")
+
+
+_KEPT = 16
+_recent: dict[tuple[int, int], tuple[Expression, Schema, Bound]] = {}
+"""The last answers of :func:`bind`: many files share a schema, and a question is put to each. An answer keeps the
+objects by which it is found."""
+_recent_lock = threading.Lock()
 
 
 def bind(expression: Expression, schema: Schema) -> Bound:
@@ -77,7 +138,15 @@ def bind(expression: Expression, schema: Schema) -> Bound:
     column of nulls. Raises ``ValueError`` for columns that are missing and ``TypeError`` for questions that
     the column's type does not answer, naming the column.
     """
-    return _bind(normal(expression), schema)
+    key = id(expression), id(schema)
+    known = _recent.get(key)
+    if known is None:
+        known = expression, schema, _bind(normal(expression), schema)
+        with _recent_lock:
+            _recent[key] = known
+            if len(_recent) > _KEPT:
+                _recent.pop(next(iter(_recent)))
+    return known[2]
 
 
 def _bind(expression: Expression, schema: Schema) -> Bound:
@@ -91,25 +160,74 @@ def _bind(expression: Expression, schema: Schema) -> Bound:
     return _bind_leaf(expression, expression, schema)
 
 
-def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Leaf:
+def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Bound:
     negated = whole is not leaf
     match leaf:
         case Comparison() | IsIn():
-            node = find(schema, operand_column(leaf.operand))
-            kind = _kind(leaf.operand, node)
+            kind = _kind(leaf.operand, schema)
             literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,)
             values = tuple(to_value(literal, kind, str(leaf.operand)) for literal in literals)
-            return Leaf(whole, node, _asked(leaf.operand, node, _comparisons(leaf, values, negated)))
+            return _answered(whole, leaf.operand, schema, _comparisons(leaf, values, negated))
+        case Matches():
+            check_matched(_kind(leaf.operand, schema), leaf)
+            return _matching(leaf, whole, schema, negated)
+        case Relation():
+            check_related(_kind(leaf.left, schema), _kind(leaf.right, schema), str(leaf))
+            operator = NEGATED[leaf.operator] if negated else leaf.operator
+            return _derived(whole, leaf.left, schema, (operator, leaf.right))
         case IsNull() | IsNotNull():
-            node = find(schema, operand_column(leaf.operand))
-            if isinstance(leaf.operand, VariantField):
-                _check_variant(leaf.operand, node)
+            if not isinstance(leaf.operand, Column | VariantField):
+                _kind(leaf.operand, schema)
+            elif isinstance(leaf.operand, VariantField):
+                _check_variant(leaf.operand, find(schema, leaf.operand.column))
             asks_null = isinstance(leaf, IsNull) != negated
-            return Leaf(whole, node, _asked(leaf.operand, node, (core.IsNull() if asks_null else core.IsNotNull(),)))
+            return _answered(whole, leaf.operand, schema, (core.IsNull() if asks_null else core.IsNotNull(),))
         case Spatial():
-            node = find(schema, leaf.column)
+            node = find(schema, operand_column(leaf.column))
             return Leaf(whole, node, _spatial(leaf, node, negated))
     raise TypeError(f"{type(leaf).__name__} is not a leaf of an expression")
+
+
+def _answered(whole: Expression, operand: Operand, schema: Schema, questions: tuple[core.Predicate, ...]) -> Bound:
+    """The leaf of questions about an operand's values."""
+    if isinstance(operand, Column | VariantField):
+        node = find(schema, operand_column(operand))
+        return Leaf(whole, node, _asked(operand, node, questions))
+    parts = tuple(_derived(whole, operand, schema, question) for question in questions)
+    return parts[0] if len(parts) == 1 else AllOf(parts)
+
+
+def _derived(
+    whole: Expression, operand: Operand, schema: Schema, question: core.Predicate | tuple[core.Operator, Operand]
+) -> Derived:
+    read = bases(operand) + (bases(question[1]) if isinstance(question, tuple) else [])
+    nodes = {base._key(): _flat(base, schema) for base in read}
+    return Derived(whole, operand, question, nodes, {base._key(): _column_type(base, schema) for base in read})
+
+
+def _flat(base: Base, schema: Schema) -> SchemaNode | None:
+    """The leaf of a plain column, whose bounds bound its values in rows."""
+    node = find(schema, operand_column(base))
+    is_plain = isinstance(base, Column) and node.is_leaf and not node.max_repetition_level
+    return node if is_plain and for_logical(node.logical_name) is None else None
+
+
+def _matching(leaf: Matches, whole: Expression, schema: Schema, negated: bool) -> Bound:
+    """Texts with one prefix lie between it and what comes next, all others outside."""
+    prefix, is_all = prefix_of(leaf.how, leaf.pattern, leaf.escape)
+    above = successor(prefix)
+
+    def asked(*questions: core.Predicate) -> Bound:
+        return _answered(whole, leaf.operand, schema, questions)
+
+    if is_exact(leaf.how, leaf.pattern, leaf.escape):
+        return asked(core.Comparison("!=" if negated else "==", prefix))
+    at_least, below = core.Comparison(">=", prefix), () if above is None else (core.Comparison("<", above),)
+    if not negated:
+        return asked(*((at_least, *below) if prefix else (core.IsNotNull(),)))
+    if not is_all or not prefix or above is None:
+        return asked(core.IsNotNull())
+    return AnyOf((asked(core.Comparison("<", prefix)), asked(core.Comparison(">=", above))))
 
 
 def _comparisons(
@@ -120,7 +238,7 @@ def _comparisons(
         return (core.Comparison(operator, values[0]),)
     if negated:
         return tuple(core.Comparison("!=", value) for value in values) or (core.IsNotNull(),)
-    return (core.IsIn(_sorted(values)),)
+    return (core.IsIn(_sorted(values), ascending=True),)
 
 
 def _sorted(values: tuple[core.Value, ...]) -> tuple[core.Value, ...]:
@@ -163,7 +281,7 @@ def find(schema: Schema, column: Column) -> SchemaNode:
             raise TypeError(f"column {column} lies inside a list or map, where a row has no single value")
         child = node.child(name)
         if child is None:
-            raise ValueError(_missing(str(column), node, name))
+            raise ValueError(_missing(str(column), node, name) + (column.place or ""))
         _check_unique(node, child)
         node = child
     return node
@@ -227,18 +345,29 @@ def _check_variant(operand: VariantField, node: SchemaNode) -> None:
         raise TypeError(f"column {operand.column} is no VARIANT")
 
 
-def _kind(operand: Operand, node: SchemaNode) -> Kind:
+def _kind(operand: Operand, schema: Schema) -> Kind:
     """What an operand's values compare as."""
-    if isinstance(operand, VariantField):
-        _check_variant(operand, node)
-        from pqext.variant.access.targets import target_type
-
-        kind = kind_of_arrow(target_type(operand.type))
-    else:
-        if node.max_repetition_level:
-            raise TypeError(f"column {operand} is repeated, where a row has no single value")
-        kind = kind_of_node(node)
+    kind = kind_of_arrow(type_in(operand, schema))
     if kind is None:
-        hint = "" if isinstance(operand, VariantField) else _ask_for(node)
+        node = find(schema, operand) if isinstance(operand, Column) else None
+        if node is not None and node.max_repetition_level:
+            raise TypeError(f"column {operand} is repeated, where a row has no single value")
+        hint = "" if node is None else _ask_for(node)
         raise TypeError(f"column {operand} compares with no literal, only with null{hint}")
     return kind
+
+
+def type_in(operand: Operand, schema: Schema) -> pa.DataType:
+    """The Arrow type of an operand's values in a file; raises as :func:`bind` does for what has none there."""
+    return type_of(operand, lambda base: _column_type(base, schema))
+
+
+def _column_type(base: Base, schema: Schema) -> pa.DataType:
+    """The Arrow type of a column's values, with nothing inside where they are no single values."""
+    node = find(schema, operand_column(base))
+    if isinstance(base, VariantField):
+        _check_variant(base, node)
+        return target_type(base.type)
+    if isinstance(shape.of(node), shape.ListShape):
+        return pa.list_(pa.null())
+    return node.leaf_type.arrow_type() if node.is_leaf and for_logical(node.logical_name) is None else pa.struct([])

@@ -12,7 +12,8 @@ from pqext.dataset.serialise import from_json
 Filter: TypeAlias = "Expression | Sequence[tuple[Any, str, Any] | list[tuple[Any, str, Any]]] | str | None"
 """What ``filter=`` and Spark's ``where=`` take.
 
-An expression, tuples in disjunctive normal form, or an expression's JSON text (:func:`pqext.filters.to_json`).
+An expression, tuples in disjunctive normal form, an SQL condition (:func:`pqext.filters.from_sql`), or an expression's
+JSON text (:func:`pqext.filters.to_json`).
 """
 
 
@@ -38,7 +39,7 @@ def as_expression(filter: Any) -> Expression | None:
     if filter is None or isinstance(filter, Expression):
         return filter
     if isinstance(filter, str):
-        return from_json(filter)
+        return from_text(filter)
     if isinstance(filter, list | tuple):
         return from_dnf(filter)
     kind = type(filter)
@@ -49,8 +50,17 @@ def as_expression(filter: Any) -> Expression | None:
             f"pqext.col('a').is_null(), joined with &, | and ~, not {name}"
         )
     raise TypeError(
-        f"a filter is an expression like pqext.col('a') > 5, a list of tuples or an expression's JSON text, not {name}"
+        f"a filter is an expression like pqext.col('a') > 5, a list of tuples or text like 'a > 5', not {name}"
     )
+
+
+def from_text(text: str) -> Expression:
+    """The expression of JSON text, which begins with a brace, or of an SQL condition."""
+    if text.lstrip().startswith("{"):
+        return from_json(text)
+    from pqext.dataset.sql import from_sql
+
+    return from_sql(text)
 
 
 def _condition(item: Any) -> Expression:

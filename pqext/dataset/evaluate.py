@@ -7,12 +7,14 @@ values, or outside them all, and is compared as that.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from math import inf, nextafter
-from typing import Any, cast
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,12 +28,19 @@ from pqext.dataset.expressions import (
     IsIn,
     IsNotNull,
     IsNull,
+    Matches,
     Operand,
+    Relation,
     Spatial,
+    Stored,
     VariantField,
 )
-from pqext.dataset.literals import NANOSECONDS, kind_of_arrow, to_value
+from pqext.dataset.integer_set import IntegerSet
+from pqext.dataset.literals import NANOSECONDS, Kind, kind_of_arrow, to_value
+from pqext.dataset.patterns import matches
+from pqext.dataset.relating import check_related, kind_of, related
 from pqext.dataset.spatial import predicate
+from pqext.dataset.values import check_matched, computed
 from pqext.dataset.visitors import Visitor, fold
 
 _COMPUTE = {
@@ -44,19 +53,26 @@ _COMPUTE = {
 }
 
 
+Prepared = dict[tuple[int, pa.DataType], tuple[IsIn, "_Listed"]]
+"""The values of lists as columns of a type hold them, by the expressions that ask for them."""
+
+
 def evaluate(
-    expression: Expression, data: pa.RecordBatch | pa.Table, known: Mapping[tuple[Any, ...], pa.Array] | None = None
+    expression: Expression, data: pa.RecordBatch | pa.Table, known: Mapping[tuple[Any, ...], pa.Array] | None = None,
+    prepared: Prepared | None = None,
 ) -> pa.BooleanArray:
     """The truth of ``expression`` on each row of ``data``: true, false or null.
 
     Raises ``ValueError`` for a column that ``data`` lacks and ``TypeError`` for a literal that does not
     compare with its column. A filter keeps the rows that are true. ``known`` are values of operands that need not be
-    looked for in a batch, by the operands' keys.
+    looked for in a batch, by the operands' keys. Where a filter is evaluated on one batch after another, long lists are
+    worked out once and kept in ``prepared``.
     """
+    prepared = {} if prepared is None else prepared
     if isinstance(data, pa.Table):
-        masks = [evaluate(expression, batch) for batch in data.to_batches()]
+        masks = [evaluate(expression, batch, None, prepared) for batch in data.to_batches()]
         return pa.concat_arrays(masks) if masks else evaluate(expression, _empty(data.schema))
-    return fold(expression, _Evaluator(data, known))
+    return fold(expression, _Evaluator(data, known, prepared))
 
 
 def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
@@ -64,14 +80,23 @@ def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
     return _Evaluator(batch).value(operand)
 
 
+def stored_of(column: Column, batch: pa.RecordBatch) -> pa.Array:
+    """A column or a field of a struct as ``batch`` holds it, null where what is around it is null."""
+    return _Evaluator(batch)._column(column)[1]
+
+
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 class _Evaluator(Visitor[pa.Array]):
-    def __init__(self, batch: pa.RecordBatch, known: Mapping[tuple[Any, ...], pa.Array] | None = None) -> None:
+    def __init__(
+        self, batch: pa.RecordBatch, known: Mapping[tuple[Any, ...], pa.Array] | None = None,
+        prepared: Prepared | None = None,
+    ) -> None:
         self.batch = batch
         self.known: dict[tuple[Any, ...], Any] = dict(known or {})
+        self.prepared: Prepared = {} if prepared is None else prepared
 
     def visit_and(self, operands: list[pa.Array]) -> pa.Array:
         result = operands[0]
@@ -89,13 +114,31 @@ class _Evaluator(Visitor[pa.Array]):
         return pc.invert(operand)
 
     def visit_comparison(self, node: Comparison) -> pa.Array:
-        array, (value,), indices = self._comparable(node.operand, (node.value,))
-        found = compare(array, node.operator, value)
+        array, kind, indices = self._comparable(node.operand)
+        found = compare(array, node.operator, to_value(node.value, kind, str(node.operand)))
         return found if indices is None else _by_entry(found, indices)
 
     def visit_is_in(self, node: IsIn) -> pa.Array:
-        array, values, indices = self._comparable(node.operand, node.values)
-        found = is_in(array, values)
+        array, kind, indices = self._comparable(node.operand)
+        held = self.prepared.get((id(node), array.type))
+        if held is None or held[0] is not node:
+            name = str(node.operand)
+            listed = _Listed.of(array.type, tuple(to_value(value, kind, name) for value in node.values))
+            held = self.prepared[id(node), array.type] = node, listed
+        found = held[1].holds(array)
+        return found if indices is None else _by_entry(found, indices)
+
+    def visit_relation(self, node: Relation) -> pa.Array:
+        sides = self.value(node.left), self.value(node.right)
+        check_related(kind_of(sides[0].type, str(node.left)), kind_of(sides[1].type, str(node.right)), str(node))
+        return related(comparable(sides[0]), node.operator, comparable(sides[1]))
+
+    def visit_matches(self, node: Matches) -> pa.Array:
+        array, indices = self._entries(node.operand) or (self.value(node.operand), None)
+        check_matched(kind_of_arrow(array.type), node)
+        found = pa.nulls(len(array), pa.bool_()) if pa.types.is_null(array.type) else matches(
+            array, node.how, node.pattern, node.escape
+        )
         return found if indices is None else _by_entry(found, indices)
 
     def visit_is_null(self, node: IsNull) -> pa.Array:
@@ -120,10 +163,8 @@ class _Evaluator(Visitor[pa.Array]):
         entries, indices = found
         return pc.is_valid(entries.take(indices) if entries.null_count else indices)
 
-    def _comparable(
-        self, operand: Operand, literals: tuple[Any, ...]
-    ) -> tuple[pa.Array, tuple[Value, ...], pa.Array | None]:
-        """What is compared with which values; of a dictionary array the entries, and the entry of each row."""
+    def _comparable(self, operand: Operand) -> tuple[pa.Array, Kind, pa.Array | None]:
+        """What is compared, and the kind of literals; of a dictionary array the entries, and the entry of each row."""
         known = (operand._key(), "comparable")
         if known not in self.known:
             array, indices = self._entries(operand) or (self.value(operand), None)
@@ -132,15 +173,15 @@ class _Evaluator(Visitor[pa.Array]):
         kind = kind_of_arrow(type)
         if kind is None:
             raise TypeError(f"column {operand} of type {type} compares with no literal, only with null")
-        return array, tuple(to_value(literal, kind, str(operand)) for literal in literals), indices
+        return array, kind, indices
 
     def _entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
         """The entries of a dictionary array and the entry of each row, where that is fewer to compare."""
         array = self.known.get(operand._key())
         if array is None:
-            if isinstance(operand, VariantField):
+            if not isinstance(operand, Column):
                 return None
-            array = self._column(cast(Column, operand))[1]
+            array = self._column(operand)[1]
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
         if not pa.types.is_dictionary(array.type) or not 0 < len(array.dictionary) < len(array):
@@ -161,7 +202,9 @@ class _Evaluator(Visitor[pa.Array]):
             from pqext import variant
 
             return variant.get(self.value(operand.column), operand.path, operand.type, strict=False)
-        array = self._column(cast(Column, operand))[1]
+        if not isinstance(operand, Column):
+            return computed(operand, self.value, self.batch.num_rows)
+        array = self._column(operand)[1]
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
         if pa.types.is_dictionary(array.type):
@@ -170,7 +213,7 @@ class _Evaluator(Visitor[pa.Array]):
             return array.view(pa.int64())
         return run_ends_decoded(array) if pa.types.is_run_end_encoded(array.type) else array
 
-    def _column(self, column: Column) -> tuple[pa.Field, pa.Array]:
+    def _column(self, column: Stored) -> tuple[pa.Field, pa.Array]:
         index = self.batch.schema.get_field_index(column.path[0])
         if index < 0:
             raise ValueError(f"there is no column {column.path[0]!r}, or more than one")
@@ -188,7 +231,11 @@ def _by_entry(found: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
     """What was found of the entries of a dictionary, row by row."""
     if found.null_count or indices.null_count:
         return found.take(indices)
-    return pa.array(found.to_numpy(zero_copy_only=False)[indices.to_numpy()])
+    flags, places = found.to_numpy(zero_copy_only=False), indices.to_numpy()
+    chosen = np.flatnonzero(flags)
+    if len(chosen) == 1:  # comparing all at once is quicker than looking each up
+        return pc.equal(indices, pa.scalar(chosen[0], indices.type))
+    return pa.array(flags.take(places, mode="clip"))
 
 
 def comparable(array: pa.Array) -> pa.Array:
@@ -268,20 +315,59 @@ def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Arra
     return _compare_placed(array, placed(array.type, operator, value))
 
 
+_MANY = 8
+"""Integers of a list that are worth a hash table of their own."""
+
+
 def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:
     """Is each value of a :func:`comparable` array one of ``values``? Null on null."""
-    if pa.types.is_null(array.type):
-        return pa.nulls(len(array), pa.bool_())
-    floating = pa.types.is_floating(array.type)
-    places = [_locate_float(value) if floating else _locate(value, array.type) for value in values if value == value]
-    found = [scalar for place, scalar in places if place is _Place.EXACT]
-    if floating and any(scalar.as_py() == 0 for scalar in found):
-        found += [pa.scalar(0.0), pa.scalar(-0.0)]  # equal, but not to a hash table
-    stored = array if floating else _stored(array)
-    result = pc.is_in(stored, pa.array(found, stored.type), skip_nulls=True)
-    if any(value != value for value in values):
-        result = pc.or_(result, pc.fill_null(pc.is_nan(array), False))
-    return pc.if_else(pc.is_valid(array), result, None)
+    return _Listed.of(array.type, values).holds(array)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The values of a list that a :func:`comparable` type can hold, as it stores them."""
+
+    stored: pa.Array
+    has_nan: bool
+    table: IntegerSet | None = None
+    """The values once more, where they are many integers."""
+
+    @classmethod
+    def of(cls, type: pa.DataType, values: tuple[Value, ...]) -> _Listed:
+        """What of ``values`` an array of ``type`` can hold."""
+        found = cls._of(type, values)
+        many = len(found.stored) >= _MANY and found.stored.type in (pa.int32(), pa.int64())
+        return replace(found, table=IntegerSet(found.stored)) if many else found
+
+    @classmethod
+    def _of(cls, type: pa.DataType, values: tuple[Value, ...]) -> _Listed:
+        if pa.types.is_null(type):
+            return cls(pa.nulls(0), False)
+        kept: list[Any] = [value for value in values if value == value]
+        if pa.types.is_integer(type) and all(isinstance(value, int) for value in kept):
+            low, high = _range(type)
+            return cls(pa.array([value for value in kept if low <= value <= high], type), len(kept) < len(values))
+        floating = pa.types.is_floating(type)
+        places = [_locate_float(value) if floating else _locate(value, type) for value in kept]
+        found = [scalar for place, scalar in places if place is _Place.EXACT]
+        if floating and any(scalar.as_py() == 0 for scalar in found):
+            found += [pa.scalar(0.0), pa.scalar(-0.0)]  # equal, but not to a hash table
+        stored = type if floating else _stored(pa.nulls(0, type)).type
+        return cls(pa.array(found, stored), len(kept) < len(values))
+
+    def holds(self, array: pa.Array) -> pa.Array:
+        """Is each value one of these? Null on null."""
+        if pa.types.is_null(array.type):
+            return pa.nulls(len(array), pa.bool_())
+        stored = array if pa.types.is_floating(array.type) else _stored(array)
+        if self.table is not None and stored.type in (pa.int32(), pa.int64()) and len(stored):
+            result = self.table.holds(stored)
+        else:
+            result = pc.is_in(stored, self.stored, skip_nulls=True)
+        if self.has_nan:
+            result = pc.or_(result, pc.fill_null(pc.is_nan(array), False))
+        return pc.if_else(pc.is_valid(array), result, None) if array.null_count else result
 
 
 def _stored(array: pa.Array) -> pa.Array:

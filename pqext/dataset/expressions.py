@@ -1,153 +1,162 @@
-"""Expressions over the columns of a row: an immutable tree, built with :func:`col`.
+"""Expressions over the columns of a row: what is asked about, built with :func:`col`.
 
-    (col("mag") >= 5) & col("event").variant("$.place", "string").is_not_null()
+    (col("mag") >= 5) & col("event").variant("$.place", "string").starts_with("Fiji")
 
-SQL's three-valued logic holds throughout: a comparison with null is null, ``not null`` is null, and a
-filter keeps the rows where the expression is true. Floating-point numbers are in SQL's total order, NaN
-equal to itself and above everything else, so that ``~(x > 5)`` and ``x <= 5`` are one question. Strings
-and binary values compare by their unsigned bytes, numbers by their exact value whatever their types.
+Operands are columns, values within VARIANT columns, and what is computed of these; their comparisons and questions
+make the conditions of :mod:`pqext.dataset.conditions`.
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, cast
+from decimal import Decimal
+from typing import Any, Literal, cast, overload
 
-import pyarrow as pa
-
-from pqext.core.predicate import COMPARE, Operator
+from pqext.core.predicate import Operator
 from pqext.core.text import visible
-from pqext.dataset.literals import Literal, canonical, key, time_text
-from pqext.dataset.spatial import (
-    Geometry,
-    SpatialQuestions,
-    canonical_distance,
-    canonical_geometry,
-    geometry_text,
+from pqext.dataset import literals
+from pqext.dataset.conditions import (
+    MAX_DEPTH,
+    NEGATED,
+    SWAPPED,
+    And,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Matches,
+    Not,
+    Operand,
+    Or,
+    Relation,
+    Spatial,
+    Stored,
+    all_of,
+    any_of,
+    literal_text,
 )
+from pqext.dataset.questions import Questions
+from pqext.dataset.spatial import SpatialQuestions
 from pqext.geo.predicates.boxes import Operation
 from pqext.variant.access.path import as_path, format_path
 
-MAX_DEPTH = 100
-"""Nesting of And, Or and Not; chains of one operator are flat and count once."""
+__all__ = [
+    "ARITHMETIC", "MAX_DEPTH", "NEGATED", "And", "Arithmetic", "ArithmeticOperator", "Base", "Cast", "Column",
+    "Comparison", "Constant", "Expression", "IsIn", "IsNotNull", "IsNull", "ListLength", "Matches", "Named", "Not",
+    "Operand", "Or", "Relation", "Spatial", "Stored", "Value", "VariantField", "all_of", "any_of", "as_value", "bases",
+    "check_number", "col", "literal_text", "operand_column", "relation",
+]  # fmt: skip
 
-NEGATED: dict[Operator, Operator] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-"""The operator that is true where another is false, null apart."""
-
-
-class Expression(ABC):
-    """A condition on a row: true, false or null. Combine with ``&``, ``|`` and ``~``; ``==`` is structural."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def _key(self) -> tuple[Any, ...]:
-        """What equal expressions have in common."""
-
-    @property
-    def depth(self) -> int:
-        """Levels of And, Or and Not above the deepest leaf."""
-        return 0
-
-    def equals(self, other: Expression) -> bool:
-        """Are both the same tree, literals of the same type included?"""
-        return isinstance(other, Expression) and self._key() == other._key()
-
-    def __eq__(self, other: object) -> bool:
-        return self.equals(other) if isinstance(other, Expression) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __and__(self, other: Expression) -> Expression:
-        return And((self, other)) if isinstance(other, Expression) else NotImplemented
-
-    def __or__(self, other: Expression) -> Expression:
-        return Or((self, other)) if isinstance(other, Expression) else NotImplemented
-
-    def __invert__(self) -> Expression:
-        return self.operand if isinstance(self, Not) else Not(self)
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(
-            "an expression has no truth value before it meets a row: write & for and, | for or, ~ for not, "
-            "parentheses around comparisons, and (low <= c) & (c <= high) for low <= c <= high"
-        )
+ArithmeticOperator = Literal["+", "-", "*", "/", "%"]
+ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
 
 
-class Operand(ABC):
-    """What is compared: a column, or a field of a VARIANT column. Its comparisons make expressions."""
+class Value(Questions):
+    """What is compared and computed with: a column, a field of a VARIANT column, or what is computed of these.
+
+    Comparisons make expressions, arithmetic makes values. What cannot be computed is null, and never an error: the
+    order in which conditions are evaluated, and the rows that are skipped, must not show. So is a sum beyond 64 bits,
+    the remainder of a division by zero, and text that does not cast. ``/`` gives doubles: dividing by zero, infinity.
+    """
 
     __slots__ = ()
-    __array_ufunc__ = None  # so that a numpy scalar on the left leaves the comparison to us
 
-    @abstractmethod
-    def _key(self) -> tuple[Any, ...]:
-        """What equal operands have in common."""
+    def __add__(self, value: Any) -> Arithmetic:
+        return Arithmetic("+", (self, as_value(value)))
 
-    def equals(self, other: Operand) -> bool:
-        """Are both the same operand? (``==`` builds a comparison.)"""
-        return isinstance(other, Operand) and self._key() == other._key()
+    def __radd__(self, value: Any) -> Arithmetic:
+        return Arithmetic("+", (as_value(value), self))
 
-    def __hash__(self) -> int:
-        return hash(self._key())
+    def __sub__(self, value: Any) -> Arithmetic:
+        return Arithmetic("-", (self, as_value(value)))
 
-    def __eq__(self, value: object) -> Comparison:  # type: ignore[override]
-        return self._compare("==", value)
+    def __rsub__(self, value: Any) -> Arithmetic:
+        return Arithmetic("-", (as_value(value), self))
 
-    def __ne__(self, value: object) -> Comparison:  # type: ignore[override]
-        return self._compare("!=", value)
+    def __mul__(self, value: Any) -> Arithmetic:
+        return Arithmetic("*", (self, as_value(value)))
 
-    def __lt__(self, value: Any) -> Comparison:
-        return self._compare("<", value)
+    def __rmul__(self, value: Any) -> Arithmetic:
+        return Arithmetic("*", (as_value(value), self))
 
-    def __le__(self, value: Any) -> Comparison:
-        return self._compare("<=", value)
+    def __truediv__(self, value: Any) -> Arithmetic:
+        return Arithmetic("/", (self, as_value(value)))
 
-    def __gt__(self, value: Any) -> Comparison:
-        return self._compare(">", value)
+    def __rtruediv__(self, value: Any) -> Arithmetic:
+        return Arithmetic("/", (as_value(value), self))
 
-    def __ge__(self, value: Any) -> Comparison:
-        return self._compare(">=", value)
+    def __mod__(self, value: Any) -> Arithmetic:
+        return Arithmetic("%", (self, as_value(value)))
 
-    def __bool__(self) -> NoReturn:
-        raise TypeError("a column has no truth value: compare it, for a boolean column with == True")
+    def __rmod__(self, value: Any) -> Arithmetic:
+        return Arithmetic("%", (as_value(value), self))
 
-    def isin(self, values: Iterable[Any]) -> IsIn:
-        """Is the value one of ``values``? Null on null; nothing is in an empty list."""
-        if isinstance(values, str | bytes | bytearray):
-            raise TypeError("isin takes a list of values")
-        return IsIn(self, tuple(values))
+    def __neg__(self) -> Arithmetic:
+        return Arithmetic("-", (self,))
 
-    def is_null(self) -> IsNull:
-        """Is there no value?"""
-        return IsNull(self)
+    def cast(self, type: Any) -> Cast:
+        """The value as another type, null where it has none; ``type`` is a type's name or an Arrow type.
 
-    def is_not_null(self) -> IsNotNull:
-        """Is there a value?"""
-        return IsNotNull(self)
+        Casts are those of :func:`pqext.variant.get`, Spark's: decimals are rounded half up, other numbers cut towards
+        zero, text is read, and times are in UTC.
 
-    def is_nan(self) -> Comparison:
-        """Is the value NaN? Null on null, as in pyarrow; the same as ``== math.nan``, for NaN is equal to itself."""
-        return self._compare("==", math.nan)
+        >>> from pqext import col
+        >>> str(col("code").cast("int64") > 5)
+        'cast(code as int64) > 5'
+        """
+        from pqext.variant.access.targets import type_name
 
-    def _compare(self, operator: Operator, value: object) -> Comparison:
-        if isinstance(value, Operand | Expression):
-            raise TypeError("a column compares with a literal, not with another column or expression")
-        return Comparison(self, operator, cast(Literal, value))
+        return Cast(self, type_name(type))
+
+    def list_length(self) -> ListLength:
+        """How many elements a list has, or entries a map; null where there is no list.
+
+        >>> from pqext import col
+        >>> str(col("tags").list_length() > 2)
+        'list_length(tags) > 2'
+        """
+        return ListLength(cast(Base, self))
+
+    def alias(self, name: str) -> Named:
+        """The value as a column called ``name`` of the result, for ``columns=``.
+
+        >>> from pqext import col
+        >>> str((col("price") * col("count")).alias("total"))
+        'price * count as total'
+        """
+        return Named(name, self)
+
+    def _compare(self, operator: Operator, value: object) -> Expression:
+        if isinstance(value, Expression):
+            raise TypeError("a column compares with a literal or another column, not with a condition")
+        if isinstance(value, Operand):
+            return relation(self, operator, value)
+        return Comparison(self, operator, cast(literals.Literal, value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column(Operand, SpatialQuestions["Spatial"]):
+class Column(Value, Stored, SpatialQuestions["Spatial"]):
     """A column by its path: the top-level name, then the names of struct fields."""
 
     path: tuple[str, ...]
+    place: str | None = None
+    """Where a filter's text names it, for errors; not a part of what it is."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", _column_path(self.path))
+
+    def field(self, name: str) -> Column:
+        """The field ``name`` of this struct; ``col("a").field("b")`` is ``col(["a", "b"])``.
+
+        >>> from pqext import col
+        >>> str(col("user").field("name") == "Bo")
+        "user.name == 'Bo'"
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"a field's name is text, not {type(name).__name__}")
+        return Column((*self.path, name), self.place)
 
     def variant(self, path: str | Sequence[str | int], type: Any) -> VariantField:
         """The value at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
@@ -160,6 +169,16 @@ class Column(Operand, SpatialQuestions["Spatial"]):
 
         return VariantField(self, format_path(as_path(path)), type_name(type))
 
+    @overload
+    def contains(self, part: str) -> Matches: ...
+
+    @overload
+    def contains(self, part: Any) -> Spatial: ...
+
+    def contains(self, part: Any) -> Any:
+        """Does the text contain ``part``, or the geometry a geometry (a box, WKB or shapely)?"""
+        return Matches(self, "contains", part) if isinstance(part, str) else self._spatial("contains", part)
+
     def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial:
         return Spatial(self, operation, geometry, distance)
 
@@ -171,7 +190,7 @@ class Column(Operand, SpatialQuestions["Spatial"]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VariantField(Operand):
+class VariantField(Value):
     """The value at a path of a VARIANT column, cast to a type; null where it is missing or does not cast."""
 
     column: Column
@@ -194,119 +213,40 @@ class VariantField(Operand):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison(Expression):
-    """``operand operator value``."""
+class Constant(Value):
+    """A literal to compute with."""
 
-    operand: Operand
-    operator: Operator
-    value: Literal
+    value: literals.Literal
 
     def __post_init__(self) -> None:
-        _check_operand(self.operand)
-        if self.operator not in COMPARE:
-            raise ValueError(f"{self.operator!r} is not one of {', '.join(COMPARE)}")
-        object.__setattr__(self, "value", canonical(self.value))
+        object.__setattr__(self, "value", literals.canonical(self.value))
 
     def __str__(self) -> str:
-        return f"{self.operand} {self.operator} {literal_text(self.value)}"
+        return literal_text(self.value)
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.operator, self.operand._key(), key(self.value))
+        return ("constant", literals.key(self.value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IsIn(Expression):
-    """Is the operand one of ``values`` (each kept once)?"""
+class Arithmetic(Value):
+    """Numbers added, subtracted, multiplied, divided, the remainder of a division, or one number negated."""
 
-    operand: Operand
-    values: tuple[Literal, ...]
-
-    def __post_init__(self) -> None:
-        _check_operand(self.operand)
-        distinct = {key(literal): literal for literal in map(canonical, self.values)}
-        object.__setattr__(self, "values", tuple(distinct.values()))
-
-    def __str__(self) -> str:
-        shown = [literal_text(literal) for literal in self.values[:10]]
-        shown += [f"{len(self.values) - 10} more"] if len(self.values) > 10 else []
-        return f"{self.operand} in ({', '.join(shown)})"
-
-    def _key(self) -> tuple[Any, ...]:
-        return ("in", self.operand._key(), tuple(map(key, self.values)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class IsNull(Expression):
-    """Is the operand null? Never null itself."""
-
-    operand: Operand
+    operator: ArithmeticOperator
+    operands: tuple[Value, ...]
 
     def __post_init__(self) -> None:
-        _check_operand(self.operand)
-
-    def __str__(self) -> str:
-        return f"{self.operand} is null"
-
-    def _key(self) -> tuple[Any, ...]:
-        return ("is_null", self.operand._key())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class IsNotNull(Expression):
-    """Is the operand not null? Never null itself."""
-
-    operand: Operand
-
-    def __post_init__(self) -> None:
-        _check_operand(self.operand)
-
-    def __str__(self) -> str:
-        return f"{self.operand} is not null"
-
-    def _key(self) -> tuple[Any, ...]:
-        return ("is_not_null", self.operand._key())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spatial(Expression):
-    """How the geometries of a column lie to a box or a geometry in the column's own coordinates.
-
-    ``dwithin`` alone has a ``distance``.
-    """
-
-    column: Column
-    operation: Operation
-    geometry: Geometry
-    distance: float | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.column, Column):
-            raise TypeError(f"expected a column, not {type(self.column).__name__}")
-        object.__setattr__(self, "geometry", canonical_geometry(self.operation, self.geometry))
-        object.__setattr__(self, "distance", canonical_distance(self.operation, self.distance))
-
-    def __str__(self) -> str:
-        distance = "" if self.distance is None else f" {self.distance!r} of"
-        return f"{self.column} {self.operation}{distance} {geometry_text(self.geometry)}"
-
-    def _key(self) -> tuple[Any, ...]:
-        return (self.operation, self.column.path, repr(self.geometry), self.distance)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Junction(Expression):
-    operands: tuple[Expression, ...]
-    word: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        flat: list[Expression] = []
+        if self.operator not in ARITHMETIC:
+            raise ValueError(f"{self.operator!r} is not one of {', '.join(ARITHMETIC)}")
+        if len(self.operands) != 2 and (self.operator, len(self.operands)) != ("-", 1):
+            raise ValueError(f"{self.operator} takes two values")
+        if not all(isinstance(operand, Value) for operand in self.operands):
+            raise TypeError("arithmetic is of columns, what is computed of them, and numbers")
         for operand in self.operands:
-            if not isinstance(operand, Expression):
-                raise TypeError(f"expected an expression, not {type(operand).__name__}")
-            flat.extend(operand.operands if isinstance(operand, _Junction) and operand.word == self.word else [operand])
-        if len(flat) < 2:
-            raise ValueError(f"{type(self).__name__} joins at least two expressions")
-        object.__setattr__(self, "operands", tuple(flat))
+            if isinstance(operand, Constant):
+                check_number(operand.value)
+        if not bases(self):
+            raise ValueError("arithmetic needs a column")
         _check_depth(self)
 
     @property
@@ -314,35 +254,29 @@ class _Junction(Expression):
         return 1 + max(operand.depth for operand in self.operands)
 
     def __str__(self) -> str:
-        return "(" + f" {self.word} ".join(map(str, self.operands)) + ")"
+        shown = [f"({one})" if isinstance(one, Arithmetic) else str(one) for one in self.operands]
+        return f"-{shown[0]}" if len(shown) == 1 else f" {self.operator} ".join(shown)
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.word, *(operand._key() for operand in self.operands))
+        return (self.operator, *(operand._key() for operand in self.operands))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class And(_Junction):
-    """True when all operands are, false when one is, else null."""
+class Cast(Value):
+    """A value as another type; null where it has none."""
 
-    word: ClassVar[str] = "and"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Or(_Junction):
-    """True when one operand is, false when all are, else null."""
-
-    word: ClassVar[str] = "or"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Not(Expression):
-    """True when the operand is false, false when it is true, null when it is null."""
-
-    operand: Expression
+    operand: Value
+    type: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.operand, Expression):
-            raise TypeError(f"expected an expression, not {type(self.operand).__name__}")
+        from pqext.variant.access.targets import describe, target_type
+
+        if not isinstance(self.operand, Value) or isinstance(self.operand, Constant):
+            raise TypeError(f"a column is cast, or what is computed of columns, not {type(self.operand).__name__}")
+        if not isinstance(self.type, str):
+            raise TypeError("a type is given by its name")
+        if describe(target_type(self.type)) is None:
+            raise ValueError(f"a column casts to single values, not to {visible(self.type)}")
         _check_depth(self)
 
     @property
@@ -350,10 +284,48 @@ class Not(Expression):
         return 1 + self.operand.depth
 
     def __str__(self) -> str:
-        return f"not ({self.operand})"
+        return f"cast({self.operand} as {visible(self.type)})"
 
     def _key(self) -> tuple[Any, ...]:
-        return ("not", self.operand._key())
+        return ("cast", self.operand._key(), self.type)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListLength(Value):
+    """How many elements a list or map has; null where there is none."""
+
+    operand: Base
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.operand, Column | VariantField):
+            raise TypeError(f"a column of lists has lengths, not {type(self.operand).__name__}")
+
+    def __str__(self) -> str:
+        return f"list_length({self.operand})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("list_length", self.operand._key())
+
+
+Base = Column | VariantField
+"""What is read of a file; all else is computed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """A value as a column of the result, called ``name``."""
+
+    name: str
+    value: Value
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"a column's name is a string, not {type(self.name).__name__}")
+        if not isinstance(self.value, Value) or isinstance(self.value, Constant):
+            raise TypeError(f"a column of the result is computed of columns, not {type(self.value).__name__}")
+
+    def __str__(self) -> str:
+        return f"{self.value} as {visible(self.name)}"
 
 
 def col(path: str | Sequence[str]) -> Column:
@@ -369,26 +341,45 @@ def col(path: str | Sequence[str]) -> Column:
     return Column(tuple(path.split(".")) if isinstance(path, str) else tuple(path))
 
 
-def all_of(expressions: Sequence[Expression]) -> Expression:
-    """The conjunction of one or more expressions."""
-    return expressions[0] if len(expressions) == 1 else And(tuple(expressions))
+def as_value(value: Any) -> Value:
+    """What arithmetic is done with: an operand, or a number as one."""
+    if isinstance(value, Value):
+        return value
+    if isinstance(value, Expression):
+        raise TypeError("arithmetic is of numbers, not of conditions")
+    return Constant(value)
 
 
-def any_of(expressions: Sequence[Expression]) -> Expression:
-    """The disjunction of one or more expressions."""
-    return expressions[0] if len(expressions) == 1 else Or(tuple(expressions))
+def relation(left: Operand, operator: Operator, right: Operand) -> Expression:
+    """``left operator right``: a comparison where one of them is a constant."""
+    if isinstance(right, Constant):
+        return Comparison(left, operator, right.value)
+    if isinstance(left, Constant):
+        return Comparison(right, SWAPPED[operator], left.value)
+    return Relation(left, operator, right)
+
+
+def bases(operand: Operand) -> list[Base]:
+    """The columns and fields of VARIANT columns that an operand is computed of, in order."""
+    match operand:
+        case Column() | VariantField():
+            return [operand]
+        case Arithmetic():
+            return [base for one in operand.operands for base in bases(one)]
+        case Cast() | ListLength():
+            return bases(operand.operand)
+    return []
 
 
 def operand_column(operand: Operand) -> Column:
-    """The column that an operand reads."""
+    """The column that a column or a field of one reads."""
     return operand.column if isinstance(operand, VariantField) else cast(Column, operand)
 
 
-def literal_text(literal: Literal) -> str:
-    """A literal for people to read."""
-    if isinstance(literal, pa.Scalar) and pa.types.is_time(literal.type):
-        return time_text(literal)
-    return repr(literal) if isinstance(literal, str | bytes) else str(literal)
+def check_number(value: literals.Literal) -> None:
+    """Raise ``TypeError`` for a literal that is no number."""
+    if isinstance(value, bool | str | bytes) or not isinstance(value, int | float | Decimal):
+        raise TypeError(f"arithmetic is of numbers, not of {literal_text(value)}")
 
 
 def _column_path(path: Sequence[str]) -> tuple[str, ...]:
@@ -397,11 +388,6 @@ def _column_path(path: Sequence[str]) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _check_operand(operand: Operand) -> None:
-    if not isinstance(operand, Operand):
-        raise TypeError(f"expected a column or a variant field, not {type(operand).__name__}")
-
-
-def _check_depth(expression: Expression) -> None:
-    if expression.depth > MAX_DEPTH:
-        raise ValueError(f"the expression nests And, Or and Not more than {MAX_DEPTH} levels deep")
+def _check_depth(operand: Operand) -> None:
+    if operand.depth > MAX_DEPTH:
+        raise ValueError(f"what is computed nests more than {MAX_DEPTH} levels deep")

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-import pyarrow as pa
-
 from pqext.core.keywords import ReadKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
-from pqext.dataset.dnf import Filter, as_expression
-from pqext.dataset.expressions import all_of, col
+from pqext.dataset.dnf import Filter
+from pqext.dataset.expressions import col
 from pqext.dataset.partitions import Partitioning
-from pqext.dataset.scan import Scan, scan
-from pqext.geo import geoparquet
-from pqext.geo.frames import geometry_columns, require_geopandas, to_geopandas
+from pqext.dataset.reading import scan
+from pqext.geo.frames import active_geometry, geometry_columns, geoparquet_columns, require_geopandas
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -41,30 +38,18 @@ def read_geopandas(
     :func:`pqext.scan`; ValueError when there is no geometry column.
     """
     require_geopandas()
-    def chosen(columns: Sequence[Any] | None, filter: Filter) -> Scan:
-        return scan(source, columns, filter, partitioning=partitioning, limits=limits, options=options, **keywords)
-
-    whole = chosen(None, None).schema
-    types, (primary, coverings) = geometry_columns(whole), _geoparquet(whole)
+    query = scan(source, None, filter, partitioning=partitioning, limits=limits, options=options, **keywords)
+    types, (_, coverings) = geometry_columns(query.schema), geoparquet_columns(query.schema)
     if geometry is None:
-        geometry = primary if primary in types else next(iter(types), None)
+        geometry = active_geometry(query.schema)
     if geometry not in types:
         if not types:
             raise ValueError("the file has no geometry column")
         raise ValueError(f"there is no geometry column {geometry!r}; there is {', '.join(map(repr, types))}")
     if columns is None:
-        columns = [name for name in whole.names if name not in coverings or name in types]
+        columns = [name for name in query.schema.names if name not in coverings or name in types]
     elif geometry not in columns:
         columns = [*columns, geometry]
-    parts = [as_expression(filter), None if bbox is None else col([geometry]).intersects(tuple(bbox))]
-    wanted = [part for part in parts if part is not None]
-    table = chosen(columns, all_of(wanted) if wanted else None).to_table()
-    return to_geopandas(table, geometry)
-
-
-def _geoparquet(schema: pa.Schema) -> tuple[str | None, set[str]]:
-    """The primary column and the covering columns that GeoParquet metadata names."""
-    text = (schema.metadata or {}).get(geoparquet.KEY.encode(), b"").decode("utf-8", "replace")
-    found = geoparquet.coverings(text) if text else {}
-    names = {path[0] for paths in found.values() for path in paths if path}
-    return geoparquet.primary_column(text) if text else None, names
+    if bbox is not None:
+        query = query.filter(col([geometry]).intersects(tuple(bbox)))
+    return query.select(list(columns)).to_geopandas(geometry)

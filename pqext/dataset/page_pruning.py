@@ -7,13 +7,14 @@ begin and end at rows of their own, so that answers are ranges of rows: And inte
 from __future__ import annotations
 
 from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pqext.core.annotations import for_logical
 from pqext.core.indexes.page_index import matching_rows
-from pqext.core.indexes.row_ranges import RowRanges, intersection, union
+from pqext.core.indexes.row_ranges import RowRanges, intersection, merged, union
 from pqext.core.predicate import Comparison, IsIn, IsNotNull, IsNull
-from pqext.dataset.binding import AllOf, AnyOf, Bound, Question
+from pqext.dataset.binding import AllOf, AnyOf, Bound, Derived, Question
 from pqext.dataset.pruning import row_group_may_match
 
 if TYPE_CHECKING:
@@ -31,8 +32,29 @@ def rows_that_may_match(bound: Bound, row_group: RowGroupFacts) -> RowRanges:
             return reduce(intersection, (rows_that_may_match(one, row_group) for one in bound.operands), whole)
         case AnyOf():
             return reduce(union, (rows_that_may_match(one, row_group) for one in bound.operands), [])
+        case Derived():
+            return _derived_rows(bound, row_group)
     answers = (_rows(bound.node, row_group, question) for question in bound.questions)
     return reduce(intersection, (whole if answer is None else answer for answer in answers), whole)
+
+
+def _derived_rows(bound: Derived, row_group: RowGroupFacts) -> RowRanges:
+    """The rows between the ends of pages of its columns for which their bounds allow the condition."""
+    nodes = {node.leaf_start: node for node in bound.nodes.values() if node is not None}
+    pages = {leaf: found for leaf, node in nodes.items() if (found := row_group.chunk(node).pages) is not None}
+    whole = {leaf: row_group.chunk(node).bounds() for leaf, node in nodes.items() if leaf not in pages}
+    starts = {0} | {found.rows(page).start for found in pages.values() for page in range(len(found))}
+    cuts = [*sorted(starts), row_group.num_rows]
+    at = dict.fromkeys(pages, 0)
+    kept = []
+    for start, stop in pairwise(cuts):
+        for leaf, found in pages.items():
+            while found.rows(at[leaf]).stop <= start:
+                at[leaf] += 1
+        known = {leaf: found.bounds[at[leaf]] for leaf, found in pages.items()} | whole
+        if bound.may_match(lambda node, known=known: known[node.leaf_start]):  # type: ignore[misc]
+            kept.append(range(start, stop))
+    return merged(kept)
 
 
 def chosen_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:

@@ -36,8 +36,8 @@ class Stage:
     """Values within VARIANT columns that the filter asks about and that are read from a leaf of their own: the place of
     each among the filter's operands, and its column index."""
     compared: tuple[str, ...] = ()
-    """Top-level columns that only the filter needs, to compare: strings come as dictionaries where they are stored so,
-    and each of their values is compared once."""
+    """Top-level columns that the filter compares: strings come as dictionaries where they are stored so, and each of
+    their values is compared once. They go into the result if they are ``kept``."""
     byte_ranges: tuple[ByteRange, ...] = ()
     """Where the pages of the row group's rows lie, apart from each other: of the first stage they are fetched, of
     later ones at most these. Empty where places were not asked for."""
@@ -61,6 +61,10 @@ class RowGroupPlan:
     """Rows in pages that may hold one that matches, when pages were asked and refuse some."""
     stages: tuple[Stage, ...] = ()
     """What is read, in this order; the last stage gives the result's columns."""
+    evidence: tuple[str, ...] = ()
+    """What the refusal rests on: ``statistics``, ``Bloom filter``, ``box`` or ``variant leaf``."""
+    pages: tuple[int, int] | None = None
+    """With ``rows``, how many pages of the columns needed hold any of them, and how many there are."""
 
     @property
     def rows_read(self) -> int:
@@ -163,7 +167,7 @@ def together(stages: Sequence[Stage]) -> Stage:
             filters.append(stage.filter)
             asked += [(before + place, leaf) for place, leaf in stage.asked]
             before += len(operands(stage.filter))
-    compared = tuple(dict.fromkeys(name for stage in stages for name in stage.compared))
+    compared = tuple(dict.fromkeys(name for stage in stages for name in stage.compared if name not in stage.kept))
     return Stage(columns, all_of(filters) if filters else None, (), stages[-1].leaves, tuple(asked), compared)
 
 
@@ -180,6 +184,8 @@ def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
         "num_bytes": plan.num_bytes,
         "refusal": plan.refusal,
         "rows": None if plan.rows is None else [[one.start, one.stop] for one in plan.rows],
+        "evidence": plan.evidence,
+        "pages": plan.pages,
         "stages": [
             {
                 "columns": stage.columns,
@@ -208,7 +214,10 @@ def _group_from_dict(tree: Mapping[str, Any]) -> RowGroupPlan:
         raise TypeError("a row group that is read in no stage")
     if len(stages) > 1 and any(stage.columns is None for stage in stages):
         raise TypeError("one of several stages that reads all columns")
-    return RowGroupPlan(index, num_rows, _integer(tree["num_bytes"]), refusal, rows, stages)
+    evidence = tuple(map(_text, _list(tree["evidence"])))
+    kept, pages = (0, 0) if tree["pages"] is None else map(_count, _pair(tree["pages"]))
+    found = None if tree["pages"] is None else (kept, pages)
+    return RowGroupPlan(index, num_rows, _integer(tree["num_bytes"]), refusal, rows, stages, evidence, found)
 
 
 def _stage_from_dict(tree: Mapping[str, Any]) -> Stage:

@@ -1,14 +1,17 @@
 """Planning what a query reads of one file: which columns, row groups and pages, in which stages.
 
-The filter's columns come first, those of each conjunct in a stage of their own, the fewest bytes first; then the other
-columns of the result, of the rows that are left. Everything that is read of files is decided here.
+The filter's columns come first, those of each conjunct in a stage of their own, in the order that promises to spare
+most for the bytes it costs; then the other columns of the result, of the rows that are left. Everything that is read
+of files is decided here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from zlib import crc32
 
 from pqext.core.annotations import for_logical
@@ -20,13 +23,15 @@ from pqext.core.page_selection import pages_of
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema, SchemaNode
 from pqext.dataset.binding import Bound, bind, find, lookup
-from pqext.dataset.expressions import And, Column, Expression, Operand, VariantField, all_of, operand_column
+from pqext.dataset.expressions import And, Column, Expression, Operand, VariantField, all_of, bases, operand_column
 from pqext.dataset.page_pruning import chosen_rows
 from pqext.dataset.plan import ByteRange, RowGroupPlan, Stage, joined, together
-from pqext.dataset.projection import Computed, leaves_of
-from pqext.dataset.pruning import refusal
+from pqext.dataset.projection import Computed, leaf_of, leaves_of
+from pqext.dataset.pruning import evidence, refusal, row_group_may_match
+from pqext.dataset.selectivity import estimated, rank
 from pqext.dataset.visitors import compared_columns, operands
 
+_REFUSED = "no row is true"
 WORTH_BYTES = 64 << 10
 """Stored bytes of the columns besides the filter's for which a stage of their own is worth its overhead."""
 
@@ -46,26 +51,51 @@ class FilePlanner:
         self.columns = columns
         self.computed = computed
         self.filter = filter
+        self._bound: Bound | None = None
         self._known_stages: dict[tuple[tuple[str, int], ...], Stage] = {}
         self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
 
     def row_groups(self, pages: bool, places: bool) -> Iterator[RowGroupPlan]:
         """What is read of each row group, planned when it is asked for.
 
-        With ``pages`` by their page indexes too, with ``places`` with the bytes where all lies, which a plan that is
-        only run does without. Raises ``CorruptFileError`` where the footer counts rows that are not there.
+        With ``pages`` by their page indexes too, with ``places`` with the bytes where all lies and reasons in full,
+        which a plan that is only run does without. Raises ``CorruptFileError`` where the footer counts rows that are
+        not there.
         """
-        bound = None if self.filter is None else bind(self.filter, self.facts.schema)
+        if self._bound is None and self.filter is not None:
+            self._bound = bind(self.filter, self.facts.schema)
+        bound = self._bound
+        if bound is not None and self.facts.round_trip_bytes:
+            self.facts.fetch_ahead(partial(self._ask_all, bound, pages))
         return (self._group_plan(group, bound, pages, places) for group in self.facts.row_groups)
+
+    def shares(self, facts: FileFacts, options: ReadOptions) -> bool:
+        """Is all that is worked out of the schema true of a file with these options?"""
+        return self.facts.schema is facts.schema and self.options is options
+
+    def of(self, facts: FileFacts) -> FilePlanner:
+        """What asks the same of another file of this schema, with all that was worked out of it."""
+        other = copy(self)
+        other.facts = facts
+        return other
+
+    def _ask_all(self, bound: Bound, pages: bool) -> None:
+        """Ask of all row groups what planning and reading will ask of their indexes."""
+        with suppress(CorruptFileError):
+            for group in self.facts.row_groups:
+                if refusal(bound, group) is None and pages and self.options.on_corrupt != "skip":
+                    chosen_rows(bound, group)
+                    for leaf in self._leaves_read(self._one_stage({})):
+                        _ = group.chunk(leaf).page_places
 
     def _group_plan(self, group: RowGroupFacts, bound: Bound | None, pages: bool, places: bool) -> RowGroupPlan:
         try:
-            refused = None if bound is None else refusal(bound, group)
+            refused = None if bound is None else _refused(bound, group, is_told=places)
             # Where an index is wrong about damaged rows nobody would see it.
             pages = pages and self.options.on_corrupt != "skip"
             rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
             stages = () if refused is not None and not places else self._stages(group, rows)
-            num_bytes = 0
+            num_bytes, pages_of_chunks = 0, None
             if places:
                 known = [self._leaves_read(stage) for stage in stages]
                 num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in sorted(set().union(*known)))
@@ -73,7 +103,13 @@ class FilePlanner:
                     replace(stage, byte_ranges=byte_ranges([group.chunk(leaf) for leaf in sorted(leaves)], rows))
                     for stage, leaves in zip(stages, known, strict=True)
                 )
-            return RowGroupPlan(group.index, group.num_rows, num_bytes, refused, rows, stages)
+                if rows is not None:
+                    chunks = [group.chunk(leaf) for leaf in set().union(*known)]
+                    pages_of_chunks = page_count(chunks, rows, group.num_rows)
+            found = () if refused is None or bound is None or not places else evidence(bound, group)
+            return RowGroupPlan(
+                group.index, group.num_rows, num_bytes, refused, rows, stages, found, pages_of_chunks
+            )
         except CorruptFileError as error:
             error.locate(row_group=group.index)
             if self.options.on_corrupt != "skip":
@@ -86,19 +122,24 @@ class FilePlanner:
             return (self._one_stage(self._own_leaves(group, self._tops)),)
         own = self._own_leaves(group, self._result_tops)
         names, last = self._result(own)
-        first = sorted((one.of_group(group) for one in self._conjuncts), key=lambda one: _bytes(group, one.leaves))
+        asked = [one.of_group(group) for one in self._conjuncts]
+        first = asked if len(asked) < 2 else sorted(
+            asked, key=lambda one: rank(_bytes(group, one.leaves), estimated(one.filter, group))
+        )
         kept = {top for one in first for top, found in one.tops.items() if last.get(top) == found}
         later = [found for top, found in last.items() if top not in kept] + [one.leaves for one in first[1:]]
         share = 1.0 if rows is None else sum(map(len, rows)) / max(group.num_rows, 1)
-        worth = share * _bytes(group, frozenset(own.values()).union(*later)) >= WORTH_BYTES
+        least = max(WORTH_BYTES, self.facts.round_trip_bytes)
+        worth = share * _bytes(group, frozenset(own.values()).union(*later)) >= least
         in_leaves = any(one.asked for one in first)
         if not (worth or in_leaves) or not self._may_be_apart(last):
             return (self._one_stage(self._own_leaves(group, self._tops)),)
+        plain = {top for top in kept if self._node(top).is_leaf}
         columns = tuple(name for name in names if self._node(name).path[0] not in kept)
         stages = [
             Stage(
                 one.names, one.filter, tuple(top for top in one.tops if top in kept), (), one.asked,
-                tuple(sorted(compared_columns(one.filter) - last.keys())),
+                tuple(sorted(top for top in compared_columns(one.filter) if top not in last or top in plain)),
             )
             for one in first
         ]
@@ -195,7 +236,11 @@ class FilePlanner:
         nodes = [lookup(self.facts.schema, column) for column in self.columns]
         held = [node.path for node in nodes]
         filtered = operands(self.filter) if self.filter is not None else ()
-        for path, asked in _asked([*filtered, *(column.field for column in computed)]).items():
+        wanted = [base for column in computed for base in bases(column.field)]
+        whole = [find(self.facts.schema, base) for base in wanted if isinstance(base, Column)]
+        nodes += [node for node in whole if not any(node.path[: len(h)] == h for h in held)]
+        within = [base for base in wanted if isinstance(base, VariantField)]
+        for path, asked in _asked([*filtered, *within]).items():
             node = find(self.facts.schema, Column(path))
             # Any part of a group shows where the group is null, which is all that a filter asks of groups.
             if any(path[: len(h)] == h or (_is_plain_group(node) and h[: len(path)] == path) for h in held):
@@ -244,10 +289,10 @@ class _Conjunct:
         return frozenset(leaf for _, leaf in self.asked).union(*self.tops.values())
 
     @cached_property
-    def _fields(self) -> list[Computed] | None:
+    def _fields(self) -> list[VariantField] | None:
         """What is asked about, when all of it lies within VARIANT columns."""
-        found = [Computed("", one) for one in operands(self.filter) if isinstance(one, VariantField)]
-        nodes = [find(self.schema, one.field.column) for one in found]
+        found = [one for one in operands(self.filter) if isinstance(one, VariantField)]
+        nodes = [find(self.schema, one.column) for one in found]
         is_all = len(found) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
         return found if is_all else None
 
@@ -255,11 +300,18 @@ class _Conjunct:
         """The part as a row group holds it: where leaves hold all values that it asks about, they are all it needs."""
         asked = []
         for place, field in enumerate(self._fields or ()):
-            leaf = field.leaf(find(self.schema, field.field.column), group)
+            leaf = leaf_of(field, group)
             if leaf is None:
                 return self
             asked.append((place, leaf.leaf_start))
         return replace(self, names=(), tops={}, asked=tuple(asked)) if asked else self
+
+
+def _refused(bound: Bound, group: RowGroupFacts, *, is_told: bool) -> str | None:
+    """Why no row can be true, in full only where that ``is_told``; None when one may be."""
+    if is_told:
+        return refusal(bound, group)
+    return None if row_group_may_match(bound, group) else _REFUSED
 
 
 def _conjuncts_of(expression: Expression) -> list[Expression]:
@@ -307,6 +359,18 @@ def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNod
 def byte_ranges(chunks: Sequence[LeafFacts], rows: RowRanges | None) -> tuple[ByteRange, ...]:
     """Where the pages of ``chunks`` lie that hold ``rows``, all when None, and the dictionaries that they need."""
     return joined(place for chunk in chunks for place in _places(chunk, rows))
+
+
+def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> tuple[int, int]:
+    """How many pages of ``chunks`` hold any of ``rows``, and how many there are, of chunks whose pages are known.
+
+    They belong to a row group of ``num_rows``.
+    """
+    known = [chunk.page_places for chunk in chunks]
+    return (
+        sum(len(pages_of(one, rows)) for one in known if one is not None),
+        sum(len(pages_of(one, [range(num_rows)])) for one in known if one is not None),
+    )
 
 
 def _places(chunk: LeafFacts, rows: RowRanges | None) -> Iterator[ByteRange]:

@@ -6,12 +6,11 @@ a leaf all its questions, each put to the statistics of a leaf column or to the 
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from pqext.core.annotations import for_logical
-from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, IsNotNull, IsNull, may_match
-from pqext.dataset.binding import AllOf, AnyOf, Bound, Leaf, Question
+from pqext.core.predicate import Comparison, IsIn, IsNotNull, IsNull, may_match, within
+from pqext.dataset.binding import AllOf, AnyOf, Bound, Derived, Leaf, Question
 from pqext.dataset.literals import kind_of_node, value_text
 
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
             return all(row_group_may_match(operand, row_group) for operand in bound.operands)
         case AnyOf():
             return any(row_group_may_match(operand, row_group) for operand in bound.operands)
+        case Derived():
+            return bound.may_match(lambda node: row_group.chunk(node).bounds())
     return all(_answer(bound.node, row_group, question) for question in bound.questions)
 
 
@@ -39,7 +40,31 @@ def refusal(bound: Bound, row_group: RowGroupFacts) -> str | None:
             return None if None in reasons else "; ".join(dict.fromkeys(filter(None, reasons)))
     if row_group_may_match(bound, row_group):
         return None
+    if isinstance(bound, Derived):
+        return f"{bound.expression} is true of no row, by the bounds of its columns"
     return f"{bound.expression} is true of no row{_known(bound, row_group)}"
+
+
+def evidence(bound: Bound, row_group: RowGroupFacts) -> tuple[str, ...]:
+    """What proves that no row of ``row_group`` can be true, in a word or two each; empty when one may be."""
+    match bound:
+        case AllOf():
+            return next(filter(None, (evidence(operand, row_group) for operand in bound.operands)), ())
+        case AnyOf():
+            every = [evidence(operand, row_group) for operand in bound.operands]
+            return tuple(sorted(set().union(*every))) if all(every) else ()
+    if row_group_may_match(bound, row_group):
+        return ()
+    if isinstance(bound, Derived):
+        return ("statistics",)
+    if for_logical(bound.node.logical_name) is not None:
+        return ("variant leaf" if bound.node.logical_name == "VARIANT" else "box",)
+    asked = [question for question in bound.questions if isinstance(question, Comparison | IsIn)]
+    if asked and bound.node.is_leaf:
+        bounds = row_group.chunk(bound.node).bounds()
+        if all(may_match(question, bounds) for question in asked):
+            return ("Bloom filter",)
+    return ("statistics",)
 
 
 def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> bool:
@@ -51,21 +76,8 @@ def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> b
     if not isinstance(question, Comparison | IsIn):
         return True  # one for a handler that is not there
     chunk = row_group.chunk(node)
-    if isinstance(question, IsIn):
-        return _is_in(question, chunk.bounds()) and chunk.may_contain(question)
-    return may_match(question, chunk.bounds()) and chunk.may_contain(question)
-
-
-def _is_in(question: IsIn, bounds: Bounds) -> bool:
-    """May one of the values lie within the bounds? The list is sorted by binding, so a long one is searched."""
-    values, low, high = question.values, bounds.minimum, bounds.maximum
-    if bounds.all_null or low is None or high is None or not values or values[-1] != values[-1]:
-        return may_match(question, bounds)
-    try:
-        at = bisect_left(values, low)
-        return at < len(values) and COMPARE["<="](values[at], high)
-    except TypeError:
-        return True  # as in may_match: values of different kinds do not compare
+    bounds = chunk.bounds()
+    return may_match(question, bounds) and chunk.may_contain(within(question, bounds))
 
 
 def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:

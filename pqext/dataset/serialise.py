@@ -1,9 +1,11 @@
 """Expressions as JSON, exactly: every literal keeps its type and value.
 
-A node is an object: ``{"and": [...]}``, ``{"or": [...]}``, ``{"not": ...}``, or a leaf with ``op``, an operand
-(``{"column": [names]}`` or ``{"variant": {"column": [names], "path": "$.a", "type": "int64"}}``) and its
-arguments. Strings, booleans, integers and finite floats are JSON's own; other literals are objects of one
-member that names their type. Objects hold nothing else: what is not understood is refused.
+A node is an object: ``{"and": [...]}``, ``{"or": [...]}``, ``{"not": ...}``, or a leaf with ``op``, an operand and its
+arguments. An operand is one member: ``{"column": [names]}``, ``{"variant": {"column": [names], "path": "$.a", "type":
+"int64"}}``, ``{"arithmetic": {"operator": "+", "of": [operands]}}``, ``{"cast": {"of": operand, "type": "int64"}}``,
+``{"list_length": operand}`` or, within arithmetic, ``{"constant": literal}``. Strings, booleans, integers and finite
+floats are JSON's own; other literals are objects of one member that names their type. Objects hold nothing else: what
+is not understood is refused.
 """
 
 from __future__ import annotations
@@ -22,16 +24,25 @@ from pqext.core.predicate import COMPARE
 from pqext.dataset.expressions import (
     MAX_DEPTH,
     And,
+    Arithmetic,
+    ArithmeticOperator,
+    Base,
+    Cast,
     Column,
     Comparison,
+    Constant,
     Expression,
     IsIn,
     IsNotNull,
     IsNull,
+    ListLength,
+    Matches,
     Not,
     Operand,
     Or,
+    Relation,
     Spatial,
+    Value,
     VariantField,
 )
 from pqext.dataset.literals import (
@@ -42,6 +53,7 @@ from pqext.dataset.literals import (
     timestamp_literal,
     timestamp_nanoseconds,
 )
+from pqext.dataset.patterns import HOW
 from pqext.dataset.visitors import Visitor, fold
 from pqext.geo.predicates.boxes import Operation
 
@@ -96,6 +108,13 @@ class _Writer(Visitor[dict[str, Any]]):
     def visit_is_in(self, node: IsIn) -> dict[str, Any]:
         return {"op": "in", **_write_operand(node.operand), "values": list(map(_write_literal, node.values))}
 
+    def visit_relation(self, node: Relation) -> dict[str, Any]:
+        return {"op": node.operator, **_write_operand(node.left), "other": _write_operand(node.right)}
+
+    def visit_matches(self, node: Matches) -> dict[str, Any]:
+        escape = {} if node.escape is None else {"escape": node.escape}
+        return {"op": node.how, **_write_operand(node.operand), "pattern": _write_literal(node.pattern), **escape}
+
     def visit_is_null(self, node: IsNull) -> dict[str, Any]:
         return {"op": "is_null", **_write_operand(node.operand)}
 
@@ -113,8 +132,17 @@ class _Writer(Visitor[dict[str, Any]]):
 
 
 def _write_operand(operand: Operand) -> dict[str, Any]:
-    if isinstance(operand, VariantField):
-        return {"variant": {"column": list(operand.column.path), "path": operand.path, "type": operand.type}}
+    match operand:
+        case VariantField():
+            return {"variant": {"column": list(operand.column.path), "path": operand.path, "type": operand.type}}
+        case Arithmetic():
+            return {"arithmetic": {"operator": operand.operator, "of": list(map(_write_operand, operand.operands))}}
+        case Cast():
+            return {"cast": {"of": _write_operand(operand.operand), "type": operand.type}}
+        case ListLength():
+            return {"list_length": _write_operand(operand.operand)}
+        case Constant():
+            return {"constant": _write_literal(operand.value)}
     return {"column": list(cast(Column, operand).path)}
 
 
@@ -163,6 +191,16 @@ def _leaf(tree: dict[str, Any]) -> Expression:
     operand = _operand(tree)
     if not isinstance(name, str):
         raise ValueError("a leaf of an expression has an op")
+    if name in COMPARE and "other" in tree:
+        (other,) = _members(tree, "other")
+        return Relation(operand, name, _whole_operand(other))
+    if name in HOW and "pattern" in tree:
+        escape = tree.pop("escape", None)
+        (pattern,) = _members(tree, "pattern")
+        found = _literal(pattern)
+        if not isinstance(found, str | bytes):
+            raise ValueError("a pattern is text")
+        return Matches(operand, name, found, None if escape is None else _text(escape))
     if name in COMPARE:
         (value,) = _members(tree, "value")
         return Comparison(operand, name, _literal(value))
@@ -180,7 +218,24 @@ def _leaf(tree: dict[str, Any]) -> Expression:
     raise ValueError(f"unknown op {name!r}")
 
 
-def _operand(tree: dict[str, Any]) -> Operand:
+def _whole_operand(tree: Any, depth: int = 0) -> Value:
+    """An operand that is an object of its own, without an op."""
+    if not isinstance(tree, dict):
+        raise ValueError("an operand is a JSON object")
+    rest = dict(tree)
+    operand = _operand(rest, depth)
+    _members(rest)
+    return operand
+
+
+def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"what is computed nests more than {MAX_DEPTH} levels deep")
+    name = next((name for name in ("arithmetic", "cast", "list_length") if name in tree), None)
+    if name is not None:
+        return _computed(name, tree.pop(name), depth + 1)
+    if "constant" in tree and depth:
+        return Constant(_literal(tree.pop("constant")))
     if "variant" in tree:
         field = tree.pop("variant")
         if not isinstance(field, dict):
@@ -190,6 +245,20 @@ def _operand(tree: dict[str, Any]) -> Operand:
             raise ValueError("the path and type of a variant field are text")
         return VariantField(_column(column), path, type)
     return _column(tree.pop("column", None))
+
+
+def _computed(name: str, tree: Any, depth: int) -> Value:
+    if name == "list_length":
+        return ListLength(cast(Base, _whole_operand(tree, depth)))
+    if not isinstance(tree, dict):
+        raise ValueError(f"{name} takes an object")
+    if name == "cast":
+        of, type = _members(tree, "of", "type")
+        return Cast(_whole_operand(of, depth), _text(type))
+    operator, operands = _members(tree, "operator", "of")
+    if not isinstance(operands, list):
+        raise ValueError("arithmetic is of a list")
+    return Arithmetic(cast(ArithmeticOperator, operator), tuple(_whole_operand(one, depth) for one in operands))
 
 
 def _column(path: Any) -> Column:

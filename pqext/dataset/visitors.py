@@ -9,16 +9,20 @@ from typing import Generic, TypeVar
 from pqext.dataset.expressions import (
     NEGATED,
     And,
+    Base,
     Column,
     Comparison,
     Expression,
     IsIn,
     IsNotNull,
     IsNull,
+    Matches,
     Not,
     Operand,
     Or,
+    Relation,
     Spatial,
+    bases,
     operand_column,
 )
 
@@ -44,6 +48,12 @@ class Visitor(ABC, Generic[T]):
     def visit_is_in(self, node: IsIn) -> T: ...
 
     @abstractmethod
+    def visit_relation(self, node: Relation) -> T: ...
+
+    @abstractmethod
+    def visit_matches(self, node: Matches) -> T: ...
+
+    @abstractmethod
     def visit_is_null(self, node: IsNull) -> T: ...
 
     @abstractmethod
@@ -66,6 +76,10 @@ def fold(expression: Expression, visitor: Visitor[T]) -> T:
             return visitor.visit_comparison(expression)
         case IsIn():
             return visitor.visit_is_in(expression)
+        case Relation():
+            return visitor.visit_relation(expression)
+        case Matches():
+            return visitor.visit_matches(expression)
         case IsNull():
             return visitor.visit_is_null(expression)
         case IsNotNull():
@@ -78,7 +92,7 @@ def fold(expression: Expression, visitor: Visitor[T]) -> T:
 def normal(expression: Expression, negate: bool = False) -> Expression:
     """``expression``, or with ``negate`` its opposite, with Not pushed down to the leaves.
 
-    What stays under Not are the leaves without an opposite: IsIn, and the spatial ones but ``intersects`` and
+    What stays under Not are the leaves without an opposite: IsIn, Matches, and the spatial ones but ``intersects`` and
     ``disjoint``. Nulls keep their place, because a leaf and its opposite are null on the same rows.
     """
     match expression:
@@ -92,6 +106,8 @@ def normal(expression: Expression, negate: bool = False) -> Expression:
     match expression:
         case Comparison():
             return Comparison(expression.operand, NEGATED[expression.operator], expression.value)
+        case Relation():
+            return Relation(expression.left, NEGATED[expression.operator], expression.right)
         case IsNull():
             return IsNotNull(expression.operand)
         case IsNotNull():
@@ -131,35 +147,45 @@ class _Compared(Visitor[tuple[frozenset[str], frozenset[str]]]):
         return operand
 
     def visit_comparison(
-        self, node: Comparison | IsIn | IsNull | IsNotNull
+        self, node: Comparison | IsIn | Matches | IsNull | IsNotNull
     ) -> tuple[frozenset[str], frozenset[str]]:
-        top = frozenset([operand_column(node.operand).path[0]])
-        return (top, frozenset()) if isinstance(node.operand, Column) else (frozenset(), top)
+        tops = _tops(node.operand)
+        return (tops, frozenset()) if isinstance(node.operand, Column) else (frozenset(), tops)
 
-    visit_is_in = visit_is_null = visit_is_not_null = visit_comparison
+    visit_is_in = visit_matches = visit_is_null = visit_is_not_null = visit_comparison
+
+    def visit_relation(self, node: Relation) -> tuple[frozenset[str], frozenset[str]]:
+        return frozenset(), _tops(node.left) | _tops(node.right)
 
     def visit_spatial(self, node: Spatial) -> tuple[frozenset[str], frozenset[str]]:
-        return frozenset(), frozenset([node.column.path[0]])
+        return frozenset(), _tops(node.column)
 
 
-def operands(expression: Expression) -> list[Operand]:
-    """What every leaf asks about, in order."""
-    return fold(expression, _Operands())
+def _tops(operand: Operand) -> frozenset[str]:
+    return frozenset(operand_column(base).path[0] for base in bases(operand))
 
 
-class _Operands(Visitor[list[Operand]]):
-    def visit_and(self, operands: list[list[Operand]]) -> list[Operand]:
+def operands(expression: Expression) -> list[Base]:
+    """The columns, and fields of VARIANT columns, that every leaf asks about, in order."""
+    return fold(expression, _Bases())
+
+
+class _Bases(Visitor[list[Base]]):
+    def visit_and(self, operands: list[list[Base]]) -> list[Base]:
         return list(chain.from_iterable(operands))
 
     visit_or = visit_and
 
-    def visit_not(self, operand: list[Operand]) -> list[Operand]:
+    def visit_not(self, operand: list[Base]) -> list[Base]:
         return operand
 
-    def visit_comparison(self, node: Comparison | IsIn | IsNull | IsNotNull) -> list[Operand]:
-        return [node.operand]
+    def visit_comparison(self, node: Comparison | IsIn | Matches | IsNull | IsNotNull) -> list[Base]:
+        return bases(node.operand)
 
-    visit_is_in = visit_is_null = visit_is_not_null = visit_comparison
+    visit_is_in = visit_matches = visit_is_null = visit_is_not_null = visit_comparison
 
-    def visit_spatial(self, node: Spatial) -> list[Operand]:
-        return [node.column]
+    def visit_relation(self, node: Relation) -> list[Base]:
+        return [*bases(node.left), *bases(node.right)]
+
+    def visit_spatial(self, node: Spatial) -> list[Base]:
+        return bases(node.column)

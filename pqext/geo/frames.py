@@ -12,6 +12,7 @@ from pqext.core.keywords import WriteKeywords
 from pqext.core.options import WriteOptions
 from pqext.core.writer import write_table
 from pqext.geo import crs as crs_
+from pqext.geo import geoparquet
 from pqext.geo.types import GeospatialType, geometry_field, type_of
 from pqext.geo.wkb import from_shapely, holds_bytes, to_shapely
 
@@ -35,6 +36,20 @@ def geometry_columns(schema: pa.Schema) -> dict[str, GeospatialType]:
     """The top-level geometry columns of a schema, by their marks."""
     found = {field.name: type_of(field) for field in schema if holds_bytes(field.type)}
     return {name: type for name, type in found.items() if type is not None}
+
+
+def active_geometry(schema: pa.Schema) -> str | None:
+    """The primary column of the GeoParquet metadata of a schema, or its first geometry column; None without one."""
+    types, (primary, _) = geometry_columns(schema), geoparquet_columns(schema)
+    return primary if primary in types else next(iter(types), None)
+
+
+def geoparquet_columns(schema: pa.Schema) -> tuple[str | None, set[str]]:
+    """The primary column and the covering columns that GeoParquet metadata names."""
+    text = (schema.metadata or {}).get(geoparquet.KEY.encode(), b"").decode("utf-8", "replace")
+    found = geoparquet.coverings(text) if text else {}
+    names = {path[0] for paths in found.values() for path in paths if path}
+    return geoparquet.primary_column(text) if text else None, names
 
 
 def to_geopandas(table: pa.Table, geometry: str | None = None) -> GeoDataFrame:

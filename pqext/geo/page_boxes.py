@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 
 from pqext.core.annotations import PAGE_BOXES
 from pqext.core.errors import CorruptFileError, GeometryError, LimitError, UnsupportedError
-from pqext.core.indexes.reading import DamagedIndexWarning
-from pqext.core.warn import warn
 from pqext.geo import crs as crs_
 from pqext.geo.box import BoundingBox
 from pqext.geo.coordinate_range import box_within_range
@@ -299,7 +297,8 @@ def _check_agreement(boxes: PageBoxes, pages: PageFacts, chunk: LeafFacts) -> No
 def read(chunk: LeafFacts) -> PageBoxes | None:
     """The boxes of a chunk's pages, one for each page of its offset index; None where there are none.
 
-    Damaged ones are passed over with a ``DamagedIndexWarning``, those of a later version in silence.
+    Damaged ones are passed over with a ``DamagedIndexWarning`` unless reading is strict, those of a later version in
+    silence.
     """
     pages = chunk.pages
     if pages is None:
@@ -315,5 +314,5 @@ def read(chunk: LeafFacts) -> PageBoxes | None:
         return None
     except (CorruptFileError, LimitError) as error:
         error.locate(column=chunk.node.dotted, row_group=chunk.row_group)
-        warn(f"page boxes are passed over: {error}", DamagedIndexWarning)
+        chunk.pass_over("page boxes", error)
         return None

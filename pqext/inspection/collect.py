@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pqext.core import metadata as format
 from pqext.core.annotations import extension_name
 from pqext.core.encryption.properties import FileDecryption
-from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import ParquetError
 from pqext.core.extension.container import parts
 from pqext.core.extension.second_copy import SECOND_COPY
-from pqext.core.extension.structure import extensions
+from pqext.core.facts import LeafDescription, RowGroupDescription
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.predicate import Bounds
-from pqext.core.reader import ColumnChunk, ParquetFile
-from pqext.core.reader import RowGroup as OpenRowGroup
+from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.suggest import did_you_mean
 from pqext.core.types.geometries import named
@@ -34,17 +32,19 @@ def inspect(
     max_chunks: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Tell what a Parquet file holds, from its footer alone.
 
-    ``source`` is a path or whatever :func:`pqext.open` takes. ``columns`` (names, or dotted paths of fields
-    or leaves) and ``row_groups`` (indexes) narrow the column chunks that are described, ``max_chunks`` ends
-    them after so many; the schema is always whole. ``decryption`` holds the keys of an encrypted file; without them
-    a plaintext footer still shows where encrypted columns lie. Raises ``CorruptFileError`` for a damaged footer and
-    ``ValueError`` for a column or row group that is not there.
+    ``source``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`. ``columns`` (names, or dotted
+    paths of fields or leaves) and ``row_groups`` (indexes) narrow the column chunks that are described, ``max_chunks``
+    ends them after so many; the schema is always whole. ``decryption`` holds the keys of an encrypted file; without
+    them a plaintext footer still shows where encrypted columns lie. Raises ``CorruptFileError`` for a damaged footer
+    and ``ValueError`` for a column or row group that is not there.
     """
     options = ReadOptions(decryption=decryption, geoparquet=False, arrow_schema=False)
-    with ParquetFile(source, options, limits=limits) as file:
+    with ParquetFile(source, options, limits=limits, filesystem=filesystem, storage_options=storage_options) as file:
         leaves = _chosen(file.schema, columns)
         groups = list(range(len(file.row_groups))) if row_groups is None else list(row_groups)
         for index in groups:
@@ -113,19 +113,15 @@ def _physical(node: SchemaNode) -> str | None:
     return node.physical_type.name if node.type_length is None else f"{node.physical_type.name}({node.type_length})"
 
 
-def _row_group(group: OpenRowGroup, schema: Schema, leaves: list[SchemaNode], room: int) -> RowGroup:
-    stored = group.metadata
-    compressed = stored.total_compressed_size
-    if compressed is None:
-        compressed = sum(chunk.meta_data.total_compressed_size for chunk in stored.columns if chunk.meta_data)
+def _row_group(group: RowGroupDescription, schema: Schema, leaves: list[SchemaNode], room: int) -> RowGroup:
     return RowGroup(
         index=group.index,
         rows=group.num_rows,
-        compressed=compressed,
-        uncompressed=stored.total_byte_size,
-        sorting=tuple(_sorting(schema, column) for column in stored.sorting_columns or ()),
+        compressed=group.compressed_bytes,
+        uncompressed=group.uncompressed_bytes,
+        sorting=tuple(_sorting(schema, column) for column in group.sorting),
         num_chunks=len(leaves),
-        columns=tuple(_column(group, leaf) for leaf in leaves[:room]),
+        columns=tuple(_column(group.chunk(leaf)) for leaf in leaves[:room]),
     )
 
 
@@ -135,51 +131,38 @@ def _sorting(schema: Schema, column: format.SortingColumn) -> str:
     return f"{name} {'descending' if column.descending else 'ascending'}"
 
 
-def _about(chunk: ColumnChunk) -> format.ColumnMetaData | None:
-    """The chunk's metadata, as far as the keys at hand and its footer show it."""
-    if chunk.structure.crypto_metadata is None:
-        return chunk.structure.meta_data
-    try:
-        return chunk.metadata
-    except MissingKeyError:
-        return None
-
-
-def _column(group: OpenRowGroup, leaf: SchemaNode) -> Column:
-    chunk = group.chunk(leaf)
-    stored, about = chunk.structure, _about(chunk)
-    hidden = stored.crypto_metadata is not None
-    if about is None:
-        return Column(path=leaf.path, column=leaf.leaf_start, encrypted=hidden)
+def _column(chunk: LeafDescription) -> Column:
+    leaf = chunk.node
+    if chunk.is_hidden:
+        return Column(path=leaf.path, column=leaf.leaf_start, encrypted=chunk.is_encrypted)
     # A chunk in another file is described, although it cannot be read.
-    here = stored.file_path is None
-    bounds = chunk.bounds() if here else Bounds()
-    statistics, spatial = about.statistics, about.geospatial_statistics
+    bounds = chunk.bounds() if chunk.file_path is None else Bounds()
+    spatial, counts = chunk.geospatial_statistics, chunk.counts
     types = _types(spatial)
     return Column(
         path=leaf.path,
         column=leaf.leaf_start,
-        encodings=tuple(enum_name(format.Encoding, encoding) for encoding in about.encodings),
-        codec=enum_name(format.CompressionCodec, about.codec),
-        num_values=about.num_values,
-        compressed=about.total_compressed_size,
-        uncompressed=about.total_uncompressed_size,
-        offset=chunk.byte_range[0] if here else about.data_page_offset,
-        file_path=stored.file_path,
+        encodings=tuple(enum_name(format.Encoding, encoding) for encoding in chunk.encodings),
+        codec=enum_name(format.CompressionCodec, chunk.codec),
+        num_values=chunk.num_values,
+        compressed=chunk.compressed_bytes,
+        uncompressed=chunk.uncompressed_bytes,
+        offset=chunk.byte_range[0],
+        file_path=chunk.file_path,
         minimum=show(leaf, bounds.minimum),
         maximum=show(leaf, bounds.maximum),
-        null_count=statistics.null_count if statistics is not None else None,
-        nan_count=statistics.nan_count if statistics is not None else None,
-        distinct_count=statistics.distinct_count if statistics is not None else None,
+        null_count=counts.nulls,
+        nan_count=counts.nans,
+        distinct_count=counts.distinct,
         bounding_box=_box(spatial.bbox) if spatial is not None else None,
         geospatial_types=types,
         geometry_types=None if types is None else named(types),
-        dictionary=about.dictionary_page_offset is not None,
-        column_index=stored.column_index_offset is not None,
-        offset_index=stored.offset_index_offset is not None,
-        bloom_filter=about.bloom_filter_offset is not None,
-        encrypted=hidden,
-        extensions=_known(extensions(about)),
+        dictionary=chunk.has_dictionary,
+        column_index=chunk.has_column_index,
+        offset_index=chunk.has_offset_index,
+        bloom_filter=chunk.has_bloom_filter,
+        encrypted=chunk.is_encrypted,
+        extensions=_known(chunk.stored_extension),
     )
 
 

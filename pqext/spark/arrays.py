@@ -13,13 +13,16 @@ from pqext.core.errors import UnsupportedError
 
 
 def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """``batch`` with exactly ``schema``'s columns and types, matched by name; missing columns are null."""
+    """``batch`` with exactly ``schema``'s columns and types, matched by name.
+
+    Raises ``ValueError`` naming a column that ``batch`` lacks, or has more than once: nulls are no stand-in for it.
+    """
     columns = []
     for field in schema:
         index = batch.schema.get_field_index(field.name)
-        columns.append(
-            conform(batch.column(index), field.type, field.name) if index >= 0 else pa.nulls(batch.num_rows, field.type)
-        )
+        if index < 0:
+            raise ValueError(f"there is no column {field.name!r} among {', '.join(batch.schema.names)}, or several")
+        columns.append(conform(batch.column(index), field.type, field.name))
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -55,8 +58,7 @@ def _struct(array: pa.StructArray, type: pa.StructType, path: str, dense: bool) 
     children = []
     for field in type:
         if field.name not in source:
-            children.append(pa.nulls(len(array), field.type))
-            continue
+            raise ValueError(f"column {path!r} has no field {field.name!r}, only {', '.join(source)}")
         member = members[source[field.name]]
         below = f"{path}.{field.name}"
         if not field.nullable and pa.types.is_struct(field.type) and pa.types.is_struct(member.type):

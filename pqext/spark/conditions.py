@@ -18,7 +18,19 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.dataset import expressions as E
-from pqext.dataset.expressions import Comparison, Expression, IsIn, IsNotNull, IsNull, Spatial, VariantField
+from pqext.dataset import visitors
+from pqext.dataset.evaluate import evaluate
+from pqext.dataset.expressions import (
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Matches,
+    Relation,
+    Spatial,
+    VariantField,
+)
 from pqext.dataset.serialise import from_json, to_json
 from pqext.dataset.visitors import Visitor, fold
 from pqext.geo import types as geo
@@ -39,7 +51,7 @@ from pqext.spark.variant_column import Condition, Value, plain_comparison
 from pqext.spark.variant_paths import spark_path
 from pqext.variant.access.path import Path, as_path, format_path
 from pqext.variant.access.targets import target_type
-from pqext.variant.types import variant_field, variant_type
+from pqext.variant.types import is_variant_type, variant_field, variant_type
 
 if TYPE_CHECKING:
     from pqext.geo.types import Edges
@@ -128,6 +140,8 @@ class _Translator(Visitor[Condition]):
         return ~operand
 
     def visit_comparison(self, node: Comparison) -> Condition:
+        if not isinstance(node.operand, E.Column | VariantField):
+            return self._computed(node)
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
@@ -141,6 +155,8 @@ class _Translator(Visitor[Condition]):
         return _constant(column, question) if isinstance(question, bool) else plain_comparison(column, *question)
 
     def visit_is_in(self, node: IsIn) -> Condition:
+        if not isinstance(node.operand, E.Column | VariantField):
+            return self._computed(node)
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
@@ -161,7 +177,20 @@ class _Translator(Visitor[Condition]):
     def visit_is_null(self, node: IsNull) -> Condition:
         return ~self.visit_is_not_null(node)
 
+    def visit_relation(self, node: Relation) -> Condition:
+        return self._computed(node)
+
+    def visit_matches(self, node: Matches) -> Condition:
+        if isinstance(node.operand, E.Column) and isinstance(node.pattern, str):
+            column, type = self._column(node.operand.path)
+            if isinstance(type, T.StringType) and node.how in ("starts_with", "ends_with", "contains"):
+                exact = getattr(column, node.how.replace("_w", "w"))(node.pattern)
+                return Condition(exact)
+        return self._computed(node)
+
     def visit_is_not_null(self, node: IsNotNull | IsNull) -> Condition:
+        if not isinstance(node.operand, E.Column | VariantField):
+            return self._computed(IsNotNull(node.operand))
         if isinstance(node.operand, VariantField):
             value = self._value(node.operand)
             if value is None:
@@ -205,6 +234,28 @@ class _Translator(Visitor[Condition]):
 
         return Condition(arrow_udf(holds, T.BooleanType(), "holds")(column))
 
+    def _computed(self, node: Expression) -> Condition:
+        """A leaf about computed values, evaluated by pqext on the columns that it reads."""
+        paths = list(dict.fromkeys(path[0] for path in visitors.paths(node)))
+        columns, fields = [], []
+        for name in paths:
+            column, type = self._column((name,))
+            is_variant = isinstance(type, T.VariantType) or is_marked_struct(type)
+            columns.append(column)
+            fields.append(variant_field(name) if is_variant else pa.field(name, exchange_type(type)))
+        text = to_json(node)
+
+        def holds(*values: pa.Array) -> pa.Array:
+            arrays = [
+                normal_variant(value) if is_variant_type(field.type) else value
+                for value, field in zip(values, fields, strict=True)
+            ]
+            named = [field.with_type(array.type) for field, array in zip(fields, arrays, strict=True)]
+            return evaluate(from_json(text), pa.RecordBatch.from_arrays(arrays, schema=pa.schema(named)))
+
+        holds(*(pa.array([], field.type) for field in fields))  # what does not compare is told here
+        return Condition(arrow_udf(holds, T.BooleanType(), "holds")(*columns))
+
     def _column(self, path: tuple[str, ...]) -> tuple[Column, T.DataType]:
         if path[0] not in self.schema.names:
             raise ValueError(f"no column {path[0]!r}; there are {', '.join(self.schema.names)}")
@@ -219,8 +270,6 @@ class _Translator(Visitor[Condition]):
 
 
 def _evaluated(text: str, values: pa.Array) -> pa.Array:
-    from pqext.dataset.evaluate import evaluate
-
     batch = pa.RecordBatch.from_arrays([values], schema=pa.schema([variant_field("v").with_type(values.type)]))
     return evaluate(from_json(text), batch)
 
@@ -292,6 +341,12 @@ class _ReadsAlike(Visitor[bool]):
     def visit_is_in(self, node: IsIn) -> bool:
         return self._compares(node.operand, node.values)
 
+    def visit_relation(self, node: Relation) -> bool:
+        return self._compares(node.left, ()) and self._compares(node.right, ())
+
+    def visit_matches(self, node: Matches) -> bool:
+        return self._compares(node.operand, ())
+
     def visit_is_null(self, node: IsNull | IsNotNull) -> bool:
         return self._compares(node.operand, ())
 
@@ -302,6 +357,8 @@ class _ReadsAlike(Visitor[bool]):
         return self._type(node.column.path) is not None
 
     def _compares(self, operand: E.Operand, values: Sequence[Any]) -> bool:
+        if not isinstance(operand, E.Column | VariantField):
+            return all(self._compares(base, values) for base in E.bases(operand))
         if isinstance(operand, VariantField):
             return True
         type = self._type(E.operand_column(operand).path)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
+from pqext.dataset.file_set import FileSet
+from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.plan import RowGroupPlan, Task
-from pqext.dataset.scan import Scan
 from pqext.spark.files import local_path, slice_bytes
 from pqext.spark.query import Query
 
@@ -87,7 +88,9 @@ def plan_read(query: Query, names: Sequence[str]) -> ReadPlan:
 
     Raises ``ValueError`` when the files' schemas differ.
     """
-    planned = Scan(query.files, tuple(names), query.filter(), query.options, query.limits, query.partitions)
+    planned = FilesQuery(
+        FileSet(query.files, query.options, query.limits), tuple(names), query.filter(), query.partitions
+    )
     return ReadPlan(tuple(planned.plan(pages=True)))
 
 

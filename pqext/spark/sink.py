@@ -32,9 +32,9 @@ from pqext.core.reader import ParquetFile
 from pqext.core.suggest import did_you_mean
 from pqext.core.writer import ParquetWriter
 from pqext.dataset import spark_metadata
+from pqext.dataset.agreement import check_agreement
 from pqext.dataset.folders import files_below
 from pqext.dataset.partitions import partitions_of
-from pqext.dataset.scan import check_agreement
 from pqext.spark import commit
 from pqext.spark.arrays import conform_batch
 from pqext.spark.files import option_paths

@@ -191,6 +191,8 @@ def _narrowed(page: Bounds, chunk: Bounds) -> Bounds:
         return replace(page, null_count=page.num_values)
     if page.null_count is None and chunk.null_count == 0:
         page = replace(page, null_count=0)
+    if page.minimum is not None and page.maximum is not None and (page.has_nan is False or chunk.has_nan is not False):
+        return page
     return replace(
         page,
         minimum=chunk.minimum if page.minimum is None else page.minimum,

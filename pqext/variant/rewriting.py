@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Unpack, get_args
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core import storage
+from pqext.core.damage import Damage
 from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import VariantError
+from pqext.core.errors import CorruptDataWarning, VariantError
 from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import ParquetFile
-from pqext.core.suggest import listed
+from pqext.core.suggest import around, listed
+from pqext.core.text import visible
 from pqext.core.writer import ParquetWriter
 from pqext.variant.kept_options import options_of
 from pqext.variant.shredding.choice import Shredding, shredding
@@ -29,6 +32,7 @@ from pqext.variant.types import is_marked, storage_array, storage_type, variant_
 from pqext.variant.validation import find_faults
 
 OnInvalid = Literal["raise", "null"]
+OnCorrupt = Literal["raise", "skip"]
 Progress = Callable[[int, int], None]
 
 BATCH_ROWS = 16_384
@@ -52,6 +56,78 @@ class Rewritten:
     row_groups: int
     schemas: Mapping[str, ShreddingSchema]
     invalid: int
+    damage: tuple[Damage, ...] = ()
+    """What could not be read and was left out (``on_corrupt="skip"``)."""
+
+    def __repr__(self) -> str:
+        lines = [f"<pqext.variant.Rewritten: {self.rows:,} rows, {self.row_groups:,} row groups"]
+        lines += [f"  {visible(column)}: {around(visible(str(how)), 0, 500)}" for column, how in self.schemas.items()]
+        if self.invalid:
+            lines.append(f"  values that could not be read and became null: {self.invalid:,}")
+        lines += [f"  left out: {one}" for one in told_damage(self.damage)]
+        return "\n".join(lines) + ">"
+
+
+def told_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
+    """A line for each piece of damage, and for the rest of a long list one."""
+    lines = [
+        visible(
+            f"rows {one.start:,} to {one.stop:,} of row group {one.row_group}"
+            f"{'' if one.column is None else ', column ' + one.column}: {one.error.message}"
+        )
+        for one in damage[:most]
+    ]
+    return lines + ([f"and {len(damage) - most:,} more"] if len(damage) > most else [])
+
+
+def repair(
+    source: Any,
+    dest: Any,
+    *,
+    on_invalid: OnInvalid = "raise",
+    limits: Limits = DEFAULT_LIMITS,
+    decryption: FileDecryption | None = None,
+    progress: Progress | None = None,
+    options: WriteOptions | None = None,
+    **keywords: Unpack[WriteKeywords],
+) -> Rewritten:
+    """Write all that can be read of the file ``source`` to ``dest``, with statistics that are true.
+
+    Rows of damaged pages are left out and noted. Shredding, codecs, encodings, row groups, sort keys, indexes and
+    metadata stay as they are. It needs the footer: a file that was cut off cannot be repaired.
+
+    Args:
+        source: Any source that :func:`pqext.open` takes.
+        dest: Any destination that :func:`pqext.write_table` takes; it may be ``source``, and appears when it is whole.
+        on_invalid: A VARIANT value that cannot be read raises, or becomes null with ``"null"``; contradictions between
+            ``value`` and ``typed_value`` are mended as in :func:`pqext.variant.reshred_file`.
+        limits: What reading may take.
+        decryption: The keys of an encrypted file.
+        progress: Called with the rows done and all rows.
+        options: The options of the writer; those not at their default go before what the file tells.
+        keywords: The fields of :class:`pqext.WriteOptions`, which go before ``options``.
+
+    Returns:
+        What became of the file: ``rows`` and ``row_groups`` that were written, and in ``damage`` what was left out.
+
+    Raises:
+        CorruptFileError: Where the footer or the schema is damaged.
+        VariantError: For a value that cannot be read, with the row of the file.
+
+    Example:
+        >>> import pathlib, pqext, pyarrow
+        >>> pqext.write_table(pyarrow.table({"id": range(100)}), "ids.parquet", row_group_rows=50)
+        >>> data = bytearray(pathlib.Path("ids.parquet").read_bytes())
+        >>> data[60] ^= 255  # within the first page
+        >>> pqext.repair(bytes(data), "mended.parquet").rows
+        50
+    """
+    given = _given(options, keywords)
+    with catch_warnings():
+        simplefilter("ignore", CorruptDataWarning)  # the result tells of them
+        return _rewrite(
+            source, dest, None, "equivalent", False, on_invalid, "skip", limits, decryption, progress, given
+        )
 
 
 def reshred_file(
@@ -62,6 +138,7 @@ def reshred_file(
     coerce: Coerce = "equivalent",
     strict: bool = False,
     on_invalid: OnInvalid = "raise",
+    on_corrupt: OnCorrupt = "raise",
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     progress: Progress | None = None,
@@ -76,7 +153,8 @@ def reshred_file(
     options do not say it. Every value is checked in full. Where ``value`` and ``typed_value`` contradict each other
     the latter is right, elements and values that are missing become nulls, and names that the metadata lacks are
     added; with ``strict`` these raise. Values that cannot be read raise ``VariantError`` with the row of the file,
-    or, with ``on_invalid="null"``, become null.
+    or, with ``on_invalid="null"``, become null. With ``on_corrupt="skip"`` the rows of damaged pages are left out,
+    with a ``CorruptDataWarning``, and noted in ``damage`` of the result; :func:`pqext.repair` keeps the shredding too.
 
     Other columns, key-value metadata, row groups and field ids stay as they are, and so do codecs, encodings,
     dictionaries, statistics, page indexes, Bloom filters and sort keys as far as the file tells. Keywords, the fields
@@ -88,7 +166,7 @@ def reshred_file(
     """
     check_coerce(coerce)
     given = _given(options, keywords)
-    return _rewrite(source, dest, schema, coerce, strict, on_invalid, limits, decryption, progress, given)
+    return _rewrite(source, dest, schema, coerce, strict, on_invalid, on_corrupt, limits, decryption, progress, given)
 
 
 def unshred_file(
@@ -97,6 +175,7 @@ def unshred_file(
     *,
     strict: bool = False,
     on_invalid: OnInvalid = "raise",
+    on_corrupt: OnCorrupt = "raise",
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     progress: Progress | None = None,
@@ -108,7 +187,7 @@ def unshred_file(
     The rest is as for :func:`reshred_file`.
     """
     return _rewrite(
-        source, dest, Untyped(), "equivalent", strict, on_invalid, limits, decryption, progress,
+        source, dest, Untyped(), "equivalent", strict, on_invalid, on_corrupt, limits, decryption, progress,
         _given(options, keywords),
     )
 
@@ -126,38 +205,41 @@ def _given(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[st
 
 
 def _rewrite(
-    source: Any, dest: Any, schema: Any, coerce: Coerce, strict: bool, on_invalid: OnInvalid, limits: Limits,
-    decryption: FileDecryption | None, progress: Progress | None, options: dict[str, Any],
+    source: Any, dest: Any, schema: Any, coerce: Coerce, strict: bool, on_invalid: OnInvalid,
+    on_corrupt: OnCorrupt, limits: Limits, decryption: FileDecryption | None, progress: Progress | None,
+    options: dict[str, Any],
 ) -> Rewritten:
     if on_invalid not in get_args(OnInvalid):
         raise ValueError(f"on_invalid is 'raise' or 'null', not {on_invalid!r}")
     if "shredding" in options:
         raise TypeError("the shredding is the schema argument, not an option")
-    read = ReadOptions(shredded=True, decryption=decryption, geoparquet=False)
+    read = ReadOptions(shredded=True, on_corrupt=on_corrupt, decryption=decryption, geoparquet=False)
     with ExitStack() as opened:
         file = opened.enter_context(ParquetFile(source, read, limits=limits))
         if file.footer.decryptor is not None and "encryption" not in options:
             advice = "give encryption for the new one, None to write it in plaintext"
             raise ValueError(f"{_called(file)} is encrypted: {advice}")
         found = {path: kind for field in file.arrow_schema for path, kind in _variants(field, field.name)}
-        if not found:
+        if not found and schema is not None:
             raise ValueError(f"{_called(file)} has no VARIANT column")
-        job = _Rewrite(_chosen(file, schema, found, coerce), strict, on_invalid, file.path)
+        job = _Rewrite(_chosen(file, {} if schema is None else schema, found, coerce), strict, on_invalid, file.path)
         written = pa.schema([job.field(field, field.name) for field in file.arrow_schema], file.arrow_schema.metadata)
         kept = options_of(file, storage.to_schema(storage.plan(written, WriteOptions(shredding=job.shredding))))
-        rows, groups = 0, sum(group.num_rows > 0 for group in file.row_groups)
+        rows = groups = 0
         with ParquetWriter(dest, written, shredding=job.shredding, **{**kept, **_SIZES, **options}) as writer:
             for group in range(len(file.row_groups)):
+                before = rows
                 for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
                     job.first_row, job.row_group = rows, group
                     writer.write_batch(job.batch(batch, written))
                     rows += batch.num_rows
                     if progress is not None:
                         progress(rows, file.num_rows)
+                groups += rows > before
                 if not _SIZES.keys() & options.keys():
                     writer.end_row_group()
             opened.close()  # Windows replaces no file that is open
-        return Rewritten(rows, groups, job.schemas, job.invalid)
+        return Rewritten(rows, groups, job.schemas, job.invalid, tuple(file.damage))
 
 
 def _called(file: ParquetFile) -> str:

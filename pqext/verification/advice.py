@@ -8,18 +8,19 @@ _RESHRED = (
 )
 _SCHEMA = "the schema is wrong, not a row: write the file again from its source, with groups and types as the rule says"
 
-_WRONG = "readers that trust {} lose rows: read with trust_statistics=False and write the file again"
-_MISLED = "readers that plan by these counts, sizes or encodings may fail or lose rows: write the file again"
+_WRONG = "readers that trust {} lose rows: read with trust_statistics=False; `pqext repair IN OUT` mends the file"
+_MISLED = "readers that plan by these counts, sizes or encodings may fail or lose rows: `pqext repair` mends the file"
+_LOST = "fetch the file again; else `pqext repair IN OUT` keeps what is not damaged, as on_corrupt=\"skip\" reads it"
 _BOXES = _WRONG.format("these statistics")
 _NO_ORDER = "readers that trust these bounds may lose rows; pqext never does: write the file again without them"
 
 ADVICE: tuple[tuple[str, str], ...] = (
     ("layout.footer-lost", "the file is cut off or its end was overwritten: fetch it again, or write it anew"),
     ("layout.file-metadata", "the footer contradicts itself: write the file again with another writer"),
-    ("page.crc", "the bytes changed after they were written: fetch the file again; else read around the damage "
-                 'with on_corrupt="skip"'),
-    ("layout.page-lost", "fetch the file again; what is not damaged can be read with on_corrupt=\"skip\""),
-    ("layout.chunk-lost", "fetch the file again; what is not damaged can be read with on_corrupt=\"skip\""),
+    ("page.crc", "the bytes changed after they were written: fetch the file again; else `pqext repair IN OUT` "
+                 'keeps the rows around the damage, as on_corrupt="skip" reads them'),
+    ("layout.page-lost", _LOST),
+    ("layout.chunk-lost", _LOST),
     ("statistics.sizes", _MISLED),
     ("page-index.histograms", _MISLED),
     ("layout.chunk-encoding", _MISLED),

@@ -124,14 +124,13 @@ class _ChunkCheck:
                     pages.verify_checksum(raw)
                 except CorruptFileError as error:
                     sound = False
-                    self._fault("page.crc", error.message, span.offset + raw.offset)
+                    self._fault("page.crc", error.message, raw.offset)
                     self._findings.know_damage(self._group.index, chunk.node.dotted)
                 if raw.header.type in (PageType.DATA_PAGE, PageType.DATA_PAGE_V2):
                     data.append((len(starts), raw.num_values))
                 kinds.add(raw)
-                starts.append(span.offset + raw.offset)
-        except CorruptFileError as error:
-            error.offset = span.offset + (error.offset or 0)
+                starts.append(raw.offset)
+        except CorruptFileError:
             with self._damage("layout.page-lost"):
                 raise
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from pqext.core import shape
@@ -12,7 +12,7 @@ from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.shape import Shape
-from pqext.core.source import open_source
+from pqext.core.sources.opening import open_source
 from pqext.core.suggest import did_you_mean, listed
 from pqext.verification import chunks, geometries, order, variants
 from pqext.verification.advice import ADVICE
@@ -37,10 +37,12 @@ def verify(
     limit: int = 100,
     limits: Limits | None = None,
     decryption: FileDecryption | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Report:
     """Read all of a Parquet file and say where it breaks the rules of the format.
 
-    ``source`` is a path or whatever :func:`pqext.open` takes. ``checks`` are, by default, all of
+    ``source``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`. ``checks`` are, by default, all of
 
     - ``"chunks"``: every page's checksum, levels and values; that the statistics, the page index and the Bloom filter
       of each column chunk say what its values are, that the offset index says where its pages lie, and that sizes,
@@ -75,10 +77,12 @@ def verify(
     findings = Findings(limit)
     try:
         options = ReadOptions(decryption=decryption, arrow_schema=False)
-        file = ParquetFile(source, options, limits=limits or Limits.untrusted())
+        file = ParquetFile(
+            source, options, limits=limits or Limits.untrusted(), filesystem=filesystem, storage_options=storage_options
+        )
     except CorruptFileError as error:
         findings.add(Fault("layout.footer-lost", error.message, column=error.column, offset=error.offset))
-        opened = open_source(source)
+        opened = open_source(source, filesystem, storage_options)
         size = opened.size
         opened.close()
         return Report(error.path, size, None, None, wanted, (), findings.counts(ADVICE), tuple(findings.faults), ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import duckdb
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,14 +22,15 @@ from typer.testing import CliRunner, Result
 
 import pqext
 from pqext import geo, variant
-from pqext.cli import app
+from pqext.cli import app, convert
 
 LINES = ['{"id": 1, "at": {"x": 1.5, "y": 2}, "p": 12.50}', '{"id": 2, "at": {"x": 179, "y": -2}}', '{"id": 3}']
 COMMAND = [sys.executable, "-c", "from pqext.cli import main; main()", "convert"]
 
 
-def run(*arguments: object, input: bytes | None = None) -> Result:
-    return CliRunner().invoke(app, ["convert", *map(str, arguments)], input=input, env={"COLUMNS": "500"})
+def run(*arguments: object, input: bytes | None = None, force: bool = True) -> Result:
+    forced = ["--force"] if force else []
+    return CliRunner().invoke(app, ["convert", *map(str, arguments), *forced], input=input, env={"COLUMNS": "500"})
 
 
 @pytest.fixture
@@ -101,7 +104,11 @@ def test_missing_coordinates_are_null_and_told_where_no_row_has_any(lines: Path,
     dest = tmp_path / "out.parquet"
     assert "no row" not in run(lines, dest, "--geometry", "at.x,at.y").output
     assert pq.read_table(dest)["geom"].is_valid().to_pylist() == [True, True, False]
-    assert "no row has a value at lon, lat" in run(lines, dest, "--geometry", "lon,lat").output
+    dest.unlink()
+    lost = run(lines, dest, "--geometry", "lon,lat")
+    assert lost.exit_code == 1
+    assert "no row has the path lon or lat; the first rows have" in str(lost.exception)
+    assert not dest.exists()
 
 
 def test_several_inputs_patterns_folders_and_compressed_files(lines: Path, tmp_path: Path) -> None:
@@ -238,6 +245,21 @@ def test_data_is_never_taken_for_the_output(lines: Path, tmp_path: Path) -> None
     assert other.read_bytes() == before
 
 
+def test_a_file_is_replaced_on_demand_only(lines: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    assert run(lines, out, force=False).exit_code == 0
+    before = out.read_bytes()
+    refused = run(lines, out, "--shredding", "none", force=False)
+    assert refused.exit_code == 2
+    assert "is there already: --force replaces it" in refused.output
+    assert out.read_bytes() == before
+    assert run(lines, out, "--shredding", "none").exit_code == 0
+    assert out.read_bytes() != before
+    empty = tmp_path / "empty.parquet"  # as mktemp makes one
+    empty.touch()
+    assert run(lines, empty, force=False).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
@@ -275,3 +297,50 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     assert job.returncode == 130
     assert b"Traceback" not in told
     assert list(tmp_path.iterdir()) == []
+
+
+def test_inputs_and_outputs_may_lie_in_stores(tmp_path: Path) -> None:
+    store = fsspec.filesystem("memory")
+    store.pipe("/convert/a.ndjson", b'{"id": 1}\n{"id": 2}\n')
+    store.pipe("/convert/b.ndjson.gz", gzip.compress(b'{"id": 3}\n'))
+    store.pipe("/convert/t.tsv", b"a\tb\n1\tx\n")
+    point = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"n": 1}}
+    store.pipe("/convert/g.geojson", json.dumps({"type": "FeatureCollection", "features": [point]}).encode())
+    out = "memory://convert/out.parquet"
+    result = run("memory://convert/a.ndjson", "memory://convert/b.ndjson.gz", out, force=False)
+    assert (result.exit_code, result.output.splitlines()[0].split(", ")[0]) == (0, f"{out}: 3 rows in 1 row group")
+    assert variant.to_json(pqext.read_table(out)["value"]).to_pylist() == ['{"id":1}', '{"id":2}', '{"id":3}']
+    refused = run("memory://convert/a.ndjson", out, force=False)
+    assert (refused.exit_code, "is there already" in refused.output) == (2, True)
+    assert run("memory://convert/t.tsv", tmp_path / "t.parquet").exit_code == 0
+    assert pqext.read_table(tmp_path / "t.parquet").to_pylist() == [{"a": 1, "b": "x"}]
+    assert run("memory://convert/g.geojson", tmp_path / "g.parquet").exit_code == 0
+    assert pqext.read_table(tmp_path / "g.parquet")["n"].to_pylist() == [1]
+    assert run(out, tmp_path / "again.parquet").exit_code == 0
+    asked = ["query", out, "--where", "value:$.id::int > 1", "--json", "-s", "id=value:$.id::int"]
+    assert CliRunner().invoke(app, asked).output == '{"id": 2}\n{"id": 3}\n'
+    written = CliRunner().invoke(app, ["query", out, "-o", "memory://convert/out.csv", "-s", "id=value:$.id::int"])
+    assert (written.exit_code, store.cat("/convert/out.csv")) == (0, b"id\n1\n2\n3\n")
+
+
+def test_a_path_that_is_there_but_holds_only_nulls_gives_nulls(tmp_path: Path) -> None:
+    source, dest = tmp_path / "in.ndjson", tmp_path / "out.parquet"
+    source.write_text('{"lon": null, "lat": null}\n{"id": 1}\n')
+    done = run(source, dest, "--geometry", "lon,lat")
+    assert done.exit_code == 0
+    assert "no row has a value at lon, lat" in done.output
+
+
+def test_a_coordinate_in_csv_that_is_no_number_is_named(tmp_path: Path) -> None:
+    source, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
+    source.write_text("lon,lat\n1,2\nabc,3\n")
+    done = run(source, dest, "--geometry", "lon,lat")
+    assert done.exit_code == 1
+    assert "row 1: column 'lon' has 'abc', which is no double" in str(done.exception)
+    assert run(source, dest, "--geometry", "lon,lat", "--on-error", "skip").exit_code == 0
+    assert pqext.read_table(dest).num_rows == 1
+
+
+def test_row_groups_are_as_large_as_those_of_the_writer() -> None:
+    default = inspect.signature(convert.command).parameters["row_group_rows"].default
+    assert default == pqext.WriteOptions().row_group_rows

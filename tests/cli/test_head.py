@@ -50,13 +50,13 @@ def test_a_table_shows_variants_as_json_and_geometries_as_wkt(file: Path) -> Non
 
 
 def test_rows_columns_and_a_filter_narrow_it(file: Path) -> None:
-    assert run("head", file, "-n", 1, "--columns", "n", "--format", "csv").output == "n\n1\n"
-    assert run("head", file, "-n", 0, "--columns", "n", "--format", "csv").output == "n\n"
-    asked = 'event.variant("$.id", "int") >= 1 and geom.intersects((170, -10, -170, 10))'
-    assert run("head", file, "--filter", asked, "--columns", "n", "--format", "csv").output == "n\n2\n"
-    assert run("head", file, "--filter", "n > 9").output == "no rows\n"
-    assert run("head", file, file, "-n", 4, "--columns", "n", "--format", "csv").output == "n\n1\n2\n3\n1\n"
-    for wrong in (["--filter", "n >"], ["--filter", "nope > 1"], ["--columns", "nope"], ["-n", "-1"]):
+    assert run("head", file, "-n", 1, "--select", "n", "--format", "csv").output == "n\n1\n"
+    assert run("head", file, "-n", 0, "--select", "n", "--format", "csv").output == "n\n"
+    asked = "event:$.id >= 1 and st_intersects(geom, box(170, -10, -170, 10))"
+    assert run("head", file, "--where", asked, "--select", "n", "--format", "csv").output == "n\n2\n"
+    assert run("head", file, "--where", "n > 9").output == "no rows\n"
+    assert run("head", file, file, "-n", 4, "--select", "n", "--format", "csv").output == "n\n1\n2\n3\n1\n"
+    for wrong in (["--where", "n >"], ["--where", "nope > 1"], ["--select", "nope"], ["-n", "-1"]):
         result = run("head", file, *wrong)
         assert result.exit_code == 2
 

@@ -19,7 +19,9 @@ from reference.variant_files import annotated
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    """The command, which may replace a file that is there."""
+    forced = [*map(str, arguments), "--force"]
+    return CliRunner().invoke(app, forced, env={"COLUMNS": "500"})
 
 
 @pytest.fixture
@@ -99,3 +101,42 @@ def test_broken_values_stop_the_work_or_become_null(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "1 value could not be read and became null" in result.output
     assert pqext.verify(dest).ok
+
+
+def test_what_is_lost_by_damage_is_told(source: Path, tmp_path: Path) -> None:
+    bad, mended = tmp_path / "bad.parquet", tmp_path / "mended.parquet"
+    data = bytearray(source.read_bytes())
+    data[60] ^= 255
+    bad.write_bytes(data)
+    for arguments in (("repair", bad, mended), ("unshred", bad, mended, "--on-corrupt", "skip", "--force")):
+        done = run(*arguments)
+        assert done.exit_code == 0
+        assert "left out, with 1 piece of damage" in done.output
+        assert "rows 0 to" in done.output
+    assert run("unshred", bad, mended, "--force").exit_code == 1
+
+
+def test_urls_are_read_and_written_and_what_is_there_stays(source: Path, tmp_path: Path) -> None:
+    """A ``file://`` URL is the path it names; IN itself may be replaced, another file only with ``--force``."""
+    url = source.as_uri()
+    there = "memory://reshred/there.parquet"
+    for command, old, new in [
+        ("reshred", url, "memory://reshred/new.parquet"),
+        ("unshred", "memory://reshred/new.parquet", "memory://reshred/new.parquet"),
+        ("repair", "memory://reshred/new.parquet", there),
+        ("unshred", url, source),
+    ]:
+        result = CliRunner().invoke(app, [command, old, str(new)])
+        assert result.exit_code == 0, result.output
+        assert pqext.read_table(str(new)).num_rows == 3
+    other = tmp_path / "other.parquet"
+    pqext.write_table(pa.table({"n": [1]}), other)
+    for refused in (other.as_uri(), there):
+        for asked in (["reshred", url], ["query", url, "-o"], ["convert", url]):
+            result = CliRunner().invoke(app, [*asked, refused])
+            assert (result.exit_code, "is there already" in result.output) == (2, True)
+    assert pqext.read_table(other).to_pylist() == [{"n": 1}]
+    notes = tmp_path / "notes.json"
+    notes.write_text("{}")
+    result = CliRunner().invoke(app, ["convert", url, notes.as_uri(), "--force"])
+    assert (result.exit_code, notes.read_text()) == (2, "{}")

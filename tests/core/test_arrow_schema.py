@@ -195,6 +195,7 @@ def test_a_dictionary_column_in_an_encoding_of_which_pyarrow_makes_none_comes_ba
     assert read(auto)["c"].type == table["c"].type
 
 
+@pytest.mark.spec("querying.dictionaries")
 def test_a_dictionary_that_gives_way_to_plain_pages_keeps_its_entries_first() -> None:
     names = [f"{'x' * 40}{at}" for at in range(3000)]
     table = pa.table({"c": pa.array(["b", "a", *names], pa.string()).dictionary_encode()})
@@ -207,6 +208,7 @@ def test_a_dictionary_that_gives_way_to_plain_pages_keeps_its_entries_first() ->
         assert pa.Table.from_batches(list(file.iter_batches(100)), file.arrow_schema).equals(table)
 
 
+@pytest.mark.spec("querying.dictionaries")
 def test_a_dictionary_page_that_repeats_itself_gives_distinct_entries() -> None:
     table = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), pa.array(["a", "b", "c"]))})
     data = written(table, compression="uncompressed", checksums=False)

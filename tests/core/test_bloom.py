@@ -314,7 +314,7 @@ def test_zeros_of_half_floats() -> None:
     assert bloom.plain_forms(half, 1e9) == [struct.pack("<e", math.inf)]
 
 
-@pytest.mark.spec("bloom.many-forms")
+@pytest.mark.spec("bloom.many-forms", "querying.bloom")
 @pytest.mark.parametrize(
     ("leaf", "value"),
     [
@@ -443,6 +443,7 @@ def test_filters_lie_behind_all_row_groups_or_behind_their_own(place: str) -> No
     assert filters[1] == filters[0] + lengths[0]
 
 
+@pytest.mark.spec("querying.bloom")
 def test_a_filter_rules_out_what_statistics_cannot() -> None:
     chunk = written(pa.table({"c": range(0, 100_000, 2)}), bloom_filters=True).row_groups[0].chunk(0)
     bounds, found = chunk.bounds(), chunk.bloom_filter

@@ -22,7 +22,7 @@ from pqext.core.enums import EdgeInterpolationAlgorithm
 from pqext.core.errors import MemoryLimitError
 from pqext.core.limits import Limits
 from pqext.core.metadata import GeographyType, GeometryType
-from reference.pace import SLOWER
+from reference.pace import SANITIZED, SLOWER
 
 LIMITS = Limits.untrusted()
 OVERHEAD = 96 << 20
@@ -44,7 +44,7 @@ def measured() -> dict[tuple[str, str], tuple[str, float, int]]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the measurements are those of /proc")
-@pytest.mark.skipif(SLOWER > 1, reason="sanitizers take memory of their own")
+@pytest.mark.skipif(SANITIZED, reason="sanitizers take memory of their own")
 def test_no_small_file_takes_more_than_the_budget_or_ten_seconds(
     measured: dict[tuple[str, str], tuple[str, float, int]],
 ) -> None:

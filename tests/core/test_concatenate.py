@@ -23,7 +23,7 @@ from pqext.core.footer import serialise_footer
 from pqext.core.limits import DEFAULT_LIMITS
 from pqext.core.metadata import ColumnOrder, FileMetaData, IEEE754TotalOrder, KeyValue, StringType, TypeDefinedOrder
 from pqext.core.page import raw_pages
-from pqext.core.source import open_source
+from pqext.core.sources.opening import open_source
 from pqext.core.thrift import encode
 from reference.effort import share
 
@@ -116,7 +116,7 @@ def test_pages_and_indexes_are_those_of_the_files(write: Any) -> None:
                     assert page == old[theirs.offset : theirs.offset + theirs.compressed_page_size]
                 span = source.spans([(start, length)])[0]
                 pages = [page.offset for page in raw_pages(span, DEFAULT_LIMITS) if page.header.type != 2]
-                assert pages == [location.offset - start for location in chunk.offset_index.page_locations]
+                assert pages == [location.offset for location in chunk.offset_index.page_locations]
 
 
 @settings(max_examples=share(0.3))
@@ -141,9 +141,9 @@ def test_joining_copies_bytes_once() -> None:
     ("other", "message"),
     [
         (pa.table({"i": [1]}), "2 elements instead of 6"),
-        (numbers(0).rename_columns(["i", "t", "l"]), "name='t'"),
-        (numbers(0).set_column(1, "s", pa.array([0] * 100)), "type=<Type.INT64"),
-        (numbers(0).select(["s", "i", "l"]), "name='s'"),
+        (numbers(0).rename_columns(["i", "t", "l"]), "column 't' instead of 's'"),
+        (numbers(0).set_column(1, "s", pa.array([0] * 100)), "column .s. has type .*INT64"),
+        (numbers(0).select(["s", "i", "l"]), "column 's' instead of 'i'"),
     ],
 )
 def test_files_of_another_schema_are_refused_by_what_differs(other: pa.Table, message: str, tmp_path: Path) -> None:

@@ -43,11 +43,8 @@ def pages(data: bytes, group: int, leaf: str) -> list[tuple[int, int, int]]:
         assert node is not None
         start, length = file.row_groups[group].chunk(node).byte_range
         found = list(page.raw_pages(Span(file.source, start, length), Limits()))
-        ends = [*(raw.offset for raw in found[1:]), length]
-        return [
-            (start + raw.offset, start + end - len(raw.body), start + end)
-            for raw, end in zip(found, ends, strict=True)
-        ]
+        ends = [*(raw.offset for raw in found[1:]), start + length]
+        return [(raw.offset, end - len(raw.body), end) for raw, end in zip(found, ends, strict=True)]
 
 
 def flipped(data: bytes, at: int) -> bytes:

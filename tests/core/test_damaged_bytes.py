@@ -73,9 +73,9 @@ def bodies(data: bytes) -> Iterator[range]:
             for chunk in group.chunks():
                 start, length = chunk.byte_range
                 at = list(page.raw_pages(Span(file.source, start, length), Limits()))
-                ends = [*(raw.offset for raw in at[1:]), length]
+                ends = [*(raw.offset for raw in at[1:]), start + length]
                 for raw, end in zip(at, ends, strict=True):
-                    yield range(start + end - len(raw.body), start + end)
+                    yield range(end - len(raw.body), end)
 
 
 @pytest.mark.parametrize("name", ["plain", "dictionary", "page index"])

@@ -100,10 +100,10 @@ def test_values_are_compressed_where_the_header_does_not_say(monkeypatch: pytest
 
     monkeypatch.setattr(chunk_writer, "encode_pages", one_by_one)
     monkeypatch.setattr(page_writer, "DataPageHeaderV2", silent)
-    data = written(pa.table({"a": [7] * 1000}), page_version=2, compression="zstd")
+    data = written(pa.table({"a": [7] * 10_000}), page_version=2, compression="zstd")
     assert 7 not in detail(header_of(data)[0])
-    assert pqext.read_table(data)["a"].to_pylist() == [7] * 1000
-    assert pq.read_table(pa.BufferReader(data))["a"].to_pylist() == [7] * 1000
+    assert pqext.read_table(data)["a"].to_pylist() == [7] * 10_000
+    assert pq.read_table(pa.BufferReader(data))["a"].to_pylist() == [7] * 10_000
 
 
 @pytest.mark.spec("page.v2.is-compressed")

@@ -111,11 +111,12 @@ def test_a_dictionary_that_grows_too_big_serves_the_pages_before_and_the_rest_ar
 
 @pytest.mark.parametrize("values", [
     pa.array([b"a", b"bc", b"", b"def"]), pa.array(range(4)), pa.array([b"abcde"] * 4, pa.binary(5)),
-    pa.array([True, False, True, True]), pa.array([1, None, 3, 4]), pa.array([b"a", None, b"bc", b"d"]),
+    pa.array([True, False, True, True]), pa.array([None, 1, 2, 3, 4])[1:], pa.array([None, b"a", b"", b"bc", b"d"])[1:],
 ])
 def test_sizes_of_values_are_those_that_arrow_counts(values: pa.Array) -> None:
     for start in range(4):
         for stop in range(start, 5):
             part = values[start:stop]
-            assert size_of(part, stop - start) == part.nbytes
+            alone = part if part.type == pa.bool_() else pa.array(part.to_pylist(), part.type)
+            assert size_of(part, stop - start) == alone.nbytes
             assert size_of(values[start:], stop - start) == size_of(part, stop - start)

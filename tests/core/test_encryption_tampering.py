@@ -16,7 +16,7 @@ import pqext
 from pqext.core.buffers import view
 from pqext.core.encryption.modules import Module
 from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, ParquetError
-from pqext.core.source import open_source
+from pqext.core.sources.opening import open_source
 from reference import modular_encryption as reference
 
 KEY = b"0123456789012345"

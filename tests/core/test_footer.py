@@ -17,7 +17,8 @@ from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, Par
 from pqext.core.footer import read_footer, serialise_footer
 from pqext.core.limits import Limits
 from pqext.core.metadata import FileMetaData
-from pqext.core.source import StreamSource, open_source
+from pqext.core.source import StreamSource
+from pqext.core.sources.opening import open_source
 from pqext.core.thrift import LazyStructs, Struct, decode, encode
 
 T = TypeVar("T", bound=Struct)

@@ -19,7 +19,7 @@ from pqext.core.types.logical import LeafType
 from pqext.dataset.binding import bind
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.pruning import refusal, row_group_may_match
-from pqext.dataset.scan import scan
+from pqext.dataset.reading import scan
 
 ROWS = 3000
 

@@ -89,6 +89,15 @@ def test_the_metadata_is_read_first_and_then_the_chosen_chunks_only() -> None:
         assert source.bytes_read - footer == sum(group.chunk(1).byte_range[1] for group in file.row_groups)
 
 
+@pytest.mark.spec("layout.sequential")
+def test_encrypted_pages_are_read_one_after_another() -> None:
+    """They have numbers, by which they are decrypted."""
+    key = b"0123456789012345"
+    data = written(encryption=pqext.encryption.FileEncryption(key), dictionary=False)
+    with pqext.open(data, decryption=pqext.encryption.FileDecryption(key)) as file:
+        assert file.read() == TABLE
+
+
 @pytest.mark.spec("layout.version")
 @pytest.mark.parametrize("version", [0, 1, 2, 3, -1, (1 << 31) - 1])
 def test_any_version_is_read(version: int) -> None:
@@ -192,6 +201,26 @@ def test_the_page_header_says_the_encoding_and_the_chunk_the_codec() -> None:
         with pqext.open(data) as file:
             assert file.row_groups[0].chunk(1).metadata.codec == {"uncompressed": 0, "snappy": 1, "zstd": 6}[codec]
             assert file.read() == TABLE
+
+
+@pytest.mark.spec("layout.chunk-encoding")
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_encoding_of_the_same_length_is_taken_from_the_header(nested: bool) -> None:
+    """Split bytes read as plain ones would be other numbers, and no error."""
+    numbers = pa.array([i / 7 for i in range(5000)])
+    table = pa.table({"f": pa.array([[number] for number in numbers.to_pylist()]) if nested else numbers})
+    sink, out = OnePass(), io.BytesIO()
+    pqext.write_table(table, sink, encodings={"f.list.element" if nested else "f": "byte_stream_split"})
+
+    def lie(metadata: FileMetaData) -> None:
+        about = metadata.row_groups[0].columns[0].meta_data
+        assert about is not None
+        assert Encoding.BYTE_STREAM_SPLIT in about.encodings
+        about.encodings = [Encoding.PLAIN, Encoding.RLE]
+        about.encoding_stats = None
+
+    pqext.rewrite_footer(sink.data, lie, out)
+    assert pqext.open(out.getvalue()).read() == table
 
 
 @pytest.mark.spec("layout.page-size")

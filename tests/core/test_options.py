@@ -134,7 +134,7 @@ def test_an_option_that_is_none_is_named_with_what_may_be_meant(tmp_path: Path) 
     pqext.write_table(table, tmp_path / "a")
     with pytest.raises(TypeError, match="no option 'filters'; it is filter here"):
         pqext.read_table(tmp_path / "a", filters=[("a", "=", 1)])
-    with pytest.raises(TypeError, match="no option 'xyz'; the options are shredded"):
+    with pytest.raises(TypeError, match=r"no option 'xyz'; there are .*shredded"):
         pqext.open(tmp_path / "a", xyz=1)
     with pytest.raises(TypeError, match="strict must be a bool"):
         pqext.open(tmp_path / "a", strict="yes")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import pqext
-from pqext.core import writer as writing
+from pqext.core import row_group_writer as writing
 from pqext.core.workers import Workers
 
 ROWS, GROUP = 200_000, 20_000

@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import datafusion
 import duckdb
 import polars as pl
 import pyarrow as pa
@@ -114,7 +115,26 @@ def test_pyarrow_duckdb_and_polars_read_files_with_indexes(tmp_path: Path) -> No
 
 
 @pytest.mark.spec("page-index.read-by-others")
-def test_polars_prunes_pages_beside_nested_columns(tmp_path: Path) -> None:
+def test_datafusion_reads_no_page_that_our_index_refuses(tmp_path: Path) -> None:
+    """All pages but those of five hundred rows are overwritten, and it finds a row among these."""
+    path = tmp_path / "a.parquet"
+    table = pa.table({"a": range(10_000), "t": [f"{i:05}" for i in range(10_000)]})
+    pqext.write_table(table, path, page_rows=100, dictionary=False, compression="uncompressed", checksums=False)
+    data = bytearray(path.read_bytes())
+    with pqext.open(path) as file:
+        for chunk in file.row_groups[0].chunks():
+            assert chunk.page_places is not None
+            for page in {*range(100)} - {*range(40, 45)}:
+                start, length = chunk.page_places.byte_range(page)
+                data[start : start + length] = b"\xff" * length
+    path.write_bytes(data)
+    context = datafusion.SessionContext()
+    context.register_parquet("numbers", path)
+    (row,) = context.sql("select t from numbers where a = 4321").to_arrow_table().to_pylist()
+    assert row == {"t": "04321"}
+
+
+def test_polars_reads_nested_columns_beside_an_index(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     table = pa.table({"i": range(1000), "l": [list(range(i % 5)) or None for i in range(1000)]})
     pqext.write_table(table, path, page_rows=10)
@@ -469,6 +489,9 @@ def test_an_index_that_contradicts_itself_is_an_error_when_asked_for_and_nothing
         assert chunk.pages is None
     assert chunk.page_bounds() == []
     assert pqext.open(raw).read()["c"].to_pylist() == list(range(10)), "reading needs no index"
+    with pytest.raises(CorruptFileError) as caught:
+        pqext.read_table(raw, filter=pqext.col("c") == 3, strict=True)
+    assert caught.value.column == "c"
 
 
 @pytest.mark.spec("page-index.validation")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pqext
-from pqext.core.kernels.chunk_places import chunk_places
+from pqext.core.kernels.chunk_places import small_places
 from pqext.core.kernels.page_table import PageTable
 from pqext.core.limits import Limits
 from pqext.core.page import raw_pages
@@ -91,7 +90,7 @@ def test_a_damaged_header_is_unusual_or_that_of_the_structure(version: int, colu
 
 
 @pytest.mark.parametrize("write", [pqext.write_table, pq.write_table])
-def test_chunk_places_are_those_of_the_structures(write: Any) -> None:
+def test_small_places_are_those_of_the_structures(write: Any) -> None:
     out = io.BytesIO()
     write(TABLE, out)
     with pqext.open(out.getvalue()) as file:
@@ -103,16 +102,28 @@ def test_chunk_places_are_those_of_the_structures(write: Any) -> None:
         paths = [b"".join(len(name).to_bytes(4, "little") + name.encode() for name in leaf.path) for leaf in leaves]
         kinds = [int(leaf.leaf_type.physical) for leaf in leaves]
         asked = [(leaf.leaf_start, kind, path) for leaf, kind, path in zip(leaves, kinds, paths, strict=True)]
-        found = chunk_places(index, asked)
-        wrong = [(place, physical + 1, path) for place, physical, path in asked]
-        other = [(place, physical, path + b"\1\0\0\0x") for place, physical, path in asked]
-        assert np.all(chunk_places(index, wrong)[:, 0] == -1)
-        assert np.all(chunk_places(index, other)[:, 0] == -1)
-        for row, chunk in zip(found.tolist(), columns, strict=True):
+        size = len(out.getvalue())
+
+        def places(asked: Any = asked, values: int = len(TABLE), *limits: int) -> Any:
+            return list(zip(*small_places(index, asked, values, *(limits or (1 << 40, 1 << 40, size))), strict=True))
+
+        found = {position: (codec, *where) for position, codec, where in places()}
+        flat = {}
+        for position, chunk in enumerate(columns):
             meta = chunk.meta_data
             assert meta is not None
-            dictionary = -1 if meta.dictionary_page_offset is None else meta.dictionary_page_offset
-            sizes = [meta.total_uncompressed_size, meta.total_compressed_size]
-            assert row == [meta.codec, meta.num_values, *sizes, meta.data_page_offset, dictionary]
+            start = meta.dictionary_page_offset or meta.data_page_offset
+            if meta.num_values == len(TABLE):
+                flat[position] = (meta.codec, start, meta.total_compressed_size)
+            wide, stored = meta.total_uncompressed_size, meta.total_compressed_size
+            for limits, known in (
+                ((wide, stored, start + stored), True), ((wide - 1, stored, start + stored), False),
+                ((wide, stored - 1, start + stored), False), ((wide, stored, start + stored - 1), False),
+            ):
+                assert [*map(bool, places(asked[position : position + 1], meta.num_values, *limits))] == [True] * known
+        assert found == flat
+        assert not places(values=len(TABLE) + 1)
+        assert not places([(place, physical + 1, path) for place, physical, path in asked])
+        assert not places([(place, physical, path + b"\1\0\0\0x") for place, physical, path in asked])
         with pytest.raises(IndexError):
-            chunk_places(index, [(len(leaves), 1, paths[0])])
+            places([(len(leaves), 1, paths[0])])

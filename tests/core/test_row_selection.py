@@ -93,6 +93,7 @@ def test_only_the_pages_of_chosen_rows_are_fetched() -> None:
         assert file.source.bytes_read - before == sum(pages.byte_range(page)[1] for page in (1, 4, 5))
 
 
+@pytest.mark.spec("querying.coalescing")
 def test_pages_of_all_columns_are_fetched_together(monkeypatch: pytest.MonkeyPatch) -> None:
     data = stored()
     fetched: list[tuple[int, int]] = []
@@ -147,7 +148,7 @@ def test_a_scan_reads_the_pages_that_may_match() -> None:
     assert (task.rows_kept, task.row_groups[1].rows) == (2 * PAGE, [range(2 * PAGE)])
     assert task.bytes_kept < task.row_groups[1].num_bytes / 4
     text = pqext.scan(data, ["s"], condition).explain()
-    assert "row group 1: 46 of 300 rows may match by their pages: 0 to 45" in text
+    assert "row group 1: 46 of 300 rows may match by their pages (4 of 28 pages): 0 to 45" in text
 
 
 def test_row_groups_and_rows_that_are_not_there_are_refused() -> None:
@@ -207,7 +208,7 @@ def test_damage_outside_the_chosen_pages_is_not_met_unless_damage_is_passed_over
     with pqext.open(bytes(data)) as file:
         start, length = file.row_groups[0].chunk(0).byte_range
         page = list(raw_pages(Span(file.source, start, length), pqext.Limits()))[3]
-        data[start + page.offset + len(page.body)] ^= 1
+        data[page.offset + len(page.body)] ^= 1
     with pqext.open(bytes(data)) as file:
         assert file.read(["i"], rows={0: [range(2)]}).num_rows == 2
         with pytest.raises(CorruptFileError, match="checksum"):
@@ -220,6 +221,7 @@ def test_damage_outside_the_chosen_pages_is_not_met_unless_damage_is_passed_over
         assert [(one.start, one.stop) for one in file.damage] == [(3 * PAGE, 4 * PAGE)]
 
 
+@pytest.mark.spec("querying.intersection")
 @given(ranges, ranges, st.integers(1, 40))
 def test_row_ranges_are_sets_of_rows(first: list[range], second: list[range], count: int) -> None:
     def rows(parts: list[range]) -> list[int]:

@@ -203,6 +203,19 @@ def test_a_writer_that_is_forgotten_leaves_nothing_but_a_forked_child_leaves_it_
     assert os.listdir(tmp_path) == ["out"]
 
 
+def test_an_interrupt_while_the_file_is_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system has made it, and its object is not there yet."""
+
+    def interrupted(path: str, mode: str) -> None:
+        Path(path).touch(exist_ok=False)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pqext.core.sink.io.FileIO", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pqext.write_table(TABLE, tmp_path / "out")
+    assert content(tmp_path) == {}
+
+
 def test_permissions_that_cannot_be_kept_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(source: str, dest: str) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), dest)

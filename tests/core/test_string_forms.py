@@ -118,6 +118,7 @@ def test_a_filter_keeps_the_same_rows_of_all_forms(
         assert scan.count() == len(kept)
 
 
+@pytest.mark.spec("querying.dictionaries")
 @pytest.mark.parametrize("row_group_rows", [1000, 70])
 def test_dictionaries_are_those_that_pyarrow_reads(row_group_rows: int) -> None:
     table = pa.table({"w": WORDS * 40, "b": pa.array([b"x", None, b"yy", b""] * 80)})
@@ -131,6 +132,7 @@ def test_dictionaries_are_those_that_pyarrow_reads(row_group_rows: int) -> None:
     assert ours.unify_dictionaries().to_pylist() == table.to_pylist()
 
 
+@pytest.mark.spec("querying.dictionaries")
 @pytest.mark.parametrize("writer", ["pyarrow", "polars"])
 def test_a_chunk_that_falls_back_to_plain_pages_is_a_dictionary_array(writer: str) -> None:
     table = pa.table({"w": [f"value {i % 900} {'x' * (i % 50)}" for i in range(6000)]})
@@ -143,6 +145,9 @@ def test_a_chunk_that_falls_back_to_plain_pages_is_a_dictionary_array(writer: st
         found = pqext.read_table(out.getvalue(), strings=form)
         found.validate(full=True)
         assert found["w"].to_pylist() == table["w"].to_pylist()
+        with pqext.open(out.getvalue(), strings=form) as file:  # in batches that take parts of several pages
+            batches = [*file.iter_batches(330)]
+        assert [value for batch in batches for value in batch["w"].to_pylist()] == table["w"].to_pylist()
     chunk = pqext.read_table(out.getvalue(), strings="dictionary")["w"].chunk(0)
     assert len(chunk.dictionary.unique()) == len(chunk.dictionary)
 

@@ -34,6 +34,18 @@ def test_one_thread_or_one_job_is_worked_on_in_place(threads: int, jobs: int) ->
         assert set(workers.map(lambda _: threading.current_thread(), range(3))) == {threading.current_thread()}
 
 
+def test_few_jobs_and_many_share_their_threads() -> None:
+    def work(together: threading.Barrier) -> threading.Thread:
+        together.wait()
+        return threading.current_thread()
+
+    with Workers(5, 5) as many:
+        used = set(many.map(work, [threading.Barrier(5, timeout=30)] * 5))
+    assert len(used) == 5
+    with Workers(5, 2) as few:
+        assert set(few.map(work, [threading.Barrier(2, timeout=30)] * 2)) < used
+
+
 def test_small_items_share_a_turn() -> None:
     """One after another on one thread, until they are large enough; all of them in place where one turn is enough."""
     def thread(_: int) -> int:
@@ -51,6 +63,35 @@ def test_small_items_share_a_turn() -> None:
         assert len(set(large)) == 2
         mixed = workers.map(pow, range(6), repeat(2), sizes=[0, TURN_BYTES, 0, 0, TURN_BYTES * 9, 0])
         assert list(mixed) == [number * number for number in range(6)]
+
+
+def test_the_largest_turn_begins_first_and_results_keep_their_order() -> None:
+    begun: list[int] = []
+    sizes = [TURN_BYTES * size for size in (1, 3, 2, 9, 1)]
+    with Workers(2, 5) as workers:
+        found = list(workers.map(lambda number: begun.append(number) or number, range(5), sizes=sizes))
+    assert found == list(range(5))
+    assert set(begun[:2]) == {1, 3}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parts_of_items_are_worked_on_in_order(threads: int) -> None:
+    """Also where an item has one part, or none."""
+    counts = [3, 1, 0, 1, 5]
+    with Workers(threads, 5) as workers:
+        found = workers.map_parts(lambda item, count: [(item, part) for part in range(count)], pow, range(5), counts)
+        assert list(found) == [item**part for item, count in enumerate(counts) for part in range(count)]
+        assert not workers._pending
+
+
+@pytest.mark.parametrize("fails", ["split", "function"])
+def test_an_error_in_a_part_comes_out_and_nothing_is_left(fails: str) -> None:
+    def split(item: int) -> list[tuple[int]]:
+        return [(1 // item if fails == "split" else item,)] * (1 + item % 2)
+
+    with pytest.raises(ZeroDivisionError), Workers(2, 9) as workers:
+        list(workers.map_parts(split, lambda part: 1 // part, [5, 4, 3, 0, 2, 1]))
+    assert not workers._pending
 
 
 def test_an_error_in_a_turn_comes_out() -> None:
@@ -110,3 +151,92 @@ assert os.waitpid(child, 0)[1] == 0
 """
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_jobs_of_a_job_go_to_idle_threads_and_those_nobody_begins_are_done_in_place() -> None:
+    """Three levels of jobs on two threads, more of them than threads, all wait for one another, and none for ever."""
+    names: set[str] = set()
+
+    def work(depth: int) -> int:
+        names.add(threading.current_thread().name)
+        if not depth:
+            time.sleep(0.001)
+            return 1
+        with Workers(2, 3) as inner:
+            return sum(inner.map(work, [depth - 1] * 3))
+
+    with Workers(2, 2) as workers:
+        assert list(workers.map(work, [2, 2, 2])) == [9, 9, 9]
+        assert workers.begin(work, 1)() == 3
+    assert len(names) <= 2
+
+
+def test_a_job_that_waits_for_another_thread_works_meanwhile() -> None:
+    """Each part of the job needs another one at the same time, and there are two threads."""
+    together = threading.Barrier(2, timeout=30)
+
+    def part(number: int) -> tuple[int, int]:
+        together.wait()
+        return number, threading.get_ident()
+
+    def job(number: int) -> list[tuple[int, int]]:
+        if number:
+            return []
+        with Workers(2, 6) as workers:
+            return list(workers.map(part, range(6)))
+
+    with Workers(2, 2) as jobs:
+        found, _ = jobs.map(job, range(2))
+    assert [number for number, _ in found] == [*range(6)]
+    assert len({thread for _, thread in found}) == 2
+
+
+def test_jobs_that_fail_at_once_do_not_wait_for_what_nobody_begins() -> None:
+    both = threading.Barrier(2, timeout=30)
+
+    def job(_: int) -> None:
+        with Workers(2, 8) as workers:
+            workers.map(time.sleep, [0] * 8)
+            both.wait()
+            raise LookupError("before any result")
+
+    with Workers(2, 2) as jobs:
+        for _ in range(2):
+            with pytest.raises(LookupError):
+                list(jobs.map(job, range(2)))
+            jobs.settle()
+
+
+def test_an_error_of_a_call_made_by_the_one_who_waits_comes_out_in_its_place() -> None:
+    together = threading.Barrier(2, timeout=30)
+
+    def part(number: int) -> int:
+        if number < 2:
+            together.wait()
+        if number == 1:
+            raise LookupError(str(number))
+        return number
+
+    def job(number: int) -> int:
+        if number:
+            return 0
+        with Workers(2, 4) as workers:
+            results = workers.map(part, range(4))
+            assert next(results) == 0
+            with pytest.raises(LookupError, match="1"):
+                next(results)
+            return 1
+
+    with Workers(2, 2) as jobs:
+        assert list(jobs.map(job, range(2))) == [1, 0]
+
+
+def test_one_call_is_begun_at_once_or_made_in_place() -> None:
+    begun = threading.Event()
+    with Workers(2, 2) as workers:
+        ready = workers.begin(begun.set)
+        assert begun.wait(20)
+        assert ready() is None
+    with Workers(1, 2) as workers:
+        ready = workers.begin(threading.get_ident)
+        assert ready() == threading.get_ident()

@@ -11,7 +11,23 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from pqext.core.predicate import COMPARE
-from pqext.dataset.expressions import And, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or, col
+from pqext.dataset.expressions import (
+    ARITHMETIC,
+    And,
+    Arithmetic,
+    Comparison,
+    Constant,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Matches,
+    Not,
+    Or,
+    Relation,
+    Value,
+    col,
+)
 
 INTEGERS = st.one_of(
     st.integers(-5, 5), st.sampled_from([2**31, -(2**31) - 1, 2**53 + 1, 2**63 - 1, -(2**63), 2**64, 2**64 - 1])
@@ -80,10 +96,21 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy, st.SearchStrategy]] = {
 """Name of a column -> its Arrow type, its values, and literals that compare with it."""
 
 
+_NUMBERS = ("i8", "i32", "i64", "u32", "u64", "f32", "f64", "d5", "d15", "d38")
+KINDS = (
+    _NUMBERS, ("text",), ("bytes", "fixed", "uuid"), ("date", "ms", "us", "ns"), ("utc",), ("t_ms", "t_us"), ("bool",),
+)  # fmt: skip
+"""Columns that compare with one another."""
+
+
 @st.composite
 def tables(draw: st.DrawFn, *, min_rows: int = 0, max_rows: int = 12, columns: int = 3) -> pa.RecordBatch:
     """A few columns, the first of them inside a struct ``s`` as well, with nulls."""
-    names = draw(st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=columns, unique=True))
+    any_of_them = st.lists(st.sampled_from(sorted(COLUMNS)), min_size=1, max_size=columns, unique=True)
+    alike = st.sampled_from(KINDS).flatmap(
+        lambda kind: st.lists(st.sampled_from(kind), min_size=1, max_size=columns, unique=True)
+    )
+    names = draw(st.one_of(any_of_them, alike))
     rows = draw(st.integers(min_rows, max_rows))
     arrays = {}
     for name in names:
@@ -109,6 +136,66 @@ def _conditions(path: str, literals: st.SearchStrategy) -> st.SearchStrategy[Exp
     )
 
 
+_SMALL = st.one_of(
+    st.integers(-5, 5), st.sampled_from([2**62, 0.0, -0.0, 0.5, 2.5, math.nan, math.inf, -math.inf, -(2**63)]),
+    _SMALL_DECIMALS,
+)  # fmt: skip
+"""Numbers to compute with, whose results have few digits."""
+PATTERNS = st.text("ab\x00é_%", max_size=4)
+
+
+def _values(path: str) -> st.SearchStrategy[Value]:
+    """What is computed of a column of numbers and literals."""
+    column = col(path)
+    operators = st.sampled_from(ARITHMETIC)
+    once = st.one_of(
+        st.builds(lambda operator, value: Arithmetic(operator, (column, Constant(value))), operators, _SMALL),
+        st.builds(lambda operator, value: Arithmetic(operator, (Constant(value), column)), operators, _SMALL),
+        st.just(-column),
+        st.sampled_from(["int8", "int64", "double"]).map(column.cast),
+    )
+    if path.endswith("d38"):
+        return once  # decimals of more than 38 digits cast to nothing
+    return st.one_of(once, once.map(lambda value: -value), once.map(lambda value: value.cast("int64")))
+
+
+def _computed(path: str, literals: st.SearchStrategy) -> st.SearchStrategy[Expression]:
+    """Conditions on what is computed of a column."""
+    name = path.removeprefix("s.")
+    if name == "text":
+        patterns = st.one_of(
+            st.builds(Matches, st.just(col(path)), st.sampled_from(["starts_with", "ends_with", "contains"]), TEXT),
+            st.builds(Matches, st.just(col(path)), st.sampled_from(["like", "ilike"]), PATTERNS, st.none()),
+            st.builds(
+                lambda first, last: Matches(col(path), "like", f"{first}!_{last}", "!"),
+                TEXT.filter(lambda text: "!" not in text), TEXT,
+            ),
+        )  # fmt: skip
+        return st.one_of(patterns, st.sampled_from([col(path).cast("int64").is_null()]))
+    values = _values(path) if name in _NUMBERS else None
+    if values is None:
+        return _conditions(path, literals)
+    return st.one_of(
+        st.builds(Comparison, values, st.sampled_from(sorted(COMPARE)), NUMBERS),
+        st.builds(IsIn, values, st.lists(NUMBERS, max_size=3).map(tuple)),
+        values.map(IsNull),
+        values.map(IsNotNull),
+        st.builds(Relation, values, st.sampled_from(sorted(COMPARE)), st.just(col(path))),
+    )
+
+
+def _relations(names: list[str]) -> list[st.SearchStrategy[Expression]]:
+    """Comparisons of two columns."""
+    kinds = [[name for name in names if name.removeprefix("s.") in kind] for kind in KINDS]
+    return [
+        st.builds(
+            Relation, st.sampled_from(kind).map(col), st.sampled_from(sorted(COMPARE)), st.sampled_from(kind).map(col)
+        )
+        for kind in kinds
+        if kind
+    ]
+
+
 _ABOUT_STRUCT = st.sampled_from([IsNull(col("s")), IsNotNull(col("s"))])
 _LEAVES = {
     prefix + name: _conditions(prefix + name, literals)
@@ -117,10 +204,18 @@ _LEAVES = {
 }
 
 
+_COMPUTED = {
+    prefix + name: _computed(prefix + name, literals)
+    for name, (_, _, literals) in COLUMNS.items()
+    for prefix in ("", "s.")
+}
+
+
 def leaves(batch: pa.RecordBatch) -> st.SearchStrategy[Expression]:
-    """Conditions on one column of ``batch``."""
+    """Conditions on columns of ``batch`` and on what is computed of them."""
     names = [name for name in batch.schema.names if name != "s"] + [f"s.{batch.schema.field('s').type.field(0).name}"]
-    return st.one_of(*(_LEAVES[name] for name in names), _ABOUT_STRUCT)
+    computed = [_COMPUTED[name] for name in names]
+    return st.one_of(*(_LEAVES[name] for name in names), _ABOUT_STRUCT, *computed, *_relations(names))
 
 
 def expressions(batch: pa.RecordBatch) -> st.SearchStrategy[Expression]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,11 @@ def path(tmp_path: Path) -> str:
     place = str(tmp_path / "a.parquet")
     pqext.write_table(TABLE, place, row_group_rows=4)
     return place
+
+
+def cells(html: str) -> list[str]:
+    """The texts of the cells of a table."""
+    return re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", html)
 
 
 class Stream:
@@ -126,10 +133,68 @@ def test_the_first_rows(path: str, rows: int) -> None:
 def test_objects_tell_of_themselves(path: str) -> None:
     with pqext.open(path) as file:
         assert repr(file) == f"<pqext.ParquetFile {path}: 10 rows, 2 columns, 3 row groups>"
-        assert "<td>s</td><td>string</td>" in file._repr_html_()
+        assert cells(file._repr_html_())[-2:] == ["s", "string"]
         assert repr(file.page_index[1]) == "<PageIndex of row group 1: a, s>"
-        assert "<td>a</td><td>1 pages</td>" in file.page_index[0]._repr_html_()
+        assert cells(file.page_index[0]._repr_html_())[:2] == ["a", "1 pages"]
     scan = pqext.scan(path, ["a"], pqext.col("s") < "<b>")
     Path(path).unlink()  # nothing of it is read
     assert repr(scan) == f"<pqext.Scan files: 1, {path} first; columns: a; filter: s < '<b>'>"
     assert "s &lt; &#x27;&lt;b&gt;&#x27;" in scan._repr_html_()
+
+
+class Checked(HTMLParser):
+    """A page of HTML whose elements must all be closed, without scripts, sources and colours of its own."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.open.append(tag)
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_a_notebook_shows_a_scan_in_the_colours_of_its_page(path: str) -> None:
+    scan = pqext.scan(path, filter=pqext.col("a") > 5).limit(3)
+    html = scan._repr_html_()
+    page = Checked(html)
+    assert page.open == []
+    assert {tag for tag, _ in page.tags} <= {
+        "div", "table", "caption", "tbody", "thead", "tr", "th", "td", "details", "summary"
+    }
+    assert all(set(attributes) <= {"style", "scope"} for _, attributes in page.tags)
+    assert "color" not in html  # of dark pages too
+    assert "overflow-x:auto" in html  # on narrow screens
+    assert all(attributes.get("scope") in ("row", "col") for tag, attributes in page.tags if tag == "th")
+    told = cells(html)
+    assert told[told.index("reads") + 1].startswith("2 of 3 row groups, 6 of 10 rows")
+    assert told[told.index("limit") + 1] == "3 rows"
+    assert told[-4:] == ["a", "int64", "s", "string"]
+    assert "<summary>2 columns</summary>" in html
+    assert scan.metrics is None
+
+
+def test_a_notebook_opens_no_more_than_one_local_file(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = pqext.scan([path, path])
+    with monkeypatch.context() as patch:
+        patch.setattr(pqext.ParquetFile, "__init__", None)
+        assert "columns" in many._repr_html_()
+        assert "<details>" not in many._repr_html_()
+    assert many.schema.names == ["a", "s"]
+    assert "<summary>2 columns</summary>" in many._repr_html_()
+
+
+def test_names_in_a_notebook_are_text(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>\x1b[31m"
+    pq.write_table(pa.table({evil: [1], **{f"c{n}": [n] for n in range(100)}}), tmp_path / "<b>.parquet")
+    html = pqext.scan(tmp_path / "<b>.parquet")._repr_html_()
+    assert "<script>" not in html
+    assert "\x1b" not in html
+    assert "<b>" not in html
+    assert "51 more" in html

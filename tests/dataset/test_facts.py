@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -119,6 +119,10 @@ class Told:
     path: str | None
     schema: Schema
     row_groups: Sequence[Group]
+    round_trip_bytes: int = 0
+
+    def fetch_ahead(self, ask: Callable[[], object]) -> None:
+        """Nothing is to be fetched."""
 
 
 def told_of(file: ParquetFile, present: dict[str, frozenset[Any]]) -> Told:

@@ -81,6 +81,33 @@ def test_what_is_no_plan_is_refused(name: str, plan: dict[str, Any]) -> None:
         Task.from_json(json.dumps(plan))
 
 
+FOREIGN: dict[str, tuple[int, dict[str, Any]]] = {
+    "a column that is not there": (0, {"columns": ["nowhere"]}),
+    "a field that is not there": (1, {"columns": ["v.nowhere"]}),
+    "a column to keep that is not read": (0, {"kept": ["v"]}),
+    "a column to compare that is not read": (0, {"compared": ["w"]}),
+    "a computed column that nobody asked for": (1, {"leaves": [["x", 0]]}),
+    "a leaf that is not there": (0, {"asked": [[0, 99]]}),
+    "more than the filter asks": (0, {"asked": [[5, 0]]}),
+    "no filter in the first of two stages": (0, {"filter": None}),
+    "a filter on a column that is not read": (0, {"columns": ["v"], "kept": []}),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_plan_that_names_what_the_file_lacks_is_refused(name: str, plan: dict[str, Any]) -> None:
+    stage, change = FOREIGN[name]
+    plan["row_groups"][0]["stages"][stage].update(change)
+    with pytest.raises(ValueError, match=r"another file|there is no column"):
+        run(Task.from_json(json.dumps(plan)))
+
+
+def test_a_plan_of_a_row_group_that_is_not_there_is_refused(plan: dict[str, Any]) -> None:
+    plan["row_groups"][0]["index"] = 7
+    with pytest.raises(ValueError, match="it has a row group 7, the file 2 row groups"):
+        run(Task.from_json(json.dumps(plan)))
+
+
 def test_a_row_group_is_planned_once(plan: dict[str, Any]) -> None:
     plan["row_groups"].append(plan["row_groups"][0])
     with pytest.raises(ValueError, match="a row group twice"):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.dataset.expressions import Expression, col
-from pqext.dataset.scan import read_table, scan
+from pqext.dataset.reading import read_table, scan
 from reference.effort import share
 
 FLOATS = [pa.float16(), pa.float32(), pa.float64()]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.errors import UnsupportedError
 from pqext.dataset.expressions import Expression, col
-from pqext.dataset.scan import read_table, scan
+from pqext.dataset.reading import read_table, scan
 from reference.effort import share
 
 ROWS = pa.table({"x": [1, 2, 3]})
@@ -90,6 +90,7 @@ NAMES = st.sampled_from(["1", "2", "-7", "a", "b c", "é/%", "__HIVE_DEFAULT_PAR
 LITERALS: dict[pa.DataType, list[Any]] = {pa.int32(): [1, 2, 3, -7], pa.string(): ["1", "a", "b c", "é/%", ""]}
 
 
+@pytest.mark.spec("querying.partitions")
 @given(st.data())
 @settings(max_examples=share(0.25))
 def test_filters_keep_the_rows_that_they_keep_of_the_table_read_whole(data: st.DataObject) -> None:
@@ -130,6 +131,7 @@ def test_filters_keep_the_rows_that_they_keep_of_the_table_read_whole(data: st.D
         assert rows(read_table(folder, ["q"], filter)) == sorted(({"q": row["q"]} for row in expected), key=repr)
 
 
+@pytest.mark.spec("querying.partitions")
 def test_files_that_a_filter_on_folders_refuses_are_not_opened(tmp_path: Path) -> None:
     folder = write(tmp_path, "y=2020", "y=2021", "y=2022")
     for damaged in ("y=2020/0.parquet", "y=2022/2.parquet"):
@@ -236,3 +238,17 @@ def test_values_within_a_variant_stand_beside_what_folders_say(tmp_path: Path) -
     for columns, filter in (([col("y").variant("$.a", "int64")], None), (None, col("y").variant("$.a", "int64") == 1)):
         with pytest.raises(TypeError, match="column y is no VARIANT"):
             read_table(tmp_path, columns, filter)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x > y", "y < x", "y = x or y is null", "x + y > 4", "not (x * y >= 4)", "y + 1 > 2", "x = y + 1 and m = 'a'",
+     "(x + y) is null", "(x + y) is not null", "x + y in (3, 4)", "y % 2 = x % 2", "m like 'a%' and x > 1",
+     "cast(x + y as double) / 2 = 1.5", "-y < -x"],
+)  # fmt: skip
+def test_conditions_on_columns_of_files_and_of_folders_are_those_of_duckdb(text: str, tmp_path: Path) -> None:
+    write(tmp_path, "y=1/m=a", "y=2/m=b", "y=3/m=ab", "y=__HIVE_DEFAULT_PARTITION__/m=a")
+    expected = duckdb.sql(f"from read_parquet('{tmp_path}/**/*.parquet', hive_partitioning=true) where {text}")
+    found = scan(tmp_path, ["x", "y", "m"], text)
+    assert rows(found.to_table()) == rows(expected.select("x, y, m").to_arrow_table())
+    assert found.count() == len(expected)

@@ -41,6 +41,7 @@ def by_pqext(table: pa.Table, rows: int) -> bytes:
 WRITERS = [by_pyarrow, by_pqext]
 
 
+@pytest.mark.spec("querying.row-groups")
 @given(st.data(), st.sampled_from(WRITERS), st.integers(1, 4))
 def test_no_row_group_that_is_refused_holds_a_row_that_matches(data: st.DataObject, writer: Any, rows: int) -> None:
     batch = data.draw(tables(min_rows=1))
@@ -64,6 +65,7 @@ def kept(table: pa.Table, expression: Expression, rows: int = 2, writer: Any = b
 NUMBERS = pa.table({"a": [1, 2, 3, 4, 5, 6, None, None], "b": [*"aabb", None, "c", "d", "e"]})
 
 
+@pytest.mark.spec("querying.row-groups")
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize(
     ("expression", "expected"),
@@ -206,6 +208,7 @@ def test_long_lists_are_searched_as_short_ones_are_walked(literals: list[Any], v
     assert kept(table, col("a").isin(literals), rows=4) == ([0] if within else [])
 
 
+@pytest.mark.spec("querying.bloom")
 def test_bloom_filters_refuse_values_that_lie_between_the_bounds_but_do_not_occur() -> None:
     table = pa.table({"n": range(0, 4000, 2), "s": [f"name {n}" for n in range(0, 4000, 2)]})
     sink = io.BytesIO()

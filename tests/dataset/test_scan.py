@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import pqext
 from pqext.core.errors import CorruptFileError
 from pqext.dataset.expressions import col
-from pqext.dataset.scan import Scan, read_table, scan
+from pqext.dataset.reading import read_table, scan
+from pqext.dataset.scan import Scan
 from reference import evaluate as twin
 
 TABLE = pa.table(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pqext
@@ -98,8 +103,8 @@ def test_a_missing_file_is_told_in_the_same_words_by_a_scan_and_by_the_file_itse
 def test_an_empty_list_and_remote_or_strange_paths_are_errors(tree: Path) -> None:
     with pytest.raises(ValueError, match="list of sources is empty"):
         find_sources([])
-    with pytest.raises(UnsupportedError, match="not a local file"):
-        find_sources("s3://bucket/key")
+    with pytest.raises(UnsupportedError, match="no local file"):
+        find_sources("nowhere://bucket/key")
     with pytest.raises(TypeError, match="a path is text"):
         find_sources(_BytesPath())
 
@@ -107,3 +112,53 @@ def test_an_empty_list_and_remote_or_strange_paths_are_errors(tree: Path) -> Non
 class _BytesPath:
     def __fspath__(self) -> bytes:
         return b"x"
+
+
+REMOTE = [*(f"t/year={year}/m=0{month}/f{month}.parquet" for year in (2020, 2021) for month in range(3)), "t/_SUCCESS"]
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    """A folder of partitions in fsspec's file system in memory."""
+    fsspec = pytest.importorskip("fsspec")
+    store = fsspec.filesystem("memory")
+    for name in REMOTE:
+        sink = io.BytesIO()
+        pq.write_table(pa.table({"f": [name[-9:-8]]}), sink)
+        store.pipe(f"/{name}", sink.getvalue())
+    yield store
+    store.rm("/t", recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("source", "months"),
+    [
+        ("memory://t", [0, 1, 2, 0, 1, 2]),
+        ("memory://t/year=2021/", [0, 1, 2]),
+        ("memory://t/*/m=01", [1, 1]),
+        ("memory://t/**/f[02].parquet", [0, 2, 0, 2]),
+        ("memory://t/year=2020/m=02/f2.parquet", [2]),
+        (["memory://t/year=2021/m=01/f1.parquet", "memory://t/year=2020"], [1, 0, 1, 2]),
+    ],
+)
+def test_folders_and_patterns_of_other_file_systems_are_read_with_their_partitions(
+    memory: Any, source: Any, months: list[int]
+) -> None:
+    table = pqext.read_table(source)
+    assert table["f"].to_pylist() == list(map(str, months))
+    if "m" in table.column_names:
+        assert table["m"].to_pylist() == months
+
+
+def test_files_of_other_file_systems_that_folders_refuse_are_not_opened(memory: Any) -> None:
+    for name in REMOTE[:3]:
+        memory.pipe(f"/{name}", b"no Parquet")
+    found = pqext.scan("memory://t", filter=(pqext.col("year") == 2021) & (pqext.col("m") == 2))
+    assert found.to_table().num_rows == 1
+    assert sum(task.refusal is None for task in found.plan()) == 1
+
+
+def test_what_is_not_there_in_another_file_system_is_said(memory: Any) -> None:
+    for source in ("memory://none", "memory://t/year=1*"):
+        with pytest.raises(FileNotFoundError):
+            pqext.scan(source)

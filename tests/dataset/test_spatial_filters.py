@@ -16,7 +16,7 @@ from pqext.core.writer import write_table
 from pqext.dataset import spatial
 from pqext.dataset.evaluate import evaluate
 from pqext.dataset.expressions import Expression, Not, Spatial, col
-from pqext.dataset.scan import scan
+from pqext.dataset.reading import scan
 from pqext.dataset.visitors import normal
 
 COORDINATES = st.integers(-4, 4).map(float)

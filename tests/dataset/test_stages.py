@@ -60,7 +60,6 @@ def set_small(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(planning, "WORTH_BYTES", 0)
     monkeypatch.setattr(execution, "_STAGE_ROWS", rows)
     monkeypatch.setattr(execution, "_FEWEST_ROWS", 2)
-    monkeypatch.setattr(execution, "_GAP", 2)
 
 
 def table(rows: int = ROWS) -> pa.Table:
@@ -109,6 +108,7 @@ def oracle(question: Expression) -> pa.Table:
     return TABLE.filter(evaluate(question, TABLE.combine_chunks()))
 
 
+@pytest.mark.spec("querying.late")
 @pytest.mark.parametrize(
     "name", ["pages", "no page index", *(pytest.param(name, marks=pytest.mark.slow) for name in [*FILES][2:])]
 )
@@ -240,6 +240,7 @@ def planned(source: Any, columns: Any, filter: Expression) -> Task:
     return task
 
 
+@pytest.mark.spec("querying.late")
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_what_is_fetched_is_what_the_plan_names(name: str, question: str, small: None) -> None:
@@ -257,6 +258,7 @@ def test_what_is_fetched_is_what_the_plan_names(name: str, question: str, small:
         assert fetched == first
 
 
+@pytest.mark.spec("querying.late", "querying.pages")
 def test_a_row_is_looked_up_by_the_pages_that_hold_it(small: None) -> None:
     source = Recorded(FILES["pages"])
     (row,) = pqext.scan(source, None, col("k") == 4321).to_table().to_pylist()
@@ -273,6 +275,7 @@ def test_a_row_is_looked_up_by_the_pages_that_hold_it(small: None) -> None:
     assert source.pages() == expected
 
 
+@pytest.mark.spec("querying.projection")
 def test_counting_reads_the_columns_of_the_filter_alone(small: None) -> None:
     source = Recorded(FILES["pages"])
     assert pqext.scan(source, None, col("n") == 7).count() == oracle(col("n") == 7).num_rows
@@ -319,7 +322,7 @@ def test_damage_passed_over_and_strict_reading_read_in_one_stage(small: None) ->
 
 
 def test_stages_that_do_not_pay_are_left(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where most rows match, columns are read side by side from the second window on."""
+    """Where most rows match, columns are read side by side: at once if statistics say so, or from the second window."""
     asked: list[tuple[str, ...] | None] = []
     read = pqext.core.reader.ParquetFile.iter_compared
 
@@ -328,8 +331,11 @@ def test_stages_that_do_not_pay_are_left(small: None, monkeypatch: pytest.Monkey
         return read(self, batch_rows, columns, *arguments, **options)
 
     monkeypatch.setattr(pqext.core.reader.ParquetFile, "iter_compared", noted)
-    assert pqext.scan(FILES["pages"], ["s"], col("k") >= 0).to_table().num_rows == ROWS
+    assert pqext.scan(FILES["no statistics"], ["s"], col("k") >= 0).to_table().num_rows == ROWS
     assert asked == [("k",), ("s",), ("k", "s"), ("k", "s"), ("k", "s")]
+    asked.clear()
+    assert pqext.scan(FILES["pages"], ["s"], col("k") >= 0).to_table().num_rows == ROWS
+    assert asked == [("k", "s")] * 3
 
 
 def test_columns_that_wait_for_others_are_bounded(small: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -260,3 +260,18 @@ def test_what_is_not_trusted_is_not_even_read() -> None:
         assert chunk.metadata.statistics is not None
     with pytest.raises(DamagedIndexWarning):
         pqext.read_table(bytes(data), filter=col("c") == 31)
+
+
+def test_a_damaged_bloom_filter_is_refused_by_strict_reading() -> None:
+    data = bytearray(written(list(range(0, 2 * ROWS, 2)), statistics=False, page_index=False, bloom_filters=True))
+    with pqext.open(bytes(data)) as file:
+        for group in file.metadata.row_groups:
+            about = group.columns[0].meta_data
+            assert about is not None
+            assert about.bloom_filter_offset is not None
+            data[about.bloom_filter_offset : about.bloom_filter_offset + 8] = b"\xff" * 8
+    with pytest.raises(DamagedIndexWarning, match="passed over a Bloom filter"):
+        pqext.read_table(bytes(data), filter=col("c") == 31)
+    with pytest.raises(pqext.CorruptFileError) as caught:
+        pqext.read_table(bytes(data), filter=col("c") == 31, strict=True)
+    assert caught.value.column == "c"

@@ -17,7 +17,7 @@ from pqext.core.writer import write_table
 from pqext.dataset.binding import bind
 from pqext.dataset.expressions import And, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or, col
 from pqext.dataset.pruning import row_group_may_match
-from pqext.dataset.scan import read_table, scan
+from pqext.dataset.reading import read_table, scan
 from pqext.dataset.visitors import Visitor, fold
 from reference import evaluate as twin
 
@@ -79,6 +79,12 @@ class Truth(Visitor[bool | None]):
     def visit_is_in(self, node: IsIn) -> bool | None:
         value = self.value(node.operand)
         return None if value is None else any(twin.order(value, literal) == 0 for literal in node.values)
+
+    def visit_relation(self, node: Any) -> bool | None:
+        raise NotImplementedError
+
+    def visit_matches(self, node: Any) -> bool | None:
+        raise NotImplementedError
 
     def visit_is_null(self, node: IsNull) -> bool | None:
         return self.value(node.operand) is None

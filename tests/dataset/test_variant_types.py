@@ -12,7 +12,7 @@ import pytest
 from pqext import variant
 from pqext.core.writer import write_table
 from pqext.dataset.expressions import col
-from pqext.dataset.scan import scan
+from pqext.dataset.reading import scan
 from pqext.variant.access.targets import target_type, type_name
 
 ROWS = [

@@ -19,7 +19,7 @@ from pqext.core import metadata
 from pqext.core.errors import GeometryError
 from pqext.core.footer import read_footer, serialise_footer
 from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.source import open_source
+from pqext.core.sources.opening import open_source
 from pqext.geo import BoundingBox, types
 from pqext.geo.coordinate_range import CheckRange
 

@@ -431,12 +431,14 @@ class TestDamage:
     )
     def test_damaged_boxes_warn_and_lose_no_row(self, change: Any) -> None:
         damaged = with_payload(self.FILE, frame(change(payload(self.FILE)), PAGE_BOXES))
-        with pytest.warns(DamagedIndexWarning, match="page boxes are passed over"):
+        with pytest.warns(DamagedIndexWarning, match="passed over page boxes"):
             assert matching(damaged, self.QUERY) is None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DamagedIndexWarning)
             table = pqext.read_table(damaged, filter=pqext.col("g").intersects((20, -90, 40, 90)))
         assert len(table) == 10
+        with pytest.raises(pqext.ParquetError, match="column g"):
+            pqext.read_table(damaged, filter=pqext.col("g").intersects((20, -90, 40, 90)), strict=True)
 
     @pytest.mark.spec("geo.page_boxes.damaged")
     def test_a_frame_that_contradicts_its_checksum_warns(self) -> None:

@@ -18,7 +18,7 @@ from pyproj import CRS
 from pqext import geo
 from pqext.core.writer import write_table
 from pqext.dataset.expressions import Spatial, col
-from pqext.dataset.scan import scan
+from pqext.dataset.reading import scan
 from reference import holed, regions
 from reference.effort import share
 from reference.globe import WGS84

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pqext import geo
 from pqext.core.writer import write_table
 from pqext.dataset.expressions import Column, Spatial, col
-from pqext.dataset.scan import scan
+from pqext.dataset.reading import scan
 from pqext.geo.predicates.boxes import Boxes, Region
 from pqext.geo.predicates.distance import widened
 from reference import globe, shapes

@@ -225,7 +225,7 @@ def test_parts_of_other_dimensions_than_their_multi_geometry_have_no_text() -> N
 
 
 def test_only_text_is_read_and_only_bytes_are_written() -> None:
-    for wrong in (["POINT (1 2)"], "POINT (1 2)", pa.array([1]), pa.array([b""])):
+    for wrong in ("POINT (1 2)", pa.array([1]), pa.array([b""])):
         with pytest.raises(TypeError, match="an Arrow array of text"):
             geo.from_wkt(wrong)
     with pytest.raises(TypeError, match="an Arrow array of WKB"):

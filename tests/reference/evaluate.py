@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import date, datetime, time
+from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from typing import Any
@@ -11,7 +12,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from pqext.dataset.expressions import And, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or
+from pqext.dataset.expressions import And, Comparison, Expression, IsIn, IsNotNull, IsNull, Matches, Not, Or, Relation
+from reference.computed import matches, value
 
 TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -26,15 +28,21 @@ def truth(expression: Expression, batch: pa.RecordBatch, row: int) -> bool | Non
         case Not():
             return opposite(truth(expression.operand, batch, row))
         case IsNull():
-            return field(expression.operand.path, batch, row) is None
+            return value(expression.operand, batch, row) is None
         case IsNotNull():
-            return field(expression.operand.path, batch, row) is not None
+            return value(expression.operand, batch, row) is not None
+        case Relation():
+            sides = [value(one, batch, row) for one in (expression.left, expression.right)]
+            return None if None in sides else holds(order(*map(plain, sides)), expression.operator)
+        case Matches():
+            found = value(expression.operand, batch, row)
+            return None if found is None else matches(expression, found)
         case Comparison() | IsIn():
-            scalar = field(expression.operand.path, batch, row)
+            scalar = value(expression.operand, batch, row)
             if scalar is None:
                 return None
             if isinstance(expression, IsIn):
-                return any(holds(order(plain(scalar), meant(value, scalar)), "==") for value in expression.values)
+                return any(holds(order(plain(scalar), meant(one, scalar)), "==") for one in expression.values)
             return holds(order(plain(scalar), meant(expression.value, scalar)), expression.operator)
     raise TypeError(f"{expression} is not for this twin")
 
@@ -56,16 +64,6 @@ def opposite(value: bool | None) -> bool | None:
     return None if value is None else not value
 
 
-def field(path: tuple[str, ...], batch: pa.RecordBatch, row: int) -> pa.Scalar | None:
-    """The Arrow scalar at a path of one row, None for null."""
-    scalar: Any = batch.column(path[0])[row]
-    for name in path[1:]:
-        if not scalar.is_valid:
-            return None
-        scalar = scalar[name]
-    return scalar if scalar.is_valid else None
-
-
 def plain(value: Any) -> Any:
     """A literal or an Arrow scalar as a number, NaN, text or bytes; times and dates in exact seconds."""
     if isinstance(value, pa.Scalar):
@@ -84,9 +82,10 @@ def plain(value: Any) -> Any:
     return value
 
 
-def meant(literal: Any, scalar: pa.Scalar) -> Any:
+def meant(literal: Any, scalar: Any) -> Any:
     """A literal as it is asked of a column: a float asked of decimals is the decimal that it is written as."""
-    if pa.types.is_decimal(scalar.type) and isinstance(literal, float) and math.isfinite(literal):
+    is_decimal = isinstance(scalar, Decimal) or (isinstance(scalar, pa.Scalar) and pa.types.is_decimal(scalar.type))
+    if is_decimal and isinstance(literal, float) and math.isfinite(literal):
         return Fraction(repr(literal))
     return plain(literal)
 

@@ -126,6 +126,14 @@ def test_nested_slices_keep_their_rows_when_they_are_rebuilt() -> None:
         assert batch.to_pydict()["c"] == part.cast(schema.field("c").type).to_pylist()
 
 
+def test_a_column_or_field_that_is_missing_is_refused_and_not_made_of_nulls() -> None:
+    batch = pa.record_batch({"a": [1], "s": [{"x": 1}]})
+    with pytest.raises(ValueError, match="no column 'b' among a, s"):
+        conform_batch(batch, pa.schema([("a", pa.int64()), ("b", pa.int64())]))
+    with pytest.raises(ValueError, match="column 's' has no field 'y', only x"):
+        conform_batch(batch, pa.schema([("s", pa.struct([("x", pa.int64()), ("y", pa.int64())]))]))
+
+
 def test_a_variant_passes_in_spark_s_order_of_fields_and_with_its_nulls() -> None:
     array = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x00"}, None], variant_type())
     exchanged = conform(array, exchange_type(T.VariantType()))

@@ -208,5 +208,6 @@ def test_the_option_takes_the_public_text_of_a_filter() -> None:
     text = pqext.filters.to_json(question)
     assert encode_options(where=text) == encode_options(where=question) == {"where": text}
     assert Query.from_options({"path": __file__, "where": text}).where == question
-    with pytest.raises(ValueError, match="not an expression"):
-        encode_options(where="a > 1")
+    assert encode_options(where="a > 1") == encode_options(where=col("a") > 1)
+    with pytest.raises(ValueError, match="cannot be read"):
+        encode_options(where="a >")

@@ -37,7 +37,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.thrift import decode
 from pqext.core.writer import write_table
-from pqext.dataset.scan import read_table
+from pqext.dataset.reading import read_table
 from pqext.variant.annotation import HANDLER
 from pqext.variant.shredding.schema import ShreddingSchema, schema_of_storage, shredding_schema, storage_struct
 from pqext.variant.types import variant_field, variant_type

@@ -170,8 +170,12 @@ def test_files_are_read_again_and_file_objects_say_that_they_are_not(tmp_path: P
         once.read_all()
 
 
-def test_a_reader_shows_what_it_reads(tmp_path: Path) -> None:
-    reader = variant.read_json(["a.json", "b.json", "<c>.json", "d.json"], shredding="infer")
+def test_a_reader_shows_what_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["a.json", "b.json", "<c>.json", "d.json"]
+    for name in names:
+        Path(name).touch()
+    reader = variant.read_json(names, shredding="infer")
     assert repr(reader) == "JsonReader('a.json', 'b.json', '<c>.json' and 1 more; value: schema to be inferred)"
     assert "&lt;c&gt;" in reader._repr_html_()
     assert "BytesIO" in repr(variant.read_json(io.BytesIO(b"")))

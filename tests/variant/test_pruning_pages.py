@@ -288,7 +288,7 @@ def test_conditions_on_several_columns_combine_their_ranges() -> None:
         ):
             assert rows_that_may_match(bind(expression, file.schema), group) == ranges
     text = pqext.scan(sink.getvalue(), ["n"], (a < 2) | (n > 10)).explain()
-    assert "row group 0: 8 of 12 rows may match by their pages: 0 to 3, 8 to 11" in text
+    assert "row group 0: 8 of 12 rows may match by their pages (8 of 12 pages): 0 to 3, 8 to 11" in text
     (task,) = pqext.scan(sink.getvalue(), ["n"], a == 5).plan(pages=True)
     assert task.row_groups[0].rows == [range(4, 8)]
     (task,) = pqext.scan(sink.getvalue(), ["n"], a == 5).plan()

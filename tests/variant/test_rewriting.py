@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from variant_cases import FOLDER, all_cases, may_fail, must_fail
 
 import pqext
-from pqext import variant
+from pqext import geo, variant
 from pqext.core.errors import UnsupportedError, VariantError
 from pqext.core.footer import read_footer, serialise_footer
 from pqext.core.limits import DEFAULT_LIMITS
-from pqext.core.source import open_source
+from pqext.core.sources.opening import open_source
 from pqext.variant.shredding.schema import ShreddingSchema, shredding_schema, storage_struct
 from reference import variant_shred as reference
 from reference.variant_files import annotated
@@ -345,3 +345,38 @@ def test_public_cases_are_rewritten_to_their_own_values() -> None:
             rewrite(path, dest)  # type: ignore[operator]
             assert values(dest.getvalue(), "var") == values(path, "var"), path.name
             assert pqext.verify(dest.getvalue()).ok, path.name
+
+
+def test_a_damaged_file_is_repaired_and_keeps_its_form(plain: Path, tmp_path: Path) -> None:
+    shredded, mended = tmp_path / "shredded.parquet", tmp_path / "mended.parquet"
+    variant.reshred_file(plain, shredded, "id INT", compression="zstd")
+    data = bytearray(shredded.read_bytes())
+    with pqext.open(shredded) as file:
+        rows, groups = file.num_rows, [group.num_rows for group in file.row_groups]
+        chunk = next(iter(file.row_groups[-1].chunks()))
+        assert len(groups) > 1
+        data[chunk.metadata.data_page_offset + chunk.metadata.total_compressed_size - 2] ^= 255
+    done = pqext.repair(bytes(data), mended)
+    assert (done.rows, done.row_groups) == (rows - groups[-1], len(groups) - 1)
+    assert [(one.row_group, one.start, one.stop) for one in done.damage] == [(len(groups) - 1, 0, groups[-1])]
+    assert "left out: rows 0 to" in repr(done)
+    assert pqext.verify(mended).ok
+    read = pq.read_table(mended)
+    assert read.equals(pq.read_table(shredded).slice(0, done.rows))
+    with pq.ParquetFile(mended) as file:
+        assert {file.metadata.row_group(0).column(i).compression for i in range(file.metadata.num_columns)} == {"ZSTD"}
+    with pytest.warns(pqext.CorruptDataWarning):
+        assert variant.unshred_file(bytes(data), mended, on_corrupt="skip").rows == done.rows
+    with pytest.raises(pqext.CorruptFileError):
+        variant.unshred_file(bytes(data), mended)
+
+
+def test_a_file_without_variants_is_repaired(tmp_path: Path) -> None:
+    path, mended = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    at = geo.from_points([1.0, 2.0], [3.0, 4.0])
+    pqext.write_table(pa.table({"a": [1, 2], "at": at}), path, geometry={"at": "OGC:CRS84"}, row_group_rows=1)
+    assert pqext.repair(path, mended).damage == ()
+    assert pqext.read_table(mended).equals(pqext.read_table(path))
+    with pqext.open(path) as one, pqext.open(mended) as other:
+        assert [group.num_rows for group in other.row_groups] == [1, 1]
+        assert one.arrow_schema.equals(other.arrow_schema, check_metadata=True)

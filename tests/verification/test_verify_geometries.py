@@ -32,7 +32,7 @@ from pqext.core.metadata import (
     LogicalType,
     Statistics,
 )
-from pqext.core.source import open_source
+from pqext.core.sources.opening import open_source
 from pqext.geo import page_boxes
 from pqext.verification import Report, verify
 from reference import wkb as twin

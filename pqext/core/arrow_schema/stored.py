@@ -9,7 +9,9 @@ from functools import cached_property
 import pyarrow as pa
 
 from pqext.core.arrow_schema.hints import Contradiction, hinted
+from pqext.core.arrow_schema.strings import with_wide_indices
 from pqext.core.arrow_schema.text import KEY, Unreadable, parse
+from pqext.core.arrow_schema.types import has_narrow_indices
 from pqext.core.errors import AnnotationWarning
 from pqext.core.metadata import KeyValue
 from pqext.core.shape import Shape
@@ -25,12 +27,30 @@ class StoredSchema:
     def __init__(self, pairs: Iterable[KeyValue] = (), path: str | None = None) -> None:
         self._text = next((pair.value for pair in pairs if pair.key == KEY), None)
         self._path = path
+        self._is_shared = False
         self._told: set[str] = set()
 
     @property
     def is_empty(self) -> bool:
         """Is nothing noted?"""
         return self._text is None
+
+    @property
+    def has_told(self) -> bool:
+        """Was there anything to warn of so far?"""
+        return bool(self._told)
+
+    @property
+    def counts_few(self) -> bool:
+        """Has a dictionary among the types indices that may not count the values of other files?"""
+        held = () if self._text is None or self._schema is None else self._schema
+        return any(has_narrow_indices(field.type) for field in held)
+
+    def shared(self) -> StoredSchema:
+        """What is noted for several files: indices of dictionaries count the values of any of them."""
+        other = StoredSchema((), self._path)
+        other._text, other._told, other._is_shared = self._text, self._told, True
+        return other
 
     def notes_the_same(self, other: StoredSchema) -> bool:
         """Is the text that of ``other``?"""
@@ -44,12 +64,13 @@ class StoredSchema:
         if self._text is None or self._schema is None:
             return shape
         name = shape.node.name
-        if index is None or index >= len(self._names) or self._names[index] != name:
-            index = self._places.get(name)
-        if index is None:
-            return shape
         try:
-            return hinted(shape, self._schema.field(index))
+            if index is None or index >= len(self._schema) or self._schema.field(index).name != name:
+                index = self._places.get(name)
+            if index is None:
+                return shape
+            found = hinted(shape, self._schema.field(index))
+            return with_wide_indices(found) if self._is_shared else found
         except (Contradiction, UnicodeDecodeError) as error:
             self._tell(f"the type of column {name!r} in the file's {KEY} is passed over: {error}")
         return shape

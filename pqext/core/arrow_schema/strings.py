@@ -1,4 +1,4 @@
-"""The option ``strings``: string and binary columns shown as dictionaries or as views."""
+"""The option ``strings``: string and binary columns shown as dictionaries or as views; and indices of dictionaries."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pqext.core.annotations import EXTENSION_NAME
+from pqext.core.arrow_schema.types import has_narrow_indices
 from pqext.core.errors import ParquetError
 from pqext.core.metadata import Type
 from pqext.core.options import StringForm
@@ -37,6 +38,19 @@ def strings_as(shape: Shape, form: StringForm, wanted: Callable[[LeafShape], boo
 
 
 _VIEWS = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
+
+
+def with_wide_indices(shape: Shape) -> Shape:
+    """``shape`` whose dictionaries have indices of 32 bits at least: other files may have more values than its own."""
+    if isinstance(shape, GroupShape):
+        return replace(shape, children=tuple(map(with_wide_indices, shape.children)))
+    if isinstance(shape, ListShape):
+        return replace(shape, element=with_wide_indices(shape.element))
+    original = shape.original
+    if original is None or not pa.types.is_dictionary(original.type) or not has_narrow_indices(original.type):
+        return shape
+    wide = pa.dictionary(pa.int32(), original.type.value_type, original.type.ordered)
+    return replace(shape, original=original.with_type(wide))
 
 
 def _plain_type(shape: LeafShape) -> pa.DataType | None:

@@ -70,6 +70,13 @@ def durations(arrow: pa.DataType) -> list[str]:
     return [str(arrow) if pa.types.is_duration(arrow) else ""]
 
 
+def has_narrow_indices(arrow: pa.DataType) -> bool:
+    """Is there a dictionary in the type whose indices have fewer than 32 bits?"""
+    if pa.types.is_dictionary(arrow):
+        return bool(arrow.index_type.bit_width < 32)
+    return any(has_narrow_indices(arrow.field(index).type) for index in range(arrow.num_fields))
+
+
 @lru_cache(maxsize=256)
 def is_zone(name: str) -> bool:
     """Is there a time zone of this name? With others, values could not be shown."""

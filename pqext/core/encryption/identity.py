@@ -14,7 +14,7 @@ from pqext.core.encryption.reading import MissingPrefixError
 from pqext.core.errors import EncryptionError
 from pqext.core.footer import read_footer
 from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.source import open_source
+from pqext.core.sources.opening import open_source
 
 
 def verify_file_set(

@@ -20,7 +20,7 @@ from zlib import crc32
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.footer import MAGIC, TRAILER_BYTES
 from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.source import open_source
+from pqext.core.sources.opening import open_source
 
 FRAME_BYTES = 28
 """What a frame adds to its payload."""

@@ -24,7 +24,8 @@ from pqext.core.footer import MAGIC, Footer, serialise_footer
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import ColumnChunk, ColumnMetaData, FileMetaData, OffsetIndex, RowGroup
 from pqext.core.sink import Sink
-from pqext.core.source import Source, open_source
+from pqext.core.source import Source
+from pqext.core.sources.opening import open_source
 from pqext.core.thrift import Struct, decode, encode
 
 Unknown = Literal["refuse", "drop", "keep"]

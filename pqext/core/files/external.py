@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, TypeVar
 
 from pqext.core.buffers import Bytes
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.core.source import PathSource, Source, Span
+from pqext.core.source import PathSource, Source, Span, changed
+from pqext.core.usage import Usage
 
 T = TypeVar("T")
 
@@ -23,9 +25,9 @@ def spans_of(ranges: Sequence[tuple[Source, tuple[int, int]]]) -> list[Span]:
     return _apart(ranges, Source.spans)
 
 
-def read_many(ranges: Sequence[tuple[Source, tuple[int, int]]]) -> list[Bytes]:
+def read_many(ranges: Sequence[tuple[Source, tuple[int, int]]], *, keep: bool = False) -> list[Bytes]:
     """As ``Source.read_many``, of ranges in several sources."""
-    return _apart(ranges, Source.read_many)
+    return _apart(ranges, partial(Source.read_many, keep=keep))
 
 
 def _apart(
@@ -45,10 +47,12 @@ class FileResolver:
 
     ``allowed``: ``"folder"`` takes files in that folder and below it, links followed; ``"any"`` takes absolute
     paths and ``..`` too; ``"refuse"`` takes none. Threads may share a resolver.
+    ``usage`` counts what is read of them.
     """
 
-    def __init__(self, path: str | None, allowed: ExternalFiles) -> None:
+    def __init__(self, path: str | None, allowed: ExternalFiles, usage: Usage | None = None) -> None:
         self._path = path
+        self.usage = usage
         self._allowed = allowed
         self._known: dict[str, Source] = {}
 
@@ -116,7 +120,12 @@ class _ExternalSource(Source):
         self._name = file_path
         with files.open(file_path) as opened:
             super().__init__(opened.path, opened.size)
+            self._stamp = opened.stamp
+        if files.usage is not None:
+            self.usage = files.usage
 
     def _fetch(self, offset: int, length: int) -> Bytes:
         with self._files.open(self._name) as opened:
+            if opened.stamp != self._stamp:
+                raise changed(opened.path, self._stamp, opened.stamp)
             return opened.read(offset, length)

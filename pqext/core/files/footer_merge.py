@@ -10,6 +10,7 @@ from pqext.core.created_by import counts_dictionary_header, created_by
 from pqext.core.errors import UnsupportedError
 from pqext.core.handlers.adopted_columns import describer
 from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, KeyValue, RowGroup
+from pqext.core.text import visible
 
 Merge = Literal["merge", "first", "equal"]
 """How key-value metadata becomes one: all pairs, under the value of the first file that has the key; the first
@@ -132,6 +133,12 @@ def _has_values(metadata: FileMetaData) -> bool:
     return any(about is None or about.num_values for about in chunks)
 
 
+_PARTS = (
+    "type", "type_length", "repetition_type", "num_children", "converted_type", "scale", "precision", "field_id",
+    "logicalType",
+)
+
+
 def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
     """What the second file's schema has otherwise; None when both are the same but for the root's name."""
     if len(first.schema) != len(other.schema):
@@ -140,5 +147,9 @@ def _difference(first: FileMetaData, other: FileMetaData) -> str | None:
         return "another number of top-level fields"
     for mine, theirs in zip(first.schema[1:], other.schema[1:], strict=True):
         if mine != theirs:
-            return f"{theirs!r} instead of {mine!r}"
+            if mine.name != theirs.name:
+                return f"column {visible(str(theirs.name))!r} instead of {visible(str(mine.name))!r}"
+            told = [f"{part} {getattr(theirs, part)!r} instead of {getattr(mine, part)!r}" for part in _PARTS
+                    if getattr(theirs, part) != getattr(mine, part)]
+            return f"column {visible(str(mine.name))!r} has {', '.join(told) or 'other unknown fields'}"
     return None

@@ -15,7 +15,8 @@ from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
 from pqext.core.schema_tree import from_elements
 from pqext.core.sink import Sink
-from pqext.core.source import Source, open_source
+from pqext.core.source import Source
+from pqext.core.sources.opening import open_source
 from pqext.core.thrift import decode, encode
 
 COPIED_BYTES = 8 << 20

@@ -26,6 +26,10 @@ class KeptFilters:
         self._filters: OrderedDict[_Key, SplitBlockFilter | None] = OrderedDict()
         self._lock = Lock()
 
+    def __contains__(self, key: _Key) -> bool:
+        with self._lock:
+            return key in self._filters
+
     def get(self, key: _Key, read: Callable[[], SplitBlockFilter | None]) -> SplitBlockFilter | None:
         """The filter under ``key``, by ``read`` unless it is kept. What ``read`` raises is not."""
         with self._lock:

@@ -264,7 +264,7 @@ class IndexedPages(Sequence[Bounds]):
 
     def matching(self, predicate: Predicate) -> list[int]:
         """The pages, in order, that may hold a value satisfying ``predicate``; those left out hold none."""
-        if isinstance(predicate, IsIn) and self._search is not None:
+        if isinstance(predicate, IsIn) and not predicate.ascending and self._search is not None:
             found = [self._matching(Comparison("==", value)) for value in predicate.values]
             return sorted(set().union(*found))
         return self._matching(predicate)

@@ -13,6 +13,7 @@ from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.files.external import read_many
 from pqext.core.indexes import bloom
 from pqext.core.indexes.bloom import SplitBlockFilter
+from pqext.core.indexes.gathering import Gathering, Wanted
 from pqext.core.indexes.kept_filters import KeptFilters
 from pqext.core.indexes.page_index import (
     IndexedPages,
@@ -67,12 +68,17 @@ class IndexedChunk(Protocol):
 class IndexReader:
     """The indexes of one row group's chunks. What was read is kept; threads may ask at the same time."""
 
-    def __init__(self, source: Source, limits: Limits, num_rows: int, row_group: int, filters: KeptFilters) -> None:
+    def __init__(
+        self, source: Source, limits: Limits, num_rows: int, row_group: int, filters: KeptFilters,
+        gathering: Gathering, strict: bool,
+    ) -> None:
         self._source = source
         self._limits = limits
         self._num_rows = num_rows
         self._row_group = row_group
         self._filters = filters
+        self._gathering = gathering
+        self._strict = strict
         self._indexes: dict[tuple[int, _Kind], Any] = {}
         self._raw: dict[int, Any] = {}
         self._pages: dict[int, IndexedPages | None] = {}
@@ -111,7 +117,12 @@ class IndexReader:
                         place = self._place(chunk, kind)
                         if place is not None:
                             wanted.append((chunk, kind, place))
-        data = read_many([(chunk.source(self._source), place) for chunk, _, place in wanted])
+        if (noted := self._gathering.wanted) is not None:
+            noted += [(chunk.source(self._source), place) for chunk, _, place in wanted]
+            return
+        places = [(chunk.source(self._source), place) for chunk, _, place in wanted]
+        data = read_many(places, keep=True)
+        self._source.learn_of(places)
         for (chunk, kind, place), raw in zip(wanted, data, strict=True):
             with suppress(CorruptFileError, LimitError):
                 if kind is OffsetIndex:
@@ -122,6 +133,9 @@ class IndexReader:
     def pages(self, chunk: IndexedChunk) -> IndexedPages | None:
         """The chunk's pages for pruning: ``None`` without an offset index, and, with a warning, with a damaged one."""
         leaf = chunk.node.leaf_start
+        if self._gathering.wanted is not None and leaf not in self._pages:
+            self.load([chunk])
+            return None
         if leaf not in self._pages:
             self._pages[leaf] = self._known(chunk, (ColumnIndex, OffsetIndex))
         return self._pages[leaf]
@@ -131,6 +145,9 @@ class IndexReader:
         leaf = chunk.node.leaf_start
         if leaf in self._pages:
             return self._pages[leaf]
+        if self._gathering.wanted is not None and leaf not in self._places:
+            self.load([chunk], (OffsetIndex,))
+            return None
         if leaf not in self._places:
             self._places[leaf] = self._known(chunk, (OffsetIndex,))
         return self._places[leaf]
@@ -153,7 +170,7 @@ class IndexReader:
         except MissingKeyError:
             return None
         except (CorruptFileError, LimitError) as error:
-            warn(f"a page index is passed over: {error}", DamagedIndexWarning)
+            self.pass_over("a page index", error)
             return None
 
     def _page_places(self, chunk: IndexedChunk) -> PagePlaces | None:
@@ -183,15 +200,34 @@ class IndexReader:
         """Can the chunk satisfy ``predicate`` by its Bloom filter? A damaged filter warns and is passed over."""
         if not isinstance(predicate, IsIn) and not (isinstance(predicate, Comparison) and predicate.operator == "=="):
             return True
+        if (noted := self._gathering.wanted) is not None:
+            self._note_filter(chunk, noted)
+            return True
         try:
             found = chunk.bloom_filter
         except MissingKeyError:
             return True
         except (CorruptFileError, LimitError) as error:
-            warn(f"a Bloom filter is passed over: {error}", DamagedIndexWarning)
+            self.pass_over("a Bloom filter", error)
             return True
         # One without a bit set is of no values at all, and may as well never have been filled in.
         return found is None or may_contain(predicate, found.might_contain) or found.is_empty
+
+    def pass_over(self, what: str, error: ParquetError) -> None:
+        """Go on without ``what``, with a ``DamagedIndexWarning``; raise ``error`` if reading is strict."""
+        if self._strict:
+            raise error
+        warn(f"passed over {what}: {error}", DamagedIndexWarning)
+
+    def _note_filter(self, chunk: IndexedChunk, noted: Wanted) -> None:
+        """Note where the chunk's filter lies, if that can be told and it will be read."""
+        with suppress(MissingKeyError, CorruptFileError, LimitError):
+            about, source = chunk.metadata, chunk.source(self._source)
+            offset, length = about.bloom_filter_offset, about.bloom_filter_length
+            if offset is None or length is None or (self._row_group, chunk.node.leaf_start) in self._filters:
+                return
+            if 0 < length <= self._limits.bloom_filter_bytes and 0 <= offset <= source.size - length:
+                noted.append((source, (offset, length)))
 
     def _index(self, chunk: IndexedChunk, kind: _Kind) -> Any:
         key = chunk.node.leaf_start, kind
@@ -199,7 +235,7 @@ class IndexReader:
             place = self._place(chunk, kind)
             raw = self._raw.get(key[0]) if kind is OffsetIndex else None
             if raw is None and place is not None:
-                raw = chunk.source(self._source).read(*place)
+                raw = chunk.source(self._source).read(*place, keep=True)
             self._indexes[key] = None if place is None else self._decode(chunk, kind, raw, place[0])
         return self._indexes[key]
 

@@ -23,6 +23,23 @@ def merged(ranges: Iterable[range]) -> RowRanges:
     return result
 
 
+def ranges_within(rows: Iterable[range] | None, num_rows: int) -> RowRanges | None:
+    """``rows`` of a row group of ``num_rows`` as row ranges, ``None`` for all.
+
+    Raises ``IndexError`` where they leave the row group, ``TypeError`` for what is no range.
+    """
+    if rows is None:
+        return None
+    given = list(rows)
+    for one in given:
+        if not isinstance(one, range) or one.step != 1:
+            raise TypeError(f"rows are ranges of step 1, not {one!r}")
+        if one.start < one.stop and not 0 <= one.start < one.stop <= num_rows:
+            raise IndexError(f"rows {one.start} to {one.stop} of a row group of {num_rows}")
+    ranges = merged(given)
+    return None if ranges == [range(num_rows)] else ranges
+
+
 def union(first: Sequence[range], second: Sequence[range]) -> RowRanges:
     """Rows of either: what may match ``a or b``."""
     return merged([*first, *second])
@@ -86,6 +103,28 @@ class RowQueue:
             if self._rows and self._rows[0].start == one.stop:
                 one = range(one.start, self._rows.popleft().stop)
             self._rows.appendleft(one)
+
+
+class NumberQueue:
+    """Numbers of rows, which ascend, taken from the front, as many at a time as is asked for."""
+
+    def __init__(self, numbers: NDArray[np.int64]) -> None:
+        self._numbers = numbers
+        self._at = 0
+
+    def __bool__(self) -> bool:
+        """Are there any left?"""
+        return self._at < len(self._numbers)
+
+    def take(self, count: int) -> NDArray[np.int64]:
+        """The next ``count`` rows, fewer at the end."""
+        part = self._numbers[self._at : self._at + count]
+        self._at += len(part)
+        return part
+
+    def give_back(self, part: NDArray[np.int64]) -> None:
+        """Have ``part``, the rows taken last, come next again."""
+        self._at -= len(part)
 
 
 def near(places: Iterable[tuple[int, int]], reach: int) -> Iterator[list[tuple[int, int]]]:

@@ -21,6 +21,7 @@ from pqext.core.thrift import decode, encode
 if TYPE_CHECKING:
     from pqext.core.chunk_writer import EncodedChunk
     from pqext.core.encryption.writing import ChunkEncryptor
+    from pqext.core.kernels.small_chunk_encode import SmallChunk
 
 
 class Target(Protocol):
@@ -64,6 +65,12 @@ class WrittenGroup:
         self.offset_indexes.append(offset_index)
         changing = encryptor is not None or indexes.extensions or indexes.bloom_filter is not None
         self._columns.append(chunk if changing else encode(chunk)[:-1])
+
+    def add_small(self, encoded: SmallChunk, offset: int) -> None:
+        """Take over a small chunk at ``offset`` of the file."""
+        self.column_indexes.append(encoded.column_index)
+        self.offset_indexes.append(encoded.offset_index(offset))
+        self._columns.append(encoded.column_chunk(offset))
 
     def end(self, group: RowGroup) -> None:
         """``group`` is what is to hold the chunks."""

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pqext.core.kernels.bitpack cimport load64
-from pqext.core.kernels.buffer cimport Bytes, Memory, bytes_append, bytes_free, bytes_reserve, take
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve, take
 from pqext.core.kernels.page_run cimport PagePart, PageRun
 
 from pqext.core.errors import ArrayLimitError, CorruptFileError

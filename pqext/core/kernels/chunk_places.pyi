@@ -1,8 +1,8 @@
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pqext.core.kernels.thrift import StructIndex
 
-def chunk_places(chunks: StructIndex, leaves: Sequence[tuple[int, int, bytes]]) -> NDArray[np.int64]: ...
+def small_places(
+    chunks: StructIndex, leaves: Sequence[tuple[int, int, bytes]], values: int, most_unpacked: int, most_stored: int,
+    file_size: int,
+) -> tuple[list[int], list[int], list[tuple[int, int]]]: ...

@@ -3,8 +3,6 @@
 from libc.stdint cimport INT32_MAX, INT32_MIN, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-import numpy as np
-
 from pqext.core.kernels.compact cimport (
     BINARY, DONE, FALSE, I32, I64, LIST, STOP, STRUCT, Cursor, read_header, read_list, read_size, read_varint,
     skip_value, skip_values, unzigzag,
@@ -117,19 +115,21 @@ cdef int read_chunk(Cursor *c, int physical, const uint8_t *path, Py_ssize_t len
             c.p = end
 
 
-def chunk_places(StructIndex chunks not None, leaves):
-    """A row of numbers for each of `leaves`, which are (place in the list, physical type, path).
+def small_places(
+    StructIndex chunks not None, leaves, int64_t values, int64_t most_unpacked, int64_t most_stored, int64_t file_size
+):
+    """Those of `leaves` whose chunks are ordinary and small: (positions, codecs, ranges of bytes), a list each.
 
-    In a path each name stands behind its length in 4 bytes. The numbers are: codec, values, bytes before and after
-    compression, and where the data pages and the dictionary page begin, -1 for none. A chunk that is unusual has a codec
-    of -1: its structure tells what it is.
+    `leaves` are (place in the list, physical type, path); in a path each name stands behind its length in 4 bytes. A
+    small chunk has so many `values`, at most so many bytes before and after compression, and lies within the file.
     """
-    cdef Py_ssize_t i = 0, place
+    cdef Py_ssize_t position = 0, place
     cdef int physical, status
     cdef const uint8_t[::1] path
     cdef Cursor c
-    out = np.full((len(leaves), WIDTH), -1, np.int64)
-    cdef int64_t[:, ::1] found = out
+    cdef int64_t found[WIDTH]
+    cdef int64_t start, stored
+    cdef list positions = [], codecs = [], ranges = []
     for place, physical, name in leaves:
         chunks.check(place)
         path = name
@@ -137,8 +137,18 @@ def chunk_places(StructIndex chunks not None, leaves):
         c.p = c.start + chunks.offsets[place]
         c.end = c.start + chunks.offsets[place + 1]
         c.elements, c.objects = c.max_elements, c.max_objects
-        status = read_chunk(&c, physical, &path[0] if path.shape[0] else NULL, path.shape[0], &found[i, 0])
-        if status != DONE:
-            found[i, CODEC] = -1
-        i += 1
-    return out
+        for i in range(WIDTH):
+            found[i] = -1
+        status = read_chunk(&c, physical, &path[0] if path.shape[0] else NULL, path.shape[0], found)
+        start, stored = found[DATA], found[COMPRESSED]
+        if 0 < found[DICTIONARY] < start:
+            start = found[DICTIONARY]
+        if (
+            status == DONE and found[CODEC] >= 0 and found[VALUES] == values and found[UNCOMPRESSED] <= most_unpacked
+            and 0 < stored <= most_stored and 0 <= start <= file_size - stored
+        ):
+            positions.append(position)
+            codecs.append(found[CODEC])
+            ranges.append((start, stored))
+        position += 1
+    return positions, codecs, ranges

@@ -49,6 +49,8 @@ cdef struct Cursor:
     int max_depth
     int status
     PyObject *path        # of the file, for errors; `Data` owns it
+    const int64_t *noted  # where structures of a list begin that has been passed over before, and where it ends
+    Py_ssize_t noted_count
 
 
 cdef inline int read_varint(Cursor *c, uint64_t *value) noexcept nogil:

@@ -1,7 +1,7 @@
 # cython: language_level=3
 """DELTA_BINARY_PACKED: blocks of bit-packed differences, each block with its minimum taken off (encodings.delta)."""
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from pqext.core.kernels.bitpack cimport (
     bits_of, last_value_at, load64, loadable, mask_of, pack, value_at,

@@ -30,19 +30,6 @@ cdef enum:
     OUT_OF_MEMORY = -1
 
 
-cdef struct Slot:
-    uint32_t hash
-    int32_t entry  # counted from 1; 0 is an empty slot
-
-
-cdef struct Table:
-    Slot *slots
-    uint64_t mask
-    Bytes values  # the entries back to back
-    Bytes starts  # int32 offset of each in `values`, and the end of the last
-    int32_t entries
-
-
 cdef inline uint64_t hash_value(const uint8_t *p, size_t size) noexcept nogil:
     cdef uint64_t h = SEED ^ size, a = 0, b = 0
     cdef uint32_t word
@@ -178,13 +165,35 @@ cdef Table open_table() except *:
     return table
 
 
+cdef void close_table(Table *table) noexcept nogil:
+    free(table.slots)
+    table.slots = NULL
+    bytes_free(&table.values)
+    bytes_free(&table.starts)
+
+
 cdef finish(Table *table, Py_ssize_t done):
     free(table.slots)
+    table.slots = NULL
     if done < 0:
-        bytes_free(&table.values)
-        bytes_free(&table.starts)
+        close_table(table)
         raise MemoryError("dictionary")
     return done, take(&table.starts), take(&table.values)
+
+
+cdef Py_ssize_t index_values(
+    Table *table, const uint8_t *values, const int32_t *ends, Py_ssize_t width, Py_ssize_t count, Py_ssize_t limit,
+    int32_t *indices
+) noexcept nogil:
+    if width == 0:
+        return byte_arrays(table, values, ends, count, limit, indices)
+    if width == 4:
+        return fixed(table, values, 4, count, limit, indices)
+    if width == 8:
+        return fixed(table, values, 8, count, limit, indices)
+    if width == 16:
+        return fixed(table, values, 16, count, limit, indices)
+    return fixed(table, values, width, count, limit, indices)
 
 
 def index_array(
@@ -217,14 +226,7 @@ def index_array(
             values = <const uint8_t *> held.buf + start * width
             table = open_table()
             with nogil:
-                if width == 4:
-                    done = fixed(&table, values, 4, count, limit, &indices[0])
-                elif width == 8:
-                    done = fixed(&table, values, 8, count, limit, &indices[0])
-                elif width == 16:
-                    done = fixed(&table, values, 16, count, limit, &indices[0])
-                else:
-                    done = fixed(&table, values, width, count, limit, &indices[0])
+                done = index_values(&table, values, NULL, width, count, limit, &indices[0])
             return finish(&table, done)
         if held.len // 4 - 1 - count < start:
             raise ValueError("the buffer is shorter than its values")
@@ -236,7 +238,7 @@ def index_array(
             if ends[0] < 0 or ends[count] > 0:
                 raise ValueError("offsets leave the data")
             table = open_table()
-            done = byte_arrays(&table, &nothing, ends, count, limit, &indices[0])
+            done = index_values(&table, &nothing, ends, 0, count, limit, &indices[0])
             return finish(&table, done)
         PyObject_GetBuffer(second, &data, PyBUF_SIMPLE)
         try:
@@ -244,7 +246,7 @@ def index_array(
                 raise ValueError("offsets leave the data")
             table = open_table()
             with nogil:
-                done = byte_arrays(&table, <const uint8_t *> data.buf, ends, count, limit, &indices[0])
+                done = index_values(&table, <const uint8_t *> data.buf, ends, 0, count, limit, &indices[0])
             return finish(&table, done)
         finally:
             PyBuffer_Release(&data)

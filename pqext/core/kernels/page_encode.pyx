@@ -41,10 +41,6 @@ cdef int allocated(int status) except -1:
 
 cdef class Held:
     """A buffer that is kept, or none."""
-    cdef Py_buffer view
-    cdef bint held
-    cdef const uint8_t *data
-    cdef Py_ssize_t size
 
     def __cinit__(self, object source):
         if source is not None:
@@ -258,12 +254,6 @@ cdef class Levels:
 
 
 cdef class EncodedPages:
-    cdef readonly list pieces
-    cdef readonly int64_t size, uncompressed, dictionary_size
-    cdef readonly Py_ssize_t by_index
-    cdef Bytes joined   # headers and small bodies that follow one another
-    cdef Bytes scratch
-
     def __dealloc__(self):
         bytes_free(&self.joined)
         bytes_free(&self.scratch)

@@ -297,6 +297,76 @@ def look_up_run(PageRun run not None, const uint8_t[::1] values, int value_width
     check(status)
 
 
+cdef inline uint32_t packed_at(const Runs *runs, Py_ssize_t value) noexcept nogil:
+    """One value of a packed run, which `next_run` has found to be there."""
+    cdef uint64_t word = 0
+    cdef size_t bit = <size_t> value * runs.width, byte = runs.at + (bit >> 3)
+    memcpy(&word, runs.p + byte, 8 if runs.size - byte >= 8 else runs.size - byte)
+    return <uint32_t> ((word >> (bit & 7)) & ((<uint64_t> 1 << runs.width) - 1))
+
+
+cdef int indices_of_part(
+    const PagePart *part, uint32_t entries, int64_t base, const int64_t *places, Py_ssize_t *taken, Py_ssize_t count,
+    int32_t *out,
+) noexcept nogil:
+    """The indices at those of `places` that lie in a page whose first value is `base`; runs between are passed over."""
+    cdef Runs runs
+    cdef Py_ssize_t done = 0, i = taken[0]
+    cdef uint32_t value
+    cdef int status = open_part(part, -1, entries, &runs)
+    cdef bint is_empty = status == OK and runs.at == runs.size and runs.width == 0
+    if status != OK:
+        return status
+    while i < count and places[i] - base < part.count:
+        if is_empty:
+            out[i] = 0
+            i += 1
+            continue
+        status = next_run(&runs, part.count - done)
+        if status != OK:
+            return status
+        while i < count and places[i] - base < done + runs.left:
+            value = packed_at(&runs, places[i] - base - done) if runs.packed else runs.value
+            if value >= entries:
+                return TOO_LARGE
+            out[i] = <int32_t> value
+            i += 1
+        done += runs.left
+        if runs.packed:
+            runs.at += (<size_t> (runs.left + 7) // 8) * runs.width
+            if runs.at > runs.size:
+                runs.at = runs.size
+    taken[0] = i
+    return OK
+
+
+def indices_at(PageRun run not None, uint32_t entries, const int64_t[::1] places, int32_t[::1] out):
+    """Fill `out` with the dictionary indices, each below `entries`, at `places` of a run of pages, which ascend."""
+    cdef int status = OK
+    cdef Py_ssize_t i, taken = 0
+    cdef int64_t base = 0, before = -1
+    if out.shape[0] != places.shape[0]:
+        raise ValueError("the output does not hold one value for each place")
+    for i in range(places.shape[0]):
+        if places[i] <= before:
+            raise ValueError("places must ascend within the pages' values")
+        before = places[i]
+    if before >= run.total:
+        raise ValueError("places must ascend within the pages' values")
+    with nogil:
+        for i in range(run.size):
+            if taken == places.shape[0]:
+                break
+            if places[taken] < base + run.parts[i].count:
+                status = indices_of_part(
+                    run.parts + i, entries, base, &places[0], &taken, places.shape[0], &out[0]
+                )
+                if status != OK:
+                    break
+            base += run.parts[i].count
+    check(status)
+
+
 cdef bint all_ones(const PagePart *parts, Py_ssize_t pages) noexcept nogil:
     """Is each page one run of 1 that covers all its values? Most columns that may have nulls have none."""
     cdef Py_ssize_t i

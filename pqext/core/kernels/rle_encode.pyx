@@ -135,24 +135,6 @@ cdef int put_same_levels(Bytes *b, int16_t level, Py_ssize_t count, int width) n
     return encode_all(b, few, count, width)
 
 
-def encode_same(int16_t level, Py_ssize_t count, int width):
-    """`count` times one level of at most `width` bits as `bytes`, without a length prefix."""
-    cdef Bytes out
-    cdef int status
-    if not 0 <= width <= 16 or count < 0:
-        raise ValueError(f"{count} levels of {width} bits")
-    out.data = NULL
-    out.size = out.capacity = 0
-    try:
-        with nogil:
-            status = put_same_levels(&out, level, count, width)
-        if status != 0:
-            raise MemoryError("run-length encoding")
-        return PyBytes_FromStringAndSize(<char *> out.data, <Py_ssize_t> out.size)
-    finally:
-        bytes_free(&out)
-
-
 def encode(const value_t[::1] values, int width):
     """Encode values of at most `width` bits as `bytes`, without a length prefix."""
     cdef Bytes out

@@ -1,7 +1,6 @@
 # cython: language_level=3
 """The schema as a tree, without an object an element: what a wide file needs before a column is asked for."""
 from cpython.list cimport PyList_New, PyList_SET_ITEM
-from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t

@@ -48,9 +48,9 @@ cdef class SmallChunks:
         self.room = room
 
     def decode(self, data, Py_ssize_t count, unpack, crc32):
-        """(nulls, flags, values, offsets) of the `count` slots of a chunk whose bytes are `data`; None if unusual.
+        """(data pages, validity, values, offsets) of the `count` slots of a chunk of bytes `data`; None if unusual.
 
-        `flags` has a byte a slot, and is None where all have a value; `offsets` is None for a fixed width. `unpack` is
+        `validity` has a bit a slot, and is None where all have a value; `offsets` is None for a fixed width. `unpack` is
         as in `PageTable.open`; with `crc32` checksums are compared.
         """
         cdef const uint8_t[::1] held = data
@@ -78,6 +78,7 @@ cdef class Decoding:
     cdef bint has_dictionary
     cdef Py_ssize_t slots
     cdef Py_ssize_t nulls
+    cdef int64_t data_pages
 
     def __dealloc__(self):
         bytes_free(&self.values)
@@ -131,12 +132,29 @@ cdef class Decoding:
                     return None
             elif page.count > count - self.slots or self.add_page(&page, body, length) != OK:
                 return None
-        flags = take(&self.flags) if self.nulls else None
+            else:
+                self.data_pages += 1
+        validity = None
+        if self.nulls:
+            self.pack(count)
+            validity = take(&self.flags)
         if self.builder is not None:
             offsets, values, _ = self.builder.finish()
-            return self.nulls, flags, values, offsets
+            return self.data_pages, validity, values, offsets
         self.values.size = <size_t> count * self.leaf.width
-        return self.nulls, flags, take(&self.values), None
+        return self.data_pages, validity, take(&self.values), None
+
+    cdef void pack(self, Py_ssize_t count) noexcept nogil:
+        """Flags of a byte become bits, in their place."""
+        cdef uint8_t *flags = self.flags.data
+        cdef uint8_t byte
+        cdef Py_ssize_t i, bit
+        for i in range((count + 7) // 8):
+            byte = 0
+            for bit in range(min(8, count - 8 * i)):
+                byte |= flags[8 * i + bit] << bit
+            flags[i] = byte
+        self.flags.size = <size_t> (count + 7) // 8
 
     cdef int keep_dictionary(self, PageEntry *page, const uint8_t *body, size_t size) noexcept nogil:
         cdef size_t at = 0

@@ -1,5 +1,5 @@
 # The field tables of `pqext.core.thrift` in C, shared by reading and writing.
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 cdef extern from *:

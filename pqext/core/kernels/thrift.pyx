@@ -13,9 +13,11 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve
 from pqext.core.kernels.compact cimport (
-    BAD_COUNT, BAD_ID, BAD_TYPE, BAD_VARINT, DEPTH_CAP, DONE, FALSE, LIST, STOP, TOO_DEEP, TOO_MANY, TOO_MUCH, TRUE,
-    TRUNCATED, Cursor, read_header, read_list, read_size, read_varint, skip_struct, skip_value, unzigzag,
+    BAD_COUNT, BAD_ID, BAD_TYPE, BAD_VARINT, DEPTH_CAP, DONE, FALSE, LIST, STOP, STRUCT, TOO_DEEP, TOO_MANY, TOO_MUCH,
+    TRUE, TRUNCATED, Cursor, read_header, read_list, read_size, read_varint, skip_struct, skip_value, skip_values,
+    skip_varint, stop_at, unzigzag,
 )
 from pqext.core.kernels.struct_plan cimport (
     AS_BINARY, AS_BOOL, AS_DOUBLE, AS_ENUM, AS_INT, AS_STRING, AS_STRUCT, FieldPlan, Plan, allocate, slot_set,
@@ -197,14 +199,91 @@ cdef object read_struct(Cursor *c, Plan plan, Data data, int depth):
     return struct
 
 
+cdef enum:
+    NO_MEMORY = -100
+    MOST_INNER = 1 << 25  # bytes of places within structures; where there are more, they are found when asked for
+
+
+cdef const uint8_t *skip_noting(
+    Cursor *c, const uint8_t *p, int depth, int id, Py_ssize_t least, Bytes *places
+) noexcept nogil:
+    """As `skip_struct`; appends to `places` where the structures of its list `id`, `least` bytes or more, begin and end.
+
+    Nothing where there is no such list, or more than one.
+    """
+    cdef uint8_t byte, wire
+    cdef int64_t fields = 0, at
+    cdef Py_ssize_t count = 0, i
+    cdef int last = 0, element = 0, found = 0
+    cdef size_t before = places.size
+    if depth >= c.max_depth:
+        return stop_at(c, p, TOO_DEEP)
+    while True:
+        if p >= c.end:
+            return stop_at(c, p, TRUNCATED)
+        byte = p[0]
+        p += 1
+        if byte == STOP:
+            if found > 1:
+                places.size = before
+            c.elements -= fields
+            return p if c.elements >= 0 else stop_at(c, p, TOO_MANY)
+        fields += 1
+        wire = byte & 15
+        if byte < 16:
+            p = skip_varint(c, p)
+            if p == NULL:
+                return NULL
+            last = -(1 << 20)  # ids in the long form are for the reader
+            found = 2
+        else:
+            last += byte >> 4
+        if wire == STOP:
+            return stop_at(c, p, BAD_TYPE)
+        if wire <= FALSE:
+            continue
+        if wire == LIST and last == id:
+            found += 1
+            if depth + 1 >= c.max_depth:
+                return stop_at(c, p, TOO_DEEP)
+            c.p = p
+            c.status = read_list(c, &element, &count)
+            if c.status != DONE:
+                return NULL
+            p = c.p
+            if element == STRUCT and count <= (c.end - p) // least and places.size < MOST_INNER:
+                if bytes_reserve(places, (count + 1) * 8) != 0:
+                    return stop_at(c, p, NO_MEMORY)
+                for i in range(count):
+                    at = p - c.start
+                    bytes_append(places, &at, 8)
+                    p = skip_struct(c, p, depth + 2)
+                    if p == NULL:
+                        return NULL
+                at = p - c.start
+                bytes_append(places, &at, 8)
+                continue
+            p = skip_values(c, p, element, count, depth + 2)
+        else:
+            p = skip_value(c, p, wire, depth + 1)
+        if p == NULL:
+            return NULL
+
+
 cdef class StructIndex:
-    """Where the structures of a list begin in their buffer."""
+    """Where the structures of a list begin in their buffer, and those of a list in each that is indexed when it is read.
+
+    The column chunks of all row groups are found in the one pass over them that finds the row groups.
+    """
     def __dealloc__(self):
         free(self.offsets)
+        bytes_free(&self.inner)
+        bytes_free(&self.inner_starts)
 
     cdef int build(self, Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t count, Data data, int depth) except -1:
-        cdef Py_ssize_t i = 0
-        cdef const uint8_t *p
+        cdef int status, i, id = 0
+        cdef Py_ssize_t least = 0
+        cdef FieldPlan *inner
         self.data = data
         self.plan = <Plan> field.child
         self.depth = depth
@@ -212,19 +291,52 @@ cdef class StructIndex:
         self.offsets = <int64_t *> malloc((count + 1) * sizeof(int64_t))
         if self.offsets == NULL:
             raise MemoryError
-        with nogil:
-            p = c.p
-            for i in range(count):
-                self.offsets[i] = p - c.start
-                p = skip_struct(c, p, depth)
-                if p == NULL:
-                    break
-        if p == NULL:
-            fail(c, c.status, plan, f"{plan.names[field.position]}[{i}]")
+        if c.noted != NULL and count == c.noted_count and count and c.p - c.start == c.noted[0]:
+            memcpy(self.offsets, c.noted, (count + 1) * sizeof(int64_t))
+            c.p = c.start + self.offsets[count]
+        else:
+            for i in range(self.plan.id_count):
+                inner = &self.plan.fields[i]
+                if inner.slot != NULL and inner.is_list and inner.lazy and inner.form == AS_STRUCT:
+                    id, least = i, (<Plan> inner.child).min_size
+            with nogil:
+                status = self.walk(c, count, id, least)
+            if status == NO_MEMORY:
+                raise MemoryError
+            if status != DONE:
+                fail(c, c.status, plan, f"{plan.names[field.position]}[{self.count}]")
+            self.count = count
+        self.cursor = c[0]
+        self.cursor.noted = NULL
+        return 0
+
+    cdef int walk(self, Cursor *c, Py_ssize_t count, int id, Py_ssize_t least) noexcept nogil:
+        """Find `count` structures from the cursor on, and in each the structures of its list `id`, unless that is 0.
+
+        Where that fails, the object's count says in which.
+        """
+        cdef const uint8_t *p = c.p
+        cdef Py_ssize_t i
+        cdef int64_t first
+        for i in range(count):
+            self.offsets[i] = p - c.start
+            if id:
+                first = self.inner.size // 8
+                if bytes_append(&self.inner_starts, &first, 8) != 0:
+                    return NO_MEMORY
+                p = skip_noting(c, p, self.depth, id, least, &self.inner)
+            else:
+                p = skip_struct(c, p, self.depth)
+            if p == NULL:
+                self.count = i
+                return c.status
+        if id:
+            first = self.inner.size // 8
+            if bytes_append(&self.inner_starts, &first, 8) != 0:
+                return NO_MEMORY
         c.p = p
         self.offsets[count] = p - c.start
-        self.cursor = c[0]
-        return 0
+        return DONE
 
     def __len__(self):
         return self.count
@@ -242,9 +354,15 @@ cdef class StructIndex:
         """Decode one element."""
         self.check(position)
         cdef Cursor c = self.cursor
+        cdef const int64_t *starts
         c.p = c.start + self.offsets[position]
         c.end = c.start + self.offsets[position + 1]
         c.elements, c.objects = c.max_elements, c.max_objects
+        if self.inner_starts.size:
+            starts = <const int64_t *> self.inner_starts.data
+            if starts[position + 1] - starts[position] > 1:
+                c.noted = <const int64_t *> self.inner.data + starts[position]
+                c.noted_count = starts[position + 1] - starts[position] - 1
         return read_struct(&c, self.plan, self.data, self.depth)
 
     def raw(self, Py_ssize_t start, Py_ssize_t stop):
@@ -270,6 +388,7 @@ cdef int open_cursor(Cursor *c, Data data, Py_ssize_t offset, int64_t base, obje
     c.max_depth = min(<int64_t> limits.metadata_depth, <int64_t> DEPTH_CAP)
     c.status = DONE
     c.path = <PyObject *> data.path
+    c.noted = NULL
     return 0
 
 

@@ -341,7 +341,8 @@ def _suggestions(
     even = (1 + per_side * width) * (1 + per_side * height)
     if layout.count > 1 and layout.read > _WORTH_SORTING * even and not _is_ordered(parts, frame):
         found.append(
-            f"sort the rows, by order='hilbert' of the writer's geometry option or geo.sort: a query would read about "
+            f"sort the rows of the whole file, by geo.sort or by order='hilbert' in write_table (a ParquetWriter and "
+            f"pqext convert order only within each row group): a query would read about "
             f"{even:,.0f} {name} of an even grid instead of {layout.read:,.0f}"
         )
     if not own and single.count >= 2 * whole.count:

@@ -14,9 +14,14 @@ _WIDE_FROM = 1 << 31  # bytes
 
 
 def text_chunks(array: Any) -> list[pa.Array]:
-    """The parts of an array of text, each ``string`` or ``large_string``; TypeError for anything else."""
+    """The parts of an array or list of text, each ``string`` or ``large_string``; TypeError for anything else."""
+    if isinstance(array, (list, tuple)):
+        try:
+            array = pa.array(array, pa.string())
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise TypeError(f"expected texts: {error}") from None
     if not isinstance(array, (pa.Array, pa.ChunkedArray)):
-        raise TypeError(f"expected an Arrow array of text, not {type(array).__name__}; pa.array makes one of a list")
+        raise TypeError(f"expected an Arrow array of text or a list of texts, not {type(array).__name__}")
     held = storage_type(array.type)
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
     if not any(test(held) for test in tests):

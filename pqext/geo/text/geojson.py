@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from io import BytesIO
@@ -36,14 +36,16 @@ _BATCH_ROWS = 8192
 _URN = re.compile(r"urn:(?:x-)?ogc:def:crs:(\w+):[\w.]*:([\w.-]+)", re.IGNORECASE)
 
 
-def from_geojson(array: pa.Array | pa.ChunkedArray) -> GeometryArray:
-    """ISO WKB in a ``binary`` array from an Arrow array of GeoJSON geometries or features as text.
+def from_geojson(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
+    """ISO WKB in a ``binary`` array from an Arrow array or a list of GeoJSON geometries or features as text.
 
     Null, the text ``null`` and a feature whose geometry is null give null. A geometry is XYZ where any of its
     positions has three numbers, with NaN where others have two; further numbers mean nothing. Members that GeoJSON
     does not define are passed over, features of a collection are for :func:`read_geojson`. The result is
     ``large_binary`` for 2 GiB and more. Raises GeometryError with row and byte on other text.
     """
+    if isinstance(array, (list, tuple)):
+        array = text_chunks(array)[0]
     chunks = text_chunks(array)
     made = ((len(chunk), *_made(column)) for chunk, column in zip(chunks, as_columns(chunks), strict=True))
     return assemble(array, made, _BINARY)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from pqext.geo.kernels.wkt import to_wkb
@@ -9,8 +11,11 @@ from pqext.geo.text.arrays import assemble, bit_mask, text_chunks, write
 from pqext.geo.wkb import GeometryArray, as_columns
 
 
-def from_wkt(array: pa.Array | pa.ChunkedArray) -> GeometryArray:
-    """ISO WKB in a ``binary`` array from an Arrow array of well-known text; null gives null.
+def from_wkt(array: pa.Array | pa.ChunkedArray | Sequence[str | None]) -> GeometryArray:
+    """ISO WKB in a ``binary`` array from an Arrow array or a list of well-known text; null gives null.
+
+    The array is plain WKB: name its column in the writer's option ``geometry`` (``geometry={"at": "OGC:CRS84"}``), else
+    it is stored as bytes, without boxes.
 
     Letters may be of either case. The tags ``Z``, ``M`` and ``ZM`` may be left out: three ordinates are then x, y, z,
     four x, y, z, m. ``NaN`` and ``Infinity`` are numbers. The result is ``large_binary`` for 2 GiB and more. Raises
@@ -20,6 +25,8 @@ def from_wkt(array: pa.Array | pa.ChunkedArray) -> GeometryArray:
     >>> from_wkt(pa.array(["POINT (1 2)", None])).is_valid().to_pylist()
     [True, False]
     """
+    if isinstance(array, (list, tuple)):
+        array = text_chunks(array)[0]
     chunks = text_chunks(array)
     made = (
         (len(chunk), bit_mask(chunk), *to_wkb(column)) for chunk, column in zip(chunks, as_columns(chunks), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import html
 import os
@@ -189,7 +190,7 @@ class JsonReader:
 
 
 def read_json(
-    source: Path | IO[bytes] | Sequence[Path],
+    source: Path | IO[bytes] | Sequence[Path | IO[bytes]],
     *,
     column: str = "value",
     numbers: Numbers = "decimal",
@@ -244,17 +245,20 @@ def read_json(
         raise ValueError(f"form is one of {', '.join(map(repr, get_args(Form)))}, not {form!r}")
     if not isinstance(column, str):
         raise TypeError(f"column must be a name, not {type(column).__name__}")
+    workers = thread_count(threads)
     sources: list[Path | IO[bytes]]
     if isinstance(source, str | os.PathLike):
         sources = [*_files(source)]
-    elif isinstance(source, Sequence) and all(isinstance(path, str | os.PathLike) for path in source):
-        sources = [file for path in source for file in _files(path)]
+    elif isinstance(source, Sequence) and all(
+        isinstance(one, str | os.PathLike) or hasattr(one, "read") for one in source
+    ):
+        sources = [file for one in source for file in (_files(one) if isinstance(one, str | os.PathLike) else [one])]
     elif not isinstance(source, Sequence) and hasattr(source, "read"):
         sources = [source]
     else:
         raise TypeError(f"source is a path, a list of paths or a binary file, not {type(source).__name__}")
     return JsonReader(
-        sources, column, how, thread_count(threads), lambda: _pieces(sources, form, batch_bytes, how.max_bytes)
+        sources, column, how, workers, lambda: _pieces(sources, form, batch_bytes, how.max_bytes)
     )
 
 
@@ -268,8 +272,10 @@ def _files(path: Path) -> list[Path]:
             found += [os.path.join(folder, file) for file in sorted(files) if _is_json(file)]
     elif glob.has_magic(name) and not os.path.lexists(name):
         found = [file for file in sorted(glob.glob(name, recursive=True)) if os.path.isfile(file)]
-    else:
+    elif os.path.lexists(name):
         return [path]
+    else:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if not found:
         raise FileNotFoundError(f"no files of JSON at {name!r}")
     return found

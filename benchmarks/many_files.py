@@ -1,0 +1,113 @@
+"""What each of many small files costs: pqext, pyarrow.dataset, polars and DuckDB, in microseconds per file.
+
+    python benchmarks/many_files.py [--files 10000] [--repeat 3]
+
+A folder of files with ten columns and a hundred rows each, in one row group. By the clock, with all processors, from a
+warm file cache: counting rows from the footers, planning (pqext alone, from footers and from a ``_metadata`` file),
+looking up one row by a column whose statistics refuse all other files, reading one column of all, and the same of
+files whose schemas differ. The last column is the time of the quickest peer divided by that of pqext.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+import pqext
+from pqext import col
+
+Jobs = dict[str, dict[str, Callable[[], Any]]]
+ENGINES = ("pqext", "pyarrow", "polars", "DuckDB")
+ROWS = 100
+
+
+def write(folder: Path, files: int, *, differ: bool) -> None:
+    """Files of ``ROWS`` rows; where they ``differ``, every second has wider numbers and another column."""
+    for number in range(files):
+        is_other = differ and number % 2
+        ids = pa.array(range(number * ROWS, number * ROWS + ROWS), pa.int64() if is_other or not differ else pa.int32())
+        columns = {"id": ids, "key": [number] * ROWS, "text": [f"s{row}" for row in range(ROWS)]}
+        columns |= {f"x{place}": [float(place)] * ROWS for place in range(7 + bool(is_other))}
+        pq.write_table(pa.table(columns), folder / f"{number:06}.parquet")
+
+
+def jobs(one: Path, mixed: Path, wanted: int) -> Jobs:
+    """What is measured, by case and engine."""
+    files, both = f"'{one}/*.parquet'", f"'{mixed}/*.parquet'"
+    point = col("id") == wanted
+    return {
+        "count": {
+            "pqext": lambda: pqext.scan(one).count(),
+            "pyarrow": lambda: ds.dataset(one).count_rows(),
+            "polars": lambda: polars.scan_parquet(one / "*.parquet").select(polars.len()).collect(),
+            "DuckDB": lambda: duckdb.sql(f"SELECT count(*) FROM {files}").fetchall(),
+        },
+        "plan, footers": {"pqext": lambda: pqext.scan(one, filter=point).plan()},
+        "plan, _metadata": {"pqext": lambda: pqext.scan(one / "_metadata", filter=point).plan()},
+        "one row": {
+            "pqext": lambda: pqext.scan(one, filter=point).to_table(),
+            "pyarrow": lambda: ds.dataset(one).to_table(filter=ds.field("id") == wanted),
+            "polars": lambda: polars.scan_parquet(one / "*.parquet").filter(polars.col("id") == wanted).collect(),
+            "DuckDB": lambda: duckdb.sql(f"FROM {files} WHERE id = {wanted}").to_arrow_table(),
+        },
+        "one column": {
+            "pqext": lambda: pqext.scan(one, ["id"]).to_table(),
+            "pyarrow": lambda: ds.dataset(one).to_table(columns=["id"]),
+            "polars": lambda: polars.scan_parquet(one / "*.parquet").select("id").collect(),
+            "DuckDB": lambda: duckdb.sql(f"SELECT id FROM {files}").to_arrow_table(),
+        },
+        "one row, union": {
+            "pqext": lambda: pqext.scan(mixed, filter=point, schema="union").to_table(),
+            "DuckDB": lambda: duckdb.sql(
+                f"FROM read_parquet({both}, union_by_name = true) WHERE id = {wanted}"
+            ).to_arrow_table(),
+        },
+    }
+
+
+def least(job: Callable[[], Any], repeat: int) -> float:
+    """Seconds of the quickest call after a first one."""
+    times = []
+    for _ in range(repeat + 1):
+        begin = time.perf_counter()
+        job()
+        times.append(time.perf_counter() - begin)
+    return min(times[1:])
+
+
+def main() -> int:
+    """Print one line per case."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        one, mixed = Path(folder) / "one", Path(folder) / "mixed"
+        for path, differ in ((one, False), (mixed, True)):
+            path.mkdir()
+            write(path, options.files, differ=differ)
+        pqext.write_summary(sorted(one.glob("*.parquet")), one)
+        print(f"| us per file, {options.files:,} files | {' | '.join(ENGINES)} | ratio |")
+        print(f"|---|{'---:|' * (len(ENGINES) + 1)}")
+        for case, by_engine in jobs(one, mixed, options.files * ROWS // 2).items():
+            times = {engine: least(job, options.repeat) * 1e6 / options.files for engine, job in by_engine.items()}
+            peers = [seconds for engine, seconds in times.items() if engine != "pqext"]
+            cells = [f"{times[engine]:.1f}" if engine in times else "" for engine in ENGINES]
+            ratio = f"{min(peers) / times['pqext']:.2f}" if peers else ""
+            print(f"| {case} | {' | '.join(cells)} | {ratio} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Where commands write: a path that is new or may be replaced, or standard output."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pqext.text import visible
+
+if TYPE_CHECKING:
+    from pqext.core.sink import Sink
+
+STREAM = "-"
+"""What stands for standard input or output."""
+Force = Annotated[bool, typer.Option("--force", "-f", help="Replace the output where it is there already.")]
+
+
+def named(dest: str) -> str:
+    """A path or URL as messages show it."""
+    from pqext.core.sources.secrets import shown
+
+    return visible(shown(dest))
+
+
+def check_new(dest: str, force: bool, source: str | None = None) -> None:
+    """Raise ``ValueError`` for a path or URL where something is that may not be replaced: no file but ``source``."""
+    from pqext.core.sources.locate import Location, locate
+
+    if force:
+        return
+    place = locate(dest)
+    if isinstance(place, Location):
+        is_there = (source is None or locate(source) != place) and place.is_file()
+    else:
+        # Nothing is lost with an empty file, as mktemp makes them; what is no file is refused with its own reason.
+        is_there = os.path.isfile(place) and os.path.getsize(place) > 0 and not _is_same(locate(source), place)
+    if is_there:
+        raise ValueError(f"{named(dest)} is there already: --force replaces it")
+
+
+def _is_same(source: Any, path: str) -> bool:
+    return isinstance(source, str) and os.path.exists(source) and os.path.samefile(source, path)
+
+
+def binary_output(what: str) -> Any:
+    """Standard output for bytes; ``ValueError`` where a terminal shows it."""
+    if sys.stdout.isatty():
+        raise ValueError(f"{what} is not text for a terminal: redirect standard output, or name a file")
+    return sys.stdout.buffer
+
+
+@contextmanager
+def opened(dest: str) -> Iterator[IntoSink]:
+    """A binary file whose bytes appear at ``dest`` once all of them are there, and not at all after an error."""
+    from pqext.core.sink import Sink
+
+    with Sink(dest) as sink, IntoSink(sink) as file:
+        yield file
+
+
+class IntoSink(io.RawIOBase):
+    """A binary file that appends to a sink."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._sink.offset
+
+    def write(self, data: Any) -> int:
+        """Append ``data``."""
+        self._sink.write(data)
+        return len(memoryview(data).cast("B"))

@@ -1,0 +1,185 @@
+"""``pqext query``, ``pqext head`` and ``pqext count``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pqext.cli.asking import Json, Select, Sources, Where, asked
+from pqext.cli.files import refusals
+from pqext.cli.outputs import STREAM, Force, check_new, named
+from pqext.cli.progress import progress
+from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows
+from pqext.text import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pqext.dataset.scan import Scan
+
+TABLE_ROWS = 100
+"""Rows of a table where no limit is given."""
+
+
+class Shown(StrEnum):
+    """How the first rows are shown."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+def query(
+    sources: Sources,
+    where: Where = None,
+    select: Select = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=0, help="At most so many rows; reading stops then.", show_default=False),
+    ] = None,
+    offset: Annotated[int, typer.Option("--offset", min=0, help="Pass over so many rows first.")] = 0,
+    form: Annotated[
+        Form | None,
+        typer.Option(
+            "--format", help="A table, one JSON object per row, CSV with a heading, Parquet, or Arrow.",
+            show_default="by the end of --output, else table",
+        ),
+    ] = None,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output", "-o", metavar="PATH", help="Where the rows go; the file appears when it is whole.",
+            show_default="standard output",
+        ),
+    ] = STREAM,
+    force: Force = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print what would be read and what is skipped, and read no rows.")
+    ] = False,
+    metrics: Annotated[
+        bool, typer.Option("--metrics", help="Print requests, bytes, pages and times on standard error in the end.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print or write the rows of files for which a condition is true: variants as JSON, geometries as WKT.
+
+    Row groups and pages that the condition rules out are not read, and rows are streamed in bounded memory.
+
+    Example: [bold]pqext query 'logs/*.parquet' --where 'status >= 500' --select id,status --output bad.csv[/bold]
+    """
+    dest = None if output == STREAM else output
+    with refusals():
+        chosen = _form(form, dest, as_json and not explain)
+        if chosen is Form.table and (dest is not None or (limit or 0) > MAX_ROWS):
+            raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
+        found = asked(sources, where, select)
+        if explain:
+            typer.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
+            return
+        if dest is not None:
+            check_new(dest, force)
+        most = TABLE_ROWS + 1 if limit is None and chosen is Form.table else limit
+        found = found.limit(most, offset)
+        schema, batches = _started(found, BATCH_ROWS if chosen in (Form.table, Form.json, Form.csv) else None)
+    with progress(shown=dest is not None or not sys.stdout.isatty()) as show:
+        _write(chosen, schema, _told(batches, show), dest, TABLE_ROWS if most != limit else None)
+    if dest is not None:
+        typer.echo(f"{named(dest)}: {counted(_rows(found), 'row')}", err=True)
+    if metrics:
+        typer.echo(repr(found.metrics), err=True)
+
+
+def head(
+    sources: Sources,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=0, max=MAX_ROWS, help="How many rows are shown.")] = 10,
+    select: Select = None,
+    where: Where = None,
+    form: Annotated[
+        Shown, typer.Option("--format", help="A table, one JSON object per row, or CSV with a heading.")
+    ] = Shown.table,
+    as_json: Json = False,
+) -> None:
+    """Show the first rows of files: variants as JSON, geometries as WKT.
+
+    Example: [bold]pqext head logs.parquet -n 3 --where 'event:$.status = 500'[/bold]
+    """
+    with refusals():
+        schema, batches = _started(asked(sources, where, select).limit(rows), BATCH_ROWS)
+    write_rows(Form.json if as_json else Form(form.value), schema, batches, None)
+
+
+def count(sources: Sources, where: Where = None, as_json: Json = False) -> None:
+    """Count the rows of files, or those for which a condition is true.
+
+    Without a condition only footers are read.
+
+    Example: [bold]pqext count 'logs/*.parquet' --where 'status >= 500'[/bold]
+    """
+    with refusals():
+        rows = asked(sources, where, None).count()
+    typer.echo(json.dumps({"rows": rows}) if as_json else str(rows))
+
+
+def _form(form: Form | None, dest: str | None, as_json: bool) -> Form:
+    """The form of the output; ``ValueError`` where a name does not tell it."""
+    if as_json:
+        if form not in (None, Form.json):
+            raise ValueError(f"--json and --format {form} are two forms")
+        return Form.json
+    if form is not None:
+        return form
+    if dest is None:
+        return Form.table
+    suffix = os.path.splitext(dest)[1].lower()
+    if suffix not in BY_SUFFIX:
+        raise ValueError(f"the end of {named(dest)!r} tells no format: --format json, csv, parquet or arrow does")
+    return BY_SUFFIX[suffix]
+
+
+def _started(found: Scan, batch_rows: int | None) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema and the batches, the first one read: what is wrong with the arguments shows now."""
+    schema = found.schema
+    every = iter(found) if batch_rows is None else found.to_batches(batch_rows)
+    first = next(every, None)
+    return schema, iter(()) if first is None else chain([first], every)
+
+
+def _told(batches: Iterator[pa.RecordBatch], show: object) -> Iterator[pa.RecordBatch]:
+    done = 0
+    for batch in batches:
+        yield batch
+        done += batch.num_rows
+        if callable(show):
+            show(done)
+
+
+def _write(
+    form: Form, schema: pa.Schema, batches: Iterator[pa.RecordBatch], dest: str | None, shown: int | None
+) -> None:
+    """Write the rows, of a table only those ``shown``, and say whether there are more."""
+    if shown is None:
+        write_rows(form, schema, batches, dest)
+        return
+    every = list(batches)
+    more = sum(batch.num_rows for batch in every) > shown
+    write_rows(form, schema, _first(every, shown), dest)
+    if more:
+        typer.echo(f"and more rows: --limit shows more than {shown}, --output writes all", err=True)
+
+
+def _first(batches: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if rows > 0:
+            yield batch.slice(0, rows)
+        rows -= batch.num_rows
+
+
+def _rows(found: Scan) -> int:
+    return 0 if found.metrics is None else found.metrics.rows

@@ -1,0 +1,174 @@
+"""Rows as tables for people, JSON lines, CSV, Arrow and Parquet, streamed batch by batch."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from pqext.cli.files import console
+from pqext.cli.outputs import binary_output, opened
+from pqext.text import counted, shorten, visible
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BATCH_ROWS = 1_000
+"""Rows that are made text at a time."""
+MAX_CELL = 120
+"""Characters of a value in a table."""
+MAX_COLUMNS = 50
+"""Columns of a table."""
+MAX_ROWS = 10_000
+"""Rows of a table, whose columns are as wide as their widest value."""
+_TO_QUOTE = re.compile('[",\r\n]|^$|^[ \t]|[ \t]$')
+
+
+class Form(StrEnum):
+    """How rows are written."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    parquet = "parquet"
+    arrow = "arrow"
+
+
+BY_SUFFIX = {
+    ".json": Form.json, ".jsonl": Form.json, ".ndjson": Form.json, ".csv": Form.csv, ".parquet": Form.parquet,
+    ".parq": Form.parquet, ".arrow": Form.arrow, ".arrows": Form.arrow, ".feather": Form.arrow, ".ipc": Form.arrow,
+}
+"""Forms by the ends of names."""
+
+
+def write_rows(form: Form, schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: str | None) -> None:
+    """Write rows to the path ``dest``, or to standard output when it is None."""
+    if form in (Form.json, Form.csv):
+        lines = json_lines if form is Form.json else csv_lines
+        if dest is None:
+            found = lines(schema, batches)
+            _print(map(_ascii, found) if form is Form.json and not _takes_all() else found)
+        else:
+            with opened(dest) as file:
+                for text in lines(schema, batches):
+                    file.write(text.encode())
+    elif form is Form.parquet:
+        from pqext.core.writer import ParquetWriter
+
+        with ParquetWriter(binary_output("Parquet") if dest is None else dest, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    elif form is Form.arrow:
+        _write_arrow(schema, batches, dest)
+    else:
+        print_table(schema, batches)
+
+
+def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: str | None) -> None:
+    """An Arrow stream to standard output or a path that ends in ``.arrows``, an Arrow file to any other."""
+    import pyarrow as pa
+
+    if dest is None:
+        with pa.ipc.new_stream(binary_output("Arrow"), schema) as stream:
+            for batch in batches:
+                stream.write_batch(batch)
+        return
+    make: Callable[..., Any] = pa.ipc.new_stream if dest.lower().endswith(".arrows") else pa.ipc.new_file
+    with opened(dest) as file, make(file, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _print(texts: Iterable[str]) -> None:
+    """Print texts exactly, or made harmless where a terminal shows them."""
+    shown = sys.stdout.isatty()
+    for text in texts:
+        sys.stdout.write("\n".join(map(visible, text.split("\n"))) if shown else text)
+    sys.stdout.flush()
+
+
+def _takes_all() -> bool:
+    """Does standard output take every character?"""
+    return (sys.stdout.encoding or "").lower().startswith("utf")
+
+
+def _ascii(text: str) -> str:
+    """JSON with escapes for all characters that are not ASCII; they stand within its strings only."""
+    return re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def _cells(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[list[tuple[str | None, ...]]]:
+    """The rows, some at a time, each value as JSON text."""
+    from pqext.cli.cells import texts
+
+    for batch in batches:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            part = batch.slice(start, BATCH_ROWS)
+            if schema.names:
+                columns = (texts(column, field) for column, field in zip(part.columns, schema, strict=True))
+                yield list(zip(*columns, strict=True))
+            else:
+                yield [()] * part.num_rows
+
+
+def json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """Rows as JSON objects, one a line, some at a time."""
+    keys = [json.dumps(name, ensure_ascii=False) for name in schema.names]
+    for rows in _cells(schema, batches):
+        yield "".join(
+            "{" + ", ".join(f"{key}: {cell or 'null'}" for key, cell in zip(keys, row, strict=True)) + "}\n"
+            for row in rows
+        )
+
+
+def csv_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """Rows as CSV with a heading, some at a time: nothing for nulls, ``""`` for empty texts, JSON for nested values."""
+    yield ",".join(map(_quoted, schema.names)) + "\n"
+    alone = len(schema.names) == 1  # where a line without anything would be no row
+    for rows in _cells(schema, batches):
+        yield "".join(
+            ",".join(_quoted(_plain(cell)) if cell is not None else '""' if alone else "" for cell in row) + "\n"
+            for row in rows
+        )
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"' if _TO_QUOTE.search(text) else text
+
+
+def _plain(cell: str) -> str:
+    """A value without the quotes of a JSON string."""
+    text: str = json.loads(cell) if cell.startswith('"') else cell
+    return text
+
+
+def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Print rows as a table for people: values as JSON in one line each, cut where they are long."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for name in schema.names[:MAX_COLUMNS]:
+        table.add_column(Text(shorten(visible(name), MAX_CELL)), overflow="ellipsis", no_wrap=True)
+    count = 0
+    for rows in _cells(schema, batches):
+        for row in rows:
+            count += 1
+            table.add_row(*(_shown(cell) for cell in row[:MAX_COLUMNS]))
+    if not count:
+        print("no rows")
+    elif schema.names:
+        console().print(table)
+    else:
+        print(counted(count, "row"))
+    if len(schema.names) > MAX_COLUMNS:
+        print(f"and {len(schema.names) - MAX_COLUMNS} more columns: choose with --select, or use --format json")
+
+
+def _shown(cell: str | None) -> Any:
+    from rich.text import Text
+
+    return Text("null", style="dim") if cell is None else Text(shorten(visible(_plain(cell)), MAX_CELL))

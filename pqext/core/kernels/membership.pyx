@@ -1,0 +1,72 @@
+# cython: language_level=3
+"""Which integers are among those of a list: a hash table of the list, and a bit for each integer."""
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+ctypedef fused integer_t:
+    int32_t
+    int64_t
+
+cdef enum:
+    MOST_BITS = 40
+
+
+cdef inline uint64_t home(int64_t value, int shift) noexcept nogil:
+    return (<uint64_t> value * <uint64_t> 0x9E3779B97F4A7C15) >> shift
+
+
+cdef int bits_of(Py_ssize_t size) except -1:
+    """The logarithm of a table's size, which is a power of two."""
+    cdef int bits = 0
+    while bits < MOST_BITS and (<Py_ssize_t> 1 << bits) < size:
+        bits += 1
+    if bits < 1 or (<Py_ssize_t> 1 << bits) != size:
+        raise ValueError("a table has a power of two of places, two at least")
+    return bits
+
+
+def fill(const int64_t[::1] listed, int64_t[::1] keys, uint8_t[::1] used):
+    """Put the values of a list into a table of `keys`, whose `used` places are 1; others must be 0.
+
+    The table has a power of two of places, more than there are values.
+    """
+    cdef Py_ssize_t i, size = keys.shape[0]
+    cdef int shift = 64 - bits_of(size)
+    cdef uint64_t at, mask = <uint64_t> size - 1
+    if used.shape[0] != size or listed.shape[0] >= size:
+        raise ValueError("the table is too small")
+    with nogil:
+        for i in range(listed.shape[0]):
+            at = home(listed[i], shift)
+            while used[at] and keys[at] != listed[i]:
+                at = (at + 1) & mask
+            keys[at] = listed[i]
+            used[at] = 1
+
+
+def holds(
+    const int64_t[::1] keys, const uint8_t[::1] used, int64_t least, int64_t most, const integer_t[::1] values,
+    uint8_t[::1] bits,
+):
+    """Set the bit of each value that is in a table made by `fill`, whose values lie between `least` and `most`.
+
+    `bits` begins with zeros, and has a bit for each value.
+    """
+    cdef Py_ssize_t i, size = keys.shape[0], count = values.shape[0]
+    cdef int shift = 64 - bits_of(size)
+    cdef uint64_t at, steps, mask = <uint64_t> size - 1
+    cdef int64_t value
+    if used.shape[0] != size or bits.shape[0] < (count + 7) // 8:
+        raise ValueError("the table or the output is too small")
+    with nogil:
+        for i in range(count):
+            value = values[i]
+            if value < least or value > most:
+                continue
+            at = home(value, shift)
+            steps = 0
+            while used[at] and steps <= mask:
+                if keys[at] == value:
+                    bits[i >> 3] |= <uint8_t> (1 << (i & 7))
+                    break
+                at = (at + 1) & mask
+                steps += 1

@@ -1,0 +1,1 @@
+"""Where files lie that the operating system does not know: object stores, web servers, other file systems."""

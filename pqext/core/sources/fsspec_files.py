@@ -1,0 +1,150 @@
+"""Files of fsspec's file systems: whatever has a protocol there, from ``memory://`` to ``sftp://``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from datetime import datetime
+from typing import Any
+
+from pqext.core.errors import UnsupportedError
+from pqext.core.sources.remote import RemoteSource, Version, persistent
+from pqext.core.sources.secrets import shown
+from pqext.core.sources.store import Store
+from pqext.core.sources.upload import ErrorsNameFile, Upload, hidden_beside
+
+_ETAGS = ("ETag", "etag", "e_tag", "md5", "content_md5", "generation", "sha")
+_TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "timeModified", "created")
+
+
+class FsspecStore(Store):
+    """An fsspec file system. Those that are not asynchronous are asked by one thread at a time."""
+
+    def __init__(self, filesystem: Any, secrets: frozenset[str] = frozenset()) -> None:
+        super().__init__(secrets)
+        self.filesystem = filesystem
+        self.turn: Any = nullcontext() if getattr(filesystem, "async_impl", False) else threading.RLock()
+
+    def name(self, path: str) -> str:
+        if "://" in path:
+            return shown(path)
+        protocol = self.filesystem.protocol
+        return shown(f"{protocol if isinstance(protocol, str) else protocol[0]}://{path.lstrip('/')}")
+
+    def open(self, path: str, name: str) -> FsspecFile:
+        info = persistent(self, name, "the size of the file", lambda _: self.info(path), opening=True)
+        if info.get("type") == "directory":
+            raise IsADirectoryError(21, "it is a folder", name)
+        if info.get("size") is None:
+            raise UnsupportedError("the size of the file is not told", feature="files of unknown size", path=name)
+        file = FsspecFile(self, path, name, int(info["size"]), version_of(info))
+        file.usage.fetched(0, 0.0)
+        return file
+
+    def info(self, path: str) -> dict[str, Any]:
+        """What the file system says of a file now."""
+        with self.turn:
+            self.filesystem.invalidate_cache(self.filesystem._parent(path))  # listings are kept, and may be old
+            found: dict[str, Any] = self.filesystem.info(path)
+            return found
+
+    def files(self, path: str) -> list[str]:
+        def attempt(_: int) -> list[str]:
+            with self.turn:
+                self.filesystem.invalidate_cache(path)
+                return [str(found) for found in self.filesystem.find(path)]
+
+        found: list[str] = persistent(self, self.name(path), "the list of files", attempt, opening=True)
+        return found
+
+    def create(self, path: str, name: str) -> Upload:
+        return _Stream(self, path, name)
+
+
+def version_of(info: dict[str, Any]) -> Version | None:
+    """The version of a file of which ``info`` is told."""
+    etag = next((info[key] for key in _ETAGS if info.get(key)), None)
+    if etag is not None:
+        return Version(f"etag {etag}")
+    told = next((info[key] for key in _TIMES if info.get(key)), None)
+    if told is None:
+        return None
+    if isinstance(told, datetime):
+        return Version.at(told.timestamp(), told.isoformat())
+    if isinstance(told, int | float):
+        return Version.at(told, str(told))
+    return Version(f"modified {told}", is_certain=False)
+
+
+class FsspecFile(RemoteSource):
+    """A file of an fsspec file system. What it is now is asked along with each read of its ranges."""
+
+    _store: FsspecStore
+
+    def _request(self, offset: int, length: int, failed: int) -> Any:
+        with self._store.turn:
+            return self._store.filesystem.cat_file(self._path, start=offset, end=offset + length)
+
+    def _look(self) -> None:
+        self.usage.fetched(0, 0.0)
+        info = persistent(
+            self._store, self.path or "", "the version of the file", lambda _: self._store.info(self._path)
+        )
+        version, size = version_of(info), info.get("size")
+        if size != self.size or str(version) != str(self.version):
+            raise self.changed(f"{version} with {size} bytes")
+
+
+class _Stream:
+    """A file opened to be committed where the file system knows that, else one of another name until it is whole."""
+
+    def __init__(self, store: FsspecStore, path: str, name: str) -> None:
+        self.path = name
+        self._store = store
+        self._final = path
+        self._temporary: str | None = None
+        with ErrorsNameFile(name, store.secrets), store.turn:
+            self._open()
+
+    def _open(self) -> None:
+        from fsspec.spec import AbstractBufferedFile
+
+        kind = type(self._store.filesystem)
+        opened: Callable[..., Any] = self._store.filesystem.open
+        if kind.__name__ in _COMMITS:
+            file = opened(self._final, "wb", autocommit=False)
+            if isinstance(file, AbstractBufferedFile) and file.autocommit is False:
+                self._file = file
+                return
+            with suppress(Exception):
+                file.close()
+        self._temporary = hidden_beside(self._final)
+        self._file = opened(self._temporary, "wb")
+
+    def write(self, pieces: Sequence[memoryview]) -> None:
+        with ErrorsNameFile(self.path, self._store.secrets), self._store.turn:
+            for piece in pieces:
+                self._file.write(piece)
+
+    def commit(self) -> None:
+        with ErrorsNameFile(self.path, self._store.secrets), self._store.turn:
+            self._file.close()
+            if self._temporary is None:
+                self._file.commit()
+            else:
+                self._store.filesystem.mv(self._temporary, self._final)
+
+    def abort(self) -> None:
+        with suppress(Exception), self._store.turn:
+            if self._temporary is None:
+                self._file.discard()
+                self._file.closed = True
+            else:
+                with suppress(Exception):
+                    self._file.close()
+                self._store.filesystem.rm_file(self._temporary)
+
+
+_COMMITS = frozenset({"S3FileSystem", "GCSFileSystem"})
+"""The file systems whose files appear when they are committed, not before, and never when they are discarded."""

@@ -1,0 +1,208 @@
+"""URLs: which library opens which scheme, with which of the ``storage_options``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from pqext.core.errors import UnsupportedError
+from pqext.core.sources.secrets import scrubbed, secrets_of, shown
+from pqext.core.sources.store import Location, Store, remembered
+from pqext.core.suggest import around, did_you_mean
+
+Options = Mapping[str, Any]
+
+_OF_ARROW = {"s3": "S3FileSystem", "s3a": "S3FileSystem", "gs": "GcsFileSystem", "gcs": "GcsFileSystem",
+             "abfs": "AzureFileSystem", "abfss": "AzureFileSystem", "hdfs": "HadoopFileSystem",
+             "viewfs": "HadoopFileSystem"}
+"""The schemes that ``pyarrow.fs`` opens, and its classes."""
+
+_S3 = {
+    "key": "access_key", "secret": "secret_key", "token": "session_token", "access_key_id": "access_key",
+    "secret_access_key": "secret_key", "endpoint": "endpoint_override", "endpoint_url": "endpoint_override",
+    "default_region": "region", "anon": "anonymous", "skip_signature": "anonymous",
+    "virtual_hosted_style_request": "force_virtual_addressing",
+}
+_GS = {"token": "access_token", "anon": "anonymous", "skip_signature": "anonymous", "project": "project_id"}
+_AZURE = {
+    "storage_account_name": "account_name", "storage_account_key": "account_key", "account": "account_name",
+    "access_key": "account_key", "key": "account_key", "storage_sas_token": "sas_token",
+    "storage_client_id": "client_id", "storage_client_secret": "client_secret", "storage_tenant_id": "tenant_id",
+}
+_ALIASES = {"S3FileSystem": _S3, "GcsFileSystem": _GS, "AzureFileSystem": _AZURE, "HadoopFileSystem": {}}
+"""What polars, DuckDB, fsspec and obstore call the arguments of pyarrow's classes. Prefixes are left out before."""
+_PREFIXES = ("aws_", "google_", "gcs_", "azure_")
+
+_CLIENT = frozenset({
+    "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "default_headers",
+    "http1_only", "http2_only", "pool_idle_timeout", "pool_max_idle_per_host", "proxy_url", "timeout", "user_agent",
+})
+"""The options of connections by HTTP."""
+_PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~=-][A-Za-z0-9_.~=-]*)+")
+
+
+def at_uri(uri: str, scheme: str, options: Options) -> Location | str:
+    """The place of a URL with this ``scheme``: a path of the local file system for ``file://``."""
+    if scheme == "file":
+        return _local_path(uri)
+    if scheme in ("http", "https"):
+        return _on_web(uri, options)
+    if scheme in _OF_ARROW and "::" not in uri:
+        return _in_arrow(uri, scheme, options)
+    return _in_fsspec(uri, scheme, options)
+
+
+def _local_path(uri: str) -> str:
+    parts = urlsplit(uri)
+    if parts.netloc not in ("", "localhost"):
+        raise ValueError(f"{around(uri)!r} names another machine: a path after file:// has three slashes, file:///...")
+    path = unquote(parts.path)
+    return path[1:] if re.match(r"/[A-Za-z]:", path) else path
+
+
+def _in_arrow(uri: str, scheme: str, options: Options) -> Location:
+    from pyarrow import fs
+
+    from pqext.core.sources.arrow_files import ArrowStore
+
+    name = _OF_ARROW[scheme]
+    parts = urlsplit(uri)
+    given = secrets_of(options) | {text for text in (parts.username, parts.password) if text and len(text) > 3}
+    given |= secrets_of([value for key, value in parse_qsl(parts.query) if "key" in key or "token" in key])
+    if name == "AzureFileSystem":
+        given -= {parts.username or ""}
+    try:
+        if not hasattr(fs, name):
+            raise UnsupportedError(f"this pyarrow was built without {name}", feature=f"{scheme}://", path=shown(uri))
+        if name == "S3FileSystem" and not parts.query and not parts.username:
+            # Keys are taken as they are, percent signs too, as other libraries that read S3 do.
+            path = uri.partition("://")[2]
+            key = ("s3", None if options else path.partition("/")[0], _frozen(options))
+
+            def make() -> Store:
+                if options:
+                    return ArrowStore(fs.S3FileSystem(**_arguments(name, options)), given)
+                return ArrowStore(fs.FileSystem.from_uri(f"s3://{path.partition('/')[0]}")[0], given)
+
+            return Location(remembered(key, make), path, shown(uri))
+        if options:
+            filesystem, path = _made(fs, name, uri, options)
+        else:
+            filesystem, path = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", uri, flags=re.IGNORECASE))
+    except UnsupportedError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{around(shown(uri))!r} cannot be opened: {scrubbed(error, given)}") from None
+    return Location(remembered(filesystem, lambda: ArrowStore(filesystem, given)), path, shown(uri))
+
+
+def _made(fs: Any, name: str, uri: str, options: Options) -> tuple[Any, str]:
+    """The file system of pyarrow's class ``name`` with ``options``, and the path in it."""
+    parts = urlsplit(uri)
+    arguments = _arguments(name, options)
+    path = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+    if name == "HadoopFileSystem":
+        arguments.setdefault("host", parts.hostname or "default")
+        arguments.setdefault("port", parts.port or 0)
+        path = parts.path
+    elif name == "AzureFileSystem" and "@" in parts.netloc:  # container@account.dfs.core.windows.net
+        container, _, host = parts.netloc.partition("@")
+        arguments.setdefault("account_name", host.partition(".")[0])
+        path = f"{container}{parts.path}"
+    return getattr(fs, name)(**arguments), path
+
+
+def _arguments(name: str, options: Options) -> dict[str, Any]:
+    """``options`` as arguments of pyarrow's class ``name``, which refuses names that it does not know."""
+    found: dict[str, Any] = {}
+    for key, value in options.items():
+        plain = key.lower()
+        for prefix in _PREFIXES:
+            plain = plain.removeprefix(prefix)
+        plain = _ALIASES[name].get(plain, plain)
+        if plain == "allow_http":
+            if _is_true(value):
+                found["scheme"] = "http"
+            continue
+        found[plain] = _is_true(value) if isinstance(value, str) and value.lower() in ("true", "false") else value
+    endpoint = found.get("endpoint_override")
+    if isinstance(endpoint, str) and "://" in endpoint:
+        found["scheme"], _, found["endpoint_override"] = endpoint.rstrip("/").partition("://")
+    return found
+
+
+def _is_true(value: Any) -> bool:
+    return value.lower() == "true" if isinstance(value, str) else bool(value)
+
+
+def _on_web(uri: str, options: Options) -> Location:
+    if find_spec("obstore") is None:
+        if find_spec("fsspec") is not None and find_spec("aiohttp") is not None:
+            return _in_fsspec(uri, "https", options)
+        raise UnsupportedError(
+            f"{around(shown(uri))!r} needs obstore: pip install 'pqext[remote]'", feature="https://", path=shown(uri)
+        )
+    from obstore.store import HTTPStore
+
+    from pqext.core.sources.object_files import ObjectStore
+
+    for name in options.keys() - _CLIENT:
+        raise ValueError(f"there is no storage option {name!r}{did_you_mean(name, sorted(_CLIENT))}")
+    parts = urlsplit(uri)
+    if not parts.hostname:
+        raise ValueError(f"{around(shown(uri))!r} names no host")
+    client = {"allow_http": parts.scheme.lower() == "http", **options}
+    client["default_headers"] = {"accept-encoding": "identity", **options.get("default_headers", {})}
+    # A path that a store might write otherwise, or one with a query, is the whole URL of a store of its own.
+    is_plain = not parts.query and _PLAIN_PATH.fullmatch(parts.path) is not None
+    base = uri[: uri.index("/", uri.index("://") + 3)] if is_plain else uri.partition("#")[0]
+
+    def make() -> Any:
+        return HTTPStore.from_url(base, client_options=client, retry_config={"max_retries": 0})  # type: ignore[arg-type]
+
+    hidden = secrets_of(options) | secrets_of([value for _, value in parse_qsl(parts.query)])
+    hidden |= {text for text in (parts.username, parts.password) if text and len(text) > 3}
+    key = ("http", base, _frozen(options))
+    store = remembered(key, lambda: ObjectStore(make(), hidden, make, shown(base) + ("/" if is_plain else "")))
+    return Location(store, parts.path.lstrip("/") if is_plain else "", shown(uri))
+
+
+def _in_fsspec(uri: str, scheme: str, options: Options) -> Location:
+    if find_spec("fsspec") is None:
+        raise UnsupportedError(
+            f"{around(shown(uri))!r} is no local file; fsspec opens many other places: pip install 'pqext[remote]', "
+            "or give an open binary file",
+            feature="remote files", path=shown(uri),
+        )
+    from fsspec.core import url_to_fs
+    from fsspec.registry import known_implementations, registry
+
+    from pqext.core.sources.fsspec_files import FsspecStore
+
+    names = {*registry, *known_implementations}
+    if scheme not in names:
+        meant = did_you_mean(scheme, sorted(names | _OF_ARROW.keys()))
+        raise UnsupportedError(
+            f"{around(shown(uri))!r} is no local file, and neither pyarrow nor fsspec knows {scheme}://{meant}",
+            feature="remote files", path=shown(uri),
+        )
+    given = secrets_of(options)
+    try:
+        filesystem, path = url_to_fs(uri, **options)
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{around(shown(uri))!r} cannot be opened: {scrubbed(error, given)}", feature=f"{scheme}://",
+            path=shown(uri),
+        ) from None
+    except Exception as error:
+        raise ValueError(f"{around(shown(uri))!r} cannot be opened: {scrubbed(error, given)}") from None
+    return Location(remembered(filesystem, lambda: FsspecStore(filesystem, given)), path, shown(uri))
+
+
+def _frozen(options: Any) -> Any:
+    if isinstance(options, Mapping):
+        return tuple(sorted((str(key), repr(_frozen(value))) for key, value in options.items()))
+    return options

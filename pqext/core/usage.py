@@ -1,0 +1,53 @@
+"""What reading costs: requests, bytes and pages, counted where they are fetched and decoded, and the time they take."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+
+class Usage:
+    """What was read so far through one source, by any of its threads."""
+
+    __slots__ = ("_lock", "bytes", "fetch_seconds", "filter_seconds", "pages", "requests", "rows_evaluated")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        """Reads of the source, each of one range of bytes."""
+        self.bytes = 0
+        """Bytes that they gave, those between merged ranges included."""
+        self.fetch_seconds = 0.0
+        """How long they took, added up where several were under way."""
+        self.pages = 0
+        """Data pages that were decoded."""
+        self.rows_evaluated = 0
+        """Rows on which a filter was evaluated, each once however many stages looked at it."""
+        self.filter_seconds = 0.0
+        """How long that took."""
+        self._lock = threading.Lock()
+
+    def fetched(self, size: int, seconds: float) -> None:
+        """Count a read of ``size`` bytes."""
+        with self._lock:
+            self.requests += 1
+            self.bytes += size
+            self.fetch_seconds += seconds
+
+    def decoded(self, pages: int) -> None:
+        """Count decoded data pages."""
+        with self._lock:
+            self.pages += pages
+
+    @contextmanager
+    def filtering(self, rows: int = 0) -> Iterator[None]:
+        """Count the time within, and ``rows`` on which nothing was evaluated before."""
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            took = perf_counter() - started
+            with self._lock:
+                self.rows_evaluated += rows
+                self.filter_seconds += took

@@ -1,0 +1,267 @@
+"""Least and greatest values, nulls and boxes of a scan's columns, from metadata where that proves them.
+
+Bounds that may be cut short or are of the deprecated kind, zeros whose sign is not known, and floats that may be NaN
+prove nothing: the row group is read then, as it is where a filter may leave out some of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.predicate import Value
+from pqext.core.row_group import ColumnChunk
+from pqext.core.statistics import is_cuttable
+from pqext.dataset.binding import find, lookup
+from pqext.dataset.certainty import certain_rows, may_be_certain
+from pqext.dataset.evaluate import value_of
+from pqext.dataset.execution import matching
+from pqext.dataset.expressions import Column
+from pqext.dataset.literals import NANOSECONDS
+from pqext.dataset.plan import RowGroupPlan
+
+if TYPE_CHECKING:
+    from pqext.dataset.files_query import FilesQuery
+    from pqext.geo.box import BoundingBox
+
+T = TypeVar("T")
+_ROWS = 1 << 18
+
+
+class Aggregates:
+    """What a scan tells of a column as a whole; a limit counts."""
+
+    _query: FilesQuery
+
+    def min(self, column: str | Column) -> pa.Scalar:
+        """The least value of a column, of the rows that match.
+
+        Args:
+            column: A name, a dotted path of struct fields, or :func:`pqext.col` of one.
+
+        Returns:
+            A ``pyarrow.Scalar`` of the column's type; null where no row has a value. NaN is left aside.
+
+        Raises:
+            ValueError: For a column that is not there.
+            TypeError: For one whose values have no order, such as lists and geometries.
+
+        Example:
+            >>> import pqext, pyarrow
+            >>> pqext.write_table(pyarrow.table({"id": [3, 1, 2]}), "ids.parquet")
+            >>> pqext.scan("ids.parquet").min("id").as_py()
+            1
+        """
+        return _extreme(self._query, column, "min")
+
+    def max(self, column: str | Column) -> pa.Scalar:
+        """The greatest value of a column, of the rows that match; all else as :meth:`min`.
+
+        Example:
+            >>> import pqext, pyarrow
+            >>> pqext.write_table(pyarrow.table({"id": [3, 1, 2]}), "ids.parquet")
+            >>> pqext.scan("ids.parquet").max("id").as_py()
+            3
+        """
+        return _extreme(self._query, column, "max")
+
+    def null_count(self, column: str | Column) -> int:
+        """How many of the rows that match are null in a column.
+
+        Args:
+            column: A name, a dotted path of struct fields, or :func:`pqext.col` of one.
+
+        Returns:
+            A number of rows; those count where a struct around the field is null.
+
+        Raises:
+            ValueError: For a column that is not there.
+
+        Example:
+            >>> import pqext, pyarrow
+            >>> pqext.write_table(pyarrow.table({"id": [3, None, 2]}), "ids.parquet")
+            >>> pqext.scan("ids.parquet").null_count("id")
+            1
+        """
+        return sum(_parts(self._query, column, _known_nulls, lambda array: int(array.null_count)))
+
+    def bounds(self, column: str | Column) -> BoundingBox | None:
+        """A box around all geometries of a column, of the rows that match.
+
+        Args:
+            column: The name of a GEOMETRY or GEOGRAPHY column.
+
+        Returns:
+            A :class:`pqext.geo.BoundingBox` in the units of the column's CRS. Without a filter it is made of the boxes
+            in the metadata, where these are there, and as tight as the writer made them. None where there is no
+            geometry with X and Y, or a coordinate is infinite.
+
+        Raises:
+            ValueError: For a column that is not there.
+            TypeError: For one that holds no geometries.
+
+        Example:
+            >>> import pqext
+            >>> from pqext import geo
+            >>> import pyarrow
+            >>> points = pyarrow.table({"at": geo.from_points([1.0, 4.0], [2.0, 3.0])})
+            >>> pqext.write_table(points, "points.parquet", geometry={"at": {}})
+            >>> box = pqext.scan("points.parquet").bounds("at")
+            >>> box.xmin, box.ymin, box.xmax, box.ymax
+            (1.0, 2.0, 4.0, 3.0)
+        """
+        return _box(self._query, column)
+
+
+def _parts(
+    query: FilesQuery, column: str | Column, known: Callable[[ColumnChunk], T | None], found: Callable[[pa.Array], T]
+) -> Iterator[T]:
+    """What is ``known`` of row groups all of whose rows match, and what is ``found`` in the values of the others."""
+    top = column.path[0] if isinstance(column, Column) else column
+    query = replace(query, result=(top,))
+    asked_for = column if isinstance(column, Column) else None
+    if query.limit is not None or query.offset:
+        with closing(query.found(_ROWS)) as batches:
+            yield from (found(_values(batch, asked_for, top)) for batch, _ in batches)
+        return
+    for row, file, asked, run in query.asked():
+        node = None
+        if asked.is_exact and top not in query.partitions.schema.names:
+            node = lookup(file.schema, top) if asked_for is None else find(file.schema, asked_for)
+        is_known = node is not None and node.is_leaf and not node.max_repetition_level and may_be_certain(file)
+        if node is None or not is_known or asked.computed:
+            with closing(query.given(run, row, file, asked, _ROWS)) as batches:
+                yield from (found(_values(batch, asked_for, top)) for batch in batches)
+            continue
+        rest: list[RowGroupPlan] = []
+        for plan in run.plans(query.planner(asked, file).row_groups(pages=True, places=False)):
+            if plan.refusal is not None:
+                continue
+            group = file.row_groups[plan.index]
+            is_whole = asked.filter is None or certain_rows(asked.filter, group) == [range(group.num_rows)]
+            told = known(group.chunk(node)) if is_whole else None
+            if told is None:
+                rest.append(plan)
+            else:
+                yield told
+        with closing(matching(file, rest, (), _ROWS)) as parts:
+            for batch, _ in parts:
+                yield found(value_of(Column(node.path), batch))
+
+
+def _values(batch: pa.RecordBatch, column: Column | None, top: str) -> pa.Array:
+    if column is not None:
+        return value_of(column, batch)
+    path = (top,) if top in batch.schema.names else tuple(top.split("."))
+    return value_of(Column(path), batch)
+
+
+def _known_nulls(chunk: ColumnChunk) -> int | None:
+    return chunk.bounds().null_count
+
+
+def _extreme(query: FilesQuery, column: str | Column, side: str) -> pa.Scalar:
+    known = partial(_known_extreme, side=side)
+    found = [*_parts(query, column, known, partial(_of, side=side))]
+    top = column.path[0] if isinstance(column, Column) else column
+    schema = replace(query, result=(top,)).schema
+    empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+    kind = _values(empty, column if isinstance(column, Column) else None, top).type
+    return _of(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in found)]), side)[0]
+
+
+def _of(array: pa.Array, side: str) -> pa.Array:
+    """An array of the one least or greatest value. Python may not hold it, as days of far years, so Arrow keeps it."""
+    kind = array.type
+    if (compared := _COMPARED.get(kind)) is not None:
+        array = array.cast(compared)
+    if pa.types.is_floating(array.type):
+        array = array.filter(pc.invert(pc.is_nan(array)), null_selection_behavior="drop")
+    try:
+        return pa.repeat(pc.min_max(array)[side], 1).cast(kind) if len(array) else pa.nulls(1, kind)
+    except pa.ArrowNotImplementedError as error:
+        raise TypeError(f"values of type {kind} have no least and no greatest") from error
+
+
+_COMPARED = {
+    pa.float16(): pa.float32(), pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary(),
+}  # fmt: skip
+"""Types that Arrow has no order for, and those that hold the same values in order."""
+
+
+def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
+    """What the chunk's statistics prove to be its least or greatest value; None where they prove nothing."""
+    bounds, stored, leaf = chunk.bounds(), chunk.metadata.statistics, chunk.node.leaf_type
+    kind = leaf.arrow_type()
+    if bounds.all_null:
+        return pa.nulls(1, kind)
+    value = bounds.minimum if side == "min" else bounds.maximum
+    if stored is None or value is None:
+        return None
+    raw, exact = stored.min_value, stored.is_min_value_exact
+    if side == "max":
+        raw, exact = stored.max_value, stored.is_max_value_exact
+    if raw is None or exact is False or (is_cuttable(leaf) and not exact):
+        return None
+    if isinstance(value, float) and (bounds.has_nan is not False or value == 0):
+        return None
+    try:
+        scalar = _as_arrow(value, kind)
+    except (ValueError, OverflowError):  # a bound that no value of the column can be
+        return None
+    return None if scalar is None else pa.repeat(scalar, 1)
+
+
+def _as_arrow(value: Value, kind: pa.DataType) -> pa.Scalar | None:
+    """A comparison value as Arrow holds it; None for types that are not told here."""
+    types = pa.types
+    if types.is_boolean(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_binary(kind):
+        return pa.scalar(value, kind)
+    if types.is_integer(kind):
+        return pa.scalar(value, kind)
+    if types.is_string(kind) and isinstance(value, bytes):
+        return pa.scalar(value.decode(), kind)
+    if types.is_date32(kind):
+        return pa.scalar(value, pa.int32()).cast(kind)
+    if types.is_timestamp(kind) and isinstance(value, int):
+        unit = NANOSECONDS[kind.unit]
+        return pa.scalar(value // unit, pa.int64()).cast(kind) if value % unit == 0 else None
+    return None
+
+
+def _box(query: FilesQuery, column: str | Column) -> BoundingBox | None:
+    from pqext.geo import crs as crs_
+    from pqext.geo.box import BoundingBox
+    from pqext.geo.summary import statistics, union
+    from pqext.geo.types import type_of
+
+    name = column.path[0] if isinstance(column, Column) else column
+    field = replace(query, result=(name,)).schema.field(0)
+    kind = type_of(field)
+    if kind is None:
+        raise TypeError(f"column {name} holds no geometries")
+    nothing = object()
+
+    def known(chunk: ColumnChunk) -> Any:
+        if chunk.bounds().all_null:
+            return nothing
+        stored = chunk.geospatial_statistics
+        box = None if stored is None or stored.bbox is None or not chunk.trusted else stored.bbox
+        return None if box is None or not BoundingBox.from_metadata(box).usable else BoundingBox.from_metadata(box)
+
+    def found(array: pa.Array) -> Any:
+        told = statistics(array, kind.edges, kind.crs)
+        if told.bbox is None:
+            return nothing if not told.geospatial_types else told
+        return BoundingBox.from_metadata(told.bbox)
+
+    boxes = [part for part in _parts(query, column, known, found) if part is not nothing]
+    if not all(isinstance(box, BoundingBox) for box in boxes):
+        return None
+    return union(boxes, crs_.is_geographic(crs_.normalize(kind.crs)) is True)

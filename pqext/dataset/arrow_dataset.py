@@ -1,0 +1,278 @@
+"""A scan as a pyarrow dataset, for DuckDB and others that push columns and conditions down to datasets.
+
+They hand conditions over as expressions of pyarrow, and rely on the dataset to apply them. pyarrow evaluates all of a
+condition on the rows that come; what of it has a translation is asked of the files, which leaves out rows that cannot
+match. An expression of pyarrow has no public parts, so its text is read; a reading counts only if pyarrow finds the
+expression that it stands for equal to the given one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, NoReturn, Protocol, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyarrow import fs
+
+from pqext.core.errors import ParquetError
+from pqext.dataset.expressions import Expression, all_of, any_of, col
+
+BATCH_ROWS = 131_072
+MAX_TEXT = 20_000
+"""Characters of a condition's text that are read."""
+_NO_FILE = "a scan of pqext, which is read by its method scanner alone"
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
+}
+_IS_IN = re.compile(
+    r"\), is_in\(.*?, \{value_set=[^\n]*:\[\n(.*?)\n\], null_matching_behavior=MATCH\}\), null\[bool\]\)", re.S
+)
+_NESTED = re.compile(r"FieldRef\.Nested\(((?:FieldRef\.Name\([^()]*\) ?)+)\)")
+
+
+class Question(Protocol):
+    """What a dataset asks of a scan."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def select(self, *columns: Any) -> Self: ...
+
+    def filter(self, *conditions: Any) -> Self: ...
+
+    def to_batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]: ...
+
+
+class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
+    """The rows of a scan; ``scanner`` and what stands on it read them, all else of a dataset is refused."""
+
+    def __init__(self, scan: Question) -> None:
+        # Code of pyarrow that passes by the methods below finds a file that is not there, and says so.
+        form, local = ds.ParquetFileFormat(), fs.LocalFileSystem()
+        super().__init__([form.make_fragment(_NO_FILE, local)], scan.schema, form, local)
+        self._scan = scan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the scan."""
+        return self._scan.schema
+
+    def scanner(
+        self, columns: Sequence[str] | dict[str, pc.Expression] | None = None, filter: pc.Expression | None = None,
+        batch_size: int = BATCH_ROWS, **options: Any,
+    ) -> ds.Scanner:
+        """A scanner of the rows for which ``filter`` is true, and of them ``columns``; it can be read once."""
+        schema = self.schema
+        names = list(schema.names)
+        if columns is not None and not isinstance(columns, dict):
+            asked = set(columns) if filter is None else {*columns, *_names(filter, schema)}
+            names = [name for name in names if name in asked]
+        found = self._scan if names == schema.names else self._scan.select(names)
+        pushed = None if filter is None else translated(filter, schema)
+        batches = _batches(found, pushed, batch_size)
+        reader = pa.RecordBatchReader.from_batches(found.schema, batches)
+        return ds.Scanner.from_batches(reader, columns=columns, filter=filter, batch_size=batch_size)
+
+    def filter(self, *arguments: Any, **options: Any) -> NoReturn:
+        """Refused: the scan can be narrowed."""
+        raise NotImplementedError("narrow the scan of pqext, and take a dataset of that")
+
+    get_fragments = replace_schema = join = join_asof = filter
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a dataset of a scan of pqext cannot be pickled: pickle its paths")
+
+
+def _batches(found: Question, condition: Expression | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows, without most of those for which the condition is not true where the scan takes it."""
+    if condition is not None:
+        try:
+            batches = found.filter(condition).to_batches(batch_rows)
+            first = next(batches, None)
+        except ParquetError:
+            raise
+        except (TypeError, ValueError):
+            pass
+        else:
+            yield from () if first is None else chain([first], batches)
+            return
+    yield from found.to_batches(batch_rows)
+
+
+def _names(filter: pc.Expression, schema: pa.Schema) -> list[str]:
+    """The columns without which ``filter`` means nothing."""
+    return [name for at, name in enumerate(schema.names) if not _takes(filter, schema.remove(at))]
+
+
+def _takes(filter: pc.Expression, schema: pa.Schema) -> bool:
+    try:
+        ds.dataset(schema.empty_table()).scanner(filter=filter)
+    except (pa.ArrowException, ValueError, KeyError, IndexError):
+        return False
+    return True
+
+
+def translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
+    """A condition that is true wherever ``filter`` is, None where nothing of it is understood."""
+    text = str(filter)
+    if len(text) > MAX_TEXT:
+        return None
+    try:
+        found = _Text(text, schema).condition()
+    except (_Unread, pa.ArrowException, ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return None
+    theirs, ours = found
+    return ours if theirs.equals(filter) else None
+
+
+class _Unread(Exception):
+    """A text that is not understood."""
+
+
+Both = tuple[Any, Expression]
+"""A condition for pyarrow, and one of ours that is true wherever that is."""
+
+
+class _Text:
+    """The text that pyarrow makes of an expression, read from its start."""
+
+    def __init__(self, text: str, schema: pa.Schema) -> None:
+        self._rest = text
+        self._schema = schema
+
+    def condition(self) -> Both:
+        """All of the text."""
+        found = self._part()
+        if self._rest:
+            raise _Unread
+        return found
+
+    def _part(self) -> Both:
+        for name in ("is_valid", "is_null"):
+            if self._skip(f"{name}("):
+                return self._null(name)
+        if self._skip("if_else(is_valid("):
+            return self._is_in()
+        self._take("(")
+        if self._rest.startswith(("(", "is_valid(", "is_null(", "if_else(")):
+            return self._joined()
+        column, field = self._column()
+        sign = re.match(r" (==|!=|<=|>=|<|>) ", self._rest)
+        if sign is None:
+            raise _Unread
+        self._rest = self._rest[sign.end() :]
+        value = self._literal(field.type)
+        self._take(")")
+        compare = _COMPARE[sign[1]]
+        return compare(_field(column), pc.scalar(value)), compare(col(list(column)), _plain(value))
+
+    def _joined(self) -> Both:
+        left = self._part()
+        is_and = self._skip(" and ")
+        if not is_and:
+            self._take(" or ")
+        right = self._part()
+        self._take(")")
+        if is_and:
+            return left[0] & right[0], all_of([left[1], right[1]])
+        return left[0] | right[0], any_of([left[1], right[1]])
+
+    def _null(self, name: str) -> Both:
+        column, _ = self._column()
+        theirs = _field(column)
+        if name == "is_valid":
+            self._take(")")
+            return theirs.is_valid(), col(list(column)).is_not_null()
+        self._take(", {nan_is_null=false})")
+        return theirs.is_null(), col(list(column)).is_null()
+
+    def _is_in(self) -> Both:
+        """A list of values, null on null, as DuckDB asks for them."""
+        column, field = self._column()
+        theirs = _field(column)
+        match = _IS_IN.match(self._rest)
+        if match is None:
+            raise _Unread
+        self._rest = self._rest[match.end() :]
+        lines = [line.strip().removesuffix(",") for line in match[1].split("\n")]
+        is_text = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        scalars = [pa.scalar(line[1:-1], field.type) if is_text else _scalar(line, field.type) for line in lines]
+        values = pa.array([one.as_py() for one in scalars], field.type)
+        listed = pc.if_else(theirs.is_valid(), theirs.isin(values), pa.scalar(None, pa.bool_()))
+        return listed, col(list(column)).isin([_plain(one) for one in scalars])
+
+    def _column(self) -> tuple[tuple[str, ...], pa.Field]:
+        """A column of the schema, the longest name that stands here, or a field of a struct."""
+        match = _NESTED.match(self._rest)
+        if match is not None:
+            self._rest = self._rest[match.end() :]
+            path = tuple(re.findall(r"FieldRef\.Name\(([^()]*)\)", match[1]))
+            field = self._schema.field(path[0])
+            for name in path[1:]:
+                field = field.type.field(name)
+            return path, field
+        ends = (" ", ")", ",")
+        names = [name for name in self._schema.names if name and self._rest.startswith(tuple(name + e for e in ends))]
+        name = max(names, key=len, default=None)
+        if name is None:
+            raise _Unread
+        self._rest = self._rest[len(name) :]
+        return (name,), self._schema.field(name)
+
+    def _literal(self, kind: pa.DataType) -> pa.Scalar:
+        """A literal of the column's type."""
+        types = pa.types
+        if types.is_string(kind) or types.is_large_string(kind):
+            match = re.match(r'"(?:[^"\\]|\\.)*"', self._rest, re.S)
+            if match is None:
+                raise _Unread
+            self._rest = self._rest[match.end() :]
+            return pa.scalar(json.loads(match[0], strict=False), kind)
+        match = re.match(r"[^()\"]+(?=\))", self._rest)
+        if match is None:
+            raise _Unread
+        self._rest = self._rest[match.end() :]
+        return _scalar(match[0], kind)
+
+    def _skip(self, text: str) -> bool:
+        if not self._rest.startswith(text):
+            return False
+        self._rest = self._rest[len(text) :]
+        return True
+
+    def _take(self, text: str) -> None:
+        if not self._skip(text):
+            raise _Unread
+
+
+def _scalar(text: str, kind: pa.DataType) -> pa.Scalar:
+    """The value of a type that is no text."""
+    types = pa.types
+    if types.is_boolean(kind):
+        return pa.scalar({"true": True, "false": False}[text], kind)
+    if types.is_integer(kind):
+        return pa.scalar(int(text), kind)
+    if types.is_float32(kind) or types.is_float64(kind):
+        return pa.scalar(float(text), kind)
+    if types.is_date32(kind) or (types.is_timestamp(kind) and kind.unit != "ns"):
+        return pc.cast(pa.scalar(text), kind)
+    raise _Unread
+
+
+def _field(column: tuple[str, ...]) -> pc.Expression:
+    return pc.field(*column) if len(column) > 1 else pc.field(column[0])
+
+
+def _plain(value: pa.Scalar) -> Any:
+    """A value that compares alike here and there: NaN does not."""
+    found = value.as_py()
+    if isinstance(found, float) and math.isnan(found):
+        raise _Unread
+    return found

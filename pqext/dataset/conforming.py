@@ -1,0 +1,97 @@
+"""Arrays in a wider type: what a file holds, as the unified schema of several has it.
+
+Structs match by the names of their fields, and those that a file lacks are null. A value that the type does not hold
+is an error, never another value.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.types.decoded import dictionary_decoded
+
+
+def nulls(rows: int, type: pa.DataType) -> pa.Array:
+    """``rows`` nulls of any type."""
+    if isinstance(type, pa.BaseExtensionType):
+        return type.wrap_array(nulls(rows, type.storage_type))
+    return pa.nulls(rows, type)
+
+
+def conform(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
+    """``array`` as ``type``. Raises ``ValueError``, which calls the column ``name``, where a value does not fit."""
+    types = pa.types
+    if array.type == type:
+        return array
+    if types.is_null(array.type):
+        return nulls(len(array), type)
+    if isinstance(type, pa.BaseExtensionType):
+        return type.wrap_array(conform(array, type.storage_type, name))
+    if isinstance(array, pa.ExtensionArray):
+        return conform(array.storage, type, name)
+    if types.is_dictionary(type):
+        return _dictionary(array, type, name)
+    if types.is_dictionary(array.type):
+        return conform(dictionary_decoded(array), type, name)
+    if types.is_struct(array.type) and types.is_struct(type):
+        return _struct(array, type, name)
+    if types.is_map(array.type) and types.is_map(type):
+        return _map(array, type, name)
+    if types.is_nested(array.type) and types.is_nested(type) and not (types.is_struct(type) or types.is_map(type)):
+        return _list(array, type, name)
+    return _cast(array, type, name)
+
+
+def _dictionary(array: pa.Array, type: pa.DictionaryType, name: str) -> pa.Array:
+    if not pa.types.is_dictionary(array.type):
+        array = conform(array, type.value_type, name).dictionary_encode()
+    entries = conform(array.dictionary, type.value_type, name)
+    indices = _cast(array.indices, type.index_type, name)
+    return pa.DictionaryArray.from_arrays(indices, entries, ordered=type.ordered, safe=False)
+
+
+def _struct(array: pa.StructArray, type: pa.StructType, name: str) -> pa.Array:
+    places = {field.name: index for index, field in enumerate(array.type)}
+    if len(places) < array.type.num_fields:
+        raise ValueError(f"column {name!r} of {array.type} has fields that cannot be told apart by name")
+    children = [
+        conform(array.field(places[field.name]), field.type, f"{name}.{field.name}")
+        if field.name in places
+        else nulls(len(array), field.type)
+        for field in type
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(type), mask=array.is_null() if array.null_count else None)
+
+
+def _map(array: pa.MapArray, type: pa.MapType, name: str) -> pa.Array:
+    keys = conform(array.keys, type.key_type, f"{name}.key")
+    items = conform(array.items, type.item_type, f"{name}.value")
+    pair = pa.struct([type.key_field, type.item_field])
+    entries = pa.Array.from_buffers(pair, len(keys), [None], children=[keys, items])
+    return pa.Array.from_buffers(type, len(array), array.buffers()[:2], offset=array.offset, children=[entries])
+
+
+def _list(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
+    types = pa.types
+    values = conform(array.values, type.value_type, f"{name}.element")
+    value = type.value_field
+    if types.is_fixed_size_list(array.type):
+        kind, buffers = pa.list_(value, array.type.list_size), 1
+    elif types.is_list_view(array.type):
+        kind, buffers = pa.list_view(value), 3
+    elif types.is_large_list_view(array.type):
+        kind, buffers = pa.large_list_view(value), 3
+    else:
+        kind, buffers = (pa.large_list(value) if types.is_large_list(array.type) else pa.list_(value)), 2
+    same = pa.Array.from_buffers(
+        kind, len(array), array.buffers()[:buffers], offset=array.offset, children=[values]
+    )
+    return same if kind == type else _cast(same, type, name)
+
+
+def _cast(array: pa.Array, type: pa.DataType, name: str) -> pa.Array:
+    try:
+        return pc.cast(array, type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"column {name!r} of {array.type} cannot be read as {type}: {error}") from None

@@ -1,0 +1,310 @@
+"""What is asked of many files: planned, and run file by file.
+
+The files whose folders refuse the filter are dropped, of each other file the footer is read, the row groups are dropped
+whose statistics refuse the filter, then the pages whose bounds do; the filter's columns are read from the rest and the
+filter is evaluated exactly on their rows, and the other columns of the result are read of the rows that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.limits import Limits
+from pqext.core.reader import ParquetFile
+from pqext.dataset.agreement import Agreement
+from pqext.dataset.asked import Asked, Form, Wanted
+from pqext.dataset.certainty import apart
+from pqext.dataset.execution import matching
+from pqext.dataset.expressions import Expression, bases
+from pqext.dataset.file_set import FileSet, located
+from pqext.dataset.metrics import Metrics, Run, counts_of
+from pqext.dataset.numbering import matching_numbered
+from pqext.dataset.partitions import NO_PARTITIONS, Narrowed, Partitions
+from pqext.dataset.plan import Task
+from pqext.dataset.planning import FilePlanner, footer_crc
+from pqext.dataset.projection import Computed
+from pqext.dataset.sources import source_name
+from pqext.dataset.unified import Unifier
+from pqext.dataset.union import Union
+
+SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
+"""How the columns of files become those of one table."""
+
+_FEW_ROWS = 1 << 16
+"""Where no more rows are wanted, none are read ahead."""
+_NO_FILE = "no file is left to take the schema from: none is Parquet"
+_COUNTED_ROWS = 1 << 18
+"""Rows that are looked at together where they are only counted."""
+
+
+@dataclass(eq=False)
+class FilesQuery:
+    """The rows of files for which ``filter`` is true, and of them ``result``: names, and values within VARIANTs."""
+
+    files: FileSet
+    result: tuple[str | Computed, ...] | None
+    filter: Expression | None
+    partitions: Partitions = NO_PARTITIONS
+    rule: SchemaRule = None
+    """The columns of the result: those of the first file, with which all must agree, ``"union"`` for those of all files
+    by name, or a schema to which they conform."""
+    offset: int = 0
+    """Rows that match and are passed over before the first that is given."""
+    limit: int | None = None
+    """Rows that are given at most."""
+
+    def __post_init__(self) -> None:
+        for column in self.result or ():
+            if isinstance(column, Computed):
+                for base in bases(column.field):
+                    self.partitions.check(base, is_computed=True)
+        if self.rule is not None and self.files.options.shredded:
+            raise ValueError("shredded=True gives VARIANT columns as each file stores them, which schema= cannot unify")
+        if self.partitions.rows is not None and self.files.options.on_corrupt == "skip":
+            raise ValueError('rows cannot be numbered where damage is passed over: leave out on_corrupt="skip"')
+        self._run = Run()
+        self._was_run = False
+        self._planner: tuple[Asked, FilePlanner] | None = None
+
+    @property
+    def sources(self) -> tuple[Any, ...]:
+        """The files."""
+        return self.files.sources
+
+    @property
+    def limits(self) -> Limits:
+        """What reading may take."""
+        return self.files.limits
+
+    @property
+    def metrics(self) -> Metrics | None:
+        """What the last run took so far, None before the first."""
+        return self._run.metrics if self._was_run else None
+
+    def _start(self) -> Run:
+        self._run, self._was_run = Run(), True
+        return self._run
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
+        if self._form.schema is None:
+            rows = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
+            with closing(self._reading(Run(), rows or [0])) as files:
+                for row, file in files:
+                    with located(file):
+                        return self._ask(row, file).schema
+            raise ValueError(_NO_FILE)
+        return self._form.schema
+
+    @property
+    def known_schema(self) -> pa.Schema | None:
+        """The schema where no file needs to be opened for it."""
+        form = self.__dict__.get("_form")
+        return None if form is None else form.schema
+
+    @property
+    def is_local_file(self) -> bool:
+        """Is there one file, on this machine?"""
+        return len(self.sources) == 1 and isinstance(self.sources[0], str) and "://" not in self.sources[0]
+
+    @cached_property
+    def _form(self) -> Form:
+        wanted = Wanted(self.sources, self.result, self.filter, self.partitions)
+        if self.rule is None:
+            return Agreement(wanted)
+        if isinstance(self.rule, pa.Schema):
+            return Union(wanted, self.rule)
+        if not self.files.schemas:
+            raise ValueError(_NO_FILE)
+        unifier = Unifier(wanted.tops)
+        for path, schema in self.files.schemas:
+            unifier.add(schema, path)
+        return Union(wanted, unifier.schema)
+
+    def plan(self, pages: bool = False) -> list[Task]:
+        """What will be read of each file, from the footers and Bloom filters alone.
+
+        With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are those in
+        pages that may hold one that matches.
+        """
+        tasks = {}
+        for row, file in self._reading(Run(), self._kept()):
+            with located(file):
+                asked = self._ask(row, file)
+                file.check_rows()
+                plans = () if asked.refusal else tuple(self.planner(asked, file).row_groups(pages, places=True))
+                tasks[row] = Task(source_name(self.sources[row]), plans, asked.refusal, footer_crc(file))
+        return [
+            tasks[row] if row in tasks else Task(source_name(source), (), self._narrowed[row].refusal)
+            for row, source in enumerate(self.sources)
+            if row in tasks or self._narrowed[row].refusal is not None
+        ]
+
+    def found(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
+        """The batches, each with the bytes of the files opened for it and those before; none is empty.
+
+        Nothing more is read once there are ``limit`` rows.
+        """
+        run = self._start()
+        return run.timed(self._limited(run, batch_rows))
+
+    def _limited(self, run: Run, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
+        passed, left = self.offset, 1 << 62 if self.limit is None else self.limit
+        if not left:
+            return
+        most = max(1, min(batch_rows, passed + left))
+        with closing(self._matching(run, most, ahead=passed + left > _FEW_ROWS)) as found:
+            for batch, opened in found:
+                batch, passed = batch.slice(passed, left), max(0, passed - batch.num_rows)
+                left -= batch.num_rows
+                run.rows += batch.num_rows
+                if batch.num_rows:
+                    yield batch, opened
+                if not left:
+                    return
+
+    def _matching(
+        self, run: Run, batch_rows: int, ahead: bool = True
+    ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
+        """The rows that match, whatever the limit."""
+        opened = 0
+        with closing(self._reading(run, self._kept())) as files:
+            for row, file in files:
+                opened += file.source.size
+                with located(file):
+                    with run.planning():
+                        asked = self._ask(row, file)
+                    if asked.refusal is None:
+                        with closing(self.given(run, row, file, asked, batch_rows, ahead=ahead)) as found:
+                            for batch in found:
+                                yield batch, opened
+
+    def given(
+        self, run: Run, row: int, file: ParquetFile, asked: Asked, batch_rows: int, *, ahead: bool = True
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """The rows of one file that match."""
+        file.check_rows()
+        plans = run.plans(self.planner(asked, file).row_groups(pages=True, places=False))
+        name = self.partitions.rows
+        if name is None:
+            found = _unnumbered(matching(file, plans, asked.computed, batch_rows, ahead=ahead))
+        else:
+            found = matching_numbered(file, plans, asked, batch_rows)
+        with closing(found):
+            for batch, computed, numbers in found:
+                constants = self.partitions.arrays(self._values, row, batch.num_rows)
+                if name is not None:
+                    constants[name] = numbers
+                given = asked.give(batch, computed, constants)
+                if given.num_rows:
+                    yield given
+
+    def count(self) -> int:
+        """The number of rows that match, within the limit; without a filter from the footers alone."""
+        if self.filter is not None and self.limit is not None:
+            few = replace(self, result=())
+            found = few.found(_COUNTED_ROWS)
+            self._run, self._was_run = few._run, True
+            return sum(batch.num_rows for batch, _ in found)
+        run = self._start()
+        total = max(0, sum(run.timed(self._counted(run))) - self.offset)
+        run.rows = total if self.limit is None else min(total, self.limit)
+        return run.rows
+
+    def _counted(self, run: Run) -> Generator[int, None, None]:
+        """How many rows match, whatever the limit, in parts."""
+        for row, file in self._reading(run, self._kept()):
+            with located(file):
+                asked = self._form.to_count(row, file, self._narrowed[row].filter)
+                if asked.refusal is not None:
+                    continue
+                if not asked.is_exact:
+                    yield from (batch.num_rows for batch in self.given(run, row, file, asked, _COUNTED_ROWS))
+                elif asked.filter is None:
+                    if file.num_rows != file.metadata.num_rows:
+                        raise CorruptFileError(
+                            f"the row groups have {file.num_rows} rows, the footer says {file.metadata.num_rows}"
+                        )
+                    yield file.num_rows
+                else:
+                    file.check_rows()
+                    planner = FilePlanner(file, file.options, (), (), asked.filter)
+                    sure: list[int] = []
+                    plans = run.plans(planner.row_groups(pages=True, places=False))
+                    left = apart(plans, file, asked.filter, sure.append)
+                    yield from (batch.num_rows for batch, _ in matching(file, left, (), _COUNTED_ROWS))
+                    yield sum(sure)
+
+    def asked(self) -> Generator[tuple[int, ParquetFile, Asked, Run], None, None]:
+        """The files that may hold rows of the result, each with its place, what it is asked for, and the run."""
+        run = self._start()
+        for row, file in self._reading(run, self._kept()):
+            with located(file):
+                asked = self._ask(row, file)
+                if asked.refusal is None:
+                    file.check_rows()
+                    yield row, file, asked, run
+
+    def _reading(self, run: Run, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
+        """The files of the sources in ``rows`` in order, to which the filter suits, counted in ``run``."""
+        at = 0
+        with closing(self.files.opened(rows)) as files:
+            while at < len(rows):
+                before = counts_of(self.sources[rows[at]])
+                with run.planning():
+                    found = next(files, None)
+                if found is None:
+                    return
+                row, file = found
+                at = rows.index(row, at) + 1
+                with located(file), run.opened(file, before):
+                    self._form.check_filter(file)
+                    yield row, file
+
+    @cached_property
+    def _values(self) -> pa.RecordBatch:
+        """What the folders of each source say of the partition columns."""
+        return self.partitions.values(self.sources)
+
+    @cached_property
+    def _narrowed(self) -> list[Narrowed]:
+        """What is left of the filter for each source."""
+        return self.partitions.narrow(self.filter, self._values)
+
+    def _kept(self) -> list[int]:
+        """The sources that are read; with none, a wrong name in the filter is an error all the same."""
+        kept = [row for row, part in enumerate(self._narrowed) if part.refusal is None]
+        if not kept:
+            for _ in self._reading(Run(), [0]):
+                pass
+        return kept
+
+    def _ask(self, row: int, file: ParquetFile) -> Asked:
+        """What is asked of the file of a source."""
+        return self._form.ask(row, file, self._narrowed[row].filter)
+
+    def planner(self, asked: Asked, file: ParquetFile) -> FilePlanner:
+        """What plans the reading of a file; files of one schema share what follows from it."""
+        known = self._planner
+        if known is not None and known[0] is asked and known[1].shares(file, file.options):
+            return known[1].of(file)
+        planner = FilePlanner(file, file.options, asked.columns, asked.computed, asked.filter)
+        if len(self.sources) > 1:
+            self._planner = asked, planner
+        return planner
+
+
+def _unnumbered(
+    parts: Generator[tuple[pa.RecordBatch, list[pa.Array]], None, None],
+) -> Generator[tuple[pa.RecordBatch, list[pa.Array], Any], None, None]:
+    with closing(parts):
+        for batch, computed in parts:
+            yield batch, computed, None

@@ -1,0 +1,135 @@
+"""Patterns of text: which values begin with, end with, contain or are LIKE another text, and between which bounds."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Literal, TypeAlias, get_args
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+How = Literal["starts_with", "ends_with", "contains", "like", "ilike"]
+HOW: tuple[How, ...] = get_args(How)
+
+MAX_PATTERN = 10_000
+"""Characters of a pattern."""
+
+
+class Wildcard(Enum):
+    """What stands for other text in a pattern of LIKE."""
+
+    ANY = "%"
+    ONE = "_"
+
+
+Parts: TypeAlias = tuple[str | Wildcard, ...]
+"""A pattern of LIKE: texts, and the wildcards between them."""
+
+
+def check_pattern(how: str, pattern: object, escape: object) -> None:
+    """Raise ``TypeError`` or ``ValueError`` for a pattern of another type, an unknown question or a wrong escape."""
+    if how not in HOW:
+        raise ValueError(f"{how!r} is not one of {', '.join(HOW)}")
+    is_like = how in ("like", "ilike")
+    if not isinstance(pattern, str if is_like else str | bytes):
+        raise TypeError(f"{how} takes text, not {type(pattern).__name__}")
+    if len(pattern) > MAX_PATTERN:
+        raise ValueError(f"the pattern has more than {MAX_PATTERN:,} characters")
+    if isinstance(pattern, str):
+        pattern.encode()  # lone surrogates are no text
+    if escape is None:
+        return
+    if not is_like or not isinstance(escape, str) or len(escape) != 1 or escape in "%_":
+        raise ValueError("escape is for like and ilike, and a single character other than % and _")
+    like_parts(str(pattern), escape)
+
+
+def like_parts(pattern: str, escape: str | None) -> Parts:
+    """A pattern of LIKE in parts. ``ValueError`` where ``escape`` stands before what needs none."""
+    parts: list[str | Wildcard] = []
+    text = ""
+    characters = iter(pattern)
+    for one in characters:
+        if one == escape:
+            after = next(characters, "")
+            if after not in ("%", "_", escape):
+                raise ValueError(f"in the pattern {pattern!r} the escape {escape!r} must stand before %, _ or itself")
+            text += after
+        elif one not in "%_":
+            text += one
+        else:
+            parts += [text] if text else []
+            text = ""
+            if one == "_" or parts[-1:] != [Wildcard.ANY]:
+                parts.append(Wildcard(one))
+    return (*parts, text) if text else tuple(parts)
+
+
+def matches(array: pa.Array, how: How, pattern: str | bytes, escape: str | None) -> pa.BooleanArray:
+    """Where the values of an array of strings or bytes match; null on null."""
+    array = _plain(array)
+    if isinstance(pattern, str) and how in ("like", "ilike"):
+        parts = like_parts(pattern, escape)
+        if how == "ilike":
+            return pc.match_like(array, "".join(map(_of_arrow, parts)), ignore_case=True)
+        match parts:
+            case () | (str(),):
+                return pc.equal(array, pa.scalar("".join(map(str, parts)), array.type))
+            case (str(text), Wildcard.ANY):
+                how, pattern = "starts_with", text
+            case (Wildcard.ANY, str(text)):
+                how, pattern = "ends_with", text
+            case (Wildcard.ANY, str(text), Wildcard.ANY):
+                how, pattern = "contains", text
+            case _:
+                return pc.match_like(array, "".join(map(_of_arrow, parts)))
+    if isinstance(pattern, str) and not _is_text(array.type):
+        pattern = pattern.encode()
+    function = {"starts_with": pc.starts_with, "ends_with": pc.ends_with, "contains": pc.match_substring}[how]
+    return function(array, pattern)
+
+
+def prefix_of(how: How, pattern: str | bytes, escape: str | None) -> tuple[bytes, bool]:
+    """What every match begins with, and whether all that begins with it matches."""
+    if how == "starts_with":
+        return (pattern.encode() if isinstance(pattern, str) else pattern), True
+    if how != "like" or isinstance(pattern, bytes):
+        return b"", False
+    parts = like_parts(pattern, escape)
+    first = parts[0] if parts else ""
+    prefix = first if isinstance(first, str) else ""
+    return prefix.encode(), parts in ((prefix, Wildcard.ANY), (Wildcard.ANY,))
+
+
+def is_exact(how: How, pattern: str | bytes, escape: str | None) -> bool:
+    """Does nothing match but one text?"""
+    if how != "like" or isinstance(pattern, bytes):
+        return False
+    parts = like_parts(pattern, escape)
+    return not any(isinstance(part, Wildcard) for part in parts)
+
+
+def successor(prefix: bytes) -> bytes | None:
+    """The least bytes above all that begin with ``prefix``; None when there are none."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+
+
+def _of_arrow(part: str | Wildcard) -> str:
+    """A part of a pattern as Arrow writes it, where a backslash escapes."""
+    if isinstance(part, Wildcard):
+        return part.value
+    return "".join("\\" + one if one in "%_\\" else one for one in part)
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type) or pa.types.is_large_string(type))
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """``array`` in a layout that Arrow's functions take."""
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(array.type):
+        return array.cast(pa.large_binary())
+    return array.cast(pa.binary()) if pa.types.is_fixed_size_binary(array.type) else array

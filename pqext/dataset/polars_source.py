@@ -1,0 +1,230 @@
+"""A scan as a source of polars' lazy queries: columns, conditions and numbers of rows are pushed down to it.
+
+polars hands its condition over as an expression. What of it has a translation is asked of the files, which leaves out
+rows that cannot match; polars then evaluates all of it on the rows that are left, so that the result never depends on
+the translation.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from pqext.core.errors import ParquetError
+from pqext.dataset.expressions import Column, Expression, all_of, any_of, col
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+BATCH_ROWS = 65_536
+_COMPARE: dict[str, Callable[[Column, Any], Expression]] = {
+    "Eq": lambda column, value: column == value,
+    "NotEq": lambda column, value: column != value,
+    "Lt": lambda column, value: column < value,
+    "LtEq": lambda column, value: column <= value,
+    "Gt": lambda column, value: column > value,
+    "GtEq": lambda column, value: column >= value,
+}
+_TURNED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq", "NotEq": "NotEq"}
+_INTEGERS = {f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)}
+_TICKS = {"Nanoseconds": 1000, "Microseconds": 1, "Milliseconds": 1}
+_KINDS = {"String": "String", "Boolean": "Boolean", "Date": "Date", "Float32": "Float32", "Float64": "Float64"}
+
+
+class Question(Protocol):
+    """What a lazy frame asks of a scan."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def select(self, *columns: Any) -> Self: ...
+
+    def filter(self, *conditions: Any) -> Self: ...
+
+    def limit(self, rows: int | None, offset: int = 0) -> Self: ...
+
+    def to_batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]: ...
+
+
+class Untranslated(Exception):
+    """A part of a condition that is left to polars."""
+
+
+def lazy_frame(scan: Question) -> pl.LazyFrame:
+    """A lazy frame whose rows are those of ``scan``, read when it is collected."""
+    from polars.io.plugins import register_io_source
+
+    def schema() -> pl.Schema:
+        return _frame(scan.schema.empty_table()).schema
+
+    def read(
+        names: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        found = scan if names is None else scan.select(list(names))
+        pushed = None if predicate is None or n_rows is not None else translated(predicate, schema())
+        for batch in _batches(found.limit(n_rows), pushed, batch_size or BATCH_ROWS):
+            frame = _frame(batch)
+            yield frame if predicate is None else frame.filter(predicate)
+
+    return register_io_source(read, schema=schema, is_pure=True)
+
+
+def _frame(data: Any) -> pl.DataFrame:
+    import polars as pl
+
+    found = pl.from_arrow(data)
+    assert isinstance(found, pl.DataFrame)
+    return found
+
+
+def _batches(found: Question, condition: Expression | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of ``found``, without most of those for which the condition is not true.
+
+    Without the condition where the scan is limited already, or the files' own columns do not take it.
+    """
+    if condition is not None:
+        try:
+            batches = found.filter(condition).to_batches(batch_rows)
+            first = next(batches, None)
+        except ParquetError:
+            raise
+        except (TypeError, ValueError):
+            pass
+        else:
+            yield from () if first is None else chain([first], batches)
+            return
+    yield from found.to_batches(batch_rows)
+
+
+def translated(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:
+    """A condition that is true wherever ``predicate`` is, None where nothing of it is understood."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the form is not stable: what is not known is not understood
+        try:
+            tree = json.loads(predicate.meta.serialize(format="json"))
+        except Exception:  # whatever polars raises for what has no JSON
+            return None
+    parts = []
+    for part in _conjuncts(tree):
+        try:
+            parts.append(_condition(part, schema))
+        except (Untranslated, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+            continue
+    return all_of(parts) if parts else None
+
+
+def _conjuncts(tree: Any) -> Iterator[Any]:
+    match tree:
+        case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
+            yield from _conjuncts(left)
+            yield from _conjuncts(right)
+        case _:
+            yield tree
+
+
+def _condition(tree: Any, schema: pl.Schema) -> Expression:
+    """The condition that is true, false and null where that of polars is."""
+    match tree:
+        case {"BinaryExpr": {"left": left, "op": "And" | "LogicalAnd", "right": right}}:
+            return all_of([_condition(left, schema), _condition(right, schema)])
+        case {"BinaryExpr": {"left": left, "op": "Or" | "LogicalOr", "right": right}}:
+            return any_of([_condition(left, schema), _condition(right, schema)])
+        case {"BinaryExpr": {"left": {"Literal": literal}, "op": operator, "right": right}}:
+            column, dtype = _column(right, schema)
+            return _COMPARE[_TURNED[operator]](column, _literal(literal, dtype))
+        case {"BinaryExpr": {"left": left, "op": operator, "right": {"Literal": literal}}}:
+            column, dtype = _column(left, schema)
+            return _COMPARE[operator](column, _literal(literal, dtype))
+        case {"Function": {"input": [operand], "function": {"Boolean": "Not"}}}:
+            return ~_condition(operand, schema)
+        case {"Function": {"input": [operand], "function": {"Boolean": "IsNull" | "IsNotNull" as asked}}}:
+            column, _ = _column(operand, schema)
+            return column.is_null() if asked == "IsNull" else column.is_not_null()
+        case {"Function": {"input": [operand, {"Literal": low}, {"Literal": high}], "function": {"Boolean": {
+            "IsBetween": {"closed": closed}
+        }}}}:
+            column, dtype = _column(operand, schema)
+            above = {"Both": "GtEq", "Left": "GtEq", "Right": "Gt", "None": "Gt"}[closed]
+            below = {"Both": "LtEq", "Left": "Lt", "Right": "LtEq", "None": "Lt"}[closed]
+            return _COMPARE[above](column, _literal(low, dtype)) & _COMPARE[below](column, _literal(high, dtype))
+        case {"Function": {"input": [operand, {"Literal": {"Scalar": {"List": values}}}], "function": {"Boolean": {
+            "IsIn": {"nulls_equal": False}
+        }}}}:
+            column, dtype = _column(operand, schema)
+            return column.isin(_values(bytes(values), dtype))
+        case {"Function": {"input": [operand, {"Literal": literal}], "function": {"StringExpr": "StartsWith"}}}:
+            column, dtype = _column(operand, schema)
+            return column.starts_with(_literal(literal, dtype))
+        case {"Column": _} | {"Function": {"function": {"StructExpr": _}}}:
+            column, dtype = _column(tree, schema)
+            if dtype == "Boolean":
+                return column == True  # noqa: E712
+    raise Untranslated
+
+
+def _column(tree: Any, schema: pl.Schema) -> tuple[Column, str]:
+    """A column, or a field of a struct, and the name of its type; only those that compare alike here and there."""
+    path, kind = _path(tree, schema)
+    name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
+    if name not in _KINDS and name not in _INTEGERS and name != "Datetime":
+        raise Untranslated
+    return col(list(path)), name
+
+
+def _path(tree: Any, schema: pl.Schema) -> tuple[tuple[str, ...], Any]:
+    match tree:
+        case {"Column": str(name)}:
+            return (name,), schema[name]
+        case {"Function": {"input": [operand], "function": {"StructExpr": {"FieldByName": str(name)}}}}:
+            path, kind = _path(operand, schema)
+            return (*path, name), {field.name: field.dtype for field in kind.fields}[name]
+    raise Untranslated
+
+
+def _literal(tree: Any, dtype: str) -> Any:
+    """The value of a literal of the column's own type, to which polars has cast it."""
+    ((kind, value),) = tree["Scalar"].items()
+    if kind == dtype == "Datetime":
+        ticks, unit, zone = value
+        whole, rest = divmod(ticks, _TICKS[unit])
+        if rest:
+            raise Untranslated
+        step = timedelta(milliseconds=whole) if unit == "Milliseconds" else timedelta(microseconds=whole)
+        return (datetime(1970, 1, 1, tzinfo=None if zone is None else UTC)) + step
+    if kind != dtype:
+        raise Untranslated
+    return _plain(value, dtype)
+
+
+def _plain(value: Any, dtype: str) -> Any:
+    if dtype == "Date" and isinstance(value, int):
+        return date(1970, 1, 1) + timedelta(days=value)
+    if dtype == "Float32":
+        return float(np.float32(value))  # the text has as few digits as tell it from other floats
+    known = {"String": str, "Boolean": bool, "Float64": float}.get(dtype, int)
+    if not isinstance(value, known) or (known is int and isinstance(value, bool)):
+        raise Untranslated
+    return value
+
+
+def _values(data: bytes, dtype: str) -> list[Any]:
+    """The values of a list in a literal: an Arrow stream with one column."""
+    import pyarrow as pa
+
+    with pa.ipc.open_stream(data) as reader:
+        array = reader.read_all().column(0)
+    if pa.types.is_nested(array.type):
+        array = pa.chunked_array([chunk.flatten() for chunk in array.chunks])
+    values: list[Any] = array.to_pylist()
+    if dtype == "Datetime" or any(value is None for value in values):
+        raise Untranslated
+    if dtype == "Date":
+        return values
+    return [_plain(value, dtype) for value in values]

@@ -1,0 +1,141 @@
+"""The functions that begin a scan: which files, which columns of theirs, and which rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+import pyarrow as pa
+
+from pqext.core.keywords import ReadKeywords
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options import ReadOptions, from_keywords
+from pqext.dataset.dnf import Filter, as_expression
+from pqext.dataset.file_set import FileSet, OnInvalid
+from pqext.dataset.files_query import FilesQuery, SchemaRule
+from pqext.dataset.partitions import Partitioning, partitions_of
+from pqext.dataset.projection import parse_columns
+from pqext.dataset.scan import Scan
+from pqext.dataset.sources import find_sources
+
+_ARGUMENTS = (
+    "columns", "filter", "schema", "on_invalid", "partitioning", "include_file_paths", "include_row_numbers",
+    "limits", "options", "filesystem", "storage_options",
+)
+
+
+def scan(
+    sources: Any,
+    columns: Sequence[Any] | None = None,
+    filter: Filter = None,
+    *,
+    schema: SchemaRule = None,
+    on_invalid: OnInvalid = "raise",
+    partitioning: Partitioning = "hive",
+    include_file_paths: str | None = None,
+    include_row_numbers: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    options: ReadOptions | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **keywords: Unpack[ReadKeywords],
+) -> Scan:
+    """A query over Parquet files: the rows for which ``filter`` is true, and of them ``columns``.
+
+    Args:
+        sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (without
+            the folders in it that are links), a pattern (``*``, ``?``, ``[...]``, ``**``), bytes, a binary file object,
+            or a list of these.
+        columns: Top-level names or dotted paths; None for all. A value within a VARIANT becomes a column of its own by
+            ``col("event").variant("$.user.uid", "int64")``, called ``event.user.uid``, and a field of a struct by
+            ``col("user").field("name")``, called ``user.name``. What is computed of columns needs a name,
+            ``(col("price") * 2).alias("twice")`` or ``("twice", col("price") * 2)``. Values within a VARIANT are those
+            of ``pqext.variant.get``; where a leaf of the file holds them all, only that leaf is read.
+        filter: An expression (:func:`pqext.col`), SQL text such as ``"mag >= 5 and place like '%Fiji%'"``
+            (:func:`pqext.filters.from_sql`), or tuples as pyarrow takes them, ``[("mag", ">=", 5)]``.
+        schema: How files become one table. By default their schemas must agree by name; of Arrow types beyond
+            Parquet's, such as dictionaries and time zones, the first file decides, and durations must agree. With
+            ``"union"`` the result has the columns of all files, including those that the filter leaves out; a file that
+            lacks a column has nulls there, and types widen without loss (:mod:`pqext.dataset.unified`). With a
+            ``pyarrow.Schema`` the result has exactly these columns, cast as ``pyarrow.compute.cast`` does, and no file
+            is opened to learn them. Conditions on columns that a file lacks are conditions on null.
+        on_invalid: ``"raise"`` makes one error of all files that are no Parquet or have a damaged footer; ``"skip"``
+            leaves them out with a ``CorruptDataWarning``.
+        partitioning: ``"hive"`` makes columns of folders such as ``year=2020``; None takes them for plain folders.
+        include_file_paths: The name of a further column, which holds the path of each row's file as it was given or
+            found; filters on it leave other files unopened.
+        include_row_numbers: The name of a further int64 column, which counts the rows of each file from 0, before any
+            filter. Filters cannot ask about it.
+        limits: Bounds on memory and counts, for files of strangers.
+        options: How files are read (:class:`pqext.ReadOptions`), for what ``keywords`` leave out.
+        filesystem: A file system of pyarrow or fsspec, or a store of obstore, in which ``sources`` are paths.
+        storage_options: Credentials and other settings of the store that a URL names.
+        **keywords: The fields of :class:`pqext.ReadOptions`.
+
+    Returns:
+        A :class:`pqext.Scan`. Files are listed, but none is read before rows, a count, the plan or the schema are asked
+        for; columns are looked up then.
+
+    Raises:
+        FileNotFoundError: For sources that do not exist.
+        ValueError: For SQL text or arguments that are not understood.
+        UnsupportedError: For a URL that nothing installed opens.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3], "place": ["Suva", "Nome", "Apia"]}), "places.parquet")
+        >>> pqext.scan("places.parquet", ["place"], "id >= 2 and place like 'A%'").to_table().to_pylist()
+        [{'place': 'Apia'}]
+    """
+    chosen = None if columns is None else parse_columns(columns)
+    read = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
+    if schema is not None and not isinstance(schema, pa.Schema) and schema != "union":
+        raise ValueError(f'schema must be "union", a pyarrow.Schema or None, not {schema!r}')
+    files = find_sources(sources, filesystem, storage_options)
+    partitions = partitions_of(
+        sources, files, partitioning, filesystem=filesystem, storage_options=storage_options
+    )
+    if isinstance(schema, pa.Schema):
+        partitions = partitions.typed(schema)
+    included = [name for name in (include_file_paths, include_row_numbers) if name is not None]
+    if included:
+        partitions = partitions.including(include_file_paths, include_row_numbers)
+        if chosen is not None:
+            chosen = tuple(dict.fromkeys([*chosen, *included]))
+    return Scan(
+        FilesQuery(FileSet(files, read, limits, on_invalid), chosen, as_expression(filter), partitions, schema)
+    )
+
+
+def read_table(
+    source: Any,
+    columns: Sequence[Any] | None = None,
+    filter: Filter = None,
+    *,
+    schema: SchemaRule = None,
+    on_invalid: OnInvalid = "raise",
+    partitioning: Partitioning = "hive",
+    include_file_paths: str | None = None,
+    include_row_numbers: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    options: ReadOptions | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **keywords: Unpack[ReadKeywords],
+) -> pa.Table:
+    """The rows of ``source`` for which ``filter`` is true, as one table; arguments as in :func:`scan`.
+
+    Raises ``LimitError`` where the table takes more than ``limits`` allow, and otherwise as :func:`scan` does.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3]}), "ids.parquet")
+        >>> pqext.read_table("ids.parquet", filter=pqext.col("id") > 1).to_pydict()
+        {'id': [2, 3]}
+    """
+    found = scan(
+        source, columns, filter, schema=schema, on_invalid=on_invalid, partitioning=partitioning,
+        include_file_paths=include_file_paths, include_row_numbers=include_row_numbers, limits=limits,
+        options=options, filesystem=filesystem, storage_options=storage_options, **keywords,
+    )
+    return found.to_table()

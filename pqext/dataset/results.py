@@ -1,0 +1,195 @@
+"""What the rows of a scan are given as: batches, streams, tables and frames."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
+
+import pyarrow as pa
+
+from pqext.core.budget import Budget
+from pqext.core.suggest import answering
+from pqext.dataset.files_query import FilesQuery
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    from geopandas import GeoDataFrame
+
+    from pqext.dataset.arrow_dataset import ScanDataset
+
+BATCH_ROWS = 65_536
+_TABLE_ROWS = 1 << 18
+"""Rows of a batch at most where all batches become a table."""
+
+
+class Results:
+    """The rows of a question over files, in every form."""
+
+    _query: FilesQuery
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the result, from the first file that is read; fields of several files may be null."""
+        return self._query.schema
+
+    @answering
+    def to_batches(self, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+        """The rows that match, in the order of the files, in batches of at most ``batch_rows``; none is empty.
+
+        Memory is bounded by a few batches and pages. An iterator that is left frees all that it holds.
+        """
+        return self._batches(batch_rows)
+
+    def _batches(self, batch_rows: int) -> Generator[pa.RecordBatch, None, None]:
+        return (batch for batch, _ in self._query.found(batch_rows))
+
+    @answering
+    async def to_async_batches(self, batch_rows: int = BATCH_ROWS) -> AsyncIterator[pa.RecordBatch]:
+        """The batches of :meth:`to_batches` for ``async for``; they are read in a thread beside asyncio's loop.
+
+        Args:
+            batch_rows: How many rows a batch has at most.
+
+        Example:
+            >>> import asyncio, pqext, pyarrow
+            >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3]}), "ids.parquet")
+            >>> async def rows():
+            ...     return [batch.num_rows async for batch in pqext.scan("ids.parquet").to_async_batches(2)]
+            >>> asyncio.run(rows())
+            [2, 1]
+        """
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
+        loop = asyncio.get_running_loop()
+        found = self._batches(batch_rows)
+        # One thread, so that a batch that is under way when the loop is left ends before the rest is freed.
+        reader = ThreadPoolExecutor(1, "pqext")
+        try:
+            while (batch := await loop.run_in_executor(reader, next, found, None)) is not None:
+                yield batch
+        finally:
+            closed = reader.submit(found.close)
+            reader.shutdown(wait=False)
+            await asyncio.shield(asyncio.wrap_future(closed))
+
+    def __aiter__(self) -> AsyncIterator[pa.RecordBatch]:
+        return self.to_async_batches()
+
+    @answering
+    def to_reader(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+        """The rows that match as a stream, for DuckDB, DataFusion and others that take a ``RecordBatchReader``.
+
+        Args:
+            batch_rows: How many rows a batch has at most.
+
+        Returns:
+            A ``pyarrow.RecordBatchReader``, which can be read once. Closing it, also by ``with``, or leaving it frees
+            all that it holds. Faults of files are ``ValueError`` (``pyarrow.ArrowInvalid``) with pqext's message.
+
+        Example:
+            >>> import duckdb, pqext, pyarrow
+            >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3]}), "ids.parquet")
+            >>> reader = pqext.scan("ids.parquet").to_reader()
+            >>> duckdb.sql("SELECT sum(id) FROM reader").fetchall()
+            [(6,)]
+        """
+        # pyarrow's own reader over an iterator keeps that when it is closed; one over a stream does not.
+        return pa.RecordBatchReader.from_stream(self._reader(batch_rows))
+
+    def _reader(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches(batch_rows))
+
+    @answering
+    def to_table(self) -> pa.Table:
+        """The rows that match, as one table. Raises ``LimitError`` where it takes more than ``limits`` allow."""
+        batches, held, query = [], 0, self._query
+        # Row groups are read in few parts where no filter makes the rows fewer.
+        for batch, opened in query.found(_TABLE_ROWS if query.filter is not None else 1 << 62):
+            held += batch.get_total_buffer_size()
+            Budget(query.limits, opened).add(held)
+            batches.append(batch)
+        return pa.Table.from_batches(batches, schema=self.schema)
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """The rows that match, as a pandas DataFrame; ``options`` are those of ``pyarrow.Table.to_pandas``."""
+        return self.to_table().to_pandas(**options)
+
+    @overload
+    def to_polars(self, lazy: Literal[False] = False) -> polars.DataFrame: ...
+
+    @overload
+    def to_polars(self, lazy: Literal[True]) -> polars.LazyFrame: ...
+
+    def to_polars(self, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
+        """The rows that match, as a polars DataFrame, or as a LazyFrame that reads them when it is collected.
+
+        Args:
+            lazy: Gives a LazyFrame, whose query reads only the columns that it uses, and skips row groups, pages and
+                rows by its conditions as far as pqext understands them; polars evaluates all of them on the rest.
+
+        Example:
+            >>> import polars, pqext, pyarrow
+            >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3], "place": ["Suva", "Nome", "Apia"]}), "places.parquet")
+            >>> frame = pqext.scan("places.parquet").to_polars(lazy=True)
+            >>> frame.filter(polars.col("id") >= 2).select("place").collect()["place"].to_list()
+            ['Nome', 'Apia']
+        """
+        if lazy:
+            from pqext.dataset.polars_source import lazy_frame
+
+            return lazy_frame(cast(Any, self))  # all scans narrow
+        import polars
+
+        return polars.DataFrame(self.to_table())
+
+    def to_dataset(self) -> ScanDataset:
+        """The scan as a pyarrow dataset, for DuckDB and others that push columns and conditions down to datasets.
+
+        Returns:
+            A ``pyarrow.dataset.Dataset`` of which ``scanner``, ``to_table``, ``to_batches``, ``to_reader``, ``head``,
+            ``take`` and ``count_rows`` read the rows of this scan, each time anew.
+
+        Example:
+            >>> import duckdb, pqext, pyarrow
+            >>> pqext.write_table(pyarrow.table({"id": [1, 2, 3], "place": ["Suva", "Nome", "Apia"]}), "places.parquet")
+            >>> places = pqext.scan("places.parquet").to_dataset()
+            >>> duckdb.sql("SELECT place FROM places WHERE id >= 2").fetchall()
+            [('Nome',), ('Apia',)]
+        """
+        from pqext.dataset.arrow_dataset import ScanDataset
+
+        return ScanDataset(cast(Any, self))
+
+    def to_geopandas(self, geometry: str | None = None) -> GeoDataFrame:
+        """The rows that match, as a GeoDataFrame.
+
+        Args:
+            geometry: The active geometry column; by default the primary one of GeoParquet metadata, or the first.
+
+        Returns:
+            A GeoDataFrame with the CRS of the columns; see :func:`pqext.geo.to_geopandas`.
+
+        Raises:
+            ImportError: Where geopandas is missing (``pip install 'pqext[geopandas]'``).
+            ValueError: Where the result has no geometry column, or not this one.
+
+        Example:
+            >>> import pqext, pyarrow
+            >>> table = pyarrow.table({"at": pqext.geo.from_points([2.5], [48.5])})
+            >>> pqext.write_table(table, "at.parquet", geometry={"at": "OGC:CRS84"})
+            >>> pqext.scan("at.parquet").to_geopandas().crs.name
+            'WGS 84 (CRS84)'
+        """
+        from pqext.geo.frames import active_geometry, require_geopandas, to_geopandas
+
+        require_geopandas()
+        return to_geopandas(self.to_table(), geometry or active_geometry(self.schema))
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.to_batches()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows that match as an Arrow stream, a batch at a time, for ``pyarrow.table`` or ``polars.DataFrame``."""
+        return self._reader().__arrow_c_stream__(requested_schema)

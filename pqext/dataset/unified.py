@@ -1,0 +1,241 @@
+"""One Arrow schema for files whose schemas differ, by the names of columns.
+
+A column that a file lacks is null there. Types widen so that every value stays what it is:
+
+| types | give |
+|---|---|
+| null and any other | the other |
+| integers | the narrowest one of all their values; int64 of uint64 and a signed one |
+| an integer and a float | float where the integer has at most 16 bits and the float 32, else double |
+| floats | the wider |
+| decimals; a decimal and an integer | a decimal of all their digits, at most 76 |
+| times; durations; timestamps that are all instants or all without a zone | the finest unit, the first zone |
+| string, large_string, string_view | large_string with a large one, else string; so for binary |
+| a string and binary; fixed-size binaries of different sizes | binary |
+| a dictionary and plain values | plain values; two dictionaries stay one |
+| structs | a struct of all their fields, in the order of the first one |
+| lists; maps | one of unified elements: large with a large one, of any length where lengths differ |
+
+A value that the type does not hold (beyond int64, or 2^53 as a double) is an error when it is read. All else is a
+conflict: a decimal and a float have no type without loss; bool, dates, extension types, VARIANT and geometries unify
+only with their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pyarrow as pa
+
+from pqext.core.arrow_schema.marks import marks
+
+_WIDEST_DECIMAL = 76
+
+
+class Conflict(Exception):
+    """Two types without a common one, at ``path`` below the column."""
+
+    def __init__(self, first: object, other: object, path: tuple[str, ...] = ()) -> None:
+        super().__init__(first, other, path)
+        self.first = first
+        self.other = other
+        self.path = path
+
+
+class Unifier:
+    """Schemas of files unified one after another; ``schema`` is of all so far.
+
+    Types of columns that are not ``needed`` (all are by default) may conflict.
+    """
+
+    def __init__(self, needed: Collection[str] | None = None) -> None:
+        self._needed = needed
+        self._fields: dict[str, pa.Field] = {}
+        self._named: dict[str, str] = {}
+        self._metadata: dict[bytes, bytes] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns in the order in which files first have them; all may be null."""
+        return pa.schema([field.with_nullable(True) for field in self._fields.values()], self._metadata)
+
+    def add(self, schema: pa.Schema, path: str) -> None:
+        """Take the columns of the file at ``path``.
+
+        Raises ``ValueError``, which names column, types and both files, where a type does not go with those before.
+        """
+        if len(set(schema.names)) < len(schema.names):
+            raise ValueError(f"schemas cannot be matched by name: {path} has several columns of one name")
+        self._metadata = self._metadata or schema.metadata
+        for field in schema:
+            known = self._fields.get(field.name)
+            if known is None:
+                self._fields[field.name], self._named[field.name] = field, path
+                continue
+            if known.equals(field, check_metadata=True):
+                continue
+            try:
+                unified = unify_fields(known, field)
+            except Conflict as found:
+                if self._needed is not None and field.name not in self._needed:
+                    continue
+                name = ".".join((field.name, *found.path))
+                raise ValueError(
+                    f"schemas cannot be unified: column {name!r} is {found.first} in {self._named[field.name]} and "
+                    f"{found.other} in {path}; leave the column out with columns=, or give the type to read it as in "
+                    "schema=pyarrow.schema(...)"
+                ) from None
+            if unified.type != known.type:
+                self._named[field.name] = path
+            self._fields[field.name] = unified
+
+
+def unify_fields(first: pa.Field, other: pa.Field) -> pa.Field:
+    """A field for the values of both, with the first one's name and metadata. Raises `Conflict`."""
+    if pa.types.is_null(first.type):
+        return other.with_name(first.name).with_nullable(True)
+    if pa.types.is_null(other.type):
+        return first.with_nullable(True)
+    if marks(first) != marks(other):
+        raise Conflict(_shown(first), _shown(other))
+    if marks(first) and first.type != other.type and not (_is_binary(first.type) and _is_binary(other.type)):
+        raise Conflict(_shown(first), _shown(other))
+    return first.with_type(unify_types(first.type, other.type)).with_nullable(first.nullable or other.nullable)
+
+
+def unify_types(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """A type for the values of both, by the table of this module. Raises `Conflict`."""
+    types = pa.types
+    if first == other:
+        return first
+    if types.is_null(first) or types.is_null(other):
+        return other if types.is_null(first) else first
+    if isinstance(first, pa.BaseExtensionType) or isinstance(other, pa.BaseExtensionType):
+        raise Conflict(first, other)
+    if types.is_dictionary(first) or types.is_dictionary(other):
+        return _dictionary(first, other)
+    if types.is_struct(first) and types.is_struct(other):
+        return _struct(first, other)
+    if types.is_map(first) and types.is_map(other):
+        item = _below("value", first.item_field, other.item_field)
+        return pa.map_(_below("key", first.key_field, other.key_field), item, first.keys_sorted and other.keys_sorted)
+    if _is_list(first) and _is_list(other):
+        return _list(first, other)
+    if _is_binary(first) and _is_binary(other):
+        return _binary(first, other)
+    if types.is_timestamp(first) and types.is_timestamp(other):
+        if (first.tz is None) != (other.tz is None):
+            raise Conflict(first, other)
+        return pa.timestamp(_finest(first.unit, other.unit), first.tz)
+    if _is_number(first) and _is_number(other):
+        return _number(first, other)
+    for same in (types.is_time, types.is_duration, types.is_date):
+        if same(first) and same(other):
+            return _merged(first, other)
+    raise Conflict(first, other)
+
+
+def _dictionary(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if not (types.is_dictionary(first) and types.is_dictionary(other)):
+        first, other = (one.value_type if types.is_dictionary(one) else one for one in (first, other))
+        return unify_types(first, other)
+    values = unify_types(first.value_type, other.value_type)
+    return pa.dictionary(_merged(first.index_type, other.index_type), values, first.ordered and other.ordered)
+
+
+def _struct(first: pa.StructType, other: pa.StructType) -> pa.DataType:
+    names = [field.name for field in first]
+    others = {field.name: field for field in other}
+    if len(set(names)) < len(names) or len(others) < other.num_fields:
+        raise Conflict(first, other)
+    fields = [
+        _below(field.name, field, others[field.name]) if field.name in others else field.with_nullable(True)
+        for field in first
+    ]
+    return pa.struct([*fields, *(field.with_nullable(True) for field in other if field.name not in names)])
+
+
+def _list(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+    types = pa.types
+    value = _below("element", first.value_field, other.value_field)
+    both = (first, other)
+    if all(map(types.is_fixed_size_list, both)) and first.list_size == other.list_size:
+        return pa.list_(value, first.list_size)
+    is_large = any(types.is_large_list(one) or types.is_large_list_view(one) for one in both)
+    if all(types.is_list_view(one) or types.is_large_list_view(one) for one in both):
+        return pa.large_list_view(value) if is_large else pa.list_view(value)
+    return pa.large_list(value) if is_large else pa.list_(value)
+
+
+def _below(name: str, first: pa.Field, other: pa.Field) -> pa.Field:
+    try:
+        return unify_fields(first, other)
+    except Conflict as found:
+        raise Conflict(found.first, found.other, (name, *found.path)) from None
+
+
+def _binary(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+    both = (first, other)
+    is_large = any(pa.types.is_large_string(one) or pa.types.is_large_binary(one) for one in both)
+    if all(map(_is_text, both)):
+        return pa.large_string() if is_large else pa.string()
+    return pa.large_binary() if is_large else pa.binary()
+
+
+def _number(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+    types = pa.types
+    both = (first, other)
+    if any(map(types.is_floating, both)):
+        if any(map(types.is_decimal, both)):
+            raise Conflict(first, other)
+        if all(map(types.is_floating, both)):
+            return max(both, key=lambda type: type.bit_width)
+        return pa.float32() if all(_is_within_float(one) for one in both) else pa.float64()
+    return _merged(first, other)
+
+
+def _is_within_float(type: pa.DataType) -> bool:
+    return bool(type.bit_width <= (32 if pa.types.is_floating(type) else 16))
+
+
+def _merged(first: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """What Arrow makes of both."""
+    both = [pa.schema([("x", type)]) for type in (first, other)]
+    try:
+        found = pa.unify_schemas(both, promote_options="permissive").field("x").type
+    except pa.ArrowException:
+        raise Conflict(first, other) from None
+    if pa.types.is_decimal(found) and found.precision > _WIDEST_DECIMAL:
+        raise Conflict(first, other)
+    return found
+
+
+def _finest(*units: str) -> str:
+    return max(units, key=("s", "ms", "us", "ns").index)
+
+
+def _is_number(type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type))
+
+
+def _is_text(type: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_string(type) or types.is_large_string(type) or types.is_string_view(type))
+
+
+def _is_binary(type: pa.DataType) -> bool:
+    types = pa.types
+    is_bytes = types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type)
+    return bool(is_bytes or types.is_fixed_size_binary(type) or _is_text(type))
+
+
+def _is_list(type: pa.DataType) -> bool:
+    types = pa.types
+    is_view = types.is_list_view(type) or types.is_large_list_view(type)
+    return bool(is_view or types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type))
+
+
+def _shown(field: pa.Field) -> str:
+    found = marks(field)
+    return f"{field.type} marked {found}" if found else str(field.type)

@@ -1,0 +1,293 @@
+"""`pqext query` and `count` give the rows that DuckDB finds, in every form, whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+import shapely
+from typer.testing import CliRunner, Result
+
+import pqext
+from pqext import geo, variant
+from pqext.cli import app
+from pqext.cli.asking import selection
+
+MAIN = [sys.executable, "-c", "from pqext.cli import main; main()"]
+ROWS = 500
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "300"})
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("query") / "plain.parquet"
+    table = pa.table(
+        {
+            "id": range(ROWS),
+            "name": [None if n % 11 == 0 else "" if n % 7 == 0 else f'n "{n}", x\n' for n in range(ROWS)],
+            "half": [n / 2 for n in range(ROWS)],
+            "day": [date(2024, 1, 1 + n % 28) for n in range(ROWS)],
+            "tags": [[str(n), None] if n % 3 else None for n in range(ROWS)],
+        }
+    )
+    pqext.write_table(table, path, row_group_rows=100)
+    return path
+
+
+@pytest.fixture
+def special(tmp_path: Path) -> Path:
+    events = variant.parse_json([json.dumps({"user": {"name": f"u{n}"}, "n": n}) for n in range(10)])
+    points = pa.array(shapely.to_wkb(shapely.points([[n, -n] for n in range(10)])))
+    schema = pa.schema([pa.field("n", pa.int32()), variant.variant_field("event"), geo.geometry_field("geom")])
+    path = tmp_path / "special.parquet"
+    pqext.write_table(pa.table([[*range(10)], events, points], schema=schema), path, shredding={"event": "infer"})
+    return path
+
+
+@pytest.mark.parametrize(
+    ("where", "sql"),
+    [
+        ("id >= 490", "id >= 490"),
+        ("half < 3 or id == 77", "half < 3 or id = 77"),
+        ("name is null", "name is null"),
+        ("day == date '2024-01-05' and id > 250", "day = DATE '2024-01-05' and id > 250"),
+        ("id > 10000", "id > 10000"),
+    ],
+)
+def test_the_rows_are_those_of_duckdb_in_every_form(plain: Path, tmp_path: Path, where: str, sql: str) -> None:
+    expected = duckdb.sql(f"SELECT id, name, half, day, tags FROM '{plain}' WHERE {sql} ORDER BY id").fetchall()
+    for suffix in ("parquet", "arrow", "arrows", "jsonl", "csv"):
+        out = tmp_path / f"out.{suffix}"
+        result = run("query", plain, "--where", where, "-o", out)
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert f"{out}: {len(expected)} row" in result.stderr
+    written = "SELECT id, name, half, day, tags FROM read_parquet(?) ORDER BY id"
+    assert duckdb.execute(written, [str(tmp_path / "out.parquet")]).fetchall() == expected
+    for name, opened in (("out.arrow", pa.ipc.open_file), ("out.arrows", pa.ipc.open_stream)):
+        with opened(tmp_path / name) as reader:
+            assert [tuple(row.values()) for row in reader.read_all().to_pylist()] == expected
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
+    for row in lines:
+        row["day"] = date.fromisoformat(row["day"])
+    assert [tuple(row.values()) for row in lines] == expected
+    found = pacsv.read_csv(
+        tmp_path / "out.csv", parse_options=pacsv.ParseOptions(newlines_in_values=True),
+        convert_options=pacsv.ConvertOptions(
+            strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""],
+            column_types={"name": pa.string(), "tags": pa.string(), "id": pa.int64(), "half": pa.float64()},
+        ),
+    )
+    assert found["id"].to_pylist() == [row[0] for row in expected]
+    assert found["name"].to_pylist() == [row[1] for row in expected]
+    assert [text and json.loads(text) for text in found["tags"].to_pylist()] == [row[4] for row in expected]
+    assert run("count", plain, "--where", where).output == f"{len(expected)}\n"
+
+
+def test_standard_output_has_every_form(plain: Path) -> None:
+    expected = pl.read_parquet(plain).filter(pl.col("id") < 30)
+    for form, read in (
+        ("parquet", lambda data: pl.from_arrow(pq.read_table(io.BytesIO(data)))),
+        ("arrow", lambda data: pl.from_arrow(pa.ipc.open_stream(data).read_all())),
+    ):
+        done = subprocess.run(
+            [*MAIN, "query", str(plain), "--where", "id < 30", "--format", form], capture_output=True, check=True
+        )
+        assert read(done.stdout).equals(expected)
+        assert done.stderr == b""
+
+
+def test_limits_offsets_and_several_conditions(plain: Path) -> None:
+    found = run("query", plain, "-w", "id > 5", "-w", "id < 400", "-n", 2, "--offset", 3, "-s", "id", "--json").output
+    assert found == '{"id": 9}\n{"id": 10}\n'
+    assert run("count", plain, plain, "--json").output == f'{{"rows": {2 * ROWS}}}\n'
+    assert run("query", plain, "-n", 0, "--format", "csv", "-s", "id,half").output == "id,half\n"
+
+
+def test_values_within_variants_and_geometries_are_printed(special: Path) -> None:
+    found = run("query", special, "-s", "n,who=event:$.user.name::string,geom,event:$.n", "-n", 1, "--json")
+    assert json.loads(found.output) == {"n": 0, "who": "u0", "geom": "POINT (0 0)", "event.n": 0}
+    assert run("query", special, "-s", "event", "-w", "event:$.n = 7", "--format", "csv").output == (
+        'event\n"{""n"":7,""user"":{""name"":""u7""}}"\n'
+    )
+    kept = special.with_name("kept.parquet")
+    assert run("query", special, "-w", "st_intersects(geom, box(3, -4, 4, -3))", "-o", kept).exit_code == 0
+    again = pqext.read_table(kept)
+    assert again["n"].to_pylist() == [3, 4]
+    assert variant.to_json(again["event"]).to_pylist() == [
+        f'{{"n":{n},"user":{{"name":"u{n}"}}}}' for n in (3, 4)
+    ]
+    assert geo.to_wkt(again["geom"]).to_pylist() == ["POINT (3 -3)", "POINT (4 -4)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("a", ["a"]),
+        (" a , b.c ", ["a", "b.c"]),
+        ('"a,b","say ""hi"""', ["a,b", 'say "hi"']),
+        ("x:y", ["x:y"]),
+    ],
+)
+def test_columns_are_named_as_text(text: str, columns: list[str]) -> None:
+    assert selection(text) == columns
+
+
+def test_paths_in_a_selection_may_hold_commas_and_types_too() -> None:
+    (first, second) = selection("p=v:$.a['x,y']::DECIMAL(9,2),v:$.b")
+    assert first[0] == "p"
+    assert str(first[1]) == "v[$.a.x,y: DECIMAL(9,2)]"
+    assert str(second) == "v[$.b: variant]"
+    for wrong in ("", "a,,b", ",a"):
+        with pytest.raises(ValueError, match="names no columns"):
+            selection(wrong)
+
+
+def test_a_plan_is_explained_and_nothing_read(plain: Path, tmp_path: Path) -> None:
+    found = run("query", plain, "--where", "id > 450", "--explain", "-o", tmp_path / "not.parquet")
+    assert found.exit_code == 0
+    assert "reads 1 of 5 row groups, 100 of 500 rows" in found.output
+    assert not (tmp_path / "not.parquet").exists()
+    told = json.loads(run("query", plain, "--where", "id > 450", "--explain", "--json").output)
+    assert told["skips"]["statistics"]["row_groups"] == 4
+    metrics = run("query", plain, "--where", "id > 450", "--json", "--metrics")
+    assert "<pqext.Metrics files: 1; row groups: 1; requests: " in metrics.stderr
+
+
+def test_a_table_says_that_there_is_more(plain: Path) -> None:
+    found = run("query", plain, "-s", "id")
+    assert len(found.stdout.splitlines()) == 101
+    assert "and more rows: --limit shows more than 100" in found.stderr
+    assert "more rows" not in run("query", plain, "-s", "id", "-w", "id < 100").stderr
+    assert len(run("query", plain, "-s", "id", "-n", 300).stdout.splitlines()) == 301
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--where", "id >"], "cannot be read"),
+        (["--where", "nope > 1"], "nope"),
+        (["--select", "nope"], "nope"),
+        (["--select", ""], "names no columns"),
+        (["-o", "out.txt"], "tells no format"),
+        (["-o", "https://me:word@host/x?sig=1"], "https://host/x"),
+        (["-o", "out.csv", "--format", "table"], "a table is shown"),
+        (["-n", "20000"], "of at most 10,000 rows"),
+        (["--json", "--format", "csv"], "two forms"),
+        (["--limit", "-1"], "Invalid value for"),
+        (["--format", "xml"], "xml"),
+    ],
+)
+def test_wrong_arguments_are_named_and_leave_nothing(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = run("query", plain, *arguments)
+    assert found.exit_code == 2
+    assert message in found.output
+    assert "Traceback" not in found.output
+    assert os.listdir() == []
+
+
+def test_a_file_appears_whole_and_replaces_none_unasked(plain: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.parquet"
+    data = bytearray(plain.read_bytes())
+    with pqext.open(plain) as file:
+        start, length = file.row_groups[4].chunk("id").byte_range
+    data[start : start + length] = b"\xff" * length
+    damaged.write_bytes(data)
+    for suffix in ("parquet", "arrow", "csv", "json"):
+        out = tmp_path / f"out.{suffix}"
+        assert run("query", damaged, "-o", out).exit_code == 1
+        assert not out.exists()
+    done = subprocess.run([*MAIN, "query", str(damaged), "-o", str(out)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("pqext: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert sorted(os.listdir(tmp_path)) == ["damaged.parquet"]
+    out = tmp_path / "out.csv"
+    out.write_text("mine")
+    refused = run("query", plain, "-o", out)
+    assert (refused.exit_code, out.read_text()) == (2, "mine")
+    assert "is there already: --force replaces it" in refused.output
+    assert run("query", plain, "-o", out, "--force", "-s", "id", "-n", 1).exit_code == 0
+    assert out.read_text() == "id\n0\n"
+
+
+@pytest.mark.parametrize("form", ["csv", "arrow"])
+def test_a_reader_that_leaves_ends_it_in_silence(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"text": [os.urandom(500).hex() for _ in range(5000)]}), path, row_group_size=500)
+    with subprocess.Popen(
+        [*MAIN, "query", str(path), "--format", form], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as job:
+        assert job.stdout is not None
+        assert job.stderr is not None
+        assert job.stdout.read(10)
+        job.stdout.close()
+        assert job.stderr.read() == b""
+    assert job.returncode == 1
+
+
+def test_values_and_names_cannot_steer_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a\x1b[31m": ["\x1b]0;gone\x07", "x" * 100_000]}), path)
+    for form in ("table", "json"):
+        ours, theirs = pty.openpty()
+        command = [*MAIN, "query", str(path), "--format", form, "-n", "1"]
+        subprocess.run(command, stdout=theirs, stderr=theirs, check=True)
+        os.close(theirs)
+        shown = os.read(ours, 100_000)
+        os.close(ours)
+        assert b"gone" in shown
+        assert b"\x1b]0" not in shown
+        assert b"\x1b[31m" not in shown
+    assert len(run("query", path).stdout) < 2000
+    assert run("query", path, "--format", "csv").stdout.splitlines()[0] == "a\x1b[31m"  # exact where it is piped
+
+
+def test_binary_forms_are_not_for_terminals(plain: Path) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*MAIN, "query", str(plain), "--format", "parquet"], stdout=theirs, stderr=subprocess.PIPE
+    ) as job:
+        assert job.stderr is not None
+        assert b"not text for a terminal" in job.stderr.read()
+    os.close(theirs)
+    os.close(ours)
+    assert job.returncode == 1
+
+
+@pytest.mark.slow
+def test_memory_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    with pq.ParquetWriter(path, pa.schema([("text", pa.string())])) as writer:
+        for n in range(60):
+            writer.write_table(pa.table({"text": [f"{n}" * 500] * 2000}))
+    code = (
+        "import resource, sys; sys.argv = ['pqext', *sys.argv[1:]]\nfrom pqext.cli import app\n"
+        "try: app()\nexcept SystemExit: pass\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    peaks = []
+    for limit in ("2000", "120000"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, "query", str(path), "--format", "json", "-n", limit],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True,
+        )
+        peaks.append(int(done.stderr.split()[-1]))
+    assert peaks[1] - peaks[0] < 60_000  # KB, of 120 MB of text

@@ -1,0 +1,150 @@
+"""Files of one schema share what was worked out for the first, where they are alike and nothing was said of it."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pqext
+from pqext.core import known_schemas
+from pqext.core.arrow_schema.text import KEY
+from pqext.core.limits import Limits
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_schemas, "_recent", [])
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def opened(raw: bytes, **options: Any) -> pqext.ParquetFile:
+    """A file that was read whole."""
+    file = pqext.open(raw, **options)
+    file.read()
+    return file
+
+
+TABLE = pa.table({"a": [1, None], "b": ["x", "y"], "c": [{"d": 1.5}, None]})
+OTHER_ROWS = pa.table({"a": [7], "b": pa.array([None], pa.string()), "c": [{"d": None}]}, TABLE.schema)
+
+
+def test_the_next_file_of_a_schema_finds_its_columns_made() -> None:
+    first, second = opened(written(TABLE)), opened(written(OTHER_ROWS))
+    assert second.shapes is first.shapes
+    assert second.arrow_schema is first.arrow_schema
+    assert first.read() == TABLE
+    assert second.read() == OTHER_ROWS
+    assert second.read(["c.d"]) == OTHER_ROWS.select(["c"])
+
+
+def test_columns_that_were_chosen_before_are_found_made() -> None:
+    first, second = opened(written(TABLE)), opened(written(OTHER_ROWS))
+    for columns in (["c.d", "a"], ["b"], []):
+        assert first.read(columns).equals(TABLE.select(first.read(columns).column_names))
+        shapes = first.select(columns)
+        assert second.select(tuple(columns)) is shapes
+        assert second.read(columns).schema == first.read(columns).schema
+        assert second.read(columns) == OTHER_ROWS.select(second.read(columns).column_names)
+    with pytest.raises(KeyError, match="nothing"):
+        second.read(["a", "nothing"])
+
+
+def test_columns_that_filters_compare_as_dictionaries_are_given_as_they_are(tmp_path: Path) -> None:
+    words = pa.table({"n": range(400), "s": ["one", "two"] * 200})
+    for number in range(3):
+        pqext.write_table(words, tmp_path / f"{number}.parquet")
+    file = opened((tmp_path / "0.parquet").read_bytes())
+    (batch,) = file.iter_compared(1000, ["s"], 0, None, {"s"}, file.budget())
+    assert pa.types.is_dictionary(batch.schema.field("s").type)
+    assert file.read(["s"]) == words.select(["s"])
+    for columns in (["s"], ["n"], None):
+        found = pqext.scan(tmp_path, columns, filter=pqext.col("s") == "two").to_table()
+        assert found == pa.concat_tables([words.filter(pc.field("s") == "two")] * 3).select(columns or ["n", "s"])
+
+
+def test_few_choices_of_columns_are_kept() -> None:
+    table = pa.table({f"c{i}": [i] for i in range(40)})
+    file = opened(written(table))
+    for i in range(40):
+        assert file.read([f"c{i}"]) == table.select([i])
+    ((*_, known),) = known_schemas._recent
+    assert len(known._chosen) <= known_schemas._KEPT_CHOICES
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pa.table({"a": [1], "b": ["x"]}),
+        TABLE.rename_columns(["a", "b", "d"]),
+        TABLE.set_column(0, "a", pa.array([1, 2], pa.timestamp("us"))),
+        TABLE.replace_schema_metadata({"k": "v"}),
+        pa.table(TABLE.columns, TABLE.schema.set(0, pa.field("a", pa.int64(), metadata={"k": "v"}))),
+    ],
+    ids=lambda table: str(table.schema)[:40],
+)
+def test_another_schema_or_other_metadata_is_another_file(other: pa.Table) -> None:
+    opened(written(TABLE))
+    assert opened(written(other)).arrow_schema.equals(other.schema, check_metadata=True)
+
+
+def test_files_read_otherwise_are_not_alike() -> None:
+    raw = written(TABLE)
+    plain = opened(raw)
+    views = opened(raw, strings="view")
+    assert views.arrow_schema.field("b").type == pa.string_view()
+    assert plain.arrow_schema.field("b").type == pa.string()
+    assert opened(raw, limits=Limits(schema_depth=50)).shapes is not plain.shapes
+    assert opened(raw, strings="view").shapes is views.shapes
+    assert opened(raw, arrow_schema=False).shapes is not plain.shapes
+
+
+def test_another_files_types_stay_with_the_file_that_took_them() -> None:
+    raw = written(TABLE)
+    bare = written(TABLE, arrow_schema=False)
+    first, second = opened(raw), opened(bare)
+    shown = second.arrow_schema
+    second.take_types(first.stored_schema)
+    assert second.read() == TABLE
+    assert opened(bare).arrow_schema is shown
+    views = pa.schema([pa.field("b", pa.large_string())])
+    third = opened(bare)
+    plain = third.read(["b"])
+    third.take_types(opened(written(TABLE.select(["b"]).cast(views))).stored_schema)
+    assert third.read(["b"]).schema.field("b").type == pa.large_string()
+    assert opened(bare).read(["b"]) == plain
+
+
+def test_a_file_that_is_warned_of_is_warned_of_each_time() -> None:
+    raw = written(TABLE.replace_schema_metadata({}), key_value_metadata={KEY: "nonsense"}, arrow_schema=False)
+    for path in ("one", "two"):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            opened(raw)
+        assert len(caught) == 1, path
+    assert not known_schemas._recent
+
+
+def test_wide_schemas_large_footers_and_files_that_say_more_are_not_kept() -> None:
+    wide = pa.table({f"c{i}": [1] for i in range(300)})
+    assert opened(written(wide)).read() == wide
+    many = pa.table({f"c{i}": range(200) for i in range(5)})
+    assert opened(written(many, row_group_rows=1)).read() == many
+    assert opened(written(TABLE, key_value_metadata={"geo": "{}"}), geoparquet=False).num_rows == 2
+    assert not known_schemas._recent
+
+
+def test_few_are_kept() -> None:
+    for i in range(40):
+        opened(written(pa.table({f"c{i}": [1]})))
+    assert len(known_schemas._recent) == known_schemas._KEPT

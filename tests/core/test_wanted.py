@@ -1,0 +1,358 @@
+"""Some values of pages, taken without the others: the same as all of them decoded and then chosen from."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext.core.budget import Account, Budget
+from pqext.core.column import ColumnReader
+from pqext.core.encodings.decoding import Dictionary
+from pqext.core.encodings.selecting import select
+from pqext.core.errors import CorruptFileError
+from pqext.core.kernels import rle, wanted
+from pqext.core.kernels.page_run import PageRun
+from pqext.core.limits import DEFAULT_LIMITS
+from pqext.core.metadata import Encoding
+from pqext.core.table_decoder import Declined, TableDecoder
+from reference import hybrid
+from reference.effort import share
+
+WORDS = [f"word {i}" * (i % 5) for i in range(40)]
+
+
+def places_of(flags: list[bool]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.flatnonzero(flags).astype(np.int64)
+
+
+@given(st.lists(st.lists(st.integers(0, 2**63 - 1), max_size=20), max_size=4), st.data())
+@settings(max_examples=share(0.3))
+def test_values_of_a_fixed_width_are_found_by_their_offset(pages: list[list[int]], data: st.DataObject) -> None:
+    total = sum(map(len, pages))
+    chosen = places_of(data.draw(st.lists(st.booleans(), min_size=total, max_size=total)))
+    whole = np.array([value for page in pages for value in page], np.int64)
+    for width, kind in ((8, np.int64), (4, np.int32), (2, np.int16)):
+        for split in (False, True):
+            stored = [np.array(page, np.int64).astype(kind) for page in pages]
+            parts = [one.view(np.uint8).reshape(-1, width) for one in stored]
+            raw = [(part.T if split else part).tobytes() for part in parts]
+            out = np.empty(len(chosen) * width, np.uint8)
+            wanted.fixed_at(PageRun([np.frombuffer(one, np.uint8) for one in raw], [len(p) for p in pages]), width,
+                            split, chosen, out)  # fmt: skip
+            assert (out.view(kind) == whole.astype(kind)[chosen]).all()
+
+
+@given(st.lists(st.lists(st.binary(max_size=9), max_size=9), max_size=4), st.data())
+@settings(max_examples=share(0.3))
+def test_byte_arrays_are_found_by_the_lengths_before_them(pages: list[list[bytes]], data: st.DataObject) -> None:
+    total = sum(map(len, pages))
+    chosen = places_of(data.draw(st.lists(st.booleans(), min_size=total, max_size=total)))
+    whole = [value for page in pages for value in page]
+
+    def plain(values: list[bytes]) -> bytes:
+        return b"".join(len(value).to_bytes(4, "little") + value for value in values)
+
+    run = PageRun([np.frombuffer(plain(page), np.uint8) for page in pages], [len(page) for page in pages])
+    assert bytes(wanted.byte_arrays_at(run, chosen)) == plain([whole[at] for at in chosen])
+
+
+@given(
+    st.integers(0, 20),
+    st.lists(st.lists(st.tuples(st.booleans(), st.integers(1, 40), st.integers(0, 2**20)), max_size=5), max_size=3),
+    st.data(),
+)
+@settings(max_examples=share(0.3))
+def test_indices_are_found_in_their_runs(width: int, pages: list[Any], data: st.DataObject) -> None:
+    raw, counts, whole = [], [], []
+    for page in pages:
+        values: list[int] = []
+        body = bytes([width])
+        for packed, count, seed in page:
+            made = [(seed * (i + 1)) % (1 << width) if packed else seed % (1 << width) for i in range(count)]
+            made = made + [0] * (-count % 8) if packed else made
+            body += hybrid.encode_packed(made, width) if packed else hybrid.encode_runs([(made[0], count)], width)
+            values += made
+        raw.append(np.frombuffer(body, np.uint8))
+        counts.append(len(values))
+        whole += values
+    chosen = places_of(data.draw(st.lists(st.booleans(), min_size=len(whole), max_size=len(whole))))
+    out = np.empty(len(chosen), np.int32)
+    rle.indices_at(PageRun(raw, counts), 1 << width, chosen, out)
+    assert out.tolist() == [whole[at] for at in chosen]
+
+
+@given(st.lists(st.integers(0, 3), max_size=60), st.data())
+@settings(max_examples=share(0.3))
+def test_levels_and_flags_tell_where_values_are(levels: list[int], data: st.DataObject) -> None:
+    chosen = places_of(data.draw(st.lists(st.booleans(), min_size=len(levels), max_size=len(levels))))
+    count = len(chosen)
+    present, places = np.empty(count, np.uint8), np.empty(count, np.int64)
+    flags = np.array([level == 3 for level in levels], np.uint8)
+    found = wanted.flags_at(flags, chosen, present, places)
+    values = {at: number for number, at in enumerate(np.flatnonzero(flags).tolist())}
+    assert present.tolist() == [levels[at] == 3 for at in chosen]
+    assert places[:found].tolist() == [values[at] for at in chosen.tolist() if at in values]
+    kept = np.empty(count, np.int16)
+    cut = data.draw(st.integers(0, len(levels)))
+    counts, held = np.array([cut, len(levels) - cut]), np.empty(2, np.int64)
+    slots, found = wanted.levels_at(np.array(levels, np.int16), counts, chosen, 2, 3, kept, present, places, held)
+    assert kept.tolist() == [levels[at] for at in chosen]
+    assert present[:slots].tolist() == [levels[at] == 3 for at in chosen if levels[at] >= 2]
+    assert places[:found].tolist() == [values[at] for at in chosen.tolist() if at in values]
+    assert held.tolist() == [levels[:cut].count(3), levels[cut:].count(3)]
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), max_size=12), st.data())
+@settings(max_examples=share(0.3))
+def test_rows_of_lists_are_found_by_their_levels(rows: list[list[int]], data: st.DataObject) -> None:
+    flags = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
+    levels = [level for row in rows for level in row]
+    repetition = [int(at > 0) for row in rows for at in range(len(row))]
+    total = len(levels)
+    outputs = np.empty(total, np.int16), np.empty(total, np.int16), np.empty(total, np.uint8), np.empty(total, np.int64)
+    held = np.empty(1, np.int64)
+    kept, slots, found = wanted.entries_at(
+        np.array(repetition, np.int16), np.array(levels, np.int16), np.array([total]), places_of(flags), 2, 3,
+        *outputs, held,
+    )  # fmt: skip
+    mine = [at for row, flag in zip(np.split(np.arange(total), np.cumsum([len(row) for row in rows])), flags,
+                                    strict=False) if flag for at in row.tolist()]  # fmt: skip
+    values = {at: number for number, at in enumerate(at for at in range(total) if levels[at] == 3)}
+    assert outputs[0][:kept].tolist() == [repetition[at] for at in mine]
+    assert outputs[1][:kept].tolist() == [levels[at] for at in mine]
+    assert outputs[2][:slots].tolist() == [levels[at] == 3 for at in mine if levels[at] >= 2]
+    assert outputs[3][:found].tolist() == [values[at] for at in mine if at in values]
+    assert held.tolist() == [levels.count(3)]
+
+
+@given(st.lists(st.booleans(), max_size=80), st.data())
+@settings(max_examples=share(0.3))
+def test_places_of_a_mask_are_those_of_its_bits(flags: list[bool], data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(flags)))
+    mask = pa.array(flags, pa.bool_())[start:]
+    expected = [7 + at for at, flag in enumerate(flags[start:]) if flag]
+    if not flags:
+        return
+    out = np.empty(len(expected), np.int64)
+    bits = np.frombuffer(mask.buffers()[1], np.uint8)
+    wanted.rows_of_mask(bits, mask.offset, len(mask), 7, out)
+    assert out.tolist() == expected
+    with pytest.raises(ValueError, match="another number"):
+        wanted.rows_of_mask(bits, mask.offset, len(mask), 7, np.empty(len(expected) + 1, np.int64))
+    with pytest.raises(ValueError, match="leave"):
+        wanted.rows_of_mask(bits, 0, 8 * len(bits) + 1, 7, out)
+
+
+def test_places_that_do_not_ascend_or_leave_the_pages_are_refused() -> None:
+    page = PageRun([np.zeros(32, np.uint8)], [4])
+    out = np.empty(16, np.uint8)
+    for places in ([1, 1], [2, 1], [0, 4], [-1, 0]):
+        chosen = np.array(places, np.int64)
+        with pytest.raises(ValueError, match="ascend"):
+            wanted.fixed_at(page, 8, False, chosen, out)
+        with pytest.raises(ValueError, match="ascend"):
+            wanted.byte_arrays_at(page, chosen)
+        with pytest.raises(ValueError, match="ascend"):
+            rle.indices_at(PageRun([np.array([0], np.uint8)], [4]), 1, chosen, np.empty(2, np.int32))
+        with pytest.raises(ValueError, match="ascend"):
+            wanted.flags_at(np.ones(4, np.uint8), chosen, np.empty(2, np.uint8), np.empty(2, np.int64))
+        with pytest.raises(ValueError, match="ascend"):
+            wanted.levels_at(np.ones(4, np.int16), np.array([4]), chosen, 0, 1, np.empty(2, np.int16),
+                             np.empty(2, np.uint8), np.empty(2, np.int64), np.empty(1, np.int64))  # fmt: skip
+        levels = np.zeros(4, np.int16)
+        with pytest.raises(ValueError, match="ascend"):
+            wanted.entries_at(levels, levels, np.array([4]), chosen, 0, 1, levels.copy(), levels.copy(),
+                              np.empty(4, np.uint8), np.empty(4, np.int64), np.empty(1, np.int64))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("encoding", "page"),
+    [
+        (Encoding.PLAIN, bytes(9)), (Encoding.BYTE_STREAM_SPLIT, bytes(9)), (Encoding.RLE_DICTIONARY, b"\x01\x03"),
+        (Encoding.RLE_DICTIONARY, b""), (Encoding.RLE_DICTIONARY, b"\x02\x08\x03"), (Encoding.RLE_DICTIONARY, b"\x21"),
+    ],
+)  # fmt: skip
+def test_pages_that_are_too_short_or_refer_to_nothing_are_refused(encoding: Encoding, page: bytes) -> None:
+    kind = next(
+        leaf.leaf_type for leaf in pqext.open(stored(pa.table({"a": [1]}))).schema.leaves
+    )
+    dictionary = Dictionary(2, np.zeros(16, np.uint8))
+    run = PageRun([np.frombuffer(page, np.uint8)], [4])
+    with pytest.raises(CorruptFileError):
+        select(encoding, run, np.array([1, 3]), kind, dictionary)
+
+
+def stored(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def rich(rows: int) -> pa.Table:
+    """Columns of many types and layouts, with nulls on every level."""
+    chance = np.random.default_rng(8)
+    numbers = chance.integers(-(2**40), 2**40, rows)
+    mask = chance.random(rows) < 0.2
+    texts = [WORDS[n % len(WORDS)] if n % 7 else None for n in range(rows)]
+    return pa.table(
+        {
+            "int": numbers,
+            "null": pa.array(numbers, mask=mask),
+            "short": pa.array((numbers % 100).astype(np.int16), mask=mask),
+            "real": chance.random(rows),
+            "flag": pa.array(numbers % 3 == 0, mask=mask),
+            "text": pa.array([f"{n:x}" for n in numbers.tolist()], mask=mask),
+            "word": pa.array(texts),
+            "fixed": pa.array([bytes([n % 256] * 5) for n in range(rows)], pa.binary(5)),
+            "struct": [{"a": n % 9 if n % 4 else None, "b": texts[n]} if n % 5 else None for n in range(rows)],
+            "list": [None if n % 11 == 0 else [texts[(n + i) % rows] for i in range(n % 4)] for n in range(rows)],
+            "lists": [[[n, None], [], None][: n % 4] if n % 6 else None for n in range(rows)],
+            "map": pa.array([[("k", n)] if n % 3 else [] for n in range(rows)], pa.map_(pa.string(), pa.int64())),
+            "price": pa.array(numbers % 10**6).cast(pa.decimal128(38, 0)),
+        }
+    )
+
+
+TABLE = rich(3000)
+
+
+def theirs(**options: Any) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(TABLE, out, write_page_index=True, **options)
+    return out.getvalue()
+
+
+FILES = {
+    "dictionaries": stored(TABLE, page_rows=171),
+    "plain": stored(TABLE, page_rows=171, dictionary=False, compression="uncompressed"),
+    "delta": stored(
+        TABLE.drop(["flag", "fixed", "price", "real"]), page_rows=500, dictionary=False,
+        encodings=dict.fromkeys(("text", "word"), "delta_byte_array")
+        | dict.fromkeys(("int", "null", "short"), "delta_binary_packed"),
+    ),
+    "split": stored(TABLE.select(["int", "null", "real"]), dictionary=False, encodings="byte_stream_split"),
+    "no page index": stored(TABLE, page_index=False, page_rows=400),
+    "second version": stored(TABLE, page_version=2, compression="zstd", page_rows=400),
+    "of pyarrow": theirs(data_page_size=600, compression="gzip"),
+    "of pyarrow, version 2": theirs(data_page_size=900, data_page_version="2.0", use_dictionary=["word"]),
+}  # fmt: skip
+
+
+@pytest.mark.spec("querying.in-page")
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("strings", ["string", "view", "dictionary"])
+def test_rows_chosen_one_by_one_are_those_of_the_whole_table(name: str, strings: str) -> None:
+    chance = np.random.default_rng(4)
+    with pqext.open(FILES[name], strings=strings) as file:
+        names, rows = file.arrow_schema.names, file.num_rows
+        whole = TABLE.select(names).to_pylist()
+        for count in (1, 30, 1500, rows):
+            numbers = np.sort(chance.choice(rows, count, replace=False))
+            for batch_rows in (rows, 190):
+                found = pa.Table.from_batches(
+                    file.iter_compared(batch_rows, names, 0, numbers, (), Budget(DEFAULT_LIMITS, 1 << 20)),
+                    schema=file.arrow_schema,
+                )
+                assert found.to_pylist() == [whole[number] for number in numbers.tolist()]
+                found.validate(full=True)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "no page index"])
+def test_ordinary_pages_are_never_read_whole_for_some_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*arguments: object) -> None:
+        raise AssertionError("a page was decoded whole")
+
+    monkeypatch.setattr(ColumnReader, "_go_by_page", never)
+    monkeypatch.setattr(ColumnReader, "take", never)
+    with pqext.open(FILES[name]) as file:
+        numbers = np.arange(5, 3000, 40)
+        found = list(file.iter_compared(50, file.arrow_schema.names, 0, numbers, (), file.budget()))
+    assert sum(map(len, found)) == len(numbers)
+
+
+def test_pages_read_whole_between_pages_that_are_not_read_give_their_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a page table declines, as for encrypted columns, only pages with wanted rows are there all the same."""
+    monkeypatch.setattr(TableDecoder, "take_at", declining)
+    for name in ("plain", "of pyarrow"):
+        numbers = np.array([3, 4, 900, 901, 2400, 2999])
+        with pqext.open(FILES[name]) as file:
+            found = pa.Table.from_batches(
+                file.iter_compared(4, file.arrow_schema.names, 0, numbers, (), file.budget()), schema=file.arrow_schema
+            )
+        assert found.to_pylist() == [TABLE.to_pylist()[number] for number in numbers.tolist()]
+
+
+def declining(*arguments: object) -> None:
+    raise Declined
+
+
+@pytest.mark.spec("querying.in-page")
+def test_values_beside_the_wanted_ones_are_not_decoded() -> None:
+    """Proof by damage: an index beyond the dictionary and text that is no UTF-8 show only to those who decode them."""
+    table = pa.table({"n": np.arange(8192) % 500, "s": [f"value {n:05}" for n in range(8192)]})
+    for column, place, damage in (("s", b"value 00100", b"\xff" * 11), ("n", None, b"")):
+        plain = stored(table.select([column]), compression="uncompressed", dictionary=column == "n", checksums=False)
+        data = bytearray(plain)
+        if place is not None:
+            at = data.index(place)
+            data[at : at + len(damage)] = damage
+        else:
+            with pqext.open(plain) as file:
+                first = file.row_groups[0].chunk(0).pages.byte_range(0)
+            data[first[0] + first[1] // 2] = 0xFF
+            data[first[0] + first[1] // 2 + 1] = 0xFF
+        with pqext.open(bytes(data)) as file:
+            with pytest.raises(CorruptFileError):
+                file.read()
+            numbers = np.array([0, 3, 8190])
+            batches = list(file.iter_compared(10, [column], 0, numbers, (), file.budget()))
+            assert batches[0].column(0).to_pylist() == table[column].take(numbers).to_pylist()
+
+
+def test_what_is_held_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    settle = Account.settle
+
+    def noted(self: Account, size: int) -> None:
+        settle(self, size)
+        seen.append(size)
+
+    monkeypatch.setattr(Account, "settle", noted)
+    with pqext.open(FILES["plain"]) as file:
+        budget = file.budget()
+        for _ in file.iter_compared(100, ["text", "int"], 0, np.arange(0, 3000, 7), (), budget):
+            pass
+        budget.add(budget.room - 4096 * 8)  # all was given back but for what the last batch holds
+    assert max(seen) > 0
+
+
+@pytest.mark.parametrize("name", ["dictionaries", "plain", "of pyarrow"])
+def test_damage_among_wanted_rows_is_told_with_its_place(name: str) -> None:
+    data = bytearray(FILES[name])
+    with pqext.open(FILES[name]) as file:
+        chunk = file.row_groups[0].chunk("int")
+        start, length = chunk.byte_range
+    data[start + length // 2 : start + length // 2 + 200] = b"\xff" * 200
+    with pqext.open(bytes(data)) as file, pytest.raises(CorruptFileError) as caught:
+        list(file.iter_compared(1000, ["int"], 0, np.arange(0, 3000, 3), (), file.budget()))
+    assert caught.value.column == "int"
+    assert caught.value.row_group == 0
+    assert caught.value.offset is not None
+
+
+def test_chosen_rows_agree_with_pyarrow() -> None:
+    numbers = np.arange(1, 3000, 17)
+    with pqext.open(FILES["of pyarrow"]) as file:
+        found = pa.Table.from_batches(file.iter_compared(1000, TABLE.schema.names, 0, numbers, (), file.budget()))
+    expected = pq.read_table(io.BytesIO(FILES["of pyarrow"])).take(numbers)
+    assert found.to_pylist() == expected.to_pylist()
+    assert pc.sum(found["int"]) == pc.sum(expected["int"])

@@ -1,0 +1,289 @@
+"""Least and greatest values, nulls, counts and boxes: those of the rows, from metadata alone where that proves them."""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from dataset.strategies import expressions, tables
+from dataset.test_stages import Recorded
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext import col, geo
+from pqext.core import metadata
+from pqext.core.thrift import decode, encode
+from pqext.dataset.certainty import certain_rows
+from pqext.dataset.evaluate import evaluate
+from pqext.dataset.expressions import Expression
+from reference.effort import share
+
+ROWS = 400
+CHANCE = np.random.default_rng(12)
+NUMBERS = CHANCE.permutation(ROWS)
+TABLE = pa.table(
+    {
+        "k": np.arange(ROWS),
+        "i": pa.array(NUMBERS, mask=NUMBERS % 7 == 0),
+        "x": NUMBERS / 8 + 0.5,
+        "s": [f"text {n:03}" if n % 5 else None for n in NUMBERS.tolist()],
+        "d": [date(2020, 1, 1 + n % 28) for n in NUMBERS.tolist()],
+        "t": [datetime(2020, 1, 1, n % 24, 30, tzinfo=UTC) for n in NUMBERS.tolist()],
+        "p": [Decimal(n) / 100 for n in NUMBERS.tolist()],
+        "b": (NUMBERS % 2).astype(bool),
+        "f": pa.array([bytes([n % 200, 1]) for n in NUMBERS.tolist()], pa.binary(2)),
+        "nothing": pa.nulls(ROWS, pa.int32()),
+        "o": [{"a": n, "b": None} if n % 3 else None for n in NUMBERS.tolist()],
+    }
+)
+
+
+def stored(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **{"row_group_rows": 100, "page_rows": 20, **options})
+    return out.getvalue()
+
+
+FILE = stored(TABLE)
+OTHER = io.BytesIO()
+pq.write_table(TABLE, OTHER, row_group_size=150)
+
+
+@pytest.mark.spec("querying.aggregates")
+@pytest.mark.parametrize("name", [name for name in TABLE.schema.names if name != "o"])
+@pytest.mark.parametrize("question", [None, col("k") < 250, col("i") > 100, col("k") < -1], ids=str)
+def test_they_are_those_of_the_rows(name: str, question: Expression | None) -> None:
+    rows = TABLE if question is None else TABLE.filter(evaluate(question, TABLE.combine_chunks()))
+    for data in (FILE, OTHER.getvalue()):
+        scan = pqext.scan(data, filter=question)
+        both = pc.min_max(rows[name]).as_py()
+        assert {"min": scan.min(name).as_py(), "max": scan.max(name).as_py()} == both
+        assert scan.min(name).type == TABLE.schema.field(name).type
+        assert scan.null_count(name) == rows[name].null_count
+    scan = pqext.scan(FILE, filter=question).limit(30, offset=7)
+    assert scan.max(name).as_py() == pc.min_max(rows[name].slice(7, 30)).as_py()["max"]
+
+
+def test_fields_of_structs_count_where_the_struct_is_null() -> None:
+    inner = pc.struct_field(TABLE["o"], "a")
+    for column in ("o.a", col("o.a")):
+        assert pqext.scan(FILE).null_count(column) == inner.null_count
+        assert pqext.scan(FILE).min(column).as_py() == pc.min(inner).as_py()
+    assert pqext.scan(FILE).null_count("o") == TABLE["o"].null_count
+
+
+@pytest.mark.spec("querying.aggregates")
+@pytest.mark.parametrize("name", ["k", "i", "x", "s", "d", "t", "b", "nothing"])
+def test_metadata_that_proves_them_is_all_that_is_read(name: str) -> None:
+    source = Recorded(FILE)
+    scan = pqext.scan(source)
+    found = scan.min(name).as_py(), scan.max(name).as_py(), scan.null_count(name)
+    both = pc.min_max(TABLE[name]).as_py()
+    assert found == (both["min"], both["max"], TABLE[name].null_count)
+    assert source.pages() == set()
+
+
+@pytest.mark.spec("querying.aggregates")
+def test_row_groups_that_match_as_a_whole_are_counted_unread() -> None:
+    source = Recorded(FILE)
+    assert pqext.scan(source, filter=col("k") >= 0).count() == ROWS
+    assert pqext.scan(source, filter=(col("k") >= 0) & (col("b").is_not_null())).count() == ROWS
+    assert pqext.scan(source, filter=col("k") >= 100).count() == 300
+    assert pqext.scan(source, filter=(col("k") < 200) | (col("k") > 199)).count() == ROWS
+    assert pqext.scan(source, filter=col("nothing").is_null()).count() == ROWS
+    assert pqext.scan(source, filter=col("k") < 200).max("k").as_py() == 199
+    assert source.pages() == set()
+    assert pqext.scan(source, filter=col("k") >= 130).count() == 270
+    with pqext.open(FILE) as file:
+        pages = file.page_index[1]["k"]
+        start, length = pages.byte_range(1)
+    assert source.pages() == set(range(start, start + length))
+
+
+def changed(data: bytes, change: Any) -> bytes:
+    """The file with other statistics, without page indexes."""
+    size = int.from_bytes(data[-8:-4], "little")
+    footer = decode(metadata.FileMetaData, data[-8 - size : -8])[0]
+    for group in footer.row_groups:
+        for chunk in group.columns:
+            chunk.column_index_offset = chunk.column_index_length = None
+            chunk.offset_index_offset = chunk.offset_index_length = None
+            if chunk.meta_data.statistics is not None:
+                change(chunk.meta_data)
+    raw = encode(footer)
+    return data[: -8 - size] + raw + len(raw).to_bytes(4, "little") + b"PAR1"
+
+
+WIDER = {"i": (b"\xff" * 8, (1 << 40).to_bytes(8, "little")), "s": (b"", b"z")}
+"""Bounds that values lie between and do not reach."""
+
+
+def widened(chunk: Any) -> None:
+    known = WIDER.get(chunk.path_in_schema[0])
+    if known is not None:
+        chunk.statistics.min_value, chunk.statistics.max_value = known
+
+
+def inexact(chunk: Any) -> None:
+    widened(chunk)
+    chunk.statistics.is_min_value_exact = chunk.statistics.is_max_value_exact = False
+
+
+def perhaps_cut(chunk: Any) -> None:
+    if chunk.path_in_schema == ["s"]:
+        widened(chunk)
+    chunk.statistics.is_min_value_exact = chunk.statistics.is_max_value_exact = None
+
+
+def perhaps_nan(chunk: Any) -> None:
+    """Who does not count NaN may have lost the least value behind one."""
+    if chunk.path_in_schema == ["x"]:
+        chunk.statistics.min_value = chunk.statistics.max_value = struct.pack("<d", 7.25)
+        chunk.statistics.nan_count = None
+
+
+def deprecated(chunk: Any) -> None:
+    widened(chunk)
+    found = chunk.statistics
+    found.min, found.max, found.min_value, found.max_value = found.min_value, found.max_value, None, None
+
+
+def missing(chunk: Any) -> None:
+    chunk.statistics = None
+
+
+@pytest.mark.spec("querying.aggregates")
+@pytest.mark.parametrize("change", [inexact, perhaps_cut, perhaps_nan, deprecated, missing])
+def test_bounds_that_prove_nothing_are_not_answers(change: Any) -> None:
+    data = changed(stored(TABLE, page_index=False), change)
+    for name in ("i", "x", "s"):
+        both = pc.min_max(TABLE[name]).as_py()
+        scan = pqext.scan(data)
+        assert {"min": scan.min(name).as_py(), "max": scan.max(name).as_py()} == both
+        assert scan.null_count(name) == TABLE[name].null_count
+
+
+@pytest.mark.spec("querying.aggregates")
+def test_cut_bounds_of_long_text_are_read() -> None:
+    table = pa.table({"s": ["a" * 200 + "z", "b", "c" * 200]})
+    scan = pqext.scan(stored(table))
+    assert (scan.min("s").as_py(), scan.max("s").as_py()) == ("a" * 200 + "z", "c" * 200)
+
+
+@pytest.mark.spec("querying.aggregates")
+@pytest.mark.parametrize(
+    ("values", "least", "greatest"),
+    [
+        ([math.nan, 2.0, 1.0], 1.0, 2.0), ([math.nan, math.nan], None, None), ([0.0, 3.0], 0.0, 3.0),
+        ([-3.0, -0.0], -3.0, -0.0), ([0.0], 0.0, 0.0), ([-0.0], -0.0, -0.0),
+        ([math.inf, -math.inf], -math.inf, math.inf),
+    ],
+)  # fmt: skip
+def test_nan_is_left_aside_and_zeros_keep_their_sign(
+    values: list[float], least: float | None, greatest: float | None
+) -> None:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"x": values}), out)
+    for data in (stored(pa.table({"x": values})), out.getvalue()):
+        found = pqext.scan(data).min("x").as_py(), pqext.scan(data).max("x").as_py()
+        assert found == (least, greatest)
+        assert [math.copysign(1, one) for one in found if one is not None] == [
+            math.copysign(1, one) for one in (least, greatest) if one is not None
+        ]
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.timestamp("us"), pa.timestamp("ms"), pa.timestamp("ns", "Europe/Paris"), pa.float16(),
+             pa.string_view(), pa.binary_view()], ids=str,
+)  # fmt: skip
+def test_values_that_python_or_arrows_order_lack_have_extremes(kind: pa.DataType, statistics: bool) -> None:
+    first, last = -5_000_000, 3_000_000
+    if pa.types.is_float16(kind):
+        values = pa.array([2.5, None, -1.5, math.nan], pa.float32()).cast(kind)
+        least, greatest = values[2], values[0]
+    elif pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
+        scale = 1 if pa.types.is_date32(kind) else 10**12
+        width = pa.int32() if pa.types.is_date32(kind) else pa.int64()
+        values = pa.array([last * scale, None, first * scale], width).cast(kind)
+        least, greatest = values[2], values[0]
+    else:
+        values = pa.array(["b", None, "", "ab"]).cast(kind)
+        least, greatest = values[2], values[0]
+    scan = pqext.scan(stored(pa.table({"x": values}), statistics=statistics))
+    found = scan.min("x"), scan.max("x")
+    assert pa.concat_arrays([pa.repeat(one, 1) for one in found]).equals(
+        pa.concat_arrays([pa.repeat(one, 1) for one in (least, greatest)])
+    )
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.uint8(), pa.int8()], ids=str)
+def test_bounds_that_no_value_can_be_are_not_answers(kind: pa.DataType) -> None:
+    def impossible(chunk: Any) -> None:
+        raw = b"\xff" if pa.types.is_string(kind) else (1000).to_bytes(4, "little")
+        chunk.statistics.min_value = chunk.statistics.max_value = raw
+
+    values = pa.array(["a", "b"] if pa.types.is_string(kind) else [1, 2], kind)
+    data = changed(stored(pa.table({"x": values}), page_index=False), impossible)
+    scan = pqext.scan(data)
+    assert (scan.min("x").as_py(), scan.max("x").as_py()) == (values[0].as_py(), values[1].as_py())
+
+
+def test_a_column_without_an_order_is_refused_by_name() -> None:
+    table = pa.table({"l": [[1], [2]], "n": [1, 2]})
+    with pytest.raises(TypeError):
+        pqext.scan(stored(table)).min("l")
+    with pytest.raises(ValueError, match="no column"):
+        pqext.scan(stored(table)).max("m")
+    with pytest.raises(TypeError, match="no geometries"):
+        pqext.scan(stored(table)).bounds("n")
+
+
+def test_partitions_and_several_files_count(tmp_path: Any) -> None:
+    for year in (2020, 2021):
+        folder = tmp_path / f"y={year}"
+        folder.mkdir()
+        pqext.write_table(pa.table({"n": [year, None, 5]}), folder / "a.parquet")
+    scan = pqext.scan(tmp_path)
+    assert (scan.min("n").as_py(), scan.max("n").as_py(), scan.null_count("n")) == (5, 2021, 2)
+    assert (scan.min("y").as_py(), scan.max("y").as_py(), scan.null_count("y")) == (2020, 2021, 0)
+    assert scan.filter(col("y") == 2020).max("n").as_py() == 2020
+
+
+@pytest.mark.spec("querying.aggregates")
+def test_the_box_of_all_geometries_comes_from_metadata() -> None:
+    x, y = CHANCE.uniform(-10, 10, 300), CHANCE.uniform(-5, 5, 300)
+    source = Recorded(stored(pa.table({"at": geo.from_points(x, y), "n": np.arange(300)}), geometry={"at": {}}))
+    box = pqext.scan(source).bounds("at")
+    assert box is not None
+    assert (box.xmin, box.xmax, box.ymin, box.ymax) == (x.min(), x.max(), y.min(), y.max())
+    assert source.pages() == set()
+    part = pqext.scan(source, filter=col("n") < 50).bounds("at")
+    assert part is not None
+    assert (part.xmin, part.xmax) == (x[:50].min(), x[:50].max())
+    assert pqext.scan(source, filter=col("n") < 0).bounds("at") is None
+
+
+@pytest.mark.spec("querying.aggregates")
+@settings(max_examples=share(0.3))
+@given(tables(), st.data())
+def test_certain_rows_match(batch: pa.RecordBatch, data: st.DataObject) -> None:
+    condition, table = data.draw(expressions(batch)), pa.Table.from_batches([batch])
+    file = pqext.open(stored(table, row_group_rows=max(len(table) // 2, 1), page_rows=2))
+    at = 0
+    truth = evaluate(condition, batch).fill_null(False).to_pylist()
+    for group in file.row_groups:
+        for rows in certain_rows(condition, group):
+            assert all(truth[at + rows.start : at + rows.stop])
+        at += group.num_rows
+    assert pqext.scan(stored(table, page_rows=3), filter=condition).count() == sum(truth)

@@ -1,0 +1,39 @@
+"""Files of one scan agree on types that Parquet has no name for, and each of their values is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext import col
+
+
+def categories(count: int, index: pa.DataType) -> pa.Table:
+    """A column of so many categories and a list of them."""
+    values = pa.array([f"{count}-{n}" for n in range(count)])
+    column = pa.DictionaryArray.from_arrays(pa.array(range(count), index), values)
+    return pa.table({"x": column, "l": pa.ListArray.from_arrays([*range(count), count], column)})
+
+
+@pytest.mark.parametrize("strings", ["string", "dictionary"])
+@pytest.mark.parametrize("second", [pa.int16(), None], ids=["a wider index", "no dictionary"])
+def test_a_later_file_may_have_more_categories(second: pa.DataType | None, strings: str, tmp_path: Path) -> None:
+    """As pandas writes them: the index type is that of as many categories as there are."""
+    many = categories(300, second or pa.int16())
+    if second is None:
+        many = pa.table({"x": many["x"].cast(pa.string()), "l": many["l"].cast(pa.list_(pa.string()))})
+    few = categories(100, pa.int8())
+    pqext.write_table(few, tmp_path / "a.parquet")
+    pqext.write_table(many, tmp_path / "b.parquet")
+    expected = few.to_pylist() + many.to_pylist()
+    for sources in (tmp_path, [tmp_path / "b.parquet", tmp_path / "a.parquet"][::-1]):
+        found = pqext.read_table(sources, strings=strings)
+        found.validate(full=True)
+        assert found.to_pylist() == expected
+        assert found.schema.field("x").type == pa.dictionary(pa.int32(), pa.string())
+    filtered = pqext.read_table(tmp_path, None, col("x") >= "100-5", strings=strings)
+    assert filtered.to_pylist() == [row for row in expected if row["x"] >= "100-5"]
+    assert pqext.read_table(tmp_path / "a.parquet").schema == few.schema

@@ -1,0 +1,193 @@
+"""Row groups run side by side: rows in order, bounded, once, and nothing left running."""
+
+from __future__ import annotations
+
+import gc
+import io
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext import col
+from pqext.core.errors import MemoryLimitError
+from pqext.core.workers import Workers
+from pqext.dataset import ahead, execution
+from pqext.dataset.ahead import Part, side_by_side
+
+ROWS = 300_000
+
+
+def part(*numbers: int) -> Part:
+    return pa.record_batch({"n": list(numbers)}), []
+
+
+def numbers(parts: Iterator[Part]) -> list[int]:
+    return [number for batch, _ in parts for number in batch["n"].to_pylist()]
+
+
+def file(rows: int = ROWS, groups: int = 6) -> bytes:
+    chance = np.random.default_rng(3)
+    table = pa.table({"k": chance.integers(0, 100, rows), "x": chance.random(rows), "i": np.arange(rows)})
+    out = io.BytesIO()
+    pqext.write_table(table, out, row_group_rows=rows // groups, page_rows=5000, dictionary=False)
+    return out.getvalue()
+
+
+FILE = file()
+
+
+@pytest.mark.spec("querying.ahead")
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_parts_come_in_the_order_of_the_row_groups(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_FIRST_BYTES", 1)
+
+    def run(first: int, shares: int) -> Iterator[Part]:
+        assert shares == min(threads, 7)
+        for number in range(first, first + 5):
+            time.sleep(0.001 * (number % 3))
+            yield part(number)
+
+    assert numbers(side_by_side([partial(run, 5 * n) for n in range(7)], threads, 7)) == list(range(35))
+
+
+def test_as_many_row_groups_as_there_are_threads_run_at_once() -> None:
+    all_running = threading.Barrier(5, timeout=30)
+
+    def run(number: int, shares: int) -> Iterator[Part]:
+        all_running.wait()
+        yield part(number)
+
+    assert numbers(side_by_side([partial(run, number) for number in range(5)], 5, 5)) == [0, 1, 2, 3, 4]
+
+
+def test_a_row_group_that_takes_too_much_beside_others_is_read_alone_and_no_row_comes_twice() -> None:
+    shares_seen: list[int] = []
+
+    def greedy(shares: int) -> Iterator[Part]:
+        shares_seen.append(shares)
+        yield part(1, 2)
+        if shares > 1:
+            raise MemoryLimitError("too much")
+        yield part(3)
+        yield part(4, 5)
+
+    def modest(shares: int) -> Iterator[Part]:
+        yield part(6)
+
+    assert numbers(side_by_side([greedy, modest], 2, 2)) == [1, 2, 3, 4, 5, 6]
+    assert shares_seen == [2, 1]
+
+
+def test_what_takes_too_much_alone_is_an_error() -> None:
+    def greedy(shares: int) -> Iterator[Part]:
+        yield part(1)
+        raise MemoryLimitError("too much")
+
+    with pytest.raises(MemoryLimitError, match="too much"):
+        numbers(side_by_side([greedy], 2, 2))
+
+
+@pytest.mark.spec("querying.ahead")
+def test_no_more_is_held_than_a_step_of_each_row_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_FIRST_BYTES", "STEP_BYTES"):
+        monkeypatch.setattr(ahead, name, 1)
+    made = taken = most = 0
+    lock = threading.Lock()
+
+    def run(shares: int) -> Iterator[Part]:
+        nonlocal made, most
+        for number in range(20):
+            with lock:
+                made += 1
+                most = max(most, made - taken)
+            yield part(number)
+
+    for _ in side_by_side([run] * 4, 2, 4):
+        taken += 1
+        time.sleep(0.001)
+    assert taken == 80
+    assert most <= 4  # one taken, one to come, one of the row group behind, and one that has just begun
+
+
+@pytest.mark.spec("querying.ahead")
+def test_an_abandoned_iterator_ends_all_work_at_once() -> None:
+    begun: list[int] = []
+    ended: list[int] = []
+    made = 0
+    running = threading.Event()
+
+    def run(number: int, shares: int) -> Iterator[Part]:
+        nonlocal made
+        begun.append(number)
+        yield part(*range(1 << 17))  # which ends a step
+        running.set()
+        for at in range(3000):
+            time.sleep(0.001)
+            made += 1
+            yield part(at)
+        ended.append(number)
+
+    parts = side_by_side([partial(run, number) for number in range(50)], 2, 50)
+    next(parts)
+    running.wait()
+    parts.close()
+    seen = list(begun), made
+    assert len(begun) <= 3
+    assert not ended
+    time.sleep(0.02)
+    assert (begun, made) == seen
+
+
+def test_batches_that_are_abandoned_free_memory_and_file() -> None:
+    gc.collect()
+    before = pa.total_allocated_bytes()
+    scan = pqext.scan(FILE, filter=col("x") < 0.9)
+    batches = scan.to_batches(1000)
+    batch = next(iter(batches))
+    source = weakref.ref(batch)
+    del batch
+    batches.close()  # type: ignore[attr-defined]
+    del batches
+    assert source() is None
+    assert pa.total_allocated_bytes() - before < 1 << 16
+    with Workers(2, 2) as workers:  # threads are free again
+        assert list(workers.map(abs, [-1, -2])) == [1, 2]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("share", [0.001, 0.3, 1.0])
+def test_threads_change_no_row(threads: int, share: float) -> None:
+    table = pqext.read_table(FILE, threads=1)
+    expected = table.filter(pa.compute.less(table["x"], share))
+    found = pqext.scan(FILE, filter=col("x") < share, threads=threads)
+    assert found.to_table().equals(expected)
+    assert pa.Table.from_batches(found.to_batches(777)).equals(expected)
+    assert found.count() == expected.num_rows
+
+
+def test_the_next_rows_are_read_while_these_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = threading.Event()
+    read = execution._GroupRun._at_once
+
+    def noted(self: execution._GroupRun, *arguments: object) -> Iterator[Part]:
+        if self._plan.index == 1:
+            began.set()
+        return read(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(execution._GroupRun, "_at_once", noted)
+    batches = pqext.scan(FILE, ["k"], col("k") < 90, threads=2).to_batches(100)
+    next(iter(batches))
+    assert began.wait(20)
+    batches.close()  # type: ignore[attr-defined]
+
+
+def test_few_rows_from_the_front_are_read_without_reading_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "run_side_by_side", None)
+    assert pqext.scan(FILE, filter=col("k") >= 0, threads=2).head(3)["i"].to_pylist() == [0, 1, 2]

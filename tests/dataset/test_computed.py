@@ -1,0 +1,138 @@
+"""Columns of the result that are computed: what DuckDB computes, whatever the layout and however rows are chosen."""
+
+from __future__ import annotations
+
+import io
+import math
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from dataset.strategies import expressions, tables
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext import col
+from pqext.dataset.expressions import ARITHMETIC, Arithmetic, Column, Constant, Value
+from pqext.dataset.sql import value_from_sql
+from reference import computed as twin
+from reference.effort import share
+from reference.evaluate import truths
+
+ROWS = pa.table(
+    {
+        "i": pa.array([1, 2, None, 4, -5, 0], pa.int32()),
+        "f": [0.5, None, 2.0, -1.0, math.inf, 0.0],
+        "d": pa.array([Decimal(text) for text in ("0.25", "1.00", "-2.50", "2.50", "5.00")] + [None]),
+        "s": ["1", "x", "", None, "-7", "2.5"],
+        "p": [{"x": 1, "y": "a"}, None, {"x": None, "y": "b"}, {"x": 4, "y": None}, {"x": 5, "y": "c"}, {"x": 0}],
+        "l": [[1], [], None, [1, 2], [None], [3, 4, 5]],
+        "m": pa.array([[("a", 1)], [], None, [("b", 2), ("c", 3)], [], []], pa.map_(pa.string(), pa.int64())),
+    }
+)  # fmt: skip
+
+
+def stored(table: pa.Table, rows: int = 2, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pqext.write_table(table, sink, row_group_rows=rows, **options)
+    return sink.getvalue()
+
+
+FILE = stored(ROWS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["i + 1", "i * f", "i - d", "d * d", "-i", "-d", "i / 2", "d / 4", "i % 3", "f % 2", "d + 1.5", "p.x * 2",
+     "len(l)", "cardinality(m)", "i::double", "i::varchar", "try_cast(s as double)", "p.y", "d::decimal(9, 1)",
+     "i::tinyint + 1", "len(l) * i"],
+)  # fmt: skip
+@pytest.mark.parametrize("where", [None, "i > 0", "s <> 'x' or p is null"])
+def test_values_are_those_of_duckdb(text: str, where: str | None) -> None:
+    connection = duckdb.connect()
+    connection.register("data", ROWS)
+    expected = connection.sql(f"select {text} as found from data" + (f" where {where}" if where else ""))
+    value = value_from_sql(text)
+    read = pqext.read_table(FILE, ["i", ("found", value)], where)
+    assert repr(list(map(plain, read["found"].to_pylist()))) == repr([plain(one) for (one,) in expected.fetchall()])
+    alone = pqext.scan(FILE, [value.alias("found")], where).to_table()
+    assert repr(alone["found"].to_pylist()) == repr(read["found"].to_pylist())
+
+
+def plain(value: Any) -> Any:
+    return float(value) if isinstance(value, int | Decimal) else value
+
+
+def test_columns_and_fields_have_other_names() -> None:
+    read = pqext.read_table(FILE, [col("p").field("x"), col("p").alias("q"), ("i", col("i") + 1), col("l")])
+    assert read.schema.names == ["p.x", "q", "i", "l"]
+    assert read["q"].to_pylist() == ROWS["p"].to_pylist()
+    assert read["l"].to_pylist() == ROWS["l"].to_pylist()
+    assert read["i"].to_pylist() == [2, 3, None, 5, -4, 1]
+    assert read["p.x"].to_pylist() == [row and row["x"] for row in ROWS["p"].to_pylist()]
+
+
+def test_later_filters_know_computed_columns_by_their_names() -> None:
+    scan = pqext.scan(FILE, [("twice", col("i") * 2), ("q", col("p"))]).filter("twice > 2 and q.x is not null")
+    assert scan.to_table().to_pylist() == [{"twice": 8, "q": {"x": 4, "y": None}}]
+
+
+def test_dictionaries_of_the_writer_stay_dictionaries() -> None:
+    table = pa.table({"s": pa.array(["a", "b", "a"]).dictionary_encode(), "n": [1, 2, 3]})
+    read = pqext.read_table(stored(table), [("t", col("s"))], filter="s = 'a' and n > 1")
+    assert read["t"].type == table["s"].type
+    assert read["t"].to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ([col("i") + 1], r"needs a name in the result: \(i \+ 1\).alias"), ([("x", 3)], "not \\('x', 3\\)"),
+        ([(col("j") + 1).alias("q")], "no column 'j'"), ([(col("s") + 1).alias("q")], "holds no numbers"),
+        ([col("p").field("z")], "no column 'p.z'"), ([col("i").list_length().alias("q")], "no lists"),
+        ([col("l").cast("string").alias("q")], "casts to nothing"), ([("i", col("i")), "i"], "twice"),
+        ([(3, col("i"))], "name is a string"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_computed_is_told(columns: list[Any], told: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=told):
+        pqext.read_table(FILE, columns)
+
+
+def test_a_column_of_folders_is_not_computed_with(tmp_path: Any) -> None:
+    (tmp_path / "y=1").mkdir()
+    pqext.write_table(pa.table({"x": [1]}), tmp_path / "y=1" / "f.parquet")
+    with pytest.raises(TypeError, match="names of folders"):
+        pqext.read_table(tmp_path, [(col("y") + 1).alias("z")])
+
+
+def test_files_of_other_types_conform() -> None:
+    tables = pa.table({"x": pa.array([1], pa.int32())}), pa.table({"x": [2.5]}), pa.table({"z": [1]})
+    files = list(map(stored, tables))
+    read = pqext.read_table(files, [(col("x") * 2).alias("y")], schema="union")
+    assert read["y"].to_pylist() == [2.0, 5.0, None]
+
+
+LITERALS = st.sampled_from([2, -3, 0, 2**62, 0.5, Decimal("0.25")])
+NUMBERS = ["i8", "i32", "i64", "u32", "u64", "f32", "f64", "d5", "d15"]
+
+
+@settings(max_examples=share(0.6))
+@given(st.data(), st.integers(1, 4), st.sampled_from(ARITHMETIC), LITERALS)
+def test_computed_columns_of_rows_that_match_are_what_the_rows_say(
+    data: st.DataObject, rows: int, operator: Any, literal: Any
+) -> None:
+    batch = data.draw(tables(min_rows=1))
+    names = [name for name in batch.schema.names if name in NUMBERS]
+    assume(names)
+    expression = data.draw(expressions(batch))
+    value: Value = Arithmetic(operator, (Column((data.draw(st.sampled_from(names)),)), Constant(literal)))
+    file = stored(pa.Table.from_batches([batch]), rows, page_rows=2)
+    read = pqext.read_table(file, [("found", value)], expression)
+    kept = [row for row, truth in enumerate(truths(expression, batch)) if truth]
+    expected = [twin.value(value, batch, row) for row in kept]
+    assert [repr(plain(one)) for one in read["found"].to_pylist()] == [repr(plain(one)) for one in expected]
+

@@ -1,0 +1,113 @@
+"""The explanation of a plan: sums over everything, evidence for what is skipped, and bounded text."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import shapely
+
+import pqext
+from pqext import col, geo, variant
+from pqext.dataset.plan import Task
+
+
+def stored(table: pa.Table, **options: object) -> bytes:
+    sink = io.BytesIO()
+    pqext.write_table(table, sink, **options)  # type: ignore[arg-type]
+    return sink.getvalue()
+
+
+NUMBERS = pa.table({"a": range(1000), "s": [f"text {n}" for n in range(1000)]})
+
+
+def explained(scan: pqext.Scan) -> dict:  # type: ignore[type-arg]
+    found: dict = json.loads(scan.explain("json"))  # type: ignore[type-arg]
+    return found
+
+
+def test_the_sums_are_those_of_the_plan_and_of_what_is_skipped() -> None:
+    data = stored(NUMBERS, row_group_rows=200, page_rows=20)
+    scan = pqext.scan(data).filter((col("a") >= 310) & (col("a") < 330))
+    found = explained(scan)
+    (task,) = scan.plan(pages=True)
+    assert found["reads"]["rows"] == {"kept": task.rows_kept, "of": 1000}
+    assert found["reads"]["bytes"] == {"kept": task.bytes_kept, "of": task.bytes_total}
+    assert found["reads"]["row_groups"] == {"kept": 1, "of": 5}
+    assert set(found["skips"]) == {"statistics", "page bounds"}
+    for name in ("rows", "bytes"):
+        out = sum(numbers[name] for numbers in found["skips"].values())
+        assert out + found["reads"][name]["kept"] == found["reads"][name]["of"]
+    group = found["files"][0]["row_groups"][1]
+    assert group["pages"] == {"kept": 4, "of": 20}  # of two columns
+    assert found["skips"]["page bounds"]["pages"] == 16
+    assert found["files"][0]["row_groups"][0]["evidence"] == ["statistics"]
+
+
+def test_the_evidence_is_named() -> None:
+    bloom = stored(NUMBERS.select(["s"]), bloom_filters=True)
+    assert set(explained(pqext.scan(bloom).filter(col("s") == "text 5x"))["skips"]) == {"Bloom filter"}
+    either = pqext.scan(stored(NUMBERS, bloom_filters=True)).filter((col("s") == "text 5x") | (col("a") > 2000))
+    assert set(explained(either)["skips"]) == {"Bloom filter and statistics"}
+    events = pa.table({"v": variant.parse_json([json.dumps({"n": n}) for n in range(10)])})
+    leaf = pqext.scan(stored(events, shredding={"v": "n BIGINT"})).filter(col("v").variant("$.n", "int64") > 50)
+    assert set(explained(leaf)["skips"]) == {"variant leaf"}
+    points = pa.table({"g": pa.array(shapely.to_wkb(shapely.points([[1, 2], [3, 4]])))})
+    boxed = stored(points, geometry={"g": "OGC:CRS84"})
+    assert geo is not None
+    assert set(explained(pqext.scan(boxed).filter(col("g").intersects((50, 50, 60, 60))))["skips"]) == {"box"}
+
+
+def test_folders_and_files_are_counted(tmp_path: Path) -> None:
+    for year in (2024, 2025, 2026):
+        (tmp_path / f"y={year}").mkdir()
+        pq.write_table(NUMBERS, tmp_path / f"y={year}" / "a.parquet")
+    scan = pqext.scan(tmp_path).filter((col("y") == 2026) & (col("a") > 5))
+    found = explained(scan)
+    assert found["reads"]["files"] == {"kept": 1, "of": 3}
+    assert found["skips"]["partition"] == {"files": 2}
+    assert "\n  skips by partition: 2 files\n" in scan.explain()
+
+
+def test_of_many_files_and_row_groups_the_first_ones_are_told(tmp_path: Path) -> None:
+    for number in range(30):
+        pq.write_table(NUMBERS.slice(0, 10), tmp_path / f"{number:02}.parquet")
+    scan = pqext.scan(tmp_path).filter(col("a") < 100)
+    text = scan.explain()
+    assert text.count(".parquet: 1 of 1 row group") == 20
+    assert text.endswith("and 10 more files: 10 of 10 row groups, 100 of 100 rows, " + text.rsplit(", ", 1)[1])
+    assert "reads 30 of 30 row groups" in text
+    assert scan.explain(shown=None).count(".parquet: 1 of 1 row group") == 30
+    assert (len(explained(scan)["files"]), explained(scan)["files_not_shown"]) == (20, 10)
+    groups = stored(NUMBERS, row_group_rows=10)
+    told = pqext.scan(groups).filter(col("a") < 0).explain()
+    assert told.count("skipped: a < 0") == 20
+    assert told.endswith("\n  and 80 more row groups")
+
+
+def test_a_limit_is_told_and_wrong_forms_are_refused() -> None:
+    scan = pqext.scan(stored(NUMBERS)).limit(10, offset=5)
+    assert "\n  limit: 10 rows behind 5 rows\n" in scan.explain()
+    assert explained(scan)["limit"] == 10
+    with pytest.raises(ValueError, match="form is 'text' or 'json', not 'xml'"):
+        scan.explain("xml")  # type: ignore[arg-type]
+
+
+def test_names_of_columns_and_values_are_harmless() -> None:
+    evil = "\x1b[31mred\n"
+    data = stored(pa.table({evil: ["a", "b"]}))
+    scan = pqext.scan(data).filter(col([evil]) > "c")
+    assert "\x1b" not in scan.explain()
+    assert "\x1b" not in scan.explain("json")
+
+
+def test_plans_carry_evidence_and_pages() -> None:
+    data = stored(NUMBERS, row_group_rows=200, page_rows=20)
+    (task,) = pqext.scan(data).filter((col("a") >= 310) & (col("a") < 330)).plan(pages=True)
+    assert Task.from_json(task.to_json()) == task
+    assert task.row_groups[0].evidence == ("statistics",)
+    assert task.row_groups[1].pages == (4, 20)

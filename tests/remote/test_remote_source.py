@@ -1,0 +1,234 @@
+"""Ranges of a remote file: merged, kept, tried again, and always the bytes that the file has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pqext
+from pqext.core.sources import remote
+from pqext.core.sources.cache import CACHE, KeptBytes, MetadataCache
+from pqext.core.sources.faults import AnswerError, fault_of
+from pqext.core.sources.link import LEAST_GAP, MOST_GAP, Link
+from pqext.core.sources.remote import RemoteSource, Version
+from pqext.core.sources.secrets import scrubbed, secrets_of, shown
+from pqext.core.sources.store import Store
+from reference.effort import share
+
+DATA = bytes(at * 7 % 251 for at in range(5_000))
+
+
+class Kept(Store):
+    """A store of one file in memory, which fails as it is told."""
+
+    def __init__(self, faults: list[Exception | None]) -> None:
+        super().__init__(frozenset({"sesame"}))
+        self.faults = faults
+
+    def name(self, path: str) -> str:
+        return f"kept://{path}"
+
+    def open(self, path: str, name: str) -> KeptFile:
+        return KeptFile(self, path, name, len(DATA), Version("etag 1"))
+
+    def files(self, path: str) -> list[str]:
+        return []
+
+    def create(self, path: str, name: str) -> Any:
+        raise NotImplementedError
+
+
+class KeptFile(RemoteSource):
+    answers_tell = True
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.asked: list[tuple[int, int]] = []
+
+    def _request(self, offset: int, length: int, failed: int) -> Any:
+        assert isinstance(self._store, Kept)
+        fault = self._store.faults.pop(0) if self._store.faults else None
+        if fault is not None:
+            raise fault
+        self.asked.append((offset, length))
+        return DATA[offset : offset + length]
+
+
+@st.composite
+def ranges(draw: st.DrawFn) -> list[tuple[int, int]]:
+    found = []
+    for _ in range(draw(st.integers(0, 8))):
+        offset = draw(st.integers(0, len(DATA)))
+        found.append((offset, draw(st.integers(0, min(len(DATA) - offset, 800)))))
+    return found
+
+
+@pytest.mark.spec("querying.once", "querying.coalescing")
+@settings(max_examples=share(0.5))
+@given(st.lists(st.tuples(ranges(), st.booleans()), max_size=4), st.integers(0, 300), st.integers(50, 900))
+def test_reads_give_the_bytes_of_the_file_and_ask_for_kept_ones_once(
+    reads: list[tuple[list[tuple[int, int]], bool]], gap: int, most: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote, "REQUEST_BYTES", most)
+        source = Kept([]).open("x", "kept://x")
+        kept: set[int] = set()
+        for wanted, keep in reads:
+            source.merge_gap = gap
+            source.asked.clear()
+            assert [bytes(data) for data in source.read_many(wanted, keep=keep)] == [
+                DATA[offset : offset + length] for offset, length in wanted
+            ]
+            fetched = [at for offset, length in source.asked for at in range(offset, offset + length)]
+            assert len(fetched) == len(set(fetched)), "a byte was fetched twice"
+            assert not kept.intersection(fetched), "a kept byte was fetched again"
+            assert all(length <= most for _, length in source.asked)
+            if keep:
+                kept.update(fetched)
+
+
+@pytest.mark.spec("querying.retries")
+def test_faults_that_pass_are_tried_again_and_then_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("time.sleep", waited.append)
+    broken = ConnectionError("connection reset by sesame at https://me:sesame@host/x?signature=1")
+    source = Kept([broken, TimeoutError("too late"), AnswerError("short", again=True)]).open("x", "kept://x")
+    assert bytes(source.read(10, 5)) == DATA[10:15]
+    assert len(waited) == 3
+    assert waited == sorted(waited) or max(waited) < 1
+    assert source.requests == 4
+    source = Kept([broken] * 9).open("x", "kept://x")
+    with pytest.raises(pqext.SourceError, match=r"5 bytes at 10 could not be fetched in 4 attempts") as told:
+        source.read(10, 5)
+    assert "sesame" not in str(told.value)
+    assert "signature" not in str(told.value)
+    assert (told.value.path, told.value.offset) == ("kept://x", 10)
+    final = Kept([PermissionError("no")]).open("x", "kept://x")
+    with pytest.raises(pqext.SourceError, match=r"could not be fetched: no"):
+        final.read(10, 5)
+    gone = Kept([FileNotFoundError("x")]).open("x", "kept://x")
+    with pytest.raises(pqext.ChangedFileError, match="removed"):
+        gone.read(10, 5)
+
+
+@pytest.mark.parametrize(("error", "kind"), [
+    (FileNotFoundError("x"), "missing"), (PermissionError("x"), "denied"), (TimeoutError(), "transient"),
+    (OSError("AWS Error UNKNOWN (HTTP status 503)"), "transient"), (OSError("HTTP status 400"), "final"),
+    (OSError("Server returned non-2xx status code: 429 Too Many Requests"), "transient"),
+    (OSError("status code: 404"), "missing"), (OSError("AWS Error ACCESS_DENIED during GetObject"), "denied"),
+    (AnswerError("x", again=False), "final"), (ConnectionResetError(), "transient"),
+])
+@pytest.mark.spec("querying.retries")
+def test_faults_are_told_apart(error: Exception, kind: str) -> None:
+    assert fault_of(error) == kind
+
+
+@pytest.mark.spec("querying.cache")
+def test_the_cache_is_bounded_and_knows_versions_apart() -> None:
+    cache = MetadataCache(10_000)
+    data = remote.view(DATA)
+    for number in range(50):
+        kept = cache.kept((1, str(number)), ("etag 1", 5_000))
+        kept.add(0, data[:1_500])
+        cache.settle(1_500)
+        assert cache.held_bytes <= 10_000
+    assert cache.latest((1, "49")) == ("etag 1", 5_000)
+    assert cache.latest((1, "0")) is None
+    assert cache.kept((1, "49"), ("etag 1", 5_000)).size == 1_500
+    assert cache.kept((2, "49"), ("etag 1", 5_000)).size == 0
+    assert cache.kept((1, "49"), ("etag 2", 5_000)).size == 0
+    assert cache.kept((1, "48"), ("etag 1", 5_001)).size == 0
+    cache.limit = 0
+    assert cache.held_bytes == 0
+    assert cache.kept((1, "3"), ("etag 1", 1)).size == 0
+    with pytest.raises(ValueError, match="0 bytes or more"):
+        pqext.set_cache_bytes(-1)
+
+
+@pytest.mark.spec("querying.cache")
+def test_a_time_that_has_just_passed_proves_no_version() -> None:
+    pqext.clear_cache()
+    for version, held in ((None, 0), (Version.at(remote.time.time(), "now"), 0), (Version.at(1.0, "then"), 1_000)):
+        source = KeptFile(Kept([]), "x", "kept://x", len(DATA), version)
+        source.read(4_000, 1_000, keep=True)
+        source.learn(4_000)
+        assert CACHE.held_bytes == held
+        pqext.clear_cache()
+
+
+@settings(max_examples=share(0.3))
+@given(st.lists(st.tuples(st.integers(0, 90), st.integers(1, 30)), max_size=12))
+def test_kept_bytes_know_what_they_have(added: list[tuple[int, int]]) -> None:
+    kept, known = KeptBytes(), set[int]()
+    for start, length in added:
+        kept.add(start, remote.view(DATA[start : start + length]))
+        known.update(range(start, start + length))
+    assert kept.size == len(known)
+    for start, stop in ((0, 130), (17, 45), (60, 61)):
+        at = start
+        for first, last, held in kept.pieces(start, stop):
+            assert first == at < last
+            at = last
+            assert (held is not None) == all(place in known for place in range(first, last))
+            assert held is None or bytes(held) == DATA[first:last]
+        assert at == stop
+    end = 120
+    while end - 1 in known:
+        end -= 1
+    assert kept.reaching(120) == end
+
+
+def test_gap_and_tail_follow_what_was_measured() -> None:
+    link = Link()
+    assert (link.gap, link.tail) == (1 << 20, 512 << 10)
+    for _ in range(20):
+        link.note(100, 0.020)
+        link.note(8 << 20, 0.020 + 8 / 50)
+    assert link.gap == pytest.approx(50 * 0.020 * (1 << 20), rel=0.1)
+    fast = Link()
+    fast.note(100, 0.0001)
+    fast.note(8 << 20, 0.5)
+    assert fast.gap == LEAST_GAP
+    far = Link()
+    far.note(100, 0.5)
+    far.note(8 << 20, 0.6)
+    assert far.gap == MOST_GAP
+    link.needed(100_000)
+    assert link.tail == 125_000
+    link.needed(3_000_000)
+    assert link.tail == 3_750_000
+    for _ in range(30):
+        link.needed(1_000)
+    assert link.tail == 32 << 10
+
+
+@pytest.mark.spec("querying.retries")
+def test_secrets_are_taken_out_of_names_and_messages() -> None:
+    assert shown("https://a:b@host:80/x.parquet?sig=1#f") == "https://host:80/x.parquet"
+    assert shown("s3://key:word@bucket/a?region=eu") == "s3://bucket/a"
+    assert shown("s3://bucket/what?.parquet") == "s3://bucket/what?.parquet"
+    assert shown("abfss://container@account.dfs.core.windows.net/a") == "abfss://container@account.dfs.core.windows.net/a"
+    assert shown("/local/path?x=1") == "/local/path?x=1"
+    assert shown("hdfs://[::1]:8020/a@b") == "hdfs://[::1]:8020/a@b"
+    assert shown("abfss://container:word@account.dfs.core.windows.net/a") == (
+        "abfss://container@account.dfs.core.windows.net/a"
+    )
+    assert shown("abfs://:word@account.dfs.core.windows.net/a") == "abfs://account.dfs.core.windows.net/a"
+    assert shown("zip://a.parquet::https://me:word@host/b.zip?sig=1") == "zip://a.parquet::https://host/b.zip"
+    assert shown("simplecache::https://me:word@host/b?sig") == "simplecache::https://host/b"
+    for word in ("wo/rd", "wo#rd", "wo?rd", "wo/r?d/x", "wo@rd"):  # not escaped, as they should be
+        for scheme in ("https", "s3", "abfs", "ftp"):
+            uri = f"{scheme}://me:{word}@host/a"
+            assert shown(uri).removeprefix(f"{scheme}://").removeprefix("me@") == "host/a", uri
+            assert "rd" not in scrubbed(f"no route to {uri}"), uri
+    assert shown("https://me:wo/rd" + "x" * 9) == "https://***"
+    assert scrubbed("https://[::1]:80/x and s3://b/k: gone") == "https://[::1]:80/x and s3://b/k: gone"
+    hidden = secrets_of({"secret": "sesame", "nested": {"token": b"open sesame"}, "list": ["abcd"], "flag": "true"})
+    assert hidden == {"sesame", "open sesame", "abcd"}
+    text = "GET https://u:p@host/x?sig=abc failed for sesame and open sesame\nDebug source: more"
+    assert scrubbed(OSError(text), hidden) == "GET https://host/x failed for *** and ***"
+    assert scrubbed(TimeoutError()) == "TimeoutError"
+    assert len(scrubbed("x" * 1_000)) < 400
