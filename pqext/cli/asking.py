@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pqext.cli.places import Place
+
 if TYPE_CHECKING:
     from pqext.dataset.scan import Scan
 
@@ -37,7 +39,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 _WITHIN = re.compile(r"(?:(?P<name>[^=:]+)=)?(?P<column>[^:=]+):(?P<path>\$.*?)(?:::(?P<type>[^:]+))?", re.S)
 
 
-def asked(sources: list[str], where: list[str] | None, select: list[str] | None) -> Scan:
+def asked(sources: list[Place], where: list[str] | None, select: list[str] | None) -> Scan:
     """The scan that the options ask for, within the limits for files of strangers."""
     from pqext.core.limits import Limits
     from pqext.dataset.dnf import from_text

@@ -15,6 +15,7 @@ from pqext.cli.columns import Kind, Made, parse_made, with_made
 from pqext.cli.files import refusals
 from pqext.cli.inputs import MAX_TOLD, Format, Losses, Source, Stream, csv, format_of, geojson, json_documents, parquet
 from pqext.cli.outputs import STREAM, Force, binary_output, check_new, named
+from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.shredding import MAX_TEXT, stated
 from pqext.core.limits import ROW_GROUP_ROWS
@@ -208,6 +209,8 @@ def command(
         Profile | None, option("--profile", help="Write only what Spark's own reader takes.")
     ] = None,
     force: Force = False,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Convert JSON, CSV, GeoJSON or Parquet to one Parquet file with VARIANT and geometry columns.
 
@@ -220,9 +223,10 @@ def command(
         made = [
             *_made("points", geometry), *_made("wkt", wkt), *_made("geojson", geojson_), *_made("json", json)
         ]
-        sources = _sources(inputs)
+        *places, target = placed([*inputs, dest], storage, anonymous)
+        sources = _sources(places)
         kind = format or format_of(sources)
-        out = _destination(dest, force)
+        out = _destination(target, force)
         losses = Losses()
         chosen = stated(shredding)
         parsing = {"numbers": numbers.value, "duplicate_keys": duplicate_keys.value, "form": form.value}
@@ -247,7 +251,7 @@ def command(
             writer.write_batch(batch)
             rows += batch.num_rows
             show(rows)
-    _tell(dest, rows, losses, on_error)
+    _tell(target, rows, losses, on_error)
 
 
 @contextmanager
@@ -267,7 +271,7 @@ def _made(kind: Kind, given: list[str] | None) -> Iterator[Made]:
     return (parse_made(kind, text) for text in given or ())
 
 
-def _sources(given: list[str]) -> list[Source]:
+def _sources(given: list[Place]) -> list[Source]:
     if STREAM in given:
         if len(given) > 1:
             raise ValueError("standard input is read alone, without other inputs")
@@ -277,7 +281,7 @@ def _sources(given: list[str]) -> list[Source]:
     return list(find_sources(given))
 
 
-def _destination(dest: str, force: bool) -> Any:
+def _destination(dest: Place, force: bool) -> Any:
     """Where to write; ``ValueError`` for a terminal, a file that is there, and, forced or not, one of a user's data.
 
     A shell turns ``convert *.json`` into a list whose last file would be taken for OUT.
@@ -356,7 +360,7 @@ def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:
     return ParquetWriter(out, schema, **options)
 
 
-def _tell(dest: str, rows: int, losses: Losses, on_error: OnError) -> None:
+def _tell(dest: Place, rows: int, losses: Losses, on_error: OnError) -> None:
     """What was written, on standard output unless the file is there; and what was lost, on standard error."""
     def say(text: str) -> None:
         typer.echo(text, err=dest == STREAM)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from pqext.cli.places import Place
 from pqext.text import visible
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ class Report(Protocol):
         ...
 
 
-def one_file(path: str) -> str:
+def one_file(path: Place) -> Place:
     """``path``, or the one Parquet file below the folder ``path``; ``ValueError`` names them when there are more."""
-    if not os.path.isdir(path):
+    if not isinstance(path, str) or not os.path.isdir(path):
         return path
     from pqext.core.suggest import listed
     from pqext.dataset.sources import find_sources
@@ -57,22 +58,22 @@ def one_file(path: str) -> str:
     return files[0]
 
 
-def every_file(given: Sequence[str]) -> list[str]:
+def every_file(given: Sequence[Place]) -> list[Place]:
     """The files that paths, patterns and folders name, each once; of folders those whose names end as Parquet's do.
 
     Raises ``ValueError`` for a folder without any, ``FileNotFoundError`` for a path or pattern that names nothing.
     """
     from pqext.dataset.sources import find_sources
 
-    found: dict[str, None] = {}
+    found: dict[str, Place] = {}
     for path in given:
-        below = [str(source) for source in find_sources(path)]
-        if os.path.isdir(path):
-            below = [name for name in below if name.endswith(PARQUET)]
+        below: list[Place] = [*find_sources(path)]
+        if isinstance(path, str) and os.path.isdir(path):
+            below = [one for one in below if str(one).endswith(PARQUET)]
             if not below:
                 raise ValueError(f"the folder {path} holds no file that ends in .parquet: name a file")
-        found |= dict.fromkeys(below)
-    return list(found)
+        found |= {str(one): one for one in below}
+    return list(found.values())
 
 
 def names(text: str | None) -> list[str] | None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pqext.cli.files import File, Form, names, one_file, refusals, show
+from pqext.cli.places import Anonymous, Storage, placed
 
 
 def command(
@@ -22,6 +23,8 @@ def command(
         str | None,
         typer.Option("--row-groups", metavar="0,4-7", help="Describe only these.", show_default=False),
     ] = None,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Show a file's schema with levels, its row groups, encodings, sizes, bounds, boxes and extensions.
 
@@ -34,8 +37,9 @@ def command(
 
     limit = None if form is Form.json else MAX_CHUNKS
     with refusals():
+        source = one_file(*placed([file], storage, anonymous))
         report = inspect(
-            one_file(file), columns=names(columns), row_groups=_indexes(row_groups), max_chunks=limit,
+            source, columns=names(columns), row_groups=_indexes(row_groups), max_chunks=limit,
             limits=Limits.untrusted(),
         )
     show(report, form)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pqext.cli.files import File, one_file, refusals
+from pqext.cli.outputs import Force, check_new, named
+from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.text import counted, size, visible
 
 if TYPE_CHECKING:
@@ -30,17 +32,23 @@ def command(
     query: Annotated[
         float, typer.Option("--query", min=0.0, max=1.0, help="The share of the extent that a query covers.")
     ] = 0.001,
+    force: Force = False,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Draw the boxes of a file's row groups and pages, with how far they overlap and what queries read by them.
 
     Example: [bold]pqext map quakes.parquet --output quakes.png[/bold]
     """
     with refusals():
-        path = one_file(file)
-    output = output or f"{os.path.basename(path)}.map.html"
-    suffix = os.path.splitext(output)[1].lower()
-    if suffix not in (".html", ".htm", ".png"):
-        raise typer.BadParameter(f"a map is written as .html or .png, not as {visible(os.path.basename(output))}")
+        given = [file] if output is None else [file, output]
+        source, *dest = placed(given, storage, anonymous)
+        path = one_file(source)
+        out = dest[0] if dest else f"{os.path.basename(str(path))}.map.html"
+        suffix = os.path.splitext(str(out))[1].lower()
+        if suffix not in (".html", ".htm", ".png"):
+            raise ValueError(f"a map is written as .html or .png, not as {os.path.basename(str(out))}")
+        check_new(out, force)
     try:
         boxes = _map(path, column, query)
     except KeyError as error:
@@ -55,15 +63,15 @@ def command(
         from pqext.report.boxes import render
 
         content = render(boxes).encode()
-    with Sink(output) as sink:
+    with Sink(out) as sink:
         sink.write(content)
     typer.echo(
-        f"{visible(output)}: {counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}, "
+        f"{named(out)}: {counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}, "
         f"{size(len(content))}"
     )
 
 
-def _map(path: str, column: str | None, query: float) -> BoxMap:
+def _map(path: Place, column: str | None, query: float) -> BoxMap:
     from pqext.core.limits import Limits
     from pqext.core.reader import ParquetFile
     from pqext.geo.layout.explain import explain_layout, geometry_leaf, parts_of
@@ -73,7 +81,7 @@ def _map(path: str, column: str | None, query: float) -> BoxMap:
         layout = explain_layout(file, column, query)
         groups, pages = parts_of(file, geometry_leaf(file, column))
         return BoxMap(
-            title=os.path.basename(path),
+            title=os.path.basename(str(path)),
             column=layout.column,
             facts=_facts(layout),
             row_groups=tuple(_drawn(part, None) for part in groups),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pqext.cli.places import Place
 from pqext.text import visible
 
 if TYPE_CHECKING:
@@ -21,14 +22,14 @@ STREAM = "-"
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace the output where it is there already.")]
 
 
-def named(dest: str) -> str:
+def named(dest: Place) -> str:
     """A path or URL as messages show it."""
     from pqext.core.sources.secrets import shown
 
-    return visible(shown(dest))
+    return visible(shown(str(dest)))
 
 
-def check_new(dest: str, force: bool, source: str | None = None) -> None:
+def check_new(dest: Place, force: bool, source: Place | None = None) -> None:
     """Raise ``ValueError`` for a path or URL where something is that may not be replaced: no file but ``source``."""
     from pqext.core.sources.locate import Location, locate
 
@@ -56,7 +57,7 @@ def binary_output(what: str) -> Any:
 
 
 @contextmanager
-def opened(dest: str) -> Iterator[IntoSink]:
+def opened(dest: Place) -> Iterator[IntoSink]:
     """A binary file whose bytes appear at ``dest`` once all of them are there, and not at all after an error."""
     from pqext.core.sink import Sink
 

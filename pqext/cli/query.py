@@ -15,6 +15,7 @@ import typer
 from pqext.cli.asking import Json, Select, Sources, Where, asked
 from pqext.cli.files import refusals
 from pqext.cli.outputs import STREAM, Force, check_new, named
+from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows
 from pqext.text import counted
@@ -67,6 +68,8 @@ def query(
         bool, typer.Option("--metrics", help="Print requests, bytes, pages and times on standard error in the end.")
     ] = False,
     as_json: Json = False,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Print or write the rows of files for which a condition is true: variants as JSON, geometries as WKT.
 
@@ -74,12 +77,13 @@ def query(
 
     Example: [bold]pqext query 'logs/*.parquet' --where 'status >= 500' --select id,status --output bad.csv[/bold]
     """
-    dest = None if output == STREAM else output
     with refusals():
+        *places, out = placed([*sources, output], storage, anonymous)
+        dest = None if output == STREAM else out
         chosen = _form(form, dest, as_json and not explain)
         if chosen is Form.table and (dest is not None or (limit or 0) > MAX_ROWS):
             raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
-        found = asked(sources, where, select)
+        found = asked(places, where, select)
         if explain:
             typer.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
             return
@@ -105,17 +109,22 @@ def head(
         Shown, typer.Option("--format", help="A table, one JSON object per row, or CSV with a heading.")
     ] = Shown.table,
     as_json: Json = False,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Show the first rows of files: variants as JSON, geometries as WKT.
 
     Example: [bold]pqext head logs.parquet -n 3 --where 'event:$.status = 500'[/bold]
     """
     with refusals():
-        schema, batches = _started(asked(sources, where, select).limit(rows), BATCH_ROWS)
+        found = asked(placed(sources, storage, anonymous), where, select).limit(rows)
+        schema, batches = _started(found, BATCH_ROWS)
     write_rows(Form.json if as_json else Form(form.value), schema, batches, None)
 
 
-def count(sources: Sources, where: Where = None, as_json: Json = False) -> None:
+def count(
+    sources: Sources, where: Where = None, as_json: Json = False, storage: Storage = None, anonymous: Anonymous = False
+) -> None:
     """Count the rows of files, or those for which a condition is true.
 
     Without a condition only footers are read.
@@ -123,11 +132,11 @@ def count(sources: Sources, where: Where = None, as_json: Json = False) -> None:
     Example: [bold]pqext count 'logs/*.parquet' --where 'status >= 500'[/bold]
     """
     with refusals():
-        rows = asked(sources, where, None).count()
+        rows = asked(placed(sources, storage, anonymous), where, None).count()
     typer.echo(json.dumps({"rows": rows}) if as_json else str(rows))
 
 
-def _form(form: Form | None, dest: str | None, as_json: bool) -> Form:
+def _form(form: Form | None, dest: Place | None, as_json: bool) -> Form:
     """The form of the output; ``ValueError`` where a name does not tell it."""
     if as_json:
         if form not in (None, Form.json):
@@ -137,7 +146,7 @@ def _form(form: Form | None, dest: str | None, as_json: bool) -> Form:
         return form
     if dest is None:
         return Form.table
-    suffix = os.path.splitext(dest)[1].lower()
+    suffix = os.path.splitext(str(dest))[1].lower()
     if suffix not in BY_SUFFIX:
         raise ValueError(f"the end of {named(dest)!r} tells no format: --format json, csv, parquet or arrow does")
     return BY_SUFFIX[suffix]
@@ -161,7 +170,7 @@ def _told(batches: Iterator[pa.RecordBatch], show: object) -> Iterator[pa.Record
 
 
 def _write(
-    form: Form, schema: pa.Schema, batches: Iterator[pa.RecordBatch], dest: str | None, shown: int | None
+    form: Form, schema: pa.Schema, batches: Iterator[pa.RecordBatch], dest: Place | None, shown: int | None
 ) -> None:
     """Write the rows, of a table only those ``shown``, and say whether there are more."""
     if shown is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pqext.cli.files import console
 from pqext.cli.outputs import binary_output, opened
+from pqext.cli.places import Place
 from pqext.text import counted, shorten, visible
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ BY_SUFFIX = {
 """Forms by the ends of names."""
 
 
-def write_rows(form: Form, schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: str | None) -> None:
-    """Write rows to the path ``dest``, or to standard output when it is None."""
+def write_rows(form: Form, schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Place | None) -> None:
+    """Write rows to the place ``dest``, or to standard output when it is None."""
     if form in (Form.json, Form.csv):
         lines = json_lines if form is Form.json else csv_lines
         if dest is None:
@@ -67,7 +68,7 @@ def write_rows(form: Form, schema: pa.Schema, batches: Iterable[pa.RecordBatch],
         print_table(schema, batches)
 
 
-def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: str | None) -> None:
+def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: Place | None) -> None:
     """An Arrow stream to standard output or a path that ends in ``.arrows``, an Arrow file to any other."""
     import pyarrow as pa
 
@@ -76,7 +77,7 @@ def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch], dest: str
             for batch in batches:
                 stream.write_batch(batch)
         return
-    make: Callable[..., Any] = pa.ipc.new_stream if dest.lower().endswith(".arrows") else pa.ipc.new_file
+    make: Callable[..., Any] = pa.ipc.new_stream if str(dest).lower().endswith(".arrows") else pa.ipc.new_file
     with opened(dest) as file, make(file, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)

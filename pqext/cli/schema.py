@@ -11,6 +11,7 @@ import typer
 
 from pqext.cli.asking import Json
 from pqext.cli.files import File, console, one_file, refusals
+from pqext.cli.places import Anonymous, Storage, placed
 from pqext.text import shorten, visible
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def command(
         Form, typer.Option("--format", help="A tree for people, JSON, the Arrow schema, or DDL of Spark's types.")
     ] = Form.tree,
     as_json: Json = False,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Show the columns of a file with their logical types, and the shredding of VARIANT columns as DDL.
 
@@ -51,7 +54,7 @@ def command(
     from pqext.core.reader import ParquetFile
 
     with refusals():
-        path = one_file(file)
+        path = one_file(*placed([file], storage, anonymous))
     with ParquetFile(path, limits=Limits.untrusted()) as opened:
         if as_json or form is Form.json:
             typer.echo(json.dumps([_described(node) for node in opened.schema.root.children], indent=2))

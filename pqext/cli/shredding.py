@@ -13,6 +13,7 @@ import typer
 
 from pqext.cli.files import refusals
 from pqext.cli.outputs import Force, check_new, named
+from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.text import counted, shorten, visible
 
@@ -81,6 +82,8 @@ def reshred(
     on_invalid: Invalid = OnInvalid.stop,
     on_corrupt: Corrupt = OnCorrupt.stop,
     force: Force = False,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Shred the VARIANT columns of a file anew. Every value is checked, and what can be mended is.
 
@@ -92,7 +95,8 @@ def reshred(
     from pqext.variant.shredding.schema import Untyped
 
     with refusals():
-        check_new(dest, force, source)
+        read, out = placed([source, dest], storage, anonymous)
+        check_new(out, force, read)
         wanted = stated(schema)
     if isinstance(wanted, dict):
         wanted = {column: Untyped() if how is None else how for column, how in wanted.items()}
@@ -100,15 +104,15 @@ def reshred(
         wanted = Untyped()
     with _quiet(), progress() as show:
         done = reshred_file(
-            source, dest, wanted, coerce=coerce.value, strict=strict, on_invalid=on_invalid.value,
+            read, out, wanted, coerce=coerce.value, strict=strict, on_invalid=on_invalid.value,
             on_corrupt=on_corrupt.value, progress=show,
         )
-    _tell(dest, done)
+    _tell(out, done)
 
 
 def unshred(
     source: Source, dest: Dest, strict: Strict = False, on_invalid: Invalid = OnInvalid.stop,
-    on_corrupt: Corrupt = OnCorrupt.stop, force: Force = False,
+    on_corrupt: Corrupt = OnCorrupt.stop, force: Force = False, storage: Storage = None, anonymous: Anonymous = False,
 ) -> None:
     """Write the VARIANT columns of a file whole, for readers that know no shredding.
 
@@ -119,15 +123,19 @@ def unshred(
     from pqext.variant.rewriting import unshred_file
 
     with refusals():
-        check_new(dest, force, source)
+        read, out = placed([source, dest], storage, anonymous)
+        check_new(out, force, read)
     with _quiet(), progress() as show:
         done = unshred_file(
-            source, dest, strict=strict, on_invalid=on_invalid.value, on_corrupt=on_corrupt.value, progress=show
+            read, out, strict=strict, on_invalid=on_invalid.value, on_corrupt=on_corrupt.value, progress=show
         )
-    _tell(dest, done)
+    _tell(out, done)
 
 
-def repair(source: Source, dest: Dest, on_invalid: Invalid = OnInvalid.stop, force: Force = False) -> None:
+def repair(
+    source: Source, dest: Dest, on_invalid: Invalid = OnInvalid.stop, force: Force = False, storage: Storage = None,
+    anonymous: Anonymous = False,
+) -> None:
     """Write all that can be read of a damaged file, with true statistics, and say which rows were lost.
 
     Shredding, codecs, row groups, sort keys and metadata stay as they are. OUT appears when it is whole. A file whose
@@ -138,10 +146,11 @@ def repair(source: Source, dest: Dest, on_invalid: Invalid = OnInvalid.stop, for
     from pqext.variant.rewriting import repair as repair_file
 
     with refusals():
-        check_new(dest, force, source)
+        read, out = placed([source, dest], storage, anonymous)
+        check_new(out, force, read)
     with progress() as show:
-        done = repair_file(source, dest, on_invalid=on_invalid.value, progress=show)
-    _tell(dest, done)
+        done = repair_file(read, out, on_invalid=on_invalid.value, progress=show)
+    _tell(out, done)
 
 
 @contextmanager
@@ -181,7 +190,7 @@ def stated(given: list[str] | None) -> Any:
     return named.get("", named)
 
 
-def _tell(dest: str, done: Rewritten) -> None:
+def _tell(dest: Place, done: Rewritten) -> None:
     rows, groups = counted(done.rows, "row"), counted(done.row_groups, "row group")
     typer.echo(f"{named(dest)}: {rows} in {groups}")
     for column, schema in done.schemas.items():

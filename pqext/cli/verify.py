@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from pqext.cli.files import Files, Form, describe, every_file, names, refusals, show
+from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.text import counted, visible
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def command(
             help="Hold so many bytes decoded at a time; 100 MiB, or 16 times the file's size where that is more.",
         ),
     ] = None,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Read all of a file and say where it breaks the rules: damage, false statistics, broken or contradictory variants.
 
@@ -61,15 +64,15 @@ def command(
     limits = Limits.untrusted() if memory_bytes is None else Limits.untrusted(memory_bytes=memory_bytes)
     wanted = cast("list[Check] | None", names(checks))  # verify refuses others
 
-    def check(path: str) -> Report:
+    def check(path: Place) -> Report:
         with refusals():
             return _for_the_command(verify(path, columns=names(columns), checks=wanted, limit=limit, limits=limits))
 
     with refusals():
-        paths = every_file(files)
-    status = _one(paths[0], check, form) if paths == files or (len(paths) == 1 and form is Form.text) else _all(
-        paths, check, form
-    )
+        given = placed(files, storage, anonymous)
+        paths = every_file(given)
+    is_one = len(paths) == 1 and (form is Form.text or str(paths[0]) == str(given[0]))
+    status = _one(paths[0], check, form) if is_one else _all(paths, check, form)
     if status:
         raise typer.Exit(status)
 
@@ -87,7 +90,7 @@ def _status(report: Report) -> int:
     return FAULTS if report.counts else 0 if report.complete else UNCHECKED
 
 
-def _attempt(path: str, check: Callable[[str], Report]) -> Report | str:
+def _attempt(path: Place, check: Callable[[Place], Report]) -> Report | str:
     """The report, or why there is none."""
     from pqext.core.errors import EncryptionError, UnsupportedError
 
@@ -97,7 +100,7 @@ def _attempt(path: str, check: Callable[[str], Report]) -> Report | str:
         return describe(error)
 
 
-def _one(path: str, check: Callable[[str], Report], form: Form) -> int:
+def _one(path: Place, check: Callable[[Place], Report], form: Form) -> int:
     found = _attempt(path, check)
     if isinstance(found, str):
         typer.echo(f"pqext: {found}", err=True)
@@ -106,7 +109,7 @@ def _one(path: str, check: Callable[[str], Report], form: Form) -> int:
     return _status(found)
 
 
-def _all(paths: list[str], check: Callable[[str], Report], form: Form) -> int:
+def _all(paths: list[Place], check: Callable[[Place], Report], form: Form) -> int:
     """A line for each file, and what is wrong with it; the worst status of all."""
     statuses: list[int] = []
     told: list[dict[str, Any]] = []
@@ -114,9 +117,9 @@ def _all(paths: list[str], check: Callable[[str], Report], form: Form) -> int:
         found = _attempt(path, check)
         statuses.append(UNCHECKED if isinstance(found, str) else _status(found))
         if form is Form.json:
-            told.append(_unreadable(path, found) if isinstance(found, str) else found.to_dict())
+            told.append(_unreadable(str(path), found) if isinstance(found, str) else found.to_dict())
         else:
-            typer.echo(f"{visible(path)}: {_verdict(found)}")
+            typer.echo(f"{visible(str(path))}: {_verdict(found)}")
             if not isinstance(found, str) and not found.ok:
                 show(found, form)
     if form is Form.json:

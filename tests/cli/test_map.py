@@ -107,3 +107,16 @@ def test_files_without_boxes_have_an_empty_map_and_wrong_arguments_are_named(tmp
     plain = tmp_path / "plain.parquet"
     pqext.write_table(pa.table({"n": [1]}), plain)
     assert "no geometry" in str(run("map", plain, "-o", tmp_path / "x.html").exception)
+
+
+def test_a_file_that_is_there_is_replaced_when_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = written(tmp_path / "points.parquet", GENERATOR.uniform(-170, 170, 100))
+    monkeypatch.chdir(tmp_path)
+    for arguments, out in ((["-o", "notes.html"], "notes.html"), ([], "points.parquet.map.html")):
+        Path(out).write_text("mine")
+        result = run("map", file, *arguments)
+        assert result.exit_code == 2
+        assert "--force" in result.output
+        assert Path(out).read_text() == "mine"
+        assert run("map", file, *arguments, "--force").exit_code == 0
+        assert "<svg" in Path(out).read_text("utf-8")

@@ -148,3 +148,12 @@ def test_paths_that_name_nothing_are_told_before_any_work(lake: Path) -> None:
         assert result.exit_code == 1
         assert isinstance(result.exception, FileNotFoundError)
         assert "no faults" not in result.output
+
+
+def test_several_files_that_are_named_are_all_checked(tmp_path: Path, broken: Path) -> None:
+    sound = tmp_path / "sound.parquet"
+    pqext.write_table(pa.table({"a": [1]}), sound)
+    result = run("verify", sound, broken)
+    assert result.exit_code == 1
+    assert f"{sound}: no faults" in result.output
+    assert f"{broken}: " in result.output

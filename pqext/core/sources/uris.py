@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -35,6 +36,9 @@ _AZURE = {
 _ALIASES = {"S3FileSystem": _S3, "GcsFileSystem": _GS, "AzureFileSystem": _AZURE, "HadoopFileSystem": {}}
 """What polars, DuckDB, fsspec and obstore call the arguments of pyarrow's classes. Prefixes are left out before."""
 _PREFIXES = ("aws_", "google_", "gcs_", "azure_")
+_NUMBERS = frozenset({"connect_timeout", "request_timeout", "port", "replication", "buffer_size", "default_block_size"})
+"""Arguments that are numbers, which command lines and environments have as text."""
+_NOT_AN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
 
 _CLIENT = frozenset({
     "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "default_headers",
@@ -80,12 +84,14 @@ def _in_arrow(uri: str, scheme: str, options: Options) -> Location:
         if name == "S3FileSystem" and not parts.query and not parts.username:
             # Keys are taken as they are, percent signs too, as other libraries that read S3 do.
             path = uri.partition("://")[2]
-            key = ("s3", None if options else path.partition("/")[0], _frozen(options))
+            bucket = path.partition("/")[0]
+            arguments = _arguments(name, options)
+            key = ("s3", None if options and not arguments.get("anonymous") else bucket, _frozen(options))
 
             def make() -> Store:
                 if options:
-                    return ArrowStore(fs.S3FileSystem(**_arguments(name, options)), given)
-                return ArrowStore(fs.FileSystem.from_uri(f"s3://{path.partition('/')[0]}")[0], given)
+                    return ArrowStore(fs.S3FileSystem(**_of_bucket(fs, bucket, arguments)), given)
+                return ArrowStore(fs.FileSystem.from_uri(f"s3://{bucket}")[0], given)
 
             return Location(remembered(key, make), path, shown(uri))
         if options:
@@ -95,6 +101,9 @@ def _in_arrow(uri: str, scheme: str, options: Options) -> Location:
     except UnsupportedError:
         raise
     except Exception as error:
+        unknown = _NOT_AN_OPTION.search(str(error)) if isinstance(error, TypeError) else None
+        if unknown is not None:
+            raise ValueError(f"{scheme}:// has no storage option {unknown[1]!r}") from None
         raise ValueError(f"{around(shown(uri))!r} cannot be opened: {scrubbed(error, given)}") from None
     return Location(remembered(filesystem, lambda: ArrowStore(filesystem, given)), path, shown(uri))
 
@@ -127,11 +136,30 @@ def _arguments(name: str, options: Options) -> dict[str, Any]:
             if _is_true(value):
                 found["scheme"] = "http"
             continue
+        if isinstance(value, str) and plain in _NUMBERS:
+            try:
+                value = float(value) if "timeout" in plain else int(value)
+            except ValueError:
+                raise ValueError(f"storage option {key!r} is a number") from None
         found[plain] = _is_true(value) if isinstance(value, str) and value.lower() in ("true", "false") else value
     endpoint = found.get("endpoint_override")
     if isinstance(endpoint, str) and "://" in endpoint:
         found["scheme"], _, found["endpoint_override"] = endpoint.rstrip("/").partition("://")
     return found
+
+
+def _of_bucket(fs: Any, bucket: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """``arguments`` with what pyarrow takes from elsewhere only where it is given none: the endpoint from the
+    environment, and for anonymous readers the region that Amazon tells of the bucket.
+    """
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if "endpoint_override" not in arguments and endpoint:
+        scheme, _, host = endpoint.rstrip("/").rpartition("://")
+        return {"scheme": scheme or "https", **arguments, "endpoint_override": host}
+    named = {"region", "endpoint_override"} & arguments.keys()
+    if not arguments.get("anonymous") or named or {"AWS_REGION", "AWS_DEFAULT_REGION"} & os.environ.keys():
+        return arguments
+    return {**arguments, "region": fs.resolve_s3_region(bucket)}
 
 
 def _is_true(value: Any) -> bool:
