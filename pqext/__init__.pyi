@@ -70,8 +70,8 @@ from .core.sources.cache import set_cache_bytes as set_cache_bytes
 from .core.version import __version__ as __version__
 from .core.writer import ParquetWriter as ParquetWriter
 from .core.writer import write_table as write_table
+from .dataset.execution.metrics import Metrics as Metrics
 from .dataset.expressions import col as col
-from .dataset.metrics import Metrics as Metrics
 from .dataset.reading import read_table as read_table
 from .dataset.reading import scan as scan
 from .dataset.scan import Scan as Scan

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pqext.dataset.expressions import Column, Expression, Value, VariantField
-from pqext.dataset.serialise import from_json, to_json
+from pqext.dataset.notations.as_json import from_json, to_json
 
 __all__ = ["Column", "Expression", "Value", "VariantField", "from_json", "from_sql", "to_json"]
 
@@ -26,6 +26,6 @@ def from_sql(text: str) -> Expression:
     >>> str(filters.from_sql("mag >= 5 and place like '%Fiji%'"))
     "(mag >= 5 and place like '%Fiji%')"
     """
-    from pqext.dataset.sql import from_sql
+    from pqext.dataset.notations.sql import from_sql
 
     return from_sql(text)

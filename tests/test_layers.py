@@ -18,7 +18,23 @@ PACKAGE = ROOT / "pqext"
 FOUNDATION = {"pqext.core.errors", "pqext.core.limits", "pqext.core.text"}
 CORE = FOUNDATION | {"pqext.core.kernels", "pqext.core"}
 VALUES = {"pqext.variant", "pqext.geo"}
-DATASET = CORE | VALUES | {"pqext.dataset"}
+BELOW = CORE | VALUES
+ROOMS = {
+    f"pqext.dataset.{name}": {f"pqext.dataset.{used}" for used in below.split()}
+    for name, below in {
+        "files": "",
+        "expressions": "",
+        "engines": "expressions",
+        "evaluation": "expressions",
+        "notations": "expressions evaluation",
+        "pruning": "expressions evaluation",
+        "planning": "expressions evaluation notations pruning",
+        "execution": "expressions evaluation planning",
+        "one_table": "expressions evaluation files pruning planning",
+    }.items()
+}
+"""Folders of ``pqext.dataset``, and those of them that each may import."""
+DATASET = BELOW | {"pqext.dataset", *ROOMS}
 TOOLS = {"pqext.text", "pqext.inspection", "pqext.verification", "pqext.report", "pqext.examples"}
 ALLOWED: dict[str, set[str]] = {
     "pqext.core.text": set(),
@@ -28,14 +44,15 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.core": CORE,
     "pqext.variant": CORE,
     "pqext.geo": CORE | {"pqext.text"},
-    "pqext.dataset": CORE | VALUES,
+    "pqext.dataset": BELOW | set(ROOMS),
+    **{name: BELOW | used for name, used in ROOMS.items()},
     "pqext.spark": DATASET,
     "pqext.skipping": DATASET,
     "pqext.text": {"pqext.core.text"},
     "pqext.examples": set(),
     "pqext.report": {"pqext.text"},
     "pqext.inspection": CORE | {"pqext.text"},
-    "pqext.verification": CORE | VALUES | {"pqext.text"},
+    "pqext.verification": BELOW | {"pqext.text"},
     "pqext.demo": DATASET | TOOLS | {"pqext.spark"},
     "pqext.cli": DATASET | TOOLS | {"pqext.spark", "pqext.skipping", "pqext.demo"},
     "pqext.__main__": {"pqext.cli"},
@@ -110,6 +127,10 @@ def test_modules_import_only_what_lies_below_them() -> None:
         upward |= {(name, used) for used in imports(name) if layer(used) != own and layer(used) not in ALLOWED[own]}
     assert len(MODULES) > 300
     assert upward == set()
+
+
+def test_every_folder_of_dataset_has_its_layer() -> None:
+    assert set(ROOMS) == {f"pqext.dataset.{path.parent.name}" for path in PACKAGE.glob("dataset/*/__init__.py")}
 
 
 def test_core_names_the_layers_above_it_only_in_the_registry() -> None:

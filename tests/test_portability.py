@@ -22,7 +22,7 @@ import pqext
 from pqext import variant
 from pqext.core import local_paths, sink, source
 from pqext.core.local_paths import scheme_of
-from pqext.dataset import folders, notes, sources
+from pqext.dataset.files import folders, notes, sources
 from pqext.spark import commit, files
 
 ROOT = Path(__file__).resolve().parent.parent

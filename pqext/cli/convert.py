@@ -276,7 +276,7 @@ def _sources(given: list[Place]) -> list[Source]:
         if len(given) > 1:
             raise ValueError("standard input is read alone, without other inputs")
         return [sys.stdin.buffer]
-    from pqext.dataset.sources import find_sources
+    from pqext.dataset.files.sources import find_sources
 
     return list(find_sources(given))
 

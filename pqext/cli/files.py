@@ -48,7 +48,7 @@ def one_file(path: Place) -> Place:
     if not isinstance(path, str) or not os.path.isdir(path):
         return path
     from pqext.core.suggest import listed
-    from pqext.dataset.sources import find_sources
+    from pqext.dataset.files.sources import find_sources
 
     files = [name for name in map(str, find_sources(path)) if name.endswith(PARQUET)]
     if not files:
@@ -63,7 +63,7 @@ def every_file(given: Sequence[Place]) -> list[Place]:
 
     Raises ``ValueError`` for a folder without any, ``FileNotFoundError`` for a path or pattern that names nothing.
     """
-    from pqext.dataset.sources import find_sources
+    from pqext.dataset.files.sources import find_sources
 
     found: dict[str, Place] = {}
     for path in given:

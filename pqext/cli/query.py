@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pqext.cli.asking import Json, Select, Sources, Where, asked
 from pqext.cli.files import refusals
 from pqext.cli.outputs import STREAM, Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows
+from pqext.cli.scan_arguments import Json, Select, Sources, Where, asked
 from pqext.text import counted
 
 if TYPE_CHECKING:

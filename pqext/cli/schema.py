@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pqext.cli.asking import Json
 from pqext.cli.files import File, console, one_file, refusals
 from pqext.cli.places import Anonymous, Storage, placed
+from pqext.cli.scan_arguments import Json
 from pqext.text import shorten, visible
 
 if TYPE_CHECKING:

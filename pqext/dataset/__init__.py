@@ -1,5 +1,7 @@
 """Datasets of many files: expressions over rows, what statistics refuse, and scans.
 
-Start at ``expressions`` (the tree), then ``binding`` (expression meets schema), ``pruning`` (row groups),
-``evaluate`` (rows) and ``scan``, which joins them.
+``scan`` is what users hold, and ``files_query`` runs it. Below them, each folder imports only those named before it:
+``files`` (which files), ``expressions`` (what is asked of rows), ``evaluation`` (answered on Arrow data), ``notations``
+(written as SQL or JSON), ``pruning`` (answered from metadata), ``planning`` (what will be read), ``execution`` (how),
+``one_table`` (many files as one) and ``engines`` (for polars and DuckDB).
 """

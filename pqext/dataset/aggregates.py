@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 from pqext.core.predicate import Value
 from pqext.core.row_group import ColumnChunk
 from pqext.core.statistics import is_cuttable
-from pqext.dataset.binding import find, lookup
-from pqext.dataset.certainty import certain_rows, may_be_certain
-from pqext.dataset.evaluate import value_of
-from pqext.dataset.execution import matching
+from pqext.dataset.evaluation.evaluate import value_of
+from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Column
-from pqext.dataset.literals import NANOSECONDS
-from pqext.dataset.plan import RowGroupPlan
+from pqext.dataset.expressions.literals import NANOSECONDS
+from pqext.dataset.planning.certainty import certain_rows, may_be_certain
+from pqext.dataset.planning.plan import RowGroupPlan
+from pqext.dataset.pruning.binding import find, lookup
 
 if TYPE_CHECKING:
     from pqext.dataset.files_query import FilesQuery

@@ -18,21 +18,21 @@ import pyarrow as pa
 from pqext.core.errors import CorruptFileError
 from pqext.core.limits import Limits
 from pqext.core.reader import ParquetFile
-from pqext.dataset.agreement import Agreement
-from pqext.dataset.asked import Asked, Form, Wanted
-from pqext.dataset.certainty import apart
-from pqext.dataset.execution import matching
+from pqext.dataset.execution.metrics import Metrics, Run, counts_of
+from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Expression, bases
-from pqext.dataset.file_set import FileSet, located
-from pqext.dataset.metrics import Metrics, Run, counts_of
-from pqext.dataset.numbering import matching_numbered
-from pqext.dataset.partitions import NO_PARTITIONS, Narrowed, Partitions
-from pqext.dataset.plan import Task
-from pqext.dataset.planning import FilePlanner, footer_crc
-from pqext.dataset.projection import Computed
-from pqext.dataset.sources import source_name
-from pqext.dataset.unified import Unifier
-from pqext.dataset.union import Union
+from pqext.dataset.files.file_set import FileSet, located
+from pqext.dataset.files.sources import source_name
+from pqext.dataset.one_table.agreement import Agreement
+from pqext.dataset.one_table.file_request import Asked, Form, Wanted
+from pqext.dataset.one_table.numbering import matching_numbered
+from pqext.dataset.one_table.partitions import NO_PARTITIONS, Narrowed, Partitions
+from pqext.dataset.one_table.unified import Unifier
+from pqext.dataset.one_table.union import Union
+from pqext.dataset.planning.certainty import apart
+from pqext.dataset.planning.plan import Task
+from pqext.dataset.planning.planner import FilePlanner, footer_crc
+from pqext.dataset.planning.projection import Computed
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
 """How the columns of files become those of one table."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pqext.core.keywords import ReadKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
-from pqext.dataset.dnf import Filter
 from pqext.dataset.expressions import col
-from pqext.dataset.partitions import Partitioning
+from pqext.dataset.notations.dnf import Filter
+from pqext.dataset.one_table.partitions import Partitioning
 from pqext.dataset.reading import scan
 from pqext.geo.frames import active_geometry, geometry_columns, geoparquet_columns, require_geopandas
 

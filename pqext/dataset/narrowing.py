@@ -8,7 +8,7 @@ from typing import Any
 
 from pqext.core.suggest import not_a_column
 from pqext.dataset.expressions import Column, Expression, Operand, Value, VariantField
-from pqext.dataset.projection import Computed
+from pqext.dataset.planning.projection import Computed
 
 Result = tuple["str | Computed", ...]
 

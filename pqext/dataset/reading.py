@@ -10,13 +10,13 @@ import pyarrow as pa
 from pqext.core.keywords import ReadKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
-from pqext.dataset.dnf import Filter, as_expression
-from pqext.dataset.file_set import FileSet, OnInvalid
+from pqext.dataset.files.file_set import FileSet, OnInvalid
+from pqext.dataset.files.sources import find_sources
 from pqext.dataset.files_query import FilesQuery, SchemaRule
-from pqext.dataset.partitions import Partitioning, partitions_of
-from pqext.dataset.projection import parse_columns
+from pqext.dataset.notations.dnf import Filter, as_expression
+from pqext.dataset.one_table.partitions import Partitioning, partitions_of
+from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.scan import Scan
-from pqext.dataset.sources import find_sources
 
 _ARGUMENTS = (
     "columns", "filter", "schema", "on_invalid", "partitioning", "include_file_paths", "include_row_numbers",
@@ -56,9 +56,9 @@ def scan(
         schema: How files become one table. By default their schemas must agree by name; of Arrow types beyond
             Parquet's, such as dictionaries and time zones, the first file decides, and durations must agree. With
             ``"union"`` the result has the columns of all files, including those that the filter leaves out; a file that
-            lacks a column has nulls there, and types widen without loss (:mod:`pqext.dataset.unified`). With a
-            ``pyarrow.Schema`` the result has exactly these columns, cast as ``pyarrow.compute.cast`` does, and no file
-            is opened to learn them. Conditions on columns that a file lacks are conditions on null.
+            lacks a column has nulls there, and types widen without loss (:mod:`pqext.dataset.one_table.unified`).
+            With a ``pyarrow.Schema`` the result has exactly these columns, cast as ``pyarrow.compute.cast`` does, and
+            no file is opened to learn them. Conditions on columns that a file lacks are conditions on null.
         on_invalid: ``"raise"`` makes one error of all files that are no Parquet or have a damaged footer; ``"skip"``
             leaves them out with a ``CorruptDataWarning``.
         partitioning: ``"hive"`` makes columns of folders such as ``year=2020``; None takes them for plain folders.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars
     from geopandas import GeoDataFrame
 
-    from pqext.dataset.arrow_dataset import ScanDataset
+    from pqext.dataset.engines.arrow_dataset import ScanDataset
 
 BATCH_ROWS = 65_536
 _TABLE_ROWS = 1 << 18
@@ -137,7 +137,7 @@ class Results:
             ['Nome', 'Apia']
         """
         if lazy:
-            from pqext.dataset.polars_source import lazy_frame
+            from pqext.dataset.engines.polars_source import lazy_frame
 
             return lazy_frame(cast(Any, self))  # all scans narrow
         import polars
@@ -158,7 +158,7 @@ class Results:
             >>> duckdb.sql("SELECT place FROM places WHERE id >= 2").fetchall()
             [('Nome',), ('Apia',)]
         """
-        from pqext.dataset.arrow_dataset import ScanDataset
+        from pqext.dataset.engines.arrow_dataset import ScanDataset
 
         return ScanDataset(cast(Any, self))
 

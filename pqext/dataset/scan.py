@@ -13,17 +13,17 @@ from pqext.core.display import as_html, folded
 from pqext.core.suggest import Suggesting, answering, around, listed
 from pqext.core.text import visible
 from pqext.dataset.aggregates import Aggregates
-from pqext.dataset.dnf import Filter, as_expression
-from pqext.dataset.explanation import SHOWN, as_data, count, explanation, summary, told_skipped
+from pqext.dataset.execution.metrics import Metrics
 from pqext.dataset.expressions import all_of
+from pqext.dataset.files.sources import source_name
 from pqext.dataset.files_query import FilesQuery
-from pqext.dataset.metrics import Metrics
 from pqext.dataset.narrowing import selected, with_computed
 from pqext.dataset.not_a_table import NotATable
-from pqext.dataset.plan import Task
-from pqext.dataset.projection import Computed, parse_columns
+from pqext.dataset.notations.dnf import Filter, as_expression
+from pqext.dataset.planning.explanation import SHOWN, as_data, count, explanation, summary, told_skipped
+from pqext.dataset.planning.plan import Task
+from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.dataset.results import Results
-from pqext.dataset.sources import source_name
 
 _SHOWN_FIELDS = 50
 _SHOWN_TYPE = 200

@@ -8,9 +8,9 @@ The steps of a save: ``F`` is its folder, which :func:`begin` makes as ``_pqext_
 3. F is renamed to ``_pqext_commit-<job>``. *This decides*: a save killed before has not happened, one killed after has.
 4. The new files are moved up, the old ones deleted, ``_SUCCESS`` is written, F is deleted.
 
-pqext's own readers honour the journal (:mod:`pqext.dataset.folders`), so that they list the old rows before step 3 and
-the new ones after it. A file may be moved or deleted between their listing and their reading: the read then fails and
-can be repeated. Other readers know no journal. During step 4, and after a save that was killed in it until it is
+pqext's own readers honour the journal (:mod:`pqext.dataset.files.folders`), so that they list the old rows before step
+3 and the new ones after it. A file may be moved or deleted between their listing and their reading: the read then fails
+and can be repeated. Other readers know no journal. During step 4, and after a save that was killed in it until it is
 finished, they see old and new rows together, or some of the new ones; ``_SUCCESS`` is missing all that time, as it is
 from step 2 on. :func:`clean` and every later save finish such a save. It has happened, even if its job was told to have
 failed: an append that is repeated then adds its rows twice.
@@ -30,7 +30,7 @@ from pathlib import Path
 
 from pqext.core import local_paths
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC
-from pqext.dataset.folders import COMMIT, JOURNAL, Journal, Old, files_below
+from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old, files_below
 
 SUCCESS = "_SUCCESS"
 TEMPORARY = "_pqext_temporary-"

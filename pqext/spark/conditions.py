@@ -18,8 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.dataset import expressions as E
-from pqext.dataset import visitors
-from pqext.dataset.evaluate import evaluate
+from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import (
     Comparison,
     Expression,
@@ -30,9 +29,10 @@ from pqext.dataset.expressions import (
     Relation,
     Spatial,
     VariantField,
+    visitors,
 )
-from pqext.dataset.serialise import from_json, to_json
-from pqext.dataset.visitors import Visitor, fold
+from pqext.dataset.expressions.visitors import Visitor, fold
+from pqext.dataset.notations.as_json import from_json, to_json
 from pqext.geo import types as geo
 from pqext.spark.functions import arrow_udf, group_get, normal_variant, quoted, st_relates, try_variant_get
 from pqext.spark.guards import MAX_LISTED, plain_guard

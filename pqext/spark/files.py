@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from pqext.core import local_paths
 from pqext.core.errors import UnsupportedError
-from pqext.dataset.sources import find_sources
+from pqext.dataset.files.sources import find_sources
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
 _DRIVE = re.compile(r"/[A-Za-z]:")

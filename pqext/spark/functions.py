@@ -165,12 +165,12 @@ def st_relates(
     ``(xmin, ymin, xmax, ymax)``, WKB or a shapely geometry. Exact; :func:`pqext.spark.where` takes edges and CRS from
     the column's type. Raises ``ValueError`` or ``TypeError`` for anything else.
     """
-    from pqext.dataset.spatial import canonical_distance, canonical_geometry
+    from pqext.dataset.expressions.spatial import canonical_distance, canonical_geometry
 
     shape, metres = canonical_geometry(operation, query), canonical_distance(operation, distance)
 
     def relates(geometries: pa.Array) -> pa.Array:
-        from pqext.dataset.spatial import predicate
+        from pqext.dataset.expressions.spatial import predicate
 
         return predicate(operation, shape, metres).evaluate(_wkb(geometries), edges, crs)
 

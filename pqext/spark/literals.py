@@ -1,7 +1,7 @@
 """Literals of expressions for a column of a Spark type: the question they ask there, in that type itself.
 
 Spark casts before it compares, a BIGINT and a fraction to DOUBLE or text to a date by the session's settings. pqext
-compares exact values, as ``pqext.dataset.evaluate`` does, and these questions need no cast.
+compares exact values, as ``pqext.dataset.evaluation.evaluate`` does, and these questions need no cast.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.predicate import Operator
-from pqext.dataset.evaluate import placed
-from pqext.dataset.literals import kind_of_arrow, to_value
+from pqext.dataset.evaluation.evaluate import placed
+from pqext.dataset.expressions.literals import kind_of_arrow, to_value
 from pqext.spark.types import exchange_type
 
 FIRST_YEAR = 1900

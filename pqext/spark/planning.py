@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
-from pqext.dataset.file_set import FileSet
+from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files_query import FilesQuery
-from pqext.dataset.plan import RowGroupPlan, Task
+from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.spark.files import local_path, slice_bytes
 from pqext.spark.query import Query
 

@@ -16,10 +16,10 @@ from pyspark.sql import types as T
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
 from pqext.core.suggest import did_you_mean
-from pqext.dataset.dnf import as_expression, from_text
 from pqext.dataset.expressions import Expression, all_of, col
-from pqext.dataset.partitions import NO_PARTITIONS, Partitioning, Partitions, partitions_of
-from pqext.dataset.serialise import to_json
+from pqext.dataset.notations.as_json import to_json
+from pqext.dataset.notations.dnf import as_expression, from_text
+from pqext.dataset.one_table.partitions import NO_PARTITIONS, Partitioning, Partitions, partitions_of
 from pqext.geo import types as geo
 from pqext.spark.files import list_files, local_path, option_paths
 from pqext.spark.instants import file_schema_in_spark

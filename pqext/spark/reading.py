@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 
-from pqext.dataset.dnf import as_expression
 from pqext.dataset.expressions import MAX_DEPTH, Expression, all_of
-from pqext.dataset.partitions import Partitioning
+from pqext.dataset.notations.dnf import as_expression
+from pqext.dataset.one_table.partitions import Partitioning
 from pqext.spark.conditions import condition, reads_alike
 from pqext.spark.planning import ReadPlan, plan_read
 from pqext.spark.query import Query, encode_options

@@ -31,10 +31,10 @@ from pqext.core.options import WriteOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.suggest import did_you_mean
 from pqext.core.writer import ParquetWriter
-from pqext.dataset import spark_metadata
-from pqext.dataset.agreement import check_agreement
-from pqext.dataset.folders import files_below
-from pqext.dataset.partitions import partitions_of
+from pqext.dataset.files import spark_metadata
+from pqext.dataset.files.folders import files_below
+from pqext.dataset.one_table.agreement import check_agreement
+from pqext.dataset.one_table.partitions import partitions_of
 from pqext.spark import commit
 from pqext.spark.arrays import conform_batch
 from pqext.spark.files import option_paths

@@ -23,7 +23,7 @@ from typer.testing import CliRunner, Result
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
-from pqext.cli.asking import selection
+from pqext.cli.scan_arguments import selection
 
 MAIN = [sys.executable, "-c", "from pqext.cli import main; main()"]
 ROWS = 500

@@ -16,9 +16,9 @@ from pqext.core.indexes.kept_filters import KeptFilters
 from pqext.core.predicate import Comparison, IsIn
 from pqext.core.source import MemorySource
 from pqext.core.types.logical import LeafType
-from pqext.dataset.binding import bind
 from pqext.dataset.expressions import Expression, col
-from pqext.dataset.pruning import refusal, row_group_may_match
+from pqext.dataset.pruning.binding import bind
+from pqext.dataset.pruning.row_groups import refusal, row_group_may_match
 from pqext.dataset.reading import scan
 
 ROWS = 3000

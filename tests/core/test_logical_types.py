@@ -32,7 +32,7 @@ from pqext.core.metadata import (
     Type,
 )
 from pqext.core.types.logical import LeafType, from_element, max_precision
-from pqext.dataset.serialise import from_json, to_json
+from pqext.dataset.notations.as_json import from_json, to_json
 
 FIXED = Type.FIXED_LEN_BYTE_ARRAY
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pqext.core.kernels import membership
-from pqext.dataset import evaluate
+from pqext.dataset.evaluation import evaluate
 from reference.effort import share
 
 EDGES = [-(2**63), 2**63 - 1, -(2**31), 2**31 - 1, 0, 1, -1]

@@ -23,9 +23,9 @@ import pqext
 from pqext import col, geo
 from pqext.core import metadata
 from pqext.core.thrift import decode, encode
-from pqext.dataset.certainty import certain_rows
-from pqext.dataset.evaluate import evaluate
+from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Expression
+from pqext.dataset.planning.certainty import certain_rows
 from reference.effort import share
 
 ROWS = 400

@@ -18,8 +18,8 @@ import pqext
 from pqext import col
 from pqext.core.errors import MemoryLimitError
 from pqext.core.workers import Workers
-from pqext.dataset import ahead, execution
-from pqext.dataset.ahead import Part, side_by_side
+from pqext.dataset.execution import ahead, stages
+from pqext.dataset.execution.ahead import Part, side_by_side
 
 ROWS = 300_000
 
@@ -174,14 +174,14 @@ def test_threads_change_no_row(threads: int, share: float) -> None:
 
 def test_the_next_rows_are_read_while_these_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     began = threading.Event()
-    read = execution._GroupRun._at_once
+    read = stages._GroupRun._at_once
 
-    def noted(self: execution._GroupRun, *arguments: object) -> Iterator[Part]:
+    def noted(self: stages._GroupRun, *arguments: object) -> Iterator[Part]:
         if self._plan.index == 1:
             began.set()
         return read(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(execution._GroupRun, "_at_once", noted)
+    monkeypatch.setattr(stages._GroupRun, "_at_once", noted)
     batches = pqext.scan(FILE, ["k"], col("k") < 90, threads=2).to_batches(100)
     next(iter(batches))
     assert began.wait(20)
@@ -189,5 +189,5 @@ def test_the_next_rows_are_read_while_these_are_used(monkeypatch: pytest.MonkeyP
 
 
 def test_few_rows_from_the_front_are_read_without_reading_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "run_side_by_side", None)
+    monkeypatch.setattr(stages, "run_side_by_side", None)
     assert pqext.scan(FILE, filter=col("k") >= 0, threads=2).head(3)["i"].to_pylist() == [0, 1, 2]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, variant
-from pqext.dataset.arrow_dataset import translated
+from pqext.dataset.engines.arrow_dataset import translated
 from reference.effort import share
 
 ROWS = 300

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import pqext
 from pqext import col
 from pqext.dataset.expressions import ARITHMETIC, Arithmetic, Column, Constant, Value
-from pqext.dataset.sql import value_from_sql
+from pqext.dataset.notations.sql import value_from_sql
 from reference import computed as twin
 from reference.effort import share
 from reference.evaluate import truths

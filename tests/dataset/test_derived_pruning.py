@@ -23,11 +23,11 @@ from pqext.core.indexes import reading
 from pqext.core.predicate import Bounds, IsIn, may_match, within
 from pqext.core.reader import ParquetFile
 from pqext.core.writer import write_table
-from pqext.dataset.binding import bind
 from pqext.dataset.expressions import Expression
-from pqext.dataset.page_pruning import rows_that_may_match
-from pqext.dataset.pruning import row_group_may_match
-from pqext.dataset.sql import from_sql
+from pqext.dataset.notations.sql import from_sql
+from pqext.dataset.pruning.binding import bind
+from pqext.dataset.pruning.pages import rows_that_may_match
+from pqext.dataset.pruning.row_groups import row_group_may_match
 from reference import evaluate as twin
 from reference.effort import share
 

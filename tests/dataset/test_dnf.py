@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pqext.dataset.dnf import as_expression, from_dnf
 from pqext.dataset.expressions import col
+from pqext.dataset.notations.dnf import as_expression, from_dnf
 from pqext.dataset.reading import read_table
 
 TABLE = pa.table(

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.predicate import COMPARE, Operator
-from pqext.dataset import evaluate as evaluation
-from pqext.dataset.evaluate import evaluate
+from pqext.dataset.evaluation import evaluate as evaluation
+from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Comparison, Expression, col
-from pqext.dataset.visitors import normal
+from pqext.dataset.expressions.visitors import normal
 from reference import evaluate as twin
 from reference.effort import share
 

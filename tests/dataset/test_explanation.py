@@ -13,7 +13,7 @@ import shapely
 
 import pqext
 from pqext import col, geo, variant
-from pqext.dataset.plan import Task
+from pqext.dataset.planning.plan import Task
 
 
 def stored(table: pa.Table, **options: object) -> bytes:

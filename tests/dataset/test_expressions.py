@@ -26,7 +26,7 @@ from pqext.dataset.expressions import (
     any_of,
     col,
 )
-from pqext.dataset.visitors import columns, normal, paths
+from pqext.dataset.expressions.visitors import columns, normal, paths
 
 A, B, C = col("a") > 1, col("b") == "x", col("c").is_null()
 

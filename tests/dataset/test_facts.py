@@ -22,11 +22,11 @@ from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.row_groups import RowGroups
 from pqext.core.schema import Schema, SchemaNode
-from pqext.dataset.binding import bind
 from pqext.dataset.expressions import Expression, col
-from pqext.dataset.page_pruning import rows_that_may_match
-from pqext.dataset.planning import FilePlanner
-from pqext.dataset.pruning import refusal
+from pqext.dataset.planning.planner import FilePlanner
+from pqext.dataset.pruning.binding import bind
+from pqext.dataset.pruning.pages import rows_that_may_match
+from pqext.dataset.pruning.row_groups import refusal
 
 UNKNOWN = Bounds(has_nan=None)
 

@@ -13,7 +13,7 @@ import pytest
 import pqext
 from pqext import col
 from pqext.core.errors import CorruptDataWarning, CorruptFileError
-from pqext.dataset import file_set
+from pqext.dataset.files import file_set
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 
 import pqext
 from pqext.core.errors import CorruptFileError
-from pqext.dataset.folders import COMMIT, JOURNAL, Journal, Old
-from pqext.dataset.sources import find_sources
+from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old
+from pqext.dataset.files.sources import find_sources
 
 JOB = "0" * 32
 

@@ -14,9 +14,9 @@ from dataset.test_stages import set_small
 import pqext
 from pqext.core import metadata
 from pqext.core.thrift import decode, encode
-from pqext.dataset import execution
+from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression, col
-from pqext.dataset.plan import Task
+from pqext.dataset.planning.plan import Task
 
 ROWS, GROUP = 100, 50
 TABLE = pa.table({"k": pa.array(range(ROWS), pa.int32()), "v": [f"text {n}" for n in range(ROWS)]})
@@ -43,7 +43,7 @@ def plan(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def run(task: Task) -> int:
     with pqext.open(FILE) as file:
-        return sum(batch.num_rows for batch, _ in execution.matching(file, task.row_groups, (), 10))
+        return sum(batch.num_rows for batch, _ in stages.matching(file, task.row_groups, (), 10))
 
 
 GROUPS: dict[str, dict[str, Any]] = {
@@ -135,7 +135,7 @@ def test_stages_are_not_for_damage_that_is_passed_over(plan: dict[str, Any]) -> 
     damaged[start] ^= 0xFF
     with pqext.open(bytes(damaged), on_corrupt="skip") as file:
         with pytest.warns(pqext.CorruptDataWarning):
-            assert list(execution.matching(file, task.row_groups, (), 10)) == []
+            assert list(stages.matching(file, task.row_groups, (), 10)) == []
         assert file.damage
 
 

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col
-from pqext.dataset import execution, planning
+from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression
+from pqext.dataset.planning import planner
 from reference.effort import share
 
 ROWS = 600
@@ -114,10 +115,10 @@ def test_the_rows_are_those_of_the_table_read_whole_by_pyarrow(
     expected = [row for row in whole if truth(row)]
     columns = data.draw(st.none() | st.lists(st.sampled_from(file[0].schema.names), min_size=1, unique=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "WORTH_BYTES", 0)
-        patch.setattr(execution, "AHEAD_BYTES", 0)
-        patch.setattr(execution, "_FEWEST_ROWS", 2)
-        patch.setattr(execution, "_STAGE_ROWS", data.draw(st.sampled_from([5, 64, 1 << 18])))
+        patch.setattr(planner, "WORTH_BYTES", 0)
+        patch.setattr(stages, "AHEAD_BYTES", 0)
+        patch.setattr(stages, "_FEWEST_ROWS", 2)
+        patch.setattr(stages, "_STAGE_ROWS", data.draw(st.sampled_from([5, 64, 1 << 18])))
         scan = pqext.scan(file[1], columns, condition, threads=threads)
         chosen = [{name: row[name] for name in columns or row} for row in expected]
         assert plain(scan.to_table().select(columns or file[0].schema.names).to_pylist()) == plain(chosen)
@@ -150,7 +151,7 @@ def test_no_more_pages_are_decoded_than_may_hold_what_is_asked(seed: int, key: i
         may += [page] if values and min(values) <= key <= max(values) else []
     matching = [row for row, value in enumerate(keys) if value == key]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "WORTH_BYTES", 0)
+        patch.setattr(planner, "WORTH_BYTES", 0)
         for column in ("s", "x", "id"):
             allowed = len(may) + sum(any(row in page for row in matching) for page in pages_of(out.getvalue(), column))
             scan = pqext.scan(out.getvalue(), [column], col("k") == key)
@@ -165,7 +166,7 @@ def test_no_more_pages_are_decoded_than_may_hold_what_is_asked(seed: int, key: i
 @pytest.mark.parametrize("strings", ["string", "view", "dictionary"])
 def test_what_is_skipped_may_be_damaged(strings: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All pages that hold no row that is wanted are overwritten, and the answer is still right."""
-    monkeypatch.setattr(planning, "WORTH_BYTES", 0)
+    monkeypatch.setattr(planner, "WORTH_BYTES", 0)
     data = table(3).sort_by("k")
     out = io.BytesIO()
     pqext.write_table(data, out, page_rows=20, row_group_rows=300)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import pqext
 from pqext import col, variant
 from pqext.core.indexed_slots import IndexedSlots
-from pqext.dataset import evaluate
-from pqext.dataset.plan import Task
+from pqext.dataset.evaluation import evaluate
+from pqext.dataset.planning.plan import Task
 from reference.effort import share
 
 event = col("v").variant("$.event", "string")

@@ -15,7 +15,7 @@ import pytest
 
 from pqext.core.metadata import SchemaElement, Type
 from pqext.core.schema_tree import from_elements
-from pqext.dataset.literals import Kind, canonical, key, kind_of_arrow, kind_of_node, to_value, value_text
+from pqext.dataset.expressions.literals import Kind, canonical, key, kind_of_arrow, kind_of_node, to_value, value_text
 
 
 class Colour(IntEnum):

@@ -97,7 +97,7 @@ def test_filters_keep_the_rows_that_they_keep_of_the_table_read_whole(data: st.D
     import tempfile
     from urllib.parse import quote
 
-    from pqext.dataset.evaluate import evaluate
+    from pqext.dataset.evaluation.evaluate import evaluate
 
     with tempfile.TemporaryDirectory() as name:
         places = [

@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 
 import pqext
 from pqext import col, variant
-from pqext.dataset.polars_source import translated
+from pqext.dataset.engines.polars_source import translated
 from reference.effort import share
 
 ROWS = 400

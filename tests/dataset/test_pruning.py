@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from pqext.core.reader import ParquetFile
 from pqext.core.writer import write_table
-from pqext.dataset.binding import bind
 from pqext.dataset.expressions import Expression, col
-from pqext.dataset.pruning import refusal, row_group_may_match
+from pqext.dataset.pruning.binding import bind
+from pqext.dataset.pruning.row_groups import refusal, row_group_may_match
 from reference import evaluate as twin
 
 

@@ -12,9 +12,10 @@ import pytest
 
 import pqext
 from pqext import col
-from pqext.dataset import execution, planning
+from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression
-from pqext.dataset.selectivity import estimated
+from pqext.dataset.planning import planner
+from pqext.dataset.planning.selectivity import estimated
 
 ROWS = 12_000
 CHANCE = np.random.default_rng(2)
@@ -63,15 +64,15 @@ def test_an_estimate_is_a_share_whatever_is_known(data: bytes) -> None:
 
 def order(question: Expression, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The first column that was looked at in each row group."""
-    monkeypatch.setattr(planning, "WORTH_BYTES", 0)
+    monkeypatch.setattr(planner, "WORTH_BYTES", 0)
     seen: list[str] = []
-    run = execution._GroupRun._in_stages
+    run = stages._GroupRun._in_stages
 
-    def noted(self: execution._GroupRun, first: Any, *more: Any) -> Iterator[Any]:
+    def noted(self: stages._GroupRun, first: Any, *more: Any) -> Iterator[Any]:
         seen.append(first.columns[0])
         return run(self, first, *more)
 
-    monkeypatch.setattr(execution._GroupRun, "_in_stages", noted)
+    monkeypatch.setattr(stages._GroupRun, "_in_stages", noted)
     rows = pqext.read_table(FILE, ["wide"], question, threads=1)
     expected = TABLE.filter(question_of(question))
     assert rows.equals(expected.select(["wide"]))
@@ -79,7 +80,7 @@ def order(question: Expression, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def question_of(question: Expression) -> pa.BooleanArray:
-    from pqext.dataset.evaluate import evaluate
+    from pqext.dataset.evaluation.evaluate import evaluate
 
     return evaluate(question, TABLE.combine_chunks())
 

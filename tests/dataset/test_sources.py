@@ -13,7 +13,7 @@ import pytest
 
 import pqext
 from pqext.core.errors import UnsupportedError
-from pqext.dataset.sources import find_sources, source_name
+from pqext.dataset.files.sources import find_sources, source_name
 
 
 @pytest.fixture

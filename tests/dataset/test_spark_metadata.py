@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pqext.core.errors import CorruptFileError, UnsupportedError
-from pqext.dataset.sources import find_sources
-from pqext.dataset.spark_metadata import FOLDER, SinkLog
+from pqext.dataset.files.sources import find_sources
+from pqext.dataset.files.spark_metadata import FOLDER, SinkLog
 
 
 def folder(root: Path, *names: str) -> Path:

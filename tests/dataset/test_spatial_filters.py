@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from pqext import geo
 from pqext.core.writer import write_table
-from pqext.dataset import spatial
-from pqext.dataset.evaluate import evaluate
-from pqext.dataset.expressions import Expression, Not, Spatial, col
+from pqext.dataset.evaluation.evaluate import evaluate
+from pqext.dataset.expressions import Expression, Not, Spatial, col, spatial
+from pqext.dataset.expressions.visitors import normal
 from pqext.dataset.reading import scan
-from pqext.dataset.visitors import normal
 
 COORDINATES = st.integers(-4, 4).map(float)
 POINTS = st.builds(shapely.Point, COORDINATES, COORDINATES)

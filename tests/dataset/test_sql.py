@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, filters
-from pqext.dataset.evaluate import evaluate
+from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Expression
-from pqext.dataset.serialise import to_json
-from pqext.dataset.sql import MAX_LENGTH, from_sql, value_from_sql
+from pqext.dataset.notations.as_json import to_json
+from pqext.dataset.notations.sql import MAX_LENGTH, from_sql, value_from_sql
 from reference.effort import share
 
 TRIANGLE = shapely.Polygon([(0, 0), (9, 0), (9, 9)])

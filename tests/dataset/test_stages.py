@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.source import MemorySource
-from pqext.dataset import execution, planning
+from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression, col
-from pqext.dataset.plan import Task
-from pqext.dataset.planning import FilePlanner
+from pqext.dataset.planning import planner
+from pqext.dataset.planning.plan import Task
+from pqext.dataset.planning.planner import FilePlanner
 from reference.effort import share
 
 ROWS, GROUP, PAGE = 6000, 2500, 100
@@ -57,9 +58,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def set_small(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr(planning, "WORTH_BYTES", 0)
-    monkeypatch.setattr(execution, "_STAGE_ROWS", rows)
-    monkeypatch.setattr(execution, "_FEWEST_ROWS", 2)
+    monkeypatch.setattr(planner, "WORTH_BYTES", 0)
+    monkeypatch.setattr(stages, "_STAGE_ROWS", rows)
+    monkeypatch.setattr(stages, "_FEWEST_ROWS", 2)
 
 
 def table(rows: int = ROWS) -> pa.Table:
@@ -103,7 +104,7 @@ QUESTIONS: dict[str, Expression] = {
 
 
 def oracle(question: Expression) -> pa.Table:
-    from pqext.dataset.evaluate import evaluate
+    from pqext.dataset.evaluation.evaluate import evaluate
 
     return TABLE.filter(evaluate(question, TABLE.combine_chunks()))
 
@@ -230,7 +231,7 @@ def test_a_condition_within_a_variant_reads_the_leaf_that_holds_its_values(small
 
 
 def truths(filter: Expression, variants: pa.Array) -> list[bool | None]:
-    from pqext.dataset.evaluate import evaluate
+    from pqext.dataset.evaluation.evaluate import evaluate
 
     return evaluate(filter, pa.RecordBatch.from_arrays([variants], ["v"])).to_pylist()
 
@@ -271,7 +272,7 @@ def test_a_row_is_looked_up_by_the_pages_that_hold_it(small: None) -> None:
             if plan.refusal is None:
                 expected |= bytes_of(plan.stages[0].byte_ranges)
         own = [range(at % GROUP, at % GROUP + 1)]
-        expected |= bytes_of(planning.byte_ranges(list(group.chunks())[1:], own))
+        expected |= bytes_of(planner.byte_ranges(list(group.chunks())[1:], own))
     assert source.pages() == expected
 
 
@@ -290,7 +291,7 @@ def test_a_plan_is_a_value(small: None) -> None:
         again = Task.from_json(task.to_json())
         assert again == task
         with pqext.open(FILES["pages"]) as file:
-            found = [batch for batch, _ in execution.matching(file, again.row_groups, (), 1000)]
+            found = [batch for batch, _ in stages.matching(file, again.row_groups, (), 1000)]
         rows = pa.Table.from_batches([batch.select(["s"]) for batch in found], TABLE.select(["s"]).schema)
         assert rows.equals(oracle(question).select(["s"]))
     for text in ("", "[]", "{}", '{"path": "x"}', task.to_json().replace('"rows"', '"lines"')):
@@ -340,7 +341,7 @@ def test_stages_that_do_not_pay_are_left(small: None, monkeypatch: pytest.Monkey
 
 def test_columns_that_wait_for_others_are_bounded(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many bytes of the filter's own columns are not kept: what is left is read in one stage, or read again."""
-    monkeypatch.setattr(execution, "_KEPT_BYTES", 100)
+    monkeypatch.setattr(stages, "_KEPT_BYTES", 100)
     text, number = col("s"), col("n")
     for question in (text == "text 5", (number < 25) & (text == "text 5"), (number < 9) & (text > "text 2")):
         for columns in (None, ["s"], ["n", "t", "s"]):

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from pqext import variant
 from pqext.core.reader import ParquetFile
 from pqext.core.writer import write_table
-from pqext.dataset.binding import bind
 from pqext.dataset.expressions import And, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or, col
-from pqext.dataset.pruning import row_group_may_match
+from pqext.dataset.expressions.visitors import Visitor, fold
+from pqext.dataset.pruning.binding import bind
+from pqext.dataset.pruning.row_groups import row_group_may_match
 from pqext.dataset.reading import read_table, scan
-from pqext.dataset.visitors import Visitor, fold
 from reference import evaluate as twin
 
 MISSING = object()

@@ -17,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pqext.dataset.folders import files_below
+from pqext.dataset.files.folders import files_below
 from pqext.spark import commit
 
 JOB = "a" * 32

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext.core.errors import CorruptFileError
-from pqext.dataset.folders import COMMIT, JOURNAL
+from pqext.dataset.files.folders import COMMIT, JOURNAL
 from pqext.spark import clean, commit
 from pqext.spark.sink import Sink
 

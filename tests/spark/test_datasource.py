@@ -21,8 +21,8 @@ import pqext
 from pqext import col
 from pqext.core.errors import CorruptFileError
 from pqext.core.reader import ParquetFile
-from pqext.dataset.planning import FilePlanner
-from pqext.dataset.serialise import to_json
+from pqext.dataset.notations.as_json import to_json
+from pqext.dataset.planning.planner import FilePlanner
 from pqext.spark import explain_read, functions, read, read_json, read_metrics, shred_variant, where
 from pqext.spark.datasource import Reader
 from pqext.spark.query import Query

@@ -18,9 +18,9 @@ from pyspark.sql import functions as F
 import pqext
 from pqext import col
 from pqext import variant as variants
-from pqext.dataset.evaluate import evaluate
+from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Expression, Operand
-from pqext.dataset.visitors import columns
+from pqext.dataset.expressions.visitors import columns
 from pqext.spark import read, read_metrics, shred_variant, where
 from pqext.spark.conditions import condition
 from pqext.spark.query import Query, encode_options

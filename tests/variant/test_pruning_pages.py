@@ -19,8 +19,8 @@ from pqext import col, variant
 from pqext.core.annotations import for_logical
 from pqext.core.predicate import COMPARE, Comparison, IsIn, IsNotNull, IsNull, Predicate
 from pqext.core.reader import ParquetFile
-from pqext.dataset.binding import bind
-from pqext.dataset.page_pruning import rows_that_may_match
+from pqext.dataset.pruning.binding import bind
+from pqext.dataset.pruning.pages import rows_that_may_match
 from pqext.variant.pruning import VariantPredicate, may_match
 from pqext.variant.types import variant_field, variant_type
 from reference import evaluate as twin

@@ -1,0 +1,186 @@
+"""Arithmetic and casts on Arrow arrays, where what cannot be computed is null.
+
+Integers are computed exactly in 64 bits, those of ``uint64`` as decimals of 20 digits; decimals exactly, with as many
+digits as the result needs; floating-point numbers as doubles by IEEE 754. ``/`` gives doubles, infinity
+where it divides by zero; ``%`` has the sign of what is divided. A result that does not fit is null, and so is the
+remainder of an integer or decimal divided by zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Context, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.dataset.expressions.literals import Literal
+
+_MAX_DIGITS = 76
+_EXACT = Context(prec=2 * _MAX_DIGITS + 2)
+_INT64 = (-(1 << 63), (1 << 63) - 1)
+_CHECKED: dict[str, Callable[[Any, Any], Any]] = {
+    "+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked,
+}  # fmt: skip
+_UNCHECKED: dict[str, Callable[[Any, Any], Any]] = {
+    "+": pc.add, "-": pc.subtract, "*": pc.multiply, "/": pc.divide,
+}  # fmt: skip
+
+
+def number_type(type: pa.DataType) -> pa.DataType | None:
+    """The type in which values of ``type`` are computed with; None when they are no numbers."""
+    types = pa.types
+    if types.is_uint64(type):
+        return pa.decimal128(20, 0)
+    if types.is_integer(type):
+        return pa.int64()
+    if types.is_floating(type):
+        return pa.float64()
+    if types.is_decimal(type) and type.scale >= 0:
+        return _decimal(type.precision, type.scale)
+    return pa.null() if types.is_null(type) else None
+
+
+def constant_type(value: Literal, beside: pa.DataType) -> pa.DataType:
+    """The type in which a number is computed with ``beside`` another, of a :func:`number_type`."""
+    if isinstance(value, float) and not (pa.types.is_decimal(beside) and np.isfinite(value)):
+        return pa.float64()
+    if pa.types.is_floating(beside):
+        return pa.float64()
+    if isinstance(value, int) and _INT64[0] <= value <= _INT64[1] and not pa.types.is_decimal(beside):
+        return pa.int64()
+    _, digits, exponent = _as_decimal(value).as_tuple()
+    scale = max(0, -int(exponent))
+    return _decimal(max(len(digits) + max(0, int(exponent)), scale, 1), scale)
+
+
+def constant(value: Literal, type: pa.DataType) -> pa.Scalar:
+    """A number as a scalar of its :func:`constant_type`."""
+    if pa.types.is_floating(type):
+        try:
+            return pa.scalar(float(value), type)  # type: ignore[arg-type]
+        except OverflowError:
+            return pa.scalar(float("inf") if value > 0 else float("-inf"), type)  # type: ignore[operator]
+    return pa.scalar(_as_decimal(value), type) if pa.types.is_decimal(type) else pa.scalar(value, type)
+
+
+def result_type(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """The type of ``left operator right``, both of a :func:`number_type`.
+
+    Raises ``TypeError`` for decimals that would need more than 76 digits.
+    """
+    types = pa.types
+    if types.is_null(left) or types.is_null(right):
+        return pa.null()
+    if operator == "/" or types.is_floating(left) or types.is_floating(right):
+        return pa.float64()
+    if types.is_integer(left) and types.is_integer(right):
+        return pa.int64()
+    (p1, s1), (p2, s2) = _digits(left), _digits(right)
+    if operator == "*":
+        return _decimal(p1 + p2 + 1, s1 + s2)
+    scale = max(s1, s2)
+    return _decimal(max(p1 - s1, p2 - s2) + scale + (operator != "%"), scale)
+
+
+def arithmetic(operator: str, left: Any, right: Any) -> pa.Array:
+    """``left operator right`` for arrays, or an array and a scalar, of their :func:`number_type`."""
+    array = left if isinstance(left, pa.Array) else right
+    type = result_type(operator, left.type, right.type)
+    if pa.types.is_null(type):
+        return pa.nulls(len(array), type)
+    if operator == "/":
+        return pc.divide(_doubles(left), _doubles(right))
+    if pa.types.is_floating(type):
+        left, right = _doubles(left), _doubles(right)
+        return _remainder(left, right, len(array)) if operator == "%" else _UNCHECKED[operator](left, right)
+    if operator == "%":
+        return _remainder(left, _nonzero(right), len(array)) if type == pa.int64() else _decimal_remainder(
+            left, right, len(array), type
+        )
+    if pa.types.is_integer(type):
+        try:
+            return _CHECKED[operator](left, right)
+        except pa.ArrowInvalid:
+            wide = pa.decimal256(19, 0)
+            exact = _UNCHECKED[operator](left.cast(wide), right.cast(wide))
+            low, high = (pa.scalar(Decimal(bound), exact.type) for bound in _INT64)
+            fits = pc.and_(pc.greater_equal(exact, low), pc.less_equal(exact, high))
+            return pc.if_else(fits, exact, pa.scalar(None, exact.type)).cast(pa.int64())
+    left, right = (side.cast(_widened(side.type, type)) for side in (left, right))
+    return _UNCHECKED[operator](left, right).cast(type)
+
+
+def negated(array: pa.Array) -> pa.Array:
+    """Each number negated, null for the one of 64 bits that has no opposite."""
+    if pa.types.is_integer(array.type):
+        return arithmetic("-", pa.scalar(0, pa.int64()), array)
+    return pc.negate(array)
+
+
+def _decimal(precision: int, scale: int) -> pa.DataType:
+    if precision > _MAX_DIGITS:
+        raise TypeError(f"the result needs decimals of {precision} digits, and there are {_MAX_DIGITS} at most")
+    return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+
+
+def _digits(type: pa.DataType) -> tuple[int, int]:
+    return (type.precision, type.scale) if pa.types.is_decimal(type) else (19, 0)
+
+
+def _widened(type: pa.DataType, result: pa.DataType) -> pa.DataType:
+    """A decimal of the same digits, in the width of the result."""
+    precision, scale = _digits(type)
+    return pa.decimal256(precision, scale) if pa.types.is_decimal256(result) else pa.decimal128(precision, scale)
+
+
+def _as_decimal(value: Any) -> Decimal:
+    """A number exactly; a float as the shortest decimal that reads as it."""
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+
+def _doubles(side: Any) -> Any:
+    """Numbers as the doubles nearest to them; Arrow's own cast of decimals may give one beside it."""
+    if pa.types.is_decimal(side.type):
+        from pqext.variant.access.widening import widened
+
+        near = widened(side, pa.float64()) if isinstance(side, pa.Array) else None
+        return pc.cast(pc.cast(side, pa.string()), pa.float64()) if near is None else near
+    return side if pa.types.is_float64(side.type) else pc.cast(side, pa.float64(), safe=False)
+
+
+def _nonzero(side: Any) -> Any:
+    """``side`` with nulls for zeros."""
+    zero = pa.scalar(Decimal(0), side.type) if pa.types.is_decimal(side.type) else pa.scalar(0, side.type)
+    return pc.if_else(pc.equal(side, zero), pa.scalar(None, side.type), side)
+
+
+def _remainder(left: Any, right: Any, rows: int) -> pa.Array:
+    one = pa.scalar(1, right.type)
+    values = [np.asarray(_filled(side, one)) for side in (left, right)]
+    with np.errstate(all="ignore"):
+        found = np.fmod(*values)
+    valid = pc.and_(_valid(left, rows), _valid(right, rows))
+    return pc.if_else(valid, pa.array(np.broadcast_to(found, rows), left.type), pa.scalar(None, left.type))
+
+
+def _decimal_remainder(left: Any, right: Any, rows: int, type: pa.DataType) -> pa.Array:
+    def remainder(one: Any, other: Any) -> Decimal | None:
+        if one is None or not other:
+            return None
+        return _EXACT.remainder(Decimal(one), Decimal(other))
+
+    sides = [side.to_pylist() if isinstance(side, pa.Array) else [side.as_py()] * rows for side in (left, right)]
+    return pa.array([remainder(one, other) for one, other in zip(*sides, strict=True)], type)
+
+
+def _filled(side: Any, one: pa.Scalar) -> Any:
+    if isinstance(side, pa.Scalar):
+        return side.as_py() if side.is_valid else one.as_py()
+    return pc.fill_null(side, one).to_numpy(zero_copy_only=False)
+
+
+def _valid(side: Any, rows: int) -> Any:
+    return pc.is_valid(side) if isinstance(side, pa.Array) else pa.repeat(side.is_valid, rows)

@@ -1,0 +1,172 @@
+"""Two arrays compared row by row, by the exact order of their values whatever their types."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.predicate import Operator
+from pqext.dataset.expressions.literals import NANOSECONDS, Kind, kind_of_arrow
+
+_NUMBERS = ("integer", "float", "decimal")
+COMPARABLE = (*_NUMBERS, "binary", "uuid")
+"""Kinds that compare with some others, and whose bounds do as they are."""
+_DAY = 86_400_000_000_000
+_NEAR = 1e-9
+"""Doubles and decimals that differ by a smaller share of them are compared exactly."""
+
+
+def check_related(left: Kind, right: Kind, shown: str) -> None:
+    """Raise ``TypeError`` unless values of both kinds compare; ``shown`` is the comparison."""
+    same = left == right or "null" in (left.name, right.name)
+    numbers = left.name in _NUMBERS and right.name in _NUMBERS
+    binary = {left.name, right.name} == {"binary", "uuid"}
+    midnight = {left, right} == {Kind("date"), Kind("timestamp")}
+    if not (same or numbers or binary or midnight):
+        raise TypeError(f"{shown}: {left} values do not compare with {right} values")
+
+
+def related(left: pa.Array, operator: Operator, right: pa.Array) -> pa.BooleanArray:
+    """``left operator right`` of arrays that ``evaluate`` has made comparable, of kinds that compare."""
+    if pa.types.is_null(left.type) or pa.types.is_null(right.type):
+        return pa.nulls(len(left), pa.bool_())
+    less, equal = _order(left, right)
+    match operator:
+        case "==":
+            return equal
+        case "!=":
+            return pc.invert(equal)
+        case "<":
+            return less
+        case "<=":
+            return pc.or_(less, equal)
+        case ">":
+            return pc.invert(pc.or_(less, equal))
+    return pc.invert(less)
+
+
+def _order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
+    """Where the left value is less and where both are equal; null where one is."""
+    types = pa.types
+    if types.is_temporal(left.type):
+        return _ticks_order(left, right)
+    floats = [types.is_floating(side.type) for side in (left, right)]
+    if all(floats):
+        return _floats_order(left, right)
+    if any(floats):
+        if floats[0]:
+            less, equal = _order(right, left)
+            return pc.invert(pc.or_(less, equal)), equal
+        return _exact_and_float(left, right)
+    if types.is_integer(left.type) and types.is_integer(right.type):
+        left, right = _integers(left, right)
+    elif types.is_decimal(left.type) or types.is_decimal(right.type):
+        left, right = _decimals(left, right)
+    elif types.is_binary(left.type) or types.is_large_binary(left.type):
+        left, right = left.cast(pa.large_binary()), right.cast(pa.large_binary())
+    return pc.less(left, right), pc.equal(left, right)
+
+
+def _floats_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
+    nans = pc.is_nan(left), pc.is_nan(right)
+    equal = pc.or_(pc.equal(left, right), pc.and_(*nans))
+    return pc.or_(pc.less(left, right), pc.and_(pc.invert(nans[0]), nans[1])), equal
+
+
+def _integers(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
+    if pa.types.is_uint64(left.type) == pa.types.is_uint64(right.type):
+        return left, right
+    wide = pa.decimal128(20, 0)
+    return left.cast(wide), right.cast(wide)
+
+
+def _decimals(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Both in a decimal type that holds either; as exact numbers in bytes where no type has the digits."""
+    digits = [
+        (side.type.precision, side.type.scale) if pa.types.is_decimal(side.type) else (20, 0) for side in (left, right)
+    ]
+    scale = max(one for _, one in digits)
+    precision = max(places - own for places, own in digits) + scale
+    if precision <= 76 and min(own for _, own in digits) >= 0:
+        wide = pa.decimal256(precision, scale)
+        return left.cast(wide), right.cast(wide)
+    ranks = {value: rank for rank, value in enumerate(sorted({*_values(left), *_values(right)}))}
+    return tuple(
+        pa.array([None if one is None else ranks[Fraction(one)] for one in side.to_pylist()], pa.int64())
+        for side in (left, right)
+    )
+
+
+def _values(side: pa.Array) -> list[Fraction]:
+    return [Fraction(one) for one in side.to_pylist() if one is not None]
+
+
+def _exact_and_float(exact: pa.Array, floats: pa.Array) -> tuple[Any, Any]:
+    """Integers or decimals, and doubles: rounding to doubles keeps the order but where both are as good as equal."""
+    if pa.types.is_integer(exact.type):
+        near = exact.cast(pa.float64(), safe=False)
+        doubtful = pc.equal(near, floats)
+    else:
+        near = exact.cast(pa.float64(), safe=False)
+        gap = pc.abs(pc.subtract(near, floats))
+        doubtful = pc.less_equal(gap, pc.multiply(pc.abs(near), pa.scalar(_NEAR)))
+    less, equal = _floats_order(near, floats)
+    rows = np.flatnonzero(pc.fill_null(doubtful, False).to_numpy(zero_copy_only=False))
+    if not len(rows):
+        return less, equal
+    if pa.types.is_integer(exact.type):
+        few, other = exact.take(rows).to_numpy(zero_copy_only=False), floats.take(rows).to_numpy(zero_copy_only=False)
+        signs = np.array([_sign(int(one), int(two)) for one, two in zip(few, other, strict=True)]) if (
+            np.abs(other).max() > 1 << 53
+        ) else np.zeros(len(rows), np.int64)
+    else:
+        pairs = zip(exact.take(rows).to_pylist(), floats.take(rows).to_pylist(), strict=True)
+        signs = np.array([_sign(Fraction(one), Fraction(two)) for one, two in pairs])
+    return _corrected(less, rows, signs < 0), _corrected(equal, rows, signs == 0)
+
+
+def _sign(one: Any, other: Any) -> int:
+    return int(one > other) - int(one < other)
+
+
+def _corrected(found: pa.Array, rows: Any, values: Any) -> pa.Array:
+    mask = np.zeros(len(found), bool)
+    mask[rows] = True
+    return pc.replace_with_mask(found, pa.array(mask), pa.array(values))
+
+
+def _ticks_order(left: pa.Array, right: pa.Array) -> tuple[Any, Any]:
+    """Dates, times and timestamps: coarser ticks against the whole ones of the finer, then against the rest."""
+    one, other = _tick(left.type), _tick(right.type)
+    if one < other:
+        less, equal = _ticks_order(right, left)
+        return pc.invert(pc.or_(less, equal)), equal
+    first, second = (
+        side.view(pa.int32() if side.type.bit_width == 32 else pa.int64()).cast(pa.int64()) for side in (left, right)
+    )
+    valid = pc.and_(pc.is_valid(first), pc.is_valid(second))
+    a, b = (pc.fill_null(side, 0).to_numpy(zero_copy_only=False) for side in (first, second))
+    whole, rest = np.divmod(b, one // other)
+    less = (a < whole) | ((a == whole) & (rest > 0))
+    equal = (a == whole) & (rest == 0)
+    null = pa.scalar(None, pa.bool_())
+    return pc.if_else(valid, pa.array(less), null), pc.if_else(valid, pa.array(equal), null)
+
+
+def _tick(type: pa.DataType) -> int:
+    """Nanoseconds between two stored integers."""
+    if pa.types.is_date(type):
+        return 1_000_000 if pa.types.is_date64(type) else _DAY
+    return NANOSECONDS[type.unit]
+
+
+def kind_of(type: pa.DataType, shown: str) -> Kind:
+    """The kind of a type; ``TypeError`` when its values compare with nothing."""
+    kind = kind_of_arrow(type)
+    if kind is None:
+        raise TypeError(f"{shown} of type {type} compares with nothing, only with null")
+    return kind

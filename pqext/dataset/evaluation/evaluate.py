@@ -1,0 +1,441 @@
+"""Exact evaluation of expressions on Arrow data, row by row in effect and by column in fact.
+
+Numbers compare by their exact value: a literal that the column's type cannot hold lies between two of its
+values, or outside them all, and is compared as that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.predicate import Operator, Value
+from pqext.core.types.decoded import dictionary_decoded, run_ends_decoded
+from pqext.dataset.evaluation.comparing import check_related, kind_of, related
+from pqext.dataset.evaluation.integer_set import IntegerSet
+from pqext.dataset.evaluation.operand_values import check_matched, computed
+from pqext.dataset.expressions import (
+    NEGATED,
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Matches,
+    Operand,
+    Relation,
+    Spatial,
+    Stored,
+    VariantField,
+)
+from pqext.dataset.expressions.literals import NANOSECONDS, Kind, kind_of_arrow, to_value
+from pqext.dataset.expressions.patterns import matches
+from pqext.dataset.expressions.spatial import predicate
+from pqext.dataset.expressions.visitors import Visitor, fold
+
+_COMPUTE = {
+    "==": pc.equal,
+    "!=": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+Prepared = dict[tuple[int, pa.DataType], tuple[IsIn, "_Listed"]]
+"""The values of lists as columns of a type hold them, by the expressions that ask for them."""
+
+
+def evaluate(
+    expression: Expression, data: pa.RecordBatch | pa.Table, known: Mapping[tuple[Any, ...], pa.Array] | None = None,
+    prepared: Prepared | None = None,
+) -> pa.BooleanArray:
+    """The truth of ``expression`` on each row of ``data``: true, false or null.
+
+    Raises ``ValueError`` for a column that ``data`` lacks and ``TypeError`` for a literal that does not
+    compare with its column. A filter keeps the rows that are true. ``known`` are values of operands that need not be
+    looked for in a batch, by the operands' keys. Where a filter is evaluated on one batch after another, long lists are
+    worked out once and kept in ``prepared``.
+    """
+    prepared = {} if prepared is None else prepared
+    if isinstance(data, pa.Table):
+        masks = [evaluate(expression, batch, None, prepared) for batch in data.to_batches()]
+        return pa.concat_arrays(masks) if masks else evaluate(expression, _empty(data.schema))
+    return fold(expression, _Evaluator(data, known, prepared))
+
+
+def value_of(operand: Operand, batch: pa.RecordBatch) -> pa.Array:
+    """The values of a column, or of a field within a VARIANT column, on each row of ``batch``."""
+    return _Evaluator(batch).value(operand)
+
+
+def stored_of(column: Column, batch: pa.RecordBatch) -> pa.Array:
+    """A column or a field of a struct as ``batch`` holds it, null where what is around it is null."""
+    return _Evaluator(batch)._column(column)[1]
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+class _Evaluator(Visitor[pa.Array]):
+    def __init__(
+        self, batch: pa.RecordBatch, known: Mapping[tuple[Any, ...], pa.Array] | None = None,
+        prepared: Prepared | None = None,
+    ) -> None:
+        self.batch = batch
+        self.known: dict[tuple[Any, ...], Any] = dict(known or {})
+        self.prepared: Prepared = {} if prepared is None else prepared
+
+    def visit_and(self, operands: list[pa.Array]) -> pa.Array:
+        result = operands[0]
+        for operand in operands[1:]:
+            result = pc.and_kleene(result, operand)
+        return result
+
+    def visit_or(self, operands: list[pa.Array]) -> pa.Array:
+        result = operands[0]
+        for operand in operands[1:]:
+            result = pc.or_kleene(result, operand)
+        return result
+
+    def visit_not(self, operand: pa.Array) -> pa.Array:
+        return pc.invert(operand)
+
+    def visit_comparison(self, node: Comparison) -> pa.Array:
+        array, kind, indices = self._comparable(node.operand)
+        found = compare(array, node.operator, to_value(node.value, kind, str(node.operand)))
+        return found if indices is None else _by_entry(found, indices)
+
+    def visit_is_in(self, node: IsIn) -> pa.Array:
+        array, kind, indices = self._comparable(node.operand)
+        held = self.prepared.get((id(node), array.type))
+        if held is None or held[0] is not node:
+            name = str(node.operand)
+            listed = _Listed.of(array.type, tuple(to_value(value, kind, name) for value in node.values))
+            held = self.prepared[id(node), array.type] = node, listed
+        found = held[1].holds(array)
+        return found if indices is None else _by_entry(found, indices)
+
+    def visit_relation(self, node: Relation) -> pa.Array:
+        sides = self.value(node.left), self.value(node.right)
+        check_related(kind_of(sides[0].type, str(node.left)), kind_of(sides[1].type, str(node.right)), str(node))
+        return related(comparable(sides[0]), node.operator, comparable(sides[1]))
+
+    def visit_matches(self, node: Matches) -> pa.Array:
+        array, indices = self._entries(node.operand) or (self.value(node.operand), None)
+        check_matched(kind_of_arrow(array.type), node)
+        found = pa.nulls(len(array), pa.bool_()) if pa.types.is_null(array.type) else matches(
+            array, node.how, node.pattern, node.escape
+        )
+        return found if indices is None else _by_entry(found, indices)
+
+    def visit_is_null(self, node: IsNull) -> pa.Array:
+        return pc.invert(self._validity(node.operand))
+
+    def visit_is_not_null(self, node: IsNotNull) -> pa.Array:
+        return self._validity(node.operand)
+
+    def visit_spatial(self, node: Spatial) -> pa.Array:
+        from pqext.geo.types import type_of
+
+        field, array = self._column(node.column)
+        marked = type_of(field)
+        edges, crs = (None, None) if marked is None else (marked.edges, marked.crs)
+        return predicate(node.operation, node.geometry, node.distance).evaluate(array, edges, crs)
+
+    def _validity(self, operand: Operand) -> pa.Array:
+        """Is there a value? Entries of dictionary arrays can be null too."""
+        found = self._entries(operand)
+        if found is None:
+            return pc.is_valid(self.value(operand))
+        entries, indices = found
+        return pc.is_valid(entries.take(indices) if entries.null_count else indices)
+
+    def _comparable(self, operand: Operand) -> tuple[pa.Array, Kind, pa.Array | None]:
+        """What is compared, and the kind of literals; of a dictionary array the entries, and the entry of each row."""
+        known = (operand._key(), "comparable")
+        if known not in self.known:
+            array, indices = self._entries(operand) or (self.value(operand), None)
+            self.known[known] = array.type, comparable(array), indices
+        type, array, indices = self.known[known]
+        kind = kind_of_arrow(type)
+        if kind is None:
+            raise TypeError(f"column {operand} of type {type} compares with no literal, only with null")
+        return array, kind, indices
+
+    def _entries(self, operand: Operand) -> tuple[pa.Array, pa.Array] | None:
+        """The entries of a dictionary array and the entry of each row, where that is fewer to compare."""
+        array = self.known.get(operand._key())
+        if array is None:
+            if not isinstance(operand, Column):
+                return None
+            array = self._column(operand)[1]
+        while isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        if not pa.types.is_dictionary(array.type) or not 0 < len(array.dictionary) < len(array):
+            return None
+        return array.dictionary, array.indices
+
+    def value(self, operand: Operand) -> pa.Array:
+        key = operand._key()
+        if key not in self.known:
+            self.known[key] = self._read(operand)
+        found = self.known[key]
+        if isinstance(found, pa.DictionaryArray):
+            found = self.known[key] = dictionary_decoded(found)
+        return found
+
+    def _read(self, operand: Operand) -> pa.Array:
+        if isinstance(operand, VariantField):
+            from pqext import variant
+
+            return variant.get(self.value(operand.column), operand.path, operand.type, strict=False)
+        if not isinstance(operand, Column):
+            return computed(operand, self.value, self.batch.num_rows)
+        array = self._column(operand)[1]
+        while isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        if pa.types.is_dictionary(array.type):
+            return dictionary_decoded(array)
+        if pa.types.is_duration(array.type):  # as Parquet stores it, and as statistics have it
+            return array.view(pa.int64())
+        return run_ends_decoded(array) if pa.types.is_run_end_encoded(array.type) else array
+
+    def _column(self, column: Stored) -> tuple[pa.Field, pa.Array]:
+        index = self.batch.schema.get_field_index(column.path[0])
+        if index < 0:
+            raise ValueError(f"there is no column {column.path[0]!r}, or more than one")
+        field, array = self.batch.schema.field(index), self.batch.column(index)
+        for name in column.path[1:]:
+            array = array.storage if isinstance(array, pa.ExtensionArray) else array
+            index = array.type.get_field_index(name) if pa.types.is_struct(array.type) else -1
+            if index < 0:
+                raise ValueError(f"column {column}: there is no field {name!r} in {array.type}, or more than one")
+            field, array = array.type.field(index), pc.struct_field(array, [index])
+        return field, array
+
+
+def _by_entry(found: pa.BooleanArray, indices: pa.Array) -> pa.BooleanArray:
+    """What was found of the entries of a dictionary, row by row."""
+    if found.null_count or indices.null_count:
+        return found.take(indices)
+    flags, places = found.to_numpy(zero_copy_only=False), indices.to_numpy()
+    chosen = np.flatnonzero(flags)
+    if len(chosen) == 1:  # comparing all at once is quicker than looking each up
+        return pc.equal(indices, pa.scalar(chosen[0], indices.type))
+    return pa.array(flags.take(places, mode="clip"))
+
+
+def comparable(array: pa.Array) -> pa.Array:
+    """``array`` in one of the few types that are compared: integers, doubles, wide decimals, binary and so on."""
+    while isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    types, type = pa.types, array.type
+    if types.is_float16(type) or types.is_float32(type):
+        return array.cast(pa.float64())
+    if types.is_string(type) or types.is_fixed_size_binary(type):
+        return array.cast(pa.binary())
+    if types.is_large_string(type) or types.is_string_view(type) or types.is_binary_view(type):
+        return array.cast(pa.large_binary())
+    if types.is_decimal32(type) or types.is_decimal64(type):
+        return array.cast(pa.decimal128(type.precision, type.scale))
+    return array
+
+
+class _Place(Enum):
+    """Where a value lies among those of an Arrow type."""
+
+    BELOW = 0
+    EXACT = 1
+    BETWEEN = 2
+    ABOVE = 3
+
+
+def compare(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
+    """``array operator value`` for a :func:`comparable` array and a comparison value of its kind."""
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), pa.bool_())
+    if pa.types.is_floating(array.type):
+        return _compare_float(array, operator, value)
+    return _compare_placed(array, placed(array.type, operator, value))
+
+
+def placed(type: pa.DataType, operator: Operator, value: Value) -> tuple[Operator, pa.Scalar] | bool:
+    """``operator value`` asked with a scalar that ``type`` can store, or its one answer for all values but null.
+
+    ``type`` is that of a :func:`comparable` array; times and dates are asked as the integers that store them, NaN
+    as a scalar like any other.
+    """
+    if pa.types.is_floating(type):
+        place, scalar = (_Place.EXACT, pa.scalar(value)) if value != value else _locate_float(value)
+    else:
+        place, scalar = _locate(value, type)
+    match place:
+        case _Place.EXACT:
+            return operator, scalar
+        case _Place.BETWEEN if operator in ("<", "<="):
+            return "<=", scalar
+        case _Place.BETWEEN if operator in (">", ">="):
+            return ">", scalar
+        case _Place.BELOW:
+            return operator in ("!=", ">", ">=")
+        case _Place.ABOVE:
+            return operator in ("!=", "<", "<=")
+    return operator == "!="
+
+
+def _compare_placed(array: pa.Array, asked: tuple[Operator, pa.Scalar] | bool) -> pa.Array:
+    if isinstance(asked, bool):
+        return _where_valid(array, asked)
+    operator, scalar = asked
+    return _COMPUTE[operator](_stored(array), scalar)
+
+
+def _compare_float(array: pa.Array, operator: Operator, value: Value) -> pa.Array:
+    if value != value:  # NaN is the largest value there is
+        if operator in ("==", ">="):
+            return pc.is_nan(array)
+        if operator in ("!=", "<"):
+            return pc.invert(pc.is_nan(array))
+        return _where_valid(array, operator == "<=")
+    if operator in (">", ">="):  # Arrow's are false on NaN, as are all its comparisons but !=
+        return pc.invert(_compare_float(array, NEGATED[operator], value))
+    return _compare_placed(array, placed(array.type, operator, value))
+
+
+_MANY = 8
+"""Integers of a list that are worth a hash table of their own."""
+
+
+def is_in(array: pa.Array, values: tuple[Value, ...]) -> pa.Array:
+    """Is each value of a :func:`comparable` array one of ``values``? Null on null."""
+    return _Listed.of(array.type, values).holds(array)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The values of a list that a :func:`comparable` type can hold, as it stores them."""
+
+    stored: pa.Array
+    has_nan: bool
+    table: IntegerSet | None = None
+    """The values once more, where they are many integers."""
+
+    @classmethod
+    def of(cls, type: pa.DataType, values: tuple[Value, ...]) -> _Listed:
+        """What of ``values`` an array of ``type`` can hold."""
+        found = cls._of(type, values)
+        many = len(found.stored) >= _MANY and found.stored.type in (pa.int32(), pa.int64())
+        return replace(found, table=IntegerSet(found.stored)) if many else found
+
+    @classmethod
+    def _of(cls, type: pa.DataType, values: tuple[Value, ...]) -> _Listed:
+        if pa.types.is_null(type):
+            return cls(pa.nulls(0), False)
+        kept: list[Any] = [value for value in values if value == value]
+        if pa.types.is_integer(type) and all(isinstance(value, int) for value in kept):
+            low, high = _range(type)
+            return cls(pa.array([value for value in kept if low <= value <= high], type), len(kept) < len(values))
+        floating = pa.types.is_floating(type)
+        places = [_locate_float(value) if floating else _locate(value, type) for value in kept]
+        found = [scalar for place, scalar in places if place is _Place.EXACT]
+        if floating and any(scalar.as_py() == 0 for scalar in found):
+            found += [pa.scalar(0.0), pa.scalar(-0.0)]  # equal, but not to a hash table
+        stored = type if floating else _stored(pa.nulls(0, type)).type
+        return cls(pa.array(found, stored), len(kept) < len(values))
+
+    def holds(self, array: pa.Array) -> pa.Array:
+        """Is each value one of these? Null on null."""
+        if pa.types.is_null(array.type):
+            return pa.nulls(len(array), pa.bool_())
+        stored = array if pa.types.is_floating(array.type) else _stored(array)
+        if self.table is not None and stored.type in (pa.int32(), pa.int64()) and len(stored):
+            result = self.table.holds(stored)
+        else:
+            result = pc.is_in(stored, self.stored, skip_nulls=True)
+        if self.has_nan:
+            result = pc.or_(result, pc.fill_null(pc.is_nan(array), False))
+        return pc.if_else(pc.is_valid(array), result, None) if array.null_count else result
+
+
+def _stored(array: pa.Array) -> pa.Array:
+    """Times and dates as the integers that store them."""
+    if pa.types.is_temporal(array.type):
+        return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    return array
+
+
+def _locate(value: Any, type: pa.DataType) -> tuple[_Place, Any]:
+    """The place of ``value`` in ``type``, with the scalar of the stored type at or next below it."""
+    if pa.types.is_boolean(type):
+        return _Place.EXACT, pa.scalar(value)
+    if pa.types.is_binary(type) or pa.types.is_large_binary(type):
+        return _Place.EXACT, pa.scalar(value, type)
+    if value != value or value == inf:
+        return _Place.ABOVE, None
+    if value == -inf:
+        return _Place.BELOW, None
+    exact = Fraction(value) * _units(type)
+    floor = exact.numerator // exact.denominator
+    low, high = _range(type)
+    if floor < low:
+        return _Place.BELOW, None
+    if floor > high:
+        return _Place.ABOVE, None
+    place = _Place.EXACT if floor == exact else _Place.BETWEEN
+    if pa.types.is_decimal(type):
+        return place, pa.scalar(_unscaled(floor, type.scale), type)
+    if pa.types.is_temporal(type):
+        type = pa.int32() if type.bit_width == 32 else pa.int64()
+    return place, pa.scalar(floor, type)
+
+
+def _locate_float(value: Any) -> tuple[_Place, Any]:
+    try:
+        near = float(value)
+    except OverflowError:
+        near = inf if value > 0 else -inf
+    if near > value:
+        near = nextafter(near, -inf)
+    return (_Place.EXACT if near == value else _Place.BETWEEN), pa.scalar(near, pa.float64())
+
+
+def _units(type: pa.DataType) -> Fraction:
+    """Units of the stored integer in one unit of the comparison value."""
+    if pa.types.is_decimal(type):
+        return Fraction(10**type.scale) if type.scale >= 0 else Fraction(1, 10**-type.scale)
+    if pa.types.is_timestamp(type) or pa.types.is_time(type):
+        return Fraction(1, NANOSECONDS[type.unit])
+    if pa.types.is_date64(type):
+        return Fraction(86_400_000)
+    return Fraction(1)
+
+
+def _range(type: pa.DataType) -> tuple[int, int]:
+    """The least and the greatest integer that the type stores."""
+    if pa.types.is_decimal(type):
+        return 1 - 10**type.precision, 10**type.precision - 1
+    if pa.types.is_unsigned_integer(type):
+        return 0, (1 << type.bit_width) - 1
+    return -1 << (type.bit_width - 1), (1 << (type.bit_width - 1)) - 1
+
+
+def _unscaled(integer: int, scale: int) -> Decimal:
+    digits = tuple(map(int, str(abs(integer))))
+    return Decimal((int(integer < 0), digits, -scale))
+
+
+def _where_valid(array: pa.Array, value: bool) -> pa.Array:
+    return pc.if_else(pc.is_valid(array), pa.scalar(value), pa.scalar(None, pa.bool_()))

@@ -1,0 +1,178 @@
+"""What operands are: the types of computed ones, told before a row is read, and their values on Arrow data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type, negated, number_type, result_type
+from pqext.dataset.expressions import Arithmetic, Base, Cast, Constant, ListLength, Matches, Operand, VariantField
+from pqext.dataset.expressions.literals import Kind
+from pqext.variant.access.targets import target_type
+
+_EMPTY_METADATA = b"\x11\x00\x00"
+_MICROSECONDS = {"s": 1_000_000, "ms": 1_000}
+
+
+def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.DataType:
+    """The Arrow type of an operand's values, from those of its columns.
+
+    Raises ``TypeError`` for what cannot be computed of values of these types.
+    """
+    match operand:
+        case VariantField():
+            column_type(operand)
+            return target_type(operand.type)
+        case Cast():
+            _castable(operand, type_of(operand.operand, column_type))
+            return target_type(operand.type)
+        case ListLength():
+            _check_list(operand, column_type(operand.operand))
+            return pa.int64()
+        case Arithmetic():
+            types = _number_types(operand, lambda one: type_of(one, column_type))
+            try:
+                return types[0] if len(types) == 1 else result_type(operand.operator, *types)
+            except TypeError as error:
+                raise TypeError(f"{operand}: {error}") from None
+    return column_type(operand)  # type: ignore[arg-type]
+
+
+def computed(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:
+    """The values of a computed operand, from those of what it is computed of; null where there are none."""
+    match operand:
+        case Arithmetic():
+            known = {id(one): value(one) for one in operand.operands if not isinstance(one, Constant)}
+            types = _number_types(operand, lambda one: known[id(one)].type)
+            sides = [
+                constant(one.value, type) if isinstance(one, Constant) else _as_number(known[id(one)], type)
+                for one, type in zip(operand.operands, types, strict=True)
+            ]
+            return negated(sides[0]) if len(sides) == 1 else arithmetic(operand.operator, *sides)
+        case Cast():
+            return cast(value(operand.operand), operand)
+        case ListLength():
+            array = value(operand.operand)
+            _check_list(operand, array.type)
+            return lengths(array)
+    raise TypeError(f"{type(operand).__name__} is not computed")
+
+
+def lengths(array: pa.Array) -> pa.Array:
+    """How many elements each list or map has."""
+    if pa.types.is_map(array.type):
+        counts = pa.array(np.diff(array.offsets.to_numpy()), pa.int64())
+        return pc.if_else(pc.is_valid(array), counts, pa.scalar(None, pa.int64())) if array.null_count else counts
+    return pc.list_value_length(array).cast(pa.int64())
+
+
+def check_matched(kind: Kind | None, node: Matches) -> None:
+    """Raise ``TypeError`` unless values of a kind are texts, or bytes where the pattern is bytes."""
+    name = None if kind is None else kind.name
+    is_bytes = isinstance(node.pattern, bytes)
+    if name == "null" or (name in ("binary", "uuid") and is_bytes) or (name == "string" and not is_bytes):
+        return
+    held = "no texts" if kind is None else f"{kind} values"
+    raise TypeError(f"column {node.operand} holds {held}, and {node.how} asks for {'bytes' if is_bytes else 'text'}")
+
+
+def cast(array: pa.Array, to: Cast) -> pa.Array:
+    """``array`` as another type, by the casts of :func:`pqext.variant.get`."""
+    from pqext import variant
+    from pqext.variant.access.widening import widened
+
+    target = target_type(to.type)
+    if array.type == target:
+        return array
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), target)
+    array = _narrowed(array, _castable(to, array.type))
+    whole = array if array.type == target else widened(array, target)
+    return whole if whole is not None else variant.get(as_shredded(array), (), to.type, strict=False)
+
+
+def as_shredded(array: pa.Array) -> pa.StructArray:
+    """Single values as the typed values of a shredded variant."""
+    rows = len(array)
+    buffers = [None, pa.py_buffer(np.arange(rows + 1) * len(_EMPTY_METADATA)), pa.py_buffer(_EMPTY_METADATA * rows)]
+    metadata = pa.Array.from_buffers(pa.large_binary(), rows, buffers)
+    return pa.StructArray.from_arrays([metadata, array], ["metadata", "typed_value"])
+
+
+def _number_types(operand: Arithmetic, type: Callable[[Any], pa.DataType]) -> list[pa.DataType]:
+    """The types in which the sides of an operation are computed."""
+    found: list[pa.DataType | None] = []
+    for one in operand.operands:
+        if isinstance(one, Constant):
+            found.append(None)
+            continue
+        number = number_type(type(one))
+        if number is None:
+            raise TypeError(f"{operand}: {one} holds no numbers")
+        found.append(number)
+    beside = next(one for one in found if one is not None)
+    return [
+        constant_type(one.value, beside) if isinstance(one, Constant) else known
+        for one, known in zip(operand.operands, found, strict=True)
+    ]
+
+
+def _as_number(array: pa.Array, type: pa.DataType) -> pa.Array:
+    return array if array.type == type else array.cast(type)
+
+
+def _check_list(operand: ListLength, type: pa.DataType) -> None:
+    types = pa.types
+    is_list = types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type) or types.is_map(type)
+    if not (is_list or types.is_list_view(type) or types.is_large_list_view(type)):
+        raise TypeError(f"{operand}: {operand.operand} holds {type}, no lists")
+
+
+def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
+    """The type, of those that a shredded variant may have, in which values of ``type`` are cast."""
+    types = pa.types
+    target = target_type(operand.type)
+    if type == target or types.is_null(type):
+        return type
+    if types.is_uint64(type):
+        return pa.decimal128(20, 0)
+    if types.is_unsigned_integer(type):
+        return {8: pa.int16(), 16: pa.int32(), 32: pa.int64()}[type.bit_width]
+    if types.is_float16(type):
+        return pa.float32()
+    if types.is_timestamp(type):
+        return pa.timestamp("ns" if type.unit == "ns" else "us", type.tz and "UTC")
+    if types.is_time(type):
+        return pa.time64("us")
+    if types.is_date(type):
+        return pa.date32()
+    if types.is_decimal(type) and type.precision <= 38 and type.scale >= 0:
+        return pa.decimal128(type.precision, type.scale)
+    if types.is_string(type) or types.is_large_string(type) or types.is_string_view(type):
+        return pa.string() if types.is_string(type) else pa.large_string()
+    if types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type):
+        return pa.binary() if types.is_binary(type) else pa.large_binary()
+    if types.is_fixed_size_binary(type):
+        return pa.binary()
+    if types.is_boolean(type) or types.is_signed_integer(type) or types.is_float32(type) or types.is_float64(type):
+        return type
+    many = " of more than 38 digits" if types.is_decimal(type) and type.precision > 38 else ""
+    raise TypeError(f"{operand}: {type}{many} casts to nothing else")
+
+
+def _narrowed(array: pa.Array, type: pa.DataType) -> pa.Array:
+    """``array`` in a type that holds its values; timestamps that are too far for it are null."""
+    if array.type == type:
+        return array
+    if pa.types.is_time(type):
+        return array.cast(type, safe=False)
+    if pa.types.is_timestamp(type) and array.type.unit in _MICROSECONDS:
+        most = pa.scalar(((1 << 63) - 1) // _MICROSECONDS[array.type.unit])
+        ticks = array.view(pa.int64())
+        near = pc.and_(pc.less_equal(ticks, most), pc.greater_equal(ticks, pc.negate(most)))
+        array = pc.if_else(near, array, pa.scalar(None, array.type))
+    return array.cast(type)

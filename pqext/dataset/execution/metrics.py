@@ -1,0 +1,188 @@
+"""What a run of a scan took: requests, bytes, pages and rows, and the time of each part of the work."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from operator import attrgetter
+from time import perf_counter
+from typing import Any, TypeVar
+
+from pqext.core.display import as_html
+from pqext.core.reader import ParquetFile
+from pqext.core.source import Source
+from pqext.core.usage import Usage
+from pqext.dataset.planning.plan import RowGroupPlan
+
+T = TypeVar("T")
+_COUNTS = ("requests", "bytes", "fetch_seconds", "pages", "rows_evaluated", "filter_seconds")
+_FETCH_SECONDS = _COUNTS.index("fetch_seconds")
+_of = attrgetter(*_COUNTS)
+Counts = tuple[float, ...]
+"""What was read of a source, in the order of ``_COUNTS``."""
+_NOTHING: Counts = (0.0,) * len(_COUNTS)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Metrics:
+    """What the last run of a scan took so far; see :attr:`pqext.Scan.metrics`.
+
+    Seconds leave the consumer's out. Those of parts may add up to more than all, where threads worked side by side.
+    """
+
+    files: int = 0
+    """Files opened."""
+    row_groups: int = 0
+    """Row groups of which rows were read."""
+    requests: int = 0
+    """Reads of the sources, footers and indexes included."""
+    bytes: int = 0
+    """Bytes fetched by them."""
+    pages: int = 0
+    """Data pages decoded."""
+    rows_evaluated: int = 0
+    """Rows on which the filter was evaluated."""
+    rows: int = 0
+    """Rows given, or counted."""
+    plan_seconds: float = 0.0
+    """Opening and planning, without waiting for bytes."""
+    fetch_seconds: float = 0.0
+    """Waiting for bytes, added up where several requests were under way."""
+    decode_seconds: float = 0.0
+    """Decoding, and all that is not counted elsewhere."""
+    filter_seconds: float = 0.0
+    """Evaluating the filter, added up over threads."""
+    seconds: float = 0.0
+    """All of the run."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers by their names."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return f"<pqext.Metrics {'; '.join(f'{name}: {text}' for name, text in self._facts())}>"
+
+    def _repr_html_(self) -> str:
+        return as_html("pqext.Metrics", self._facts())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        numbers = {one.name: getattr(self, one.name) for one in fields(self)}
+        return [
+            (name.removesuffix("_seconds").replace("_", " ").replace("seconds", "in all"), _text(name, number))
+            for name, number in numbers.items()
+        ]
+
+
+def _text(name: str, number: float) -> str:
+    return f"{1000 * number:,.1f} ms" if name.endswith("seconds") else f"{number:,}"
+
+
+class Run:
+    """What one run of a scan takes, counted as it goes."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._seconds = 0.0
+        self._planning = 0.0
+        self._files = 0
+        self._row_groups = 0
+        self._done = _NOTHING
+        self._open: dict[int, tuple[Usage, Counts]] = {}
+
+    @property
+    def metrics(self) -> Metrics:
+        """The numbers as they are now."""
+        found = self._counts()
+        known = self._planning + found["fetch_seconds"] + found["filter_seconds"]
+        whole = {name: int(found[name]) for name in ("requests", "bytes", "pages", "rows_evaluated")}
+        return Metrics(
+            self._files, self._row_groups, **whole, rows=self.rows, plan_seconds=self._planning,
+            fetch_seconds=found["fetch_seconds"], decode_seconds=max(0.0, self._seconds - known),
+            filter_seconds=found["filter_seconds"], seconds=self._seconds,
+        )
+
+    @contextmanager
+    def opened(self, file: ParquetFile, before: Counts) -> Iterator[None]:
+        """Count what is read of a file, ``before`` having been read of its source."""
+        usage, key = file.source.usage, id(file)
+        self._files += 1
+        self._open[key] = usage, before
+        try:
+            yield
+        finally:
+            del self._open[key]
+            self._done = _sum(self._done, usage, before)
+
+    def planning(self) -> _Planning:
+        """Count the time within as planning, but for what is fetched."""
+        return _Planning(self)
+
+    def planned(self, seconds: float) -> None:
+        """Count planning."""
+        self._planning += seconds
+
+    def plans(self, plans: Iterable[RowGroupPlan]) -> Generator[RowGroupPlan, None, None]:
+        """The plans, made when they are asked for, with the time that this takes."""
+        waiting = iter(plans)
+        while True:
+            with self.planning():
+                plan = next(waiting, None)
+            if plan is None:
+                return
+            self._row_groups += plan.refusal is None and plan.rows != []
+            yield plan
+
+    def timed(self, found: Generator[T, None, None]) -> Generator[T, None, None]:
+        """What ``found`` gives, with the time that this takes, without that of whoever takes it."""
+        try:
+            while True:
+                started = perf_counter()
+                try:
+                    one = next(found)
+                except StopIteration:
+                    return
+                finally:
+                    self._seconds += perf_counter() - started
+                yield one
+        finally:
+            found.close()
+
+    def fetch_seconds(self) -> float:
+        """How long was waited for bytes so far."""
+        found = self._done[_FETCH_SECONDS]
+        for usage, before in [*self._open.values()]:
+            found += usage.fetch_seconds - before[_FETCH_SECONDS]
+        return found
+
+    def _counts(self) -> dict[str, float]:
+        counts = self._done
+        for usage, before in [*self._open.values()]:
+            counts = _sum(counts, usage, before)
+        return dict(zip(_COUNTS, counts, strict=True))
+
+
+class _Planning:
+    """Planning for a run, which happens often for each file."""
+
+    __slots__ = ("_fetched", "_run", "_started")
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def __enter__(self) -> None:
+        self._started, self._fetched = perf_counter(), self._run.fetch_seconds()
+
+    def __exit__(self, *_: object) -> None:
+        fetched = self._run.fetch_seconds() - self._fetched
+        self._run.planned(perf_counter() - self._started - fetched)
+
+
+def _sum(counts: Counts, usage: Usage, before: Counts) -> Counts:
+    """``counts`` and what was read since ``before``."""
+    return tuple(a + b - c for a, b, c in zip(counts, _of(usage), before, strict=True))
+
+
+def counts_of(source: Any) -> Counts:
+    """What was read of a source so far, nothing where it is not open."""
+    return _of(source.usage) if isinstance(source, Source) else _NOTHING

@@ -1,0 +1,384 @@
+"""Running the plan of a file: stage by stage, so that columns are decoded only of rows that the filter has left.
+
+A row group is read in windows of rows, the first of them small. Where rows that match lie all over a window, the rest
+is read in one stage, all columns side by side, because stages cost more than they save there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.arrow_schema.arrays import filtered
+from pqext.core.buffers import view
+from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges, flags_within, row_numbers
+from pqext.core.kernels import wanted
+from pqext.core.reader import ParquetFile
+from pqext.core.types.decoded import dictionary_decoded
+from pqext.core.usage import Usage
+from pqext.core.workers import thread_count
+from pqext.dataset.evaluation.evaluate import Prepared, evaluate
+from pqext.dataset.execution.ahead import Part, Run
+from pqext.dataset.execution.ahead import side_by_side as run_side_by_side
+from pqext.dataset.expressions import Operand, VariantField
+from pqext.dataset.expressions.visitors import operands
+from pqext.dataset.planning.checks import checked
+from pqext.dataset.planning.plan import RowGroupPlan, Stage, together
+from pqext.dataset.planning.projection import Computed, Fields, computed_of, read_leaves
+from pqext.dataset.planning.selectivity import Passed, estimated
+
+AHEAD_BYTES = 1 << 20
+"""A file of fewer is read when its rows are asked for."""
+_STAGE_ROWS = 1 << 18
+"""Rows of a filter's columns that are decoded at a time."""
+_FEWEST_ROWS = 1024
+"""Rows that are looked at together at least, however small the batches are to be."""
+_GROWTH = 8
+_MOST_ROWS = 1 << 23
+"""A window has so many times the rows of the one before it, up to so many."""
+_KEPT_BYTES = 32 << 20
+"""Bytes of the filter's columns that wait for the other columns of their rows, but for one batch."""
+_PAYS = 0.3
+"""Stages pay where at most such a share of the rows is left to the last one."""
+_NEARLY_ALL = 0.5
+"""Where such a share of a row group's rows is left, all are decoded, and then chosen from."""
+
+
+def matching(
+    file: ParquetFile, plans: Iterable[RowGroupPlan], computed: Sequence[Computed], batch_rows: int, *,
+    ahead: bool = True,
+) -> Generator[Part, None, None]:
+    """The rows that match, in the order of the ``plans``: at most ``batch_rows`` at a time, none empty.
+
+    With ``ahead`` several row groups are read at once, and before their rows are asked for.
+    """
+    lessons = Lessons()
+    unfiltered: dict[Stage, list[int]] = {}
+
+    def runs() -> Iterator[Run]:
+        for plan in checked(plans, file, computed):
+            if plan.refusal is None and plan.rows != []:
+                if len(plan.stages) == 1 and plan.stages[0].filter is None and not computed:
+                    unfiltered.setdefault(plan.stages[0], []).append(plan.index)
+                    continue
+                yield partial(_run, file, plan, computed, batch_rows, lessons)
+        for stage, indices in unfiltered.items():  # without a filter all row groups are read the same way, at once
+            yield partial(_whole, file, stage, indices, batch_rows)
+
+    options = file.options
+    if not ahead or file.source.size < AHEAD_BYTES or thread_count(options.threads) < 2 or options.on_corrupt == "skip":
+        for run in runs():
+            yield from run(1)
+    else:
+        yield from run_side_by_side(runs(), options.threads, len(file.row_groups))
+
+
+@dataclass(slots=True)
+class Lessons:
+    """What the row groups that were read taught for the next ones."""
+
+    pays: bool | None = None
+    """Are stages worth their overhead? ``None`` before a row group was read."""
+    prepared: Prepared = field(default_factory=dict)
+    passed: Passed = field(default_factory=Passed)
+
+
+def _run(
+    file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int, lessons: Lessons, shares: int
+) -> Iterator[Part]:
+    return _GroupRun(file, plan, computed, batch_rows, lessons, shares).parts()
+
+
+def _whole(file: ParquetFile, stage: Stage, indices: Sequence[int], batch_rows: int, shares: int) -> Iterator[Part]:
+    batches = file.iter_batches(batch_rows, stage.columns, indices)
+    return ((batch, []) for batch in batches if batch.num_rows)
+
+
+@dataclass(slots=True)
+class _Window:
+    """Rows of a row group that a stage has looked at: which of them are left, and the columns kept of these.
+
+    ``schema`` is that of the columns as the result has them.
+    """
+
+    schema: pa.Schema
+    looked_at: int = 0
+    rows: list[NDArray[np.int64]] = field(default_factory=list)
+    kept: list[pa.RecordBatch] = field(default_factory=list)
+    kept_bytes: int = 0
+
+    def look_at(
+        self, stage: Stage, batch: pa.RecordBatch, fields: Fields,
+        rows: RowRanges | NDArray[np.int64], usage: Usage, lessons: Lessons, flags: NDArray[np.bool_] | None = None,
+    ) -> pa.BooleanArray:
+        """Evaluate a stage's filter on ``batch`` and values in ``fields`` beside it; gives its truth for each row.
+
+        It has the ``rows``, or those of them with ``flags``, which the stages before have looked at.
+        """
+        mask = _mask(stage, batch, fields, usage, lessons.prepared, is_first=flags is None)
+        self.looked_at += batch.num_rows
+        found = mask.true_count
+        if stage.filter is not None:
+            lessons.passed.count(stage.filter, batch.num_rows, found)
+        if found:
+            if flags is None and not isinstance(rows, np.ndarray) and len(rows) == 1:
+                self.rows.append(_places(mask, found, rows[0].start))
+            else:
+                numbers = rows if isinstance(rows, np.ndarray) else row_numbers(rows)
+                self.rows.append((numbers if flags is None else numbers[flags])[_places(mask, found)])
+            if stage.kept:
+                self.kept.append(self.undo(filtered(batch.select(list(stage.kept)), mask)))
+                self.kept_bytes += self.kept[-1].nbytes
+        return mask
+
+    def undo(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch whose dictionaries, which were made to compare their entries, are what the result has."""
+        for place, (found, column) in enumerate(zip(batch.schema, batch.columns, strict=True)):
+            if pa.types.is_dictionary(found.type) and (field := self.schema.field(found.name)).type != found.type:
+                batch = batch.set_column(place, field, dictionary_decoded(column).cast(field.type))
+        return batch
+
+    def left(self) -> NDArray[np.int64]:
+        """The rows that are left."""
+        return np.concatenate(self.rows) if self.rows else np.empty(0, np.int64)
+
+    def columns(self) -> pa.RecordBatch | None:
+        """The columns kept of them, ``None`` without any."""
+        return pa.concat_batches(self.kept) if self.kept else None
+
+
+class _GroupRun:
+    """One row group read, with one of ``shares`` parts of the memory that a call may hold."""
+
+    def __init__(
+        self, file: ParquetFile, plan: RowGroupPlan, computed: Sequence[Computed], batch_rows: int, lessons: Lessons,
+        shares: int = 1,
+    ) -> None:
+        self._file = file
+        self._plan = plan
+        self._computed = computed
+        self._batch_rows = batch_rows
+        self._lessons = lessons
+        self._shares = shares
+        self._is_measured = True
+        self._usage = file.source.usage
+
+    def parts(self) -> Iterator[Part]:
+        """The rows that match."""
+        stages = self._plan.stages
+        # Where damage is passed over, the rows that come cannot be numbered.
+        if len(stages) < 2 or not self._pays(stages) or self._file.options.on_corrupt == "skip":
+            return self._at_once(stages, self._plan.rows)
+        found = self._file.row_groups[self._plan.index].num_rows
+        if found != self._plan.num_rows:
+            raise ValueError(
+                f"the plan is of another file: it has {self._plan.num_rows} rows in row group {self._plan.index}, "
+                f"the file {found}"
+            )
+        return self._in_stages(*self._lessons.passed.ordered(stages, self._file, self._plan.index))
+
+    def _pays(self, stages: Sequence[Stage]) -> bool:
+        """Are stages worth their overhead, by what was learned, or else by what statistics promise?"""
+        if self._lessons.pays is not None:
+            return self._lessons.pays
+        condition = together(stages).filter
+        return condition is None or estimated(condition, self._file.row_groups[self._plan.index]) <= _PAYS
+
+    def _at_once(self, stages: Sequence[Stage], ranges: RowRanges | None) -> Iterator[Part]:
+        self._is_measured = False
+        yield from self._give(together(stages), ranges)
+
+    def _in_stages(self, first: Stage, *more: Stage) -> Iterator[Part]:
+        at_once = most = min(max(self._batch_rows, _FEWEST_ROWS), _STAGE_ROWS)
+        queue = RowQueue([range(self._plan.num_rows)] if self._plan.rows is None else self._plan.rows)
+        batches = self._batches(first, self._plan.rows, at_once)
+        while queue:
+            window = _Window(self._file.arrow_schema)
+            while queue and window.looked_at < most and window.kept_bytes <= _KEPT_BYTES:
+                batch, fields = next(batches)
+                rows = queue.take(batch.num_rows)
+                window.look_at(first, batch, fields, rows, self._usage, self._lessons)
+            left, kept, last = self._filtered(window.left(), window.columns(), more)
+            pays = window.kept_bytes <= _KEPT_BYTES and len(left) <= _PAYS * window.looked_at
+            if len(left):
+                yield from self._give_kept(last, left, kept)
+            most = min(most * _GROWTH, _MOST_ROWS)
+            self._lessons.pays = pays
+            if not pays and queue:
+                del batches
+                yield from self._at_once([first, *more], queue.take(1 << 62))
+                return
+        for _ in batches:  # its end, where the reader refuses a chunk that holds more rows than the row group
+            pass
+
+    def _filtered(
+        self, left: NDArray[np.int64], kept: pa.RecordBatch | None, stages: Sequence[Stage]
+    ) -> tuple[NDArray[np.int64], pa.RecordBatch | None, Stage]:
+        """What the further stages leave of the rows ``left`` by the first, of which it has ``kept`` columns.
+
+        Gives the rows, the columns kept of them, and the last stage, which reads what is not kept.
+        """
+        *filters, last = stages
+        for stage in filters:
+            if not len(left):
+                break
+            window, flags = _Window(self._file.arrow_schema), []
+            rows = self._rows(left)
+            queue = self._queue(rows)
+            for batch, fields in self._batches(stage, rows, _STAGE_ROWS):
+                part = queue.take(batch.num_rows)
+                wanted = _wanted(left, part)
+                if wanted.any():
+                    batch, fields = _only(batch, fields, wanted)
+                    flags.append(window.look_at(stage, batch, fields, part, self._usage, self._lessons, wanted))
+                if window.kept_bytes > _KEPT_BYTES:
+                    # They are read again, with the columns of the last stage.
+                    last = replace(together([stage, last]), filter=None, asked=())
+                    stage = replace(stage, kept=())
+                    window.kept, window.kept_bytes = [], 0
+            left = window.left()
+            if kept is not None:
+                kept = filtered(kept, pa.concat_arrays(flags))
+            kept = side_by_side(kept, window.columns())
+        return left, kept, last
+
+    def _give_kept(self, last: Stage, left: NDArray[np.int64], kept: pa.RecordBatch | None) -> Iterator[Part]:
+        """The rows that are ``left``: the columns ``kept`` of them and those of the last stage."""
+        if last.columns or last.leaves:
+            yield from self._give(last, self._rows(left), left, kept)
+            return
+        for start in range(0, len(left), self._batch_rows):
+            count = min(self._batch_rows, len(left) - start)
+            batch = _without_columns(count) if kept is None else kept.slice(start, count)
+            yield batch, computed_of(self._computed, {}, batch)
+
+    def _give(
+        self, stage: Stage, rows: Rows, left: NDArray[np.int64] | None = None, kept: pa.RecordBatch | None = None,
+    ) -> Iterator[Part]:
+        """The last stage: its columns of the ``rows`` that are ``left`` and match its filter, with those that
+        were ``kept`` of these rows."""
+        queue = self._queue(rows)
+        at = 0
+        for batch, leaves in self._batches(stage, rows, self._batch_rows):
+            if left is not None:
+                batch, leaves = _only(batch, leaves, _wanted(left, queue.take(batch.num_rows)))
+                if kept is not None:
+                    batch = side_by_side(kept.slice(at, batch.num_rows), batch)
+                at += batch.num_rows
+            if not batch.num_rows:
+                continue
+            arrays = computed_of(self._computed, leaves, batch)
+            if stage.filter is not None:
+                mask = _mask(
+                    stage, batch, leaves, self._usage, self._lessons.prepared, is_first=left is None
+                )
+                if not self._is_measured:  # the first rows tell whether stages would pay
+                    self._lessons.pays = mask.true_count <= _PAYS * batch.num_rows
+                    self._is_measured = True
+                batch, arrays = _matching(batch, mask, stage.compared), [array.filter(mask) for array in arrays]
+            if batch.num_rows:
+                yield batch, arrays
+
+    def _queue(self, rows: Rows) -> RowQueue | NumberQueue:
+        if isinstance(rows, np.ndarray):
+            return NumberQueue(rows)
+        return RowQueue([range(self._plan.num_rows)] if rows is None else rows)
+
+    def _batches(
+        self, stage: Stage, rows: Rows, batch_rows: int
+    ) -> Iterator[tuple[pa.RecordBatch, Fields]]:
+        """A stage's columns, and beside each batch the values within VARIANT columns that come from leaves."""
+        index, leaves = self._plan.index, self._file.schema.leaves
+        budget = self._file.budget(self._shares)
+        batches = self._file.iter_compared(batch_rows, stage.columns, index, rows, stage.compared, budget)
+        by_name = dict(stage.leaves)
+        given = [(one.field, by_name[one.name]) for one in self._computed if one.name in by_name]
+        nodes = {
+            field._key(): (field, leaves[leaf])
+            for field, leaf in (*given, *_fields(stage))
+            if isinstance(field, VariantField)
+        }
+        if not nodes:
+            return ((batch, {}) for batch in batches)
+        compared = {leaf for _, leaf in stage.asked} - set(by_name.values())
+        return read_leaves(
+            self._file, self._file.row_groups[index], nodes, batches, batch_rows, rows, compared, budget
+        )
+
+    def _rows(self, left: NDArray[np.int64]) -> Rows:
+        """The rows to decode for those that are ``left``: just these, or all of the row group where few are not."""
+        return None if len(left) >= _NEARLY_ALL * self._plan.num_rows else left
+
+
+Rows = RowRanges | NDArray[np.int64] | None
+"""Rows of a row group: ranges, numbers of single ones that ascend, or ``None`` for all."""
+
+
+def _wanted(left: NDArray[np.int64], part: RowRanges | NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the rows in ``part`` are ``left``: all of those that were chosen one by one."""
+    return np.ones(len(part), np.bool_) if isinstance(part, np.ndarray) else flags_within(left, part)
+
+
+def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) -> pa.RecordBatch | None:
+    """The columns of both, which are of the same rows."""
+    if first is None or second is None:
+        return first if second is None else second
+    return pa.RecordBatch.from_arrays(
+        [*first.columns, *second.columns], schema=pa.schema([*first.schema, *second.schema], first.schema.metadata)
+    )
+
+
+def _places(mask: pa.BooleanArray, found: int, first: int = 0) -> NDArray[np.int64]:
+    """Where a condition is true, ``found`` times, counted from ``first`` on."""
+    mask = mask.fill_null(False) if mask.null_count else mask
+    places = np.empty(found, np.int64)
+    wanted.rows_of_mask(view(mask.buffers()[1]), mask.offset, len(mask), first, places)
+    return places
+
+
+def _fields(stage: Stage) -> Iterator[tuple[Operand, int]]:
+    """What a stage's filter asks about and reads from leaves, with their column indexes."""
+    if stage.filter is not None and stage.asked:
+        asked = operands(stage.filter)
+        for place, leaf in stage.asked:
+            yield asked[place], leaf
+
+
+def _mask(
+    stage: Stage, batch: pa.RecordBatch, fields: Fields, usage: Usage, prepared: Prepared, *,
+    is_first: bool,
+) -> pa.BooleanArray:
+    """The truth of a stage's filter, the first that is asked of these rows or not."""
+    if stage.filter is None:
+        return pa.repeat(True, batch.num_rows)
+    known = fields if stage.asked else None
+    with usage.filtering(batch.num_rows if is_first else 0):
+        return evaluate(stage.filter, batch, known, prepared)
+
+
+def _only(
+    batch: pa.RecordBatch, fields: Fields, flags: NDArray[np.bool_]
+) -> tuple[pa.RecordBatch, Fields]:
+    """The flagged rows of a batch, which may have no columns, and of what is beside it."""
+    if flags.all():
+        return batch, fields
+    mask = pa.array(flags)
+    fields = {key: array.filter(mask) for key, array in fields.items()}
+    return (filtered(batch, mask) if batch.num_columns else _without_columns(int(np.count_nonzero(flags)))), fields
+
+
+def _matching(batch: pa.RecordBatch, mask: pa.BooleanArray, dropped: Collection[str]) -> pa.RecordBatch:
+    """The rows of a batch where ``mask`` is true, without the columns ``dropped``."""
+    names = [name for name in batch.schema.names if name not in dropped]
+    if not names:
+        return _without_columns(mask.true_count)
+    return filtered(batch if len(names) == batch.num_columns else batch.select(names), mask)
+
+
+def _without_columns(rows: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

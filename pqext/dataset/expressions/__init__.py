@@ -1,0 +1,54 @@
+"""What is asked of rows: conditions on operands, an immutable tree.
+
+Start at ``operands`` (columns and what is computed of them, built with :func:`col`) and ``conditions`` (what is asked
+about them, joined by And, Or and Not); ``visitors`` walks over both.
+"""
+
+from __future__ import annotations
+
+from pqext.dataset.expressions.conditions import (
+    MAX_DEPTH,
+    NEGATED,
+    And,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Matches,
+    Not,
+    Operand,
+    Or,
+    Relation,
+    Spatial,
+    Stored,
+    all_of,
+    any_of,
+    literal_text,
+)
+from pqext.dataset.expressions.operands import (
+    ARITHMETIC,
+    Arithmetic,
+    ArithmeticOperator,
+    Base,
+    Cast,
+    Column,
+    Constant,
+    ListLength,
+    Named,
+    Value,
+    VariantField,
+    as_value,
+    bases,
+    check_number,
+    col,
+    operand_column,
+    relation,
+)
+
+__all__ = [
+    "ARITHMETIC", "MAX_DEPTH", "NEGATED", "And", "Arithmetic", "ArithmeticOperator", "Base", "Cast", "Column",
+    "Comparison", "Constant", "Expression", "IsIn", "IsNotNull", "IsNull", "ListLength", "Matches", "Named", "Not",
+    "Operand", "Or", "Relation", "Spatial", "Stored", "Value", "VariantField", "all_of", "any_of", "as_value", "bases",
+    "check_number", "col", "literal_text", "operand_column", "relation",
+]  # fmt: skip

@@ -1,0 +1,340 @@
+"""The conditions of an expression: an immutable tree of comparisons and other questions, joined by And, Or and Not.
+
+What they ask about are operands, which :mod:`pqext.dataset.expressions` has. SQL's three-valued logic holds
+throughout: a comparison with null is null, ``not null`` is null, and a filter keeps the rows where the expression is
+true. Floating-point numbers are in SQL's total order, NaN equal to itself and above everything else, so that
+``~(x > 5)`` and ``x <= 5`` are one question. Strings and binary values compare by their unsigned bytes, numbers by
+their exact value whatever their types.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
+
+import pyarrow as pa
+
+from pqext.core.predicate import COMPARE, Operator
+from pqext.dataset.expressions.literals import Literal, canonical, key, time_text
+from pqext.dataset.expressions.patterns import How, check_pattern
+from pqext.dataset.expressions.spatial import Geometry, canonical_distance, canonical_geometry, geometry_text
+from pqext.geo.predicates.boxes import Operation
+
+MAX_DEPTH = 100
+"""Nesting of And, Or and Not, and of what is computed; chains of And and of Or are flat and count once."""
+
+NEGATED: dict[Operator, Operator] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+"""The operator that is true where another is false, null apart."""
+
+SWAPPED: dict[Operator, Operator] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operator that says the same with its sides exchanged."""
+
+
+class Expression(ABC):
+    """A condition on a row: true, false or null. Combine with ``&``, ``|`` and ``~``; ``==`` is structural."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _key(self) -> tuple[Any, ...]:
+        """What equal expressions have in common."""
+
+    @property
+    def depth(self) -> int:
+        """Levels of And, Or and Not above the deepest leaf."""
+        return 0
+
+    def equals(self, other: Expression) -> bool:
+        """Are both the same tree, literals of the same type included?"""
+        return isinstance(other, Expression) and self._key() == other._key()
+
+    def __eq__(self, other: object) -> bool:
+        return self.equals(other) if isinstance(other, Expression) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __and__(self, other: Expression) -> Expression:
+        return And((self, other)) if isinstance(other, Expression) else NotImplemented
+
+    def __or__(self, other: Expression) -> Expression:
+        return Or((self, other)) if isinstance(other, Expression) else NotImplemented
+
+    def __invert__(self) -> Expression:
+        return self.operand if isinstance(self, Not) else Not(self)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            "an expression has no truth value before it meets a row: write & for and, | for or, ~ for not, "
+            "parentheses around comparisons, and (low <= c) & (c <= high) for low <= c <= high"
+        )
+
+
+class Operand(ABC):
+    """What a condition asks about: a value of each row."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _key(self) -> tuple[Any, ...]:
+        """What equal operands have in common."""
+
+    @property
+    def depth(self) -> int:
+        """Levels of computation above the columns."""
+        return 0
+
+    def equals(self, other: Operand) -> bool:
+        """Are both the same operand? (``==`` builds a comparison.)"""
+        return isinstance(other, Operand) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+class Stored(Operand):
+    """A column as it is stored."""
+
+    __slots__ = ()
+
+    path: tuple[str, ...]
+    """The top-level name, then the names of struct fields."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison(Expression):
+    """``operand operator value``."""
+
+    operand: Operand
+    operator: Operator
+    value: Literal
+
+    def __post_init__(self) -> None:
+        _check_operand(self.operand)
+        if self.operator not in COMPARE:
+            raise ValueError(f"{self.operator!r} is not one of {', '.join(COMPARE)}")
+        object.__setattr__(self, "value", canonical(self.value))
+
+    def __str__(self) -> str:
+        return f"{self.operand} {self.operator} {literal_text(self.value)}"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.operator, self.operand._key(), key(self.value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsIn(Expression):
+    """Is the operand one of ``values`` (each kept once)?"""
+
+    operand: Operand
+    values: tuple[Literal, ...]
+
+    def __post_init__(self) -> None:
+        _check_operand(self.operand)
+        distinct = {key(literal): literal for literal in map(canonical, self.values)}
+        object.__setattr__(self, "values", tuple(distinct.values()))
+
+    def __str__(self) -> str:
+        shown = [literal_text(literal) for literal in self.values[:10]]
+        shown += [f"{len(self.values) - 10} more"] if len(self.values) > 10 else []
+        return f"{self.operand} in ({', '.join(shown)})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("in", self.operand._key(), tuple(map(key, self.values)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsNull(Expression):
+    """Is the operand null? Never null itself."""
+
+    operand: Operand
+
+    def __post_init__(self) -> None:
+        _check_operand(self.operand)
+
+    def __str__(self) -> str:
+        return f"{self.operand} is null"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("is_null", self.operand._key())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IsNotNull(Expression):
+    """Is the operand not null? Never null itself."""
+
+    operand: Operand
+
+    def __post_init__(self) -> None:
+        _check_operand(self.operand)
+
+    def __str__(self) -> str:
+        return f"{self.operand} is not null"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("is_not_null", self.operand._key())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Relation(Expression):
+    """``left operator right``, both computed from columns of the row. Null where one of them is."""
+
+    left: Operand
+    operator: Operator
+    right: Operand
+
+    def __post_init__(self) -> None:
+        _check_operand(self.left)
+        _check_operand(self.right)
+        if self.operator not in COMPARE:
+            raise ValueError(f"{self.operator!r} is not one of {', '.join(COMPARE)}")
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.operator} {self.right}"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.operator, self.left._key(), self.right._key())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matches(Expression):
+    """Does a text begin with, end with or contain ``pattern``, or is it LIKE it? Null on null.
+
+    ``escape`` is a character that makes the wildcards of LIKE after it stand for themselves.
+    """
+
+    operand: Operand
+    how: How
+    pattern: str | bytes
+    escape: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_operand(self.operand)
+        check_pattern(self.how, self.pattern, self.escape)
+
+    def __str__(self) -> str:
+        shown = literal_text(self.pattern)
+        if self.how not in ("like", "ilike"):
+            return f"{self.how}({self.operand}, {shown})"
+        return f"{self.operand} {self.how} {shown}" + (f" escape {self.escape!r}" if self.escape else "")
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.how, self.operand._key(), self.pattern, self.escape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spatial(Expression):
+    """How the geometries of a column lie to a box or a geometry in the column's own coordinates.
+
+    ``dwithin`` alone has a ``distance``.
+    """
+
+    column: Stored
+    operation: Operation
+    geometry: Geometry
+    distance: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, Stored):
+            raise TypeError(f"expected a column, not {type(self.column).__name__}")
+        object.__setattr__(self, "geometry", canonical_geometry(self.operation, self.geometry))
+        object.__setattr__(self, "distance", canonical_distance(self.operation, self.distance))
+
+    def __str__(self) -> str:
+        distance = "" if self.distance is None else f" {self.distance!r} of"
+        return f"{self.column} {self.operation}{distance} {geometry_text(self.geometry)}"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.operation, self.column._key(), repr(self.geometry), self.distance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Junction(Expression):
+    operands: tuple[Expression, ...]
+    word: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        flat: list[Expression] = []
+        for operand in self.operands:
+            if not isinstance(operand, Expression):
+                raise TypeError(f"expected an expression, not {type(operand).__name__}")
+            flat.extend(operand.operands if isinstance(operand, _Junction) and operand.word == self.word else [operand])
+        if len(flat) < 2:
+            raise ValueError(f"{type(self).__name__} joins at least two expressions")
+        object.__setattr__(self, "operands", tuple(flat))
+        _check_depth(self)
+
+    @property
+    def depth(self) -> int:
+        return 1 + max(operand.depth for operand in self.operands)
+
+    def __str__(self) -> str:
+        return "(" + f" {self.word} ".join(map(str, self.operands)) + ")"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.word, *(operand._key() for operand in self.operands))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class And(_Junction):
+    """True when all operands are, false when one is, else null."""
+
+    word: ClassVar[str] = "and"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Or(_Junction):
+    """True when one operand is, false when all are, else null."""
+
+    word: ClassVar[str] = "or"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Not(Expression):
+    """True when the operand is false, false when it is true, null when it is null."""
+
+    operand: Expression
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.operand, Expression):
+            raise TypeError(f"expected an expression, not {type(self.operand).__name__}")
+        _check_depth(self)
+
+    @property
+    def depth(self) -> int:
+        return 1 + self.operand.depth
+
+    def __str__(self) -> str:
+        return f"not ({self.operand})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("not", self.operand._key())
+
+
+def all_of(expressions: Sequence[Expression]) -> Expression:
+    """The conjunction of one or more expressions."""
+    return expressions[0] if len(expressions) == 1 else And(tuple(expressions))
+
+
+def any_of(expressions: Sequence[Expression]) -> Expression:
+    """The disjunction of one or more expressions."""
+    return expressions[0] if len(expressions) == 1 else Or(tuple(expressions))
+
+
+def literal_text(literal: Literal) -> str:
+    """A literal for people to read."""
+    if isinstance(literal, pa.Scalar) and pa.types.is_time(literal.type):
+        return time_text(literal)
+    return repr(literal) if isinstance(literal, str | bytes) else str(literal)
+
+
+def _check_operand(operand: Operand) -> None:
+    if not isinstance(operand, Operand):
+        raise TypeError(f"expected a column or a value computed of columns, not {type(operand).__name__}")
+
+
+def _check_depth(expression: Expression) -> None:
+    if expression.depth > MAX_DEPTH:
+        raise ValueError(f"the expression nests And, Or and Not more than {MAX_DEPTH} levels deep")

@@ -1,0 +1,377 @@
+"""Expressions over the columns of a row: what is asked about, built with :func:`col`.
+
+    (col("mag") >= 5) & col("event").variant("$.place", "string").starts_with("Fiji")
+
+Operands are columns, values within VARIANT columns, and what is computed of these; their comparisons and questions
+make the conditions of :mod:`pqext.dataset.expressions.conditions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, cast, overload
+
+from pqext.core.predicate import Operator
+from pqext.core.text import visible
+from pqext.dataset.expressions import literals
+from pqext.dataset.expressions.conditions import (
+    MAX_DEPTH,
+    SWAPPED,
+    Comparison,
+    Expression,
+    Matches,
+    Operand,
+    Relation,
+    Spatial,
+    Stored,
+    literal_text,
+)
+from pqext.dataset.expressions.operators import Questions
+from pqext.dataset.expressions.spatial import SpatialQuestions
+from pqext.geo.predicates.boxes import Operation
+from pqext.variant.access.path import as_path, format_path
+
+ArithmeticOperator = Literal["+", "-", "*", "/", "%"]
+ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
+
+
+class Value(Questions):
+    """What is compared and computed with: a column, a field of a VARIANT column, or what is computed of these.
+
+    Comparisons make expressions, arithmetic makes values. What cannot be computed is null, and never an error: the
+    order in which conditions are evaluated, and the rows that are skipped, must not show. So is a sum beyond 64 bits,
+    the remainder of a division by zero, and text that does not cast. ``/`` gives doubles: dividing by zero, infinity.
+    """
+
+    __slots__ = ()
+
+    def __add__(self, value: Any) -> Arithmetic:
+        return Arithmetic("+", (self, as_value(value)))
+
+    def __radd__(self, value: Any) -> Arithmetic:
+        return Arithmetic("+", (as_value(value), self))
+
+    def __sub__(self, value: Any) -> Arithmetic:
+        return Arithmetic("-", (self, as_value(value)))
+
+    def __rsub__(self, value: Any) -> Arithmetic:
+        return Arithmetic("-", (as_value(value), self))
+
+    def __mul__(self, value: Any) -> Arithmetic:
+        return Arithmetic("*", (self, as_value(value)))
+
+    def __rmul__(self, value: Any) -> Arithmetic:
+        return Arithmetic("*", (as_value(value), self))
+
+    def __truediv__(self, value: Any) -> Arithmetic:
+        return Arithmetic("/", (self, as_value(value)))
+
+    def __rtruediv__(self, value: Any) -> Arithmetic:
+        return Arithmetic("/", (as_value(value), self))
+
+    def __mod__(self, value: Any) -> Arithmetic:
+        return Arithmetic("%", (self, as_value(value)))
+
+    def __rmod__(self, value: Any) -> Arithmetic:
+        return Arithmetic("%", (as_value(value), self))
+
+    def __neg__(self) -> Arithmetic:
+        return Arithmetic("-", (self,))
+
+    def cast(self, type: Any) -> Cast:
+        """The value as another type, null where it has none; ``type`` is a type's name or an Arrow type.
+
+        Casts are those of :func:`pqext.variant.get`, Spark's: decimals are rounded half up, other numbers cut towards
+        zero, text is read, and times are in UTC.
+
+        >>> from pqext import col
+        >>> str(col("code").cast("int64") > 5)
+        'cast(code as int64) > 5'
+        """
+        from pqext.variant.access.targets import type_name
+
+        return Cast(self, type_name(type))
+
+    def list_length(self) -> ListLength:
+        """How many elements a list has, or entries a map; null where there is no list.
+
+        >>> from pqext import col
+        >>> str(col("tags").list_length() > 2)
+        'list_length(tags) > 2'
+        """
+        return ListLength(cast(Base, self))
+
+    def alias(self, name: str) -> Named:
+        """The value as a column called ``name`` of the result, for ``columns=``.
+
+        >>> from pqext import col
+        >>> str((col("price") * col("count")).alias("total"))
+        'price * count as total'
+        """
+        return Named(name, self)
+
+    def _compare(self, operator: Operator, value: object) -> Expression:
+        if isinstance(value, Expression):
+            raise TypeError("a column compares with a literal or another column, not with a condition")
+        if isinstance(value, Operand):
+            return relation(self, operator, value)
+        return Comparison(self, operator, cast(literals.Literal, value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column(Value, Stored, SpatialQuestions["Spatial"]):
+    """A column by its path: the top-level name, then the names of struct fields."""
+
+    path: tuple[str, ...]
+    place: str | None = None
+    """Where a filter's text names it, for errors; not a part of what it is."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", _column_path(self.path))
+
+    def field(self, name: str) -> Column:
+        """The field ``name`` of this struct; ``col("a").field("b")`` is ``col(["a", "b"])``.
+
+        >>> from pqext import col
+        >>> str(col("user").field("name") == "Bo")
+        "user.name == 'Bo'"
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"a field's name is text, not {type(name).__name__}")
+        return Column((*self.path, name), self.place)
+
+    def variant(self, path: str | Sequence[str | int], type: Any) -> VariantField:
+        """The value at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
+
+        ``type`` is a type's name or an Arrow type, and casts are those of ``pqext.variant.get``. Raises
+        ``ValueError`` for a path or a type that is none. Lists, structs, maps and variants can be selected, and be
+        null or not; they compare with no literal.
+        """
+        from pqext.variant.access.targets import type_name
+
+        return VariantField(self, format_path(as_path(path)), type_name(type))
+
+    @overload
+    def contains(self, part: str) -> Matches: ...
+
+    @overload
+    def contains(self, part: Any) -> Spatial: ...
+
+    def contains(self, part: Any) -> Any:
+        """Does the text contain ``part``, or the geometry a geometry (a box, WKB or shapely)?"""
+        return Matches(self, "contains", part) if isinstance(part, str) else self._spatial("contains", part)
+
+    def _spatial(self, operation: Operation, geometry: Any, distance: float | None = None) -> Spatial:
+        return Spatial(self, operation, geometry, distance)
+
+    def __str__(self) -> str:
+        return visible(".".join(self.path))
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("column", self.path)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VariantField(Value):
+    """The value at a path of a VARIANT column, cast to a type; null where it is missing or does not cast."""
+
+    column: Column
+    path: str
+    type: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, Column) or not isinstance(self.type, str):
+            raise TypeError("a variant field has a column, a path and the name of a type")
+        from pqext.variant.access.targets import target_type
+
+        target_type(self.type)
+        object.__setattr__(self, "path", format_path(as_path(self.path)))
+
+    def __str__(self) -> str:
+        return f"{self.column}[{visible(self.path)}: {visible(self.type)}]"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("variant", self.column.path, self.path, self.type)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant(Value):
+    """A literal to compute with."""
+
+    value: literals.Literal
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", literals.canonical(self.value))
+
+    def __str__(self) -> str:
+        return literal_text(self.value)
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("constant", literals.key(self.value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arithmetic(Value):
+    """Numbers added, subtracted, multiplied, divided, the remainder of a division, or one number negated."""
+
+    operator: ArithmeticOperator
+    operands: tuple[Value, ...]
+
+    def __post_init__(self) -> None:
+        if self.operator not in ARITHMETIC:
+            raise ValueError(f"{self.operator!r} is not one of {', '.join(ARITHMETIC)}")
+        if len(self.operands) != 2 and (self.operator, len(self.operands)) != ("-", 1):
+            raise ValueError(f"{self.operator} takes two values")
+        if not all(isinstance(operand, Value) for operand in self.operands):
+            raise TypeError("arithmetic is of columns, what is computed of them, and numbers")
+        for operand in self.operands:
+            if isinstance(operand, Constant):
+                check_number(operand.value)
+        if not bases(self):
+            raise ValueError("arithmetic needs a column")
+        _check_depth(self)
+
+    @property
+    def depth(self) -> int:
+        return 1 + max(operand.depth for operand in self.operands)
+
+    def __str__(self) -> str:
+        shown = [f"({one})" if isinstance(one, Arithmetic) else str(one) for one in self.operands]
+        return f"-{shown[0]}" if len(shown) == 1 else f" {self.operator} ".join(shown)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.operator, *(operand._key() for operand in self.operands))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cast(Value):
+    """A value as another type; null where it has none."""
+
+    operand: Value
+    type: str
+
+    def __post_init__(self) -> None:
+        from pqext.variant.access.targets import describe, target_type
+
+        if not isinstance(self.operand, Value) or isinstance(self.operand, Constant):
+            raise TypeError(f"a column is cast, or what is computed of columns, not {type(self.operand).__name__}")
+        if not isinstance(self.type, str):
+            raise TypeError("a type is given by its name")
+        if describe(target_type(self.type)) is None:
+            raise ValueError(f"a column casts to single values, not to {visible(self.type)}")
+        _check_depth(self)
+
+    @property
+    def depth(self) -> int:
+        return 1 + self.operand.depth
+
+    def __str__(self) -> str:
+        return f"cast({self.operand} as {visible(self.type)})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("cast", self.operand._key(), self.type)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListLength(Value):
+    """How many elements a list or map has; null where there is none."""
+
+    operand: Base
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.operand, Column | VariantField):
+            raise TypeError(f"a column of lists has lengths, not {type(self.operand).__name__}")
+
+    def __str__(self) -> str:
+        return f"list_length({self.operand})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("list_length", self.operand._key())
+
+
+Base = Column | VariantField
+"""What is read of a file; all else is computed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """A value as a column of the result, called ``name``."""
+
+    name: str
+    value: Value
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"a column's name is a string, not {type(self.name).__name__}")
+        if not isinstance(self.value, Value) or isinstance(self.value, Constant):
+            raise TypeError(f"a column of the result is computed of columns, not {type(self.value).__name__}")
+
+    def __str__(self) -> str:
+        return f"{self.value} as {visible(self.name)}"
+
+
+def col(path: str | Sequence[str]) -> Column:
+    """A column by its dotted path, or by its path in parts where a name holds a dot itself.
+
+    NaN is equal to itself and greater than every number, as in Spark, DuckDB, PostgreSQL and polars: ``col("f") > 0``
+    keeps it, ``(col("f") > 0) & (col("f") != math.nan)`` does not. In pyarrow, pandas and numpy every comparison with
+    NaN is false but ``!=``. ``col("f").is_nan()`` asks for NaN alone.
+
+    >>> str((col("a.b") > 3) & col(["x.y"]).is_null())
+    '(a.b > 3 and x.y is null)'
+    """
+    return Column(tuple(path.split(".")) if isinstance(path, str) else tuple(path))
+
+
+def as_value(value: Any) -> Value:
+    """What arithmetic is done with: an operand, or a number as one."""
+    if isinstance(value, Value):
+        return value
+    if isinstance(value, Expression):
+        raise TypeError("arithmetic is of numbers, not of conditions")
+    return Constant(value)
+
+
+def relation(left: Operand, operator: Operator, right: Operand) -> Expression:
+    """``left operator right``: a comparison where one of them is a constant."""
+    if isinstance(right, Constant):
+        return Comparison(left, operator, right.value)
+    if isinstance(left, Constant):
+        return Comparison(right, SWAPPED[operator], left.value)
+    return Relation(left, operator, right)
+
+
+def bases(operand: Operand) -> list[Base]:
+    """The columns and fields of VARIANT columns that an operand is computed of, in order."""
+    match operand:
+        case Column() | VariantField():
+            return [operand]
+        case Arithmetic():
+            return [base for one in operand.operands for base in bases(one)]
+        case Cast() | ListLength():
+            return bases(operand.operand)
+    return []
+
+
+def operand_column(operand: Operand) -> Column:
+    """The column that a column or a field of one reads."""
+    return operand.column if isinstance(operand, VariantField) else cast(Column, operand)
+
+
+def check_number(value: literals.Literal) -> None:
+    """Raise ``TypeError`` for a literal that is no number."""
+    if isinstance(value, bool | str | bytes) or not isinstance(value, int | float | Decimal):
+        raise TypeError(f"arithmetic is of numbers, not of {literal_text(value)}")
+
+
+def _column_path(path: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(path, str) or not path or not all(isinstance(name, str) for name in path):
+        raise TypeError("a column's path is a non-empty sequence of names")
+    return tuple(path)
+
+
+def _check_depth(operand: Operand) -> None:
+    if operand.depth > MAX_DEPTH:
+        raise ValueError(f"what is computed nests more than {MAX_DEPTH} levels deep")

@@ -1,0 +1,109 @@
+"""What an operand can be asked: comparisons and questions, each of which makes a condition."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from pqext.core.predicate import Operator
+from pqext.dataset.expressions.conditions import Expression, IsIn, IsNotNull, IsNull, Matches, Operand
+
+
+class Questions(Operand):
+    """An operand whose comparisons and questions make conditions."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # so that a numpy scalar on the left leaves the comparison to us
+
+    __hash__ = Operand.__hash__
+
+    @abstractmethod
+    def _compare(self, operator: Operator, value: object) -> Expression:
+        """``self operator value``, with a literal or another operand."""
+
+    def __eq__(self, value: object) -> Expression:  # type: ignore[override]
+        return self._compare("==", value)
+
+    def __ne__(self, value: object) -> Expression:  # type: ignore[override]
+        return self._compare("!=", value)
+
+    def __lt__(self, value: Any) -> Expression:
+        return self._compare("<", value)
+
+    def __le__(self, value: Any) -> Expression:
+        return self._compare("<=", value)
+
+    def __gt__(self, value: Any) -> Expression:
+        return self._compare(">", value)
+
+    def __ge__(self, value: Any) -> Expression:
+        return self._compare(">=", value)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a column has no truth value: compare it, for a boolean column with == True")
+
+    def isin(self, values: Iterable[Any]) -> IsIn:
+        """Is the value one of ``values``? Null on null; nothing is in an empty list.
+
+        >>> from pqext import col
+        >>> str(col("kind").isin(["a", "b"]))
+        "kind in ('a', 'b')"
+        """
+        if isinstance(values, str | bytes | bytearray):
+            raise TypeError("isin takes a list of values")
+        return IsIn(self, tuple(values))
+
+    def between(self, low: Any, high: Any) -> Expression:
+        """Does the value lie between ``low`` and ``high``, or equal one of them?
+
+        >>> from pqext import col
+        >>> str(col("mag").between(5, 6))
+        '(mag >= 5 and mag <= 6)'
+        """
+        return self._compare(">=", low) & self._compare("<=", high)
+
+    def is_null(self) -> IsNull:
+        """Is there no value?"""
+        return IsNull(self)
+
+    def is_not_null(self) -> IsNotNull:
+        """Is there a value?"""
+        return IsNotNull(self)
+
+    def is_nan(self) -> Expression:
+        """Is the value NaN? Null on null, as in pyarrow; the same as ``== math.nan``, for NaN is equal to itself."""
+        return self._compare("==", math.nan)
+
+    def starts_with(self, prefix: str | bytes) -> Matches:
+        """Does the text begin with ``prefix``? Row groups and pages are skipped by their bounds.
+
+        >>> from pqext import col
+        >>> str(col("name").starts_with("Fi"))
+        "starts_with(name, 'Fi')"
+        """
+        return Matches(self, "starts_with", prefix)
+
+    def ends_with(self, suffix: str | bytes) -> Matches:
+        """Does the text end with ``suffix``?"""
+        return Matches(self, "ends_with", suffix)
+
+    def contains(self, part: Any) -> Any:
+        """Does the text contain ``part``?"""
+        return Matches(self, "contains", part)
+
+    def like(self, pattern: str, escape: str | None = None) -> Matches:
+        """Is the text LIKE ``pattern``, where ``%`` stands for any text and ``_`` for one character?
+
+        A wildcard after ``escape`` stands for itself; without it there is no escape, as in standard SQL.
+
+        >>> from pqext import col
+        >>> str(col("place").like("%Fiji%"))
+        "place like '%Fiji%'"
+        """
+        return Matches(self, "like", pattern, escape)
+
+    def ilike(self, pattern: str, escape: str | None = None) -> Matches:
+        """Is the text LIKE ``pattern`` in any case of its letters?"""
+        return Matches(self, "ilike", pattern, escape)

@@ -1,0 +1,1 @@
+"""Which files a scan reads: those of folders and patterns that count, opened in their order."""

@@ -1,0 +1,154 @@
+"""The files of a scan, opened in their order: one after another, or several at once where opening waits."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from pqext.core.errors import CorruptDataWarning, CorruptFileError, ParquetError
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options import ReadOptions
+from pqext.core.reader import ParquetFile
+from pqext.core.schema import Schema
+from pqext.core.sources.store import Location
+from pqext.core.text import visible
+from pqext.core.warn import warn
+from pqext.core.workers import Workers
+from pqext.dataset.files.sources import source_name
+
+OnInvalid = Literal["raise", "skip"]
+
+_AT_ONCE = 16
+"""Files that are opened at once, and that are open at most, where opening one waits for others than this machine."""
+_NAMED = 10
+"""Files that a message names at most."""
+
+
+@dataclass(eq=False)
+class FileSet:
+    """Sources, and how each is opened. Scans that were narrowed from one another share one, and what it knows."""
+
+    sources: tuple[Any, ...]
+    options: ReadOptions = field(default_factory=ReadOptions)
+    limits: Limits = DEFAULT_LIMITS
+    on_invalid: OnInvalid = "raise"
+    """What sources do that cannot be opened as Parquet: an error that names them all, or they are left out, with a
+    ``CorruptDataWarning`` that names them."""
+
+    def __post_init__(self) -> None:
+        if self.on_invalid not in ("raise", "skip"):
+            raise ValueError(f'on_invalid must be "raise" or "skip", not {self.on_invalid!r}')
+        self._has_shared = False
+
+    def opened(self, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
+        """The files of the sources in ``rows``, in order, each closed when the next one is asked for.
+
+        Raises ``CorruptFileError`` for files that are no Parquet, unless they are skipped, and ``FileNotFoundError``
+        for one that was removed.
+        """
+        skipped: list[int] = []
+        try:
+            for row, file in self._open_ahead(rows):
+                if isinstance(file, CorruptFileError):
+                    if self.on_invalid == "raise":
+                        raise self._of_all(row, file, rows)
+                    skipped.append(row)
+                    continue
+                with file:
+                    if not self._has_shared and len(rows) > 1:
+                        self._has_shared = True
+                        with suppress(ParquetError):  # which is raised again where the columns are needed
+                            _ = file.arrow_schema  # with it, what the next files of this schema share is made
+                    yield row, file
+        finally:
+            if skipped:
+                count = "1 file is" if len(skipped) == 1 else f"{len(skipped)} files are"
+                warn(f"{count} no Parquet and left out: {self._named(skipped)}", CorruptDataWarning)
+
+    @cached_property
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        """The Arrow schemas of all files, those that differ, each with the first file that has it."""
+        found: dict[tuple[Any, ...], tuple[str, pa.Schema]] = {}
+        before: Schema | None = None
+        for row, file in self.opened(range(len(self.sources))):
+            if file.schema is before:  # files of one schema share the object
+                continue
+            before = file.schema
+            with located(file):
+                schema = file.arrow_schema
+                key = (schema, tuple((schema.metadata or {}).items()), *map(_metadata_key, schema))
+                found.setdefault(key, (source_name(self.sources[row]), schema))
+        return list(found.values())
+
+    def _open_ahead(self, rows: Sequence[int]) -> Iterator[tuple[int, ParquetFile | CorruptFileError]]:
+        remote = sum(not _is_local(self.sources[row]) for row in rows)
+        with Workers(_AT_ONCE if remote > 1 else 1, len(rows)) as workers:
+            files = workers.map_ahead(self._try_open, rows, _AT_ONCE - 1)
+            yield from zip(rows, files, strict=True)
+
+    def _try_open(self, row: int) -> ParquetFile | CorruptFileError:
+        source = self.sources[row]
+        try:
+            return ParquetFile(source, options=self.options, limits=self.limits)
+        except CorruptFileError as error:
+            return error
+        except FileNotFoundError as error:
+            if not _is_local(source):  # it may never have been listed
+                raise
+            reason = f"{os.strerror(errno.ENOENT)}: it was removed after the scan had listed it"
+            raise FileNotFoundError(error.errno, reason, source_name(source)) from None
+
+    def _of_all(self, row: int, error: CorruptFileError, rows: Sequence[int]) -> CorruptFileError:
+        """The error of one file, or one that names all files like it."""
+        later = [other for other in rows[rows.index(row) + 1 :] if self._is_invalid(other)]
+        if not later:
+            return error
+        message = (
+            f"{1 + len(later)} files cannot be opened as Parquet: {self._named([row, *later])}; the first one: "
+            f'{error.message}. on_invalid="skip" leaves them out'
+        )
+        return CorruptFileError(message, path=error.path, offset=error.offset)
+
+    def _is_invalid(self, row: int) -> bool:
+        try:
+            file = self._try_open(row)
+        except (OSError, ParquetError):
+            return False
+        if isinstance(file, ParquetFile):
+            file.close()
+        return not isinstance(file, ParquetFile)
+
+    def _named(self, rows: Sequence[int]) -> str:
+        names = ", ".join(visible(source_name(self.sources[row])) for row in rows[:_NAMED])
+        return names + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
+
+
+def _is_local(source: Any) -> bool:
+    return not isinstance(source, Location)
+
+
+def _metadata_key(one: pa.Field) -> tuple[Any, ...]:
+    return (one.nullable, tuple((one.metadata or {}).items()))
+
+
+class located:
+    """Errors name the file."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: ParquetFile) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ParquetError):
+            error.locate(path=self._file.path)

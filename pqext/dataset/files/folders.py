@@ -1,0 +1,285 @@
+"""The files of a folder, seen whole: a save that is under way, or was interrupted, is seen before or after, never half.
+
+pqext's sink for Spark collects a job's files in a hidden folder. One rename of it, to ``_pqext_commit-<job>``, decides:
+from then on the files that its ``journal.json`` calls new belong to the dataset, wherever they are, and those that it
+calls old do not. Moving the former and deleting the latter comes afterwards and can be done by anyone who finds the
+folder (:mod:`pqext.spark.commit`). Folders without it are taken as they are, but for those of a streaming sink of
+Spark, in which the files count that its log names (:mod:`pqext.dataset.files.spark_metadata`).
+
+A listing takes time, in which a whole save may pass. A walk therefore counts if no folder changed since it began; if
+one did, or changed so recently that its time stamp cannot tell, the walk counts once a second one finds the same files.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import json
+import os
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from pqext.core import local_paths
+from pqext.core.errors import CorruptFileError
+from pqext.dataset.files.notes import parsed, read_note
+from pqext.dataset.files.spark_metadata import SinkLog
+
+COMMIT = "_pqext_commit-"
+"""How the name of a folder begins whose save is decided and not finished."""
+JOURNAL = "journal.json"
+_OURS = re.compile(r"part-\d+-[0-9a-f]{32}-\w+\.parquet")
+_WALKS = 50
+"""Walks after which a folder that changes all the time is an error."""
+_FRESH = 2 * 10**9
+"""Nanoseconds within which two changes of a folder may bear one time stamp, on the coarsest file systems."""
+
+
+@dataclass(frozen=True)
+class Old:
+    """A file that a save replaces: its path relative to the folder, and what shows that it is still that file."""
+
+    name: str
+    size: int
+    mtime_ns: int
+
+    @staticmethod
+    def of(name: str, path: str) -> Old:
+        """The file that lies at ``path``; raises ``OSError`` when there is none."""
+        stat = os.lstat(path)
+        return Old(name, stat.st_size, stat.st_mtime_ns)
+
+
+@dataclass(frozen=True)
+class Journal:
+    """What a decided save adds to its folder, by names, and what it takes away."""
+
+    new: tuple[str, ...]
+    old: tuple[Old, ...]
+
+    def dump(self) -> bytes:
+        """The bytes of ``journal.json``."""
+        old = [[one.name, one.size, one.mtime_ns] for one in self.old]
+        return json.dumps({"version": 1, "new": self.new, "old": old}).encode()
+
+    @staticmethod
+    def load(folder: str) -> Journal | None:
+        """The journal in ``folder``, None when there is none (any more).
+
+        Raises ``CorruptFileError`` for a journal that is damaged or leads out of its folder.
+        """
+        path = os.path.join(folder, JOURNAL)
+        try:
+            data = read_note(path)
+        except FileNotFoundError:
+            return None
+        try:
+            content = parsed(data)
+            if content["version"] != 1:
+                raise ValueError("unknown version")
+            new = tuple(map(_inside, content["new"]))
+            old = tuple(Old(_inside(name), int(size), int(mtime)) for name, size, mtime in content["old"])
+            if any("/" in name for name in new):
+                raise ValueError("a new file in another folder")
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
+            raise CorruptFileError(
+                f"the journal of an interrupted save is damaged ({error}), so it is not known which files count: "
+                "remove its folder, and with it what that save wrote, or move the files in it up",
+                path=path,
+            ) from None
+        return Journal(new, old)
+
+    def replaced(self, target: str) -> list[str]:
+        """The paths of the old files below ``target``, there or not.
+
+        Raises ``CorruptFileError`` for one that somebody has written anew since: whether it counts is not known.
+        """
+        paths = [below(target, one.name) for one in self.old]
+        for one, path in zip(self.old, paths, strict=True):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                if Old.of(one.name, path) != one:
+                    raise CorruptFileError(
+                        "the file was to be replaced by an interrupted save and has changed since: remove it, or "
+                        "rename it to keep its rows beside those of the save, then run "
+                        f"pqext.spark.clean({target!r})",
+                        path=path,
+                    )
+        return paths
+
+
+def _inside(name: Any) -> str:
+    parts = PurePosixPath(name).parts
+    if not parts or parts[0] == "/" or ".." in parts or "\0" in name:
+        raise ValueError("a path that leads elsewhere")
+    if local_paths.ON_WINDOWS and re.search(r"[\\:]", name):
+        raise ValueError("a path with a drive or with backslashes")
+    os.fsencode(name)  # a ValueError where no file can have the name
+    return str(name)
+
+
+def below(folder: str, name: str) -> str:
+    """The path of ``name``, relative and with slashes, below ``folder``."""
+    return os.path.join(folder, *name.split("/"))
+
+
+def is_hidden(name: str) -> bool:
+    """Whether readers pass over a file or folder of this name, as Spark does."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def files_below(directory: str, pattern: Sequence[str] = ()) -> dict[str, str]:
+    """The visible files of ``directory`` and the folders in it, in order, and for each the path where it is now.
+
+    With a ``pattern``, one part a level (``**`` for any number of levels), only the files that match and those in
+    matching folders; hidden names match nothing. Keys are the paths at which the files will be when every save is
+    finished; values differ from them for files of an unfinished one.
+
+    Raises ``OSError`` for a folder that cannot be read or never stops changing, and ``CorruptFileError`` for a journal
+    that cannot be understood.
+    """
+    before: _Walk | None = None
+    for _ in range(_WALKS):
+        walk = _Walk(directory, tuple(pattern))
+        if walk.settled or (before is not None and walk.agrees(before)):
+            return walk.found
+        before = walk
+    raise OSError(errno.EBUSY, f"The folder changed in all of {_WALKS} attempts to list it", directory)
+
+
+class _Folder:
+    """One folder's own entries by their paths, with what unfinished saves in it change."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        without_journal: set[str] = set()
+        while True:
+            self.files: dict[str, str] = {}
+            self.folders: list[str] = []
+            self.links: list[str] = []
+            self.commits: list[str] = []
+            self.old: set[str] = set()
+            self._scan()
+            journals = {commit: Journal.load(commit) for commit in self.commits}
+            ended = {commit for commit, journal in journals.items() if journal is None}
+            if ended <= without_journal:
+                break
+            # A save ended after the scan began, which may have seen files that the save removed.
+            without_journal |= ended
+        for commit, journal in journals.items():
+            if journal is not None:
+                self.old.update(journal.replaced(path))
+                for name in journal.new:
+                    self._add(commit, name)
+        self.files = dict(sorted(self.files.items()))
+        self.folders.sort()
+
+    def _scan(self) -> None:
+        with os.scandir(self.path or os.curdir) as entries:
+            for entry in entries:
+                self._sort(entry, os.path.join(self.path, entry.name))
+
+    def _sort(self, entry: os.DirEntry[str], path: str) -> None:
+        if entry.name.startswith(COMMIT) and entry.is_dir():
+            self.commits.append(path)
+        elif is_hidden(entry.name):
+            return
+        elif not entry.is_dir():
+            self.files[path] = path
+        elif entry.is_symlink():
+            self.links.append(path)
+        else:
+            self.folders.append(path)
+
+    def _add(self, commit: str, name: str) -> None:
+        """A new file is in the commit's folder, else already at its place, else somebody has removed it."""
+        place = os.path.join(self.path, name)
+        if os.path.exists(here := os.path.join(commit, name)):
+            self.files[place] = here
+        elif os.path.exists(place):
+            self.files[place] = place
+
+
+class _Walk:
+    """One walk over a folder and those in it, as far as a pattern goes."""
+
+    def __init__(self, directory: str, pattern: tuple[str, ...]) -> None:
+        self.commits: set[str] = set()
+        self.stamps: dict[str, int] = {}
+        self.complete = True
+        self._found: dict[str, str] = {}
+        self._old: set[str] = set()
+        self._logged: list[tuple[str, SinkLog, bool]] = []
+        # A stack, because folders nest deeper than Python's calls; each is entered once for what is left of a pattern.
+        waiting = [(directory, pattern)]
+        seen: set[tuple[str, tuple[str, ...]]] = set()
+        while waiting:
+            step = waiting.pop()
+            if step not in seen:
+                seen.add(step)
+                waiting += reversed(self._enter(*step, is_root=len(seen) == 1))
+        self.found = {path: here for path, here in self._found.items() if path not in self._old}
+        for folder, log, whole in self._logged:
+            self._keep(folder, log, whole)
+
+    def _enter(self, directory: str, pattern: tuple[str, ...], *, is_root: bool) -> list[tuple[str, tuple[str, ...]]]:
+        """Take what a folder itself holds; the folders to enter next, in order, with what is left of the pattern."""
+        try:
+            stamp = os.stat(directory or os.curdir).st_mtime_ns
+            log = SinkLog.of(directory)  # before the files, which are there when the log names them
+            folder = _Folder(directory)
+        except FileNotFoundError:
+            if is_root:
+                raise
+            self.complete = False
+            return []
+        self.stamps.setdefault(directory, stamp)
+        self.commits.update(folder.commits)
+        self._old |= folder.old
+        if log is not None:
+            self._logged.append((directory, log, pattern in ((), ("**",))))
+        return self._take(folder, pattern)
+
+    def _keep(self, folder: str, log: SinkLog, whole: bool) -> None:
+        """Of the files below ``folder``, keep those that its log names."""
+        start = os.path.join(folder, "")
+        files = {path: tuple(path[len(start) :].split(os.sep)) for path in self.found if path.startswith(start)}
+        kept = log.committed([*files.values()], whole)
+        for path, parts in files.items():
+            if parts not in kept:
+                del self.found[path]
+
+    def _take(self, folder: _Folder, pattern: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
+        if pattern in ((), ("**",)):
+            self._found |= folder.files
+            return [(path, ()) for path in folder.folders]
+        if pattern[0] == "**":
+            return self._take(folder, pattern[1:]) + [(path, pattern) for path in folder.folders]
+        matches = re.compile(fnmatch.translate(pattern[0])).match
+        if len(pattern) == 1:
+            self._found |= {path: at for path, at in folder.files.items() if matches(os.path.basename(path))}
+        below = sorted(folder.folders + folder.links)
+        return [(path, pattern[1:]) for path in below if matches(os.path.basename(path))]
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing can have changed since the walk began."""
+        known = time.time_ns() - _FRESH
+        try:
+            return self.complete and all(
+                os.stat(path or os.curdir).st_mtime_ns == stamp < known for path, stamp in self.stamps.items()
+            )
+        except FileNotFoundError:
+            return False
+
+    def agrees(self, before: _Walk) -> bool:
+        """Whether no save of ours and no removal took place between two walks; others may add files at any time."""
+        added = self.found.keys() - before.found.keys()
+        return (
+            self.commits == before.commits
+            and before.found.items() <= self.found.items()
+            and not any(_OURS.fullmatch(os.path.basename(path)) for path in added)
+        )

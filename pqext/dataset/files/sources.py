@@ -1,0 +1,170 @@
+"""The files of a dataset: one, several, a directory's or a pattern's."""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import glob
+import os
+import posixpath
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pqext.core.sources.locate import Location, is_place, locate
+from pqext.dataset.files.folders import files_below, is_hidden
+
+
+def find_sources(
+    sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
+) -> tuple[Any, ...]:
+    """The files that ``sources`` names, in order; what is not a path is passed on as it is.
+
+    A directory stands for all files below it, a pattern (``*``, ``?``, ``[...]``, ``**``) for what it matches,
+    both sorted by name. There, names that begin with ``.``, or with ``_`` and hold no ``=``, are hidden, as in Spark,
+    and so are files in the folder of a streaming sink of Spark that its log does not name; a file named outright is
+    not. Links to folders are followed where a path names them or a part of a pattern other than ``**`` does, not within
+    a directory, which might hold itself. ``filesystem`` and ``storage_options`` say where paths and URLs lie, as in
+    :func:`pqext.core.sources.locate.locate`. Raises ``FileNotFoundError`` when a path names nothing, or the log a file
+    that is not there.
+    """
+    several = [*_located(sources, filesystem, storage_options)]
+    if not several:
+        raise ValueError("the list of sources is empty")
+    is_one = len(several) == 1
+    return tuple(found for source in several for found in _find(source, is_one))
+
+
+def common_root(
+    sources: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None
+) -> str | None:
+    """The folder from which the folders of partitions count: what the roots of all paths in ``sources`` share.
+
+    A folder is its own root, that of a pattern is what stands before the first part with a wildcard, that of a file
+    its folder. None when no source is a path, or they lie on several drives or in several stores.
+    """
+    several = [*_located(sources, filesystem, storage_options)]
+    places = [source for source in several if isinstance(source, Location)]
+    roots = {_root(source) for source in several if isinstance(source, str)} | {_remote_root(one) for one in places}
+    if len({one.store for one in places}) + any(isinstance(source, str) for source in several) > 1:
+        return None
+    try:
+        return (posixpath if places else os.path).commonpath(roots) if roots else None
+    except ValueError:  # on several drives
+        return None
+
+
+def folder_of(source: Any) -> str | None:
+    """The folder that a file lies in, as :func:`common_root` counts folders; None for one without a path."""
+    if isinstance(source, Location):
+        return posixpath.dirname("/" + source.key.lstrip("/"))
+    return os.path.dirname(os.path.abspath(source)) if isinstance(source, str) else None
+
+
+def source_name(source: Any) -> str:
+    """How messages name a source."""
+    if isinstance(source, str):
+        return source
+    name = getattr(source, "path", None) or getattr(source, "name", None)
+    return name if isinstance(name, str) else f"<{type(source).__name__}>"
+
+
+def _located(sources: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Iterable[Any]:
+    """Where each of the sources lies."""
+    several = sources if isinstance(sources, list | tuple) and not is_place(sources) else [sources]
+    for source in several:
+        if isinstance(source, os.PathLike) and not isinstance(os.fspath(source), str):
+            raise TypeError("a path is text")
+        yield source if isinstance(source, Location) else locate(source, filesystem, storage_options)
+
+
+def _find(path: Any, is_one: bool) -> Iterable[Any]:
+    if isinstance(path, Location):
+        return _find_remote(path, is_one)
+    if not isinstance(path, str):
+        return [path]
+    if os.path.isdir(path):
+        found = [*files_below(path).values()]
+        reason = "No file in this folder but hidden ones"
+    elif os.path.exists(path):
+        return [path]
+    else:
+        found = _matching(path)
+        reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(errno.ENOENT)
+    if not found:
+        raise FileNotFoundError(errno.ENOENT, reason, path)
+    return found
+
+
+def _find_remote(place: Location, is_one: bool) -> Sequence[Location]:
+    """A file, the visible ones below a folder, or those that match a pattern.
+
+    Of one source the store is asked which it is; in a list what has an extension is a file.
+    """
+    name = place.key.rpartition("/")[2]
+    if glob.has_magic(place.key) and not (is_one and place.is_file()):
+        parts = place.key.split("/")
+        fixed = next(at for at, part in enumerate(parts) if glob.has_magic(part))
+        root, pattern = place.at("/".join(parts[:fixed])), [part for part in parts[fixed:] if part]
+        start = len(_parts(root))
+        found = [one for one in root.files() if _matches(_parts(one)[start:], pattern)]
+        if not found:
+            raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
+        return found
+    if ("." in name and not is_one) or place.is_file():
+        return [place]
+    start = len(_parts(place))
+    every = place.files()
+    found = [one for one in every if not any(map(is_hidden, _parts(one)[start:]))]
+    if not found:
+        reason = "No file in this folder but hidden ones" if every else os.strerror(errno.ENOENT)
+        raise FileNotFoundError(errno.ENOENT, reason, place.path)
+    return found
+
+
+def _parts(place: Location) -> list[str]:
+    return [part for part in place.key.split("/") if part]
+
+
+def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Do the names of folders and a file match a pattern, one part a level, or lie in a folder that does?"""
+    if not pattern:
+        return not any(map(is_hidden, names))
+    if pattern[0] == "**":
+        return any(_matches(names[at:], pattern[1:]) for at in range(len(names)) if not any(map(is_hidden, names[:at])))
+    if not names or is_hidden(names[0]) or not fnmatch.fnmatchcase(names[0], pattern[0]):
+        return False
+    return _matches(names[1:], pattern[1:]) if len(names) > 1 or len(pattern) > 1 else True
+
+
+def _remote_root(place: Location) -> str:
+    parts = _parts(place)
+    fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+    if parts and fixed == len(parts) and "." in parts[-1][-10:] and "=" not in parts[-1]:
+        fixed -= 1  # a file, for all that its name tells
+    return "/" + "/".join(parts[:fixed])
+
+
+def _matching(pattern: str) -> list[str]:
+    parts, fixed = Path(pattern).parts, _fixed_parts(pattern)
+    if fixed == len(parts):
+        return []
+    only_folders = ["**"] if pattern.endswith((os.sep, os.altsep or os.sep)) else []
+    try:
+        return [*files_below(os.path.join("", *parts[:fixed]), [*parts[fixed:], *only_folders]).values()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _fixed_parts(pattern: str) -> int:
+    """How many parts of the path stand before the first with a wildcard."""
+    parts = Path(pattern).parts
+    return next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+
+
+def _root(path: str) -> str:
+    if os.path.isdir(path):
+        return os.path.abspath(path)
+    if os.path.exists(path):
+        return os.path.dirname(os.path.abspath(path))
+    return os.path.abspath(os.path.join("", *Path(path).parts[: _fixed_parts(path)]))

@@ -1,0 +1,130 @@
+"""The log of a streaming sink of Spark, which says which files of a folder count.
+
+A query that Spark streams into a folder writes files first and then, in one step, lists those of a batch in
+``_spark_metadata``. A batch that failed and ran again leaves files that no list names: their rows are there twice.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.dataset.files.notes import parsed, read_note
+
+FOLDER = "_spark_metadata"
+_BATCH = re.compile(r"([0-9]{1,18})(\.compact)?")
+_ATTEMPTS = 5
+"""Spark removes the lists of single batches some time after it has put them together."""
+
+Parts = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SinkLog:
+    """The files that the log in ``path`` names, each by the parts of the path that it had when it was written."""
+
+    path: str
+    files: tuple[Parts, ...]
+
+    @staticmethod
+    def of(folder: str) -> SinkLog | None:
+        """The log of ``folder``, None when it has none.
+
+        Raises ``CorruptFileError`` for a log that is damaged or lacks a batch, ``UnsupportedError`` for one of
+        another version than 1.
+        """
+        path = os.path.join(folder, FOLDER)
+        for attempt in range(_ATTEMPTS):
+            try:
+                names = os.listdir(path)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            try:
+                return SinkLog(path, tuple(_committed([os.path.join(path, name) for name in _batches(path, names)])))
+            except FileNotFoundError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        raise AssertionError
+
+    def committed(self, files: Sequence[Parts], whole: bool) -> set[Parts]:
+        """Those of ``files``, by the parts of their paths below the folder, that count.
+
+        The folder may have been moved since its log was written, so the ends of paths are compared. Raises
+        ``FileNotFoundError`` when a file that counts is not among ``files`` and these are the ``whole`` folder.
+        """
+        lengths: dict[str, set[int]] = {}
+        for parts in files:
+            lengths.setdefault(parts[-1], set()).add(len(parts))
+        ends: dict[Parts, list[Parts]] = {}
+        for entry in self.files:
+            for length in lengths.get(entry[-1], ()):
+                ends.setdefault(entry[-length:], []).append(entry)
+        found = {parts: ends.get(parts, []) for parts in files}
+        if whole:
+            present = {entry for entries in found.values() for entry in entries}
+            for entry in self.files:
+                if entry not in present:
+                    name = os.path.join(os.sep, *entry)
+                    raise FileNotFoundError(
+                        f"{name}: the log of a streaming sink in {self.path} names this file, and it is not there"
+                    )
+        return {parts for parts, entries in found.items() if entries}
+
+
+def _batches(folder: str, names: Sequence[str]) -> list[str]:
+    """The files of the log that count: the last one that puts batches together, and all after it."""
+    matches = [match for match in map(_BATCH.fullmatch, names) if match]
+    if not matches:
+        return []
+    together = max((int(match[1]) for match in matches if match[2]), default=None)
+    after = {int(match[1]): match[0] for match in matches if together is None or int(match[1]) > together}
+    first = 0 if together is None else together + 1
+    for number in range(first, max(after, default=first - 1) + 1):
+        if number not in after:
+            raise CorruptFileError(f"the log of a streaming sink lacks batch {number}", path=folder)
+    kept = [] if together is None else [f"{together}.compact"]
+    return kept + [after[number] for number in sorted(after)]
+
+
+def _committed(paths: Sequence[str]) -> Iterator[Parts]:
+    added: dict[Parts, None] = {}
+    deleted = set()
+    for path in paths:
+        for parts, action in _entries(path):
+            if action == "add":
+                added[parts] = None
+            else:
+                deleted.add(parts)
+    return (parts for parts in added if parts not in deleted)
+
+
+def _entries(path: str) -> Iterator[tuple[Parts, str]]:
+    """The files that one file of the log names, with what became of each: ``add`` or ``delete``."""
+    try:
+        version, *lines = read_note(path).decode().split("\n")
+        if version.strip() != "v1":
+            raise UnsupportedError(
+                f"the log of a streaming sink begins with {version[:20]!r}, not with 'v1'",
+                feature="logs of streaming sinks in another version",
+                path=path,
+            )
+        for line in lines:
+            if not line.strip():
+                continue
+            entry = parsed(line)
+            if entry["action"] not in ("add", "delete"):
+                raise ValueError(f"unknown action {entry['action']!r}")
+            parts = tuple(part for part in unquote(urlsplit(entry["path"]).path).split("/") if part)
+            if not parts:
+                raise ValueError("no path")
+            if not entry.get("isDir"):
+                yield parts, entry["action"]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        if isinstance(error, ParquetError):
+            raise
+        reason = f"{type(error).__name__}: {error}"
+        raise CorruptFileError(f"the log of a streaming sink is damaged ({reason})", path=path) from None

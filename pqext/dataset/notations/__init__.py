@@ -1,0 +1,1 @@
+"""The ways to write a filter besides Python: SQL text, lists of tuples, and JSON."""

@@ -1,0 +1,370 @@
+"""Expressions as JSON, exactly: every literal keeps its type and value.
+
+A node is an object: ``{"and": [...]}``, ``{"or": [...]}``, ``{"not": ...}``, or a leaf with ``op``, an operand and its
+arguments. An operand is one member: ``{"column": [names]}``, ``{"variant": {"column": [names], "path": "$.a", "type":
+"int64"}}``, ``{"arithmetic": {"operator": "+", "of": [operands]}}``, ``{"cast": {"of": operand, "type": "int64"}}``,
+``{"list_length": operand}`` or, within arithmetic, ``{"constant": literal}``. Strings, booleans, integers and finite
+floats are JSON's own; other literals are objects of one member that names their type. Objects hold nothing else: what
+is not understood is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import Decimal, InvalidOperation
+from math import isfinite
+from typing import Any, NoReturn, cast, get_args
+from uuid import UUID
+
+import pyarrow as pa
+
+from pqext.core.predicate import COMPARE
+from pqext.dataset.expressions import (
+    MAX_DEPTH,
+    And,
+    Arithmetic,
+    ArithmeticOperator,
+    Base,
+    Cast,
+    Column,
+    Comparison,
+    Constant,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    ListLength,
+    Matches,
+    Not,
+    Operand,
+    Or,
+    Relation,
+    Spatial,
+    Value,
+    VariantField,
+)
+from pqext.dataset.expressions.literals import (
+    Literal,
+    canonical,
+    time_literal,
+    time_nanoseconds,
+    timestamp_literal,
+    timestamp_nanoseconds,
+)
+from pqext.dataset.expressions.patterns import HOW
+from pqext.dataset.expressions.visitors import Visitor, fold
+from pqext.geo.predicates.boxes import Operation
+
+_OPERATIONS = frozenset(get_args(Operation))
+
+
+def to_json(expression: Expression) -> str:
+    """The expression as JSON text, exactly: every literal keeps its type and value.
+
+    ``filter=`` of all readers and Spark's ``where=`` take the text in place of the expression, and :func:`from_json`
+    gives the expression back. Raises ``TypeError`` for what is no expression.
+
+    >>> from pqext import col, filters
+    >>> filters.to_json((col("mag") >= 5) & col("place").is_not_null())
+    '{"and":[{"op":">=","column":["mag"],"value":5},{"op":"is_not_null","column":["place"]}]}'
+    """
+    if not isinstance(expression, Expression):
+        raise TypeError(f"expected an expression like col('a') > 5, not {type(expression).__name__}")
+    return json.dumps(fold(expression, _Writer()), allow_nan=False, separators=(",", ":"))
+
+
+def from_json(text: str | bytes) -> Expression:
+    """The expression of which :func:`to_json` made ``text``.
+
+    >>> from pqext import filters
+    >>> str(filters.from_json('{"op":">=","column":["mag"],"value":5}'))
+    'mag >= 5'
+
+    Raises ``ValueError`` for text that is not JSON, for members that are unknown, missing or given twice,
+    for values of the wrong type and for trees that nest too deep.
+    """
+    try:
+        tree = json.loads(text, object_pairs_hook=_object, parse_constant=_no_constant, parse_float=_finite)
+        return _expression(tree, 0)
+    except (json.JSONDecodeError, RecursionError, TypeError, OverflowError) as error:
+        raise ValueError(f"not an expression: {error}; text is JSON, and in Python it is col('a') > 5") from error
+
+
+class _Writer(Visitor[dict[str, Any]]):
+    def visit_and(self, operands: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"and": operands}
+
+    def visit_or(self, operands: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"or": operands}
+
+    def visit_not(self, operand: dict[str, Any]) -> dict[str, Any]:
+        return {"not": operand}
+
+    def visit_comparison(self, node: Comparison) -> dict[str, Any]:
+        return {"op": node.operator, **_write_operand(node.operand), "value": _write_literal(node.value)}
+
+    def visit_is_in(self, node: IsIn) -> dict[str, Any]:
+        return {"op": "in", **_write_operand(node.operand), "values": list(map(_write_literal, node.values))}
+
+    def visit_relation(self, node: Relation) -> dict[str, Any]:
+        return {"op": node.operator, **_write_operand(node.left), "other": _write_operand(node.right)}
+
+    def visit_matches(self, node: Matches) -> dict[str, Any]:
+        escape = {} if node.escape is None else {"escape": node.escape}
+        return {"op": node.how, **_write_operand(node.operand), "pattern": _write_literal(node.pattern), **escape}
+
+    def visit_is_null(self, node: IsNull) -> dict[str, Any]:
+        return {"op": "is_null", **_write_operand(node.operand)}
+
+    def visit_is_not_null(self, node: IsNotNull) -> dict[str, Any]:
+        return {"op": "is_not_null", **_write_operand(node.operand)}
+
+    def visit_spatial(self, node: Spatial) -> dict[str, Any]:
+        geometry: dict[str, Any]
+        if isinstance(node.geometry, bytes):
+            geometry = {"wkb": node.geometry.hex()}
+        else:
+            geometry = {"box": [_write_literal(side) for side in node.geometry]}
+        distance = {} if node.distance is None else {"distance": _write_literal(node.distance)}
+        return {"op": node.operation, **_write_operand(node.column), **geometry, **distance}
+
+
+def _write_operand(operand: Operand) -> dict[str, Any]:
+    match operand:
+        case VariantField():
+            return {"variant": {"column": list(operand.column.path), "path": operand.path, "type": operand.type}}
+        case Arithmetic():
+            return {"arithmetic": {"operator": operand.operator, "of": list(map(_write_operand, operand.operands))}}
+        case Cast():
+            return {"cast": {"of": _write_operand(operand.operand), "type": operand.type}}
+        case ListLength():
+            return {"list_length": _write_operand(operand.operand)}
+        case Constant():
+            return {"constant": _write_literal(operand.value)}
+    return {"column": list(cast(Column, operand).path)}
+
+
+def _write_literal(literal: Literal) -> Any:
+    match literal:
+        case bool() | int() | str():
+            return literal
+        case float():
+            return literal if isfinite(literal) else {"float": repr(literal)}
+        case Decimal():
+            return {"decimal": str(literal)}
+        case bytes():
+            return {"bytes": literal.hex()}
+        case UUID():
+            return {"uuid": str(literal)}
+        case datetime():
+            return {"timestamp": literal.isoformat()}
+        case date():
+            return {"date": literal.isoformat()}
+        case time():
+            return {"time": literal.isoformat()}
+    if pa.types.is_time(literal.type):
+        return {"time_ns": time_nanoseconds(literal)}
+    return {"timestamp_ns" if literal.type.tz is None else "timestamp_ns_utc": timestamp_nanoseconds(literal)}
+
+
+def _expression(tree: Any, depth: int) -> Expression:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"the expression nests more than {MAX_DEPTH} levels deep")
+    if not isinstance(tree, dict):
+        raise ValueError("an expression is a JSON object")
+    if tree.keys() == {"and"} or tree.keys() == {"or"}:
+        ((word, operands),) = tree.items()
+        if not isinstance(operands, list):
+            raise ValueError(f"{word} takes a list")
+        joined = tuple(_expression(operand, depth + 1) for operand in operands)
+        return And(joined) if word == "and" else Or(joined)
+    if tree.keys() == {"not"}:
+        return Not(_expression(tree["not"], depth + 1))
+    return _leaf(tree)
+
+
+def _leaf(tree: dict[str, Any]) -> Expression:
+    tree = dict(tree)
+    name = tree.pop("op", None)
+    operand = _operand(tree)
+    if not isinstance(name, str):
+        raise ValueError("a leaf of an expression has an op")
+    if name in COMPARE and "other" in tree:
+        (other,) = _members(tree, "other")
+        return Relation(operand, name, _whole_operand(other))
+    if name in HOW and "pattern" in tree:
+        escape = tree.pop("escape", None)
+        (pattern,) = _members(tree, "pattern")
+        found = _literal(pattern)
+        if not isinstance(found, str | bytes):
+            raise ValueError("a pattern is text")
+        return Matches(operand, name, found, None if escape is None else _text(escape))
+    if name in COMPARE:
+        (value,) = _members(tree, "value")
+        return Comparison(operand, name, _literal(value))
+    if name == "in":
+        (values,) = _members(tree, "values")
+        if not isinstance(values, list):
+            raise ValueError("in takes a list of values")
+        return IsIn(operand, tuple(map(_literal, values)))
+    if name in ("is_null", "is_not_null"):
+        _members(tree)
+        return IsNull(operand) if name == "is_null" else IsNotNull(operand)
+    if name in _OPERATIONS and isinstance(operand, Column):
+        distance = _distance(tree.pop("distance", None)) if name == "dwithin" else None
+        return Spatial(operand, cast(Operation, name), _geometry(tree), distance)
+    raise ValueError(f"unknown op {name!r}")
+
+
+def _whole_operand(tree: Any, depth: int = 0) -> Value:
+    """An operand that is an object of its own, without an op."""
+    if not isinstance(tree, dict):
+        raise ValueError("an operand is a JSON object")
+    rest = dict(tree)
+    operand = _operand(rest, depth)
+    _members(rest)
+    return operand
+
+
+def _operand(tree: dict[str, Any], depth: int = 0) -> Value:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"what is computed nests more than {MAX_DEPTH} levels deep")
+    name = next((name for name in ("arithmetic", "cast", "list_length") if name in tree), None)
+    if name is not None:
+        return _computed(name, tree.pop(name), depth + 1)
+    if "constant" in tree and depth:
+        return Constant(_literal(tree.pop("constant")))
+    if "variant" in tree:
+        field = tree.pop("variant")
+        if not isinstance(field, dict):
+            raise ValueError("variant takes an object")
+        column, path, type = _members(field, "column", "path", "type")
+        if not isinstance(path, str) or not isinstance(type, str):
+            raise ValueError("the path and type of a variant field are text")
+        return VariantField(_column(column), path, type)
+    return _column(tree.pop("column", None))
+
+
+def _computed(name: str, tree: Any, depth: int) -> Value:
+    if name == "list_length":
+        return ListLength(cast(Base, _whole_operand(tree, depth)))
+    if not isinstance(tree, dict):
+        raise ValueError(f"{name} takes an object")
+    if name == "cast":
+        of, type = _members(tree, "of", "type")
+        return Cast(_whole_operand(of, depth), _text(type))
+    operator, operands = _members(tree, "operator", "of")
+    if not isinstance(operands, list):
+        raise ValueError("arithmetic is of a list")
+    return Arithmetic(cast(ArithmeticOperator, operator), tuple(_whole_operand(one, depth) for one in operands))
+
+
+def _column(path: Any) -> Column:
+    if not isinstance(path, list) or not path or not all(isinstance(name, str) for name in path):
+        raise ValueError("a column is a non-empty list of names")
+    return Column(tuple(path))
+
+
+def _geometry(tree: dict[str, Any]) -> Any:
+    if "wkb" in tree:
+        (wkb,) = _members(tree, "wkb")
+        return bytes.fromhex(_text(wkb))
+    (box,) = _members(tree, "box")
+    if not isinstance(box, list) or len(box) != 4:
+        raise ValueError("a box is a list of four numbers")
+    sides = list(map(_literal, box))
+    if not all(isinstance(side, float) for side in sides):
+        raise ValueError("the sides of a box are floats")
+    return tuple(sides)
+
+
+def _distance(value: Any) -> float:
+    if not isinstance(value, float):
+        raise ValueError("dwithin has a distance, a float")
+    return value
+
+
+def _decimal(text: Any) -> Decimal:
+    try:
+        return Decimal(_text(text))
+    except InvalidOperation as error:
+        raise ValueError("not a decimal") from error
+
+
+def _float(text: Any) -> float:
+    value = float(_text(text))
+    if isfinite(value):
+        raise ValueError("a finite float is written as a number")
+    return value
+
+
+def _datetime(text: Any) -> datetime:
+    value = datetime.fromisoformat(_text(text))
+    if value.tzinfo not in (None, UTC):
+        raise ValueError("a timestamp is in UTC or without a timezone")
+    return value
+
+
+_LITERALS: dict[str, Callable[[Any], Any]] = {
+    "float": _float,
+    "decimal": _decimal,
+    "bytes": lambda text: bytes.fromhex(_text(text)),
+    "uuid": lambda text: UUID(_text(text)),
+    "date": lambda text: date.fromisoformat(_text(text)),
+    "time": lambda text: time.fromisoformat(_text(text)),
+    "timestamp": _datetime,
+    "time_ns": lambda value: time_literal(_integer(value)),
+    "timestamp_ns": lambda value: timestamp_literal(_integer(value), utc=False),
+    "timestamp_ns_utc": lambda value: timestamp_literal(_integer(value), utc=True),
+}
+
+
+def _literal(tree: Any) -> Literal:
+    if not isinstance(tree, dict):
+        if not isinstance(tree, bool | int | float | str):
+            raise ValueError("a literal is text, a number, a boolean or an object that names its type")
+        return canonical(tree)
+    if len(tree) != 1:
+        raise ValueError("a literal object has one member, its type")
+    ((name, value),) = tree.items()
+    if name not in _LITERALS:
+        raise ValueError(f"unknown literal type {name!r}")
+    return canonical(_LITERALS[name](value))
+
+
+def _members(tree: dict[str, Any], *names: str) -> tuple[Any, ...]:
+    if tree.keys() != set(names):
+        raise ValueError(f"expected the members {sorted(names)}, not {sorted(tree)}")
+    return tuple(tree[name] for name in names)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("expected text")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError("expected an integer")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member is given twice")
+    return members
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{text} is no double")
+    return value

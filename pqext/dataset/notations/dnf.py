@@ -1,0 +1,78 @@
+"""Filters as lists of tuples, in disjunctive normal form, as pyarrow and pandas take them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from pqext.core.predicate import COMPARE
+from pqext.dataset.expressions import Comparison, Expression, Not, all_of, any_of, col
+from pqext.dataset.notations.as_json import from_json
+
+Filter: TypeAlias = "Expression | Sequence[tuple[Any, str, Any] | list[tuple[Any, str, Any]]] | str | None"
+"""What ``filter=`` and Spark's ``where=`` take.
+
+An expression, tuples in disjunctive normal form, an SQL condition (:func:`pqext.filters.from_sql`), or an expression's
+JSON text (:func:`pqext.filters.to_json`).
+"""
+
+
+def from_dnf(filters: Sequence[Any]) -> Expression:
+    """Turn ``[[("a", ">", 3), ("b", "in", [1, 2])], [("c", "=", "x")]]`` into an expression.
+
+    Inner lists are conjunctions, the outer one is their disjunction; one list of tuples is a conjunction.
+    A tuple holds a column (dotted, or its path in parts), one of ``= == != < <= > >= in`` and ``not in``,
+    and a literal. NaN compares as :func:`pqext.col` says: greater than every number, unlike in pyarrow and pandas.
+    Raises ``ValueError`` for anything else.
+    """
+    if not isinstance(filters, list | tuple) or not filters:
+        raise ValueError("filters are a non-empty list of tuples, or of lists of tuples")
+    if all(isinstance(item, tuple) for item in filters):
+        return all_of([_condition(item) for item in filters])
+    if not all(isinstance(item, list) and item for item in filters):
+        raise ValueError("filters are tuples in one list, or non-empty lists of tuples in one list")
+    return any_of([all_of([_condition(item) for item in conjunction]) for conjunction in filters])
+
+
+def as_expression(filter: Any) -> Expression | None:
+    """A filter in any of the forms that readers take, as an expression: see :data:`Filter`. ``None`` is no filter."""
+    if filter is None or isinstance(filter, Expression):
+        return filter
+    if isinstance(filter, str):
+        return from_text(filter)
+    if isinstance(filter, list | tuple):
+        return from_dnf(filter)
+    kind = type(filter)
+    name = kind.__name__ if kind.__module__.startswith(("pqext.", "builtins")) else f"{kind.__module__}.{kind.__name__}"
+    if name.startswith(("pyarrow.", "polars.")):
+        raise TypeError(
+            "a filter is an expression of pqext, like pqext.col('a') > 5, pqext.col('a').isin([1, 2]) and "
+            f"pqext.col('a').is_null(), joined with &, | and ~, not {name}"
+        )
+    raise TypeError(
+        f"a filter is an expression like pqext.col('a') > 5, a list of tuples or text like 'a > 5', not {name}"
+    )
+
+
+def from_text(text: str) -> Expression:
+    """The expression of JSON text, which begins with a brace, or of an SQL condition."""
+    if text.lstrip().startswith("{"):
+        return from_json(text)
+    from pqext.dataset.notations.sql import from_sql
+
+    return from_sql(text)
+
+
+def _condition(item: Any) -> Expression:
+    if not isinstance(item, tuple) or len(item) != 3:
+        raise ValueError(f"a condition is a tuple (column, operator, value), not {item!r}")
+    path, operator, value = item
+    column = col(path)
+    if operator == "in":
+        return column.isin(value)
+    if operator == "not in":
+        return Not(column.isin(value))
+    operator = "==" if operator == "=" else operator
+    if operator not in COMPARE:
+        raise ValueError(f"{operator!r} is not one of = {' '.join(COMPARE)} in, not in")
+    return Comparison(column, operator, value)

@@ -1,0 +1,450 @@
+"""Filters as the text of an SQL condition.
+
+    mag >= 5 and place like '%Fiji%'
+    event:$.user.uid::bigint in (1, 2) and day >= date '2024-01-01'
+    st_intersects(geom, st_geomfromtext('POLYGON ((0 0, 9 0, 9 9, 0 0))')) or not (price * count > 100)
+
+sqlglot reads the text, and what it finds is mapped onto expressions, node by node; nothing is run. What is not listed
+here is refused, with its place in the text. Identifiers are case-sensitive, as names of columns are; ``"a b"`` and
+```a b``` quote them. ``event:$.a.b`` is the value at a path of a VARIANT column, which a cast follows or which takes
+the type of the literal that it is compared with: ``double`` for all numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias, cast
+
+import sqlglot
+from sqlglot import ParseError, Token, TokenError, TokenType, exp
+
+from pqext.core.predicate import Operator
+from pqext.core.suggest import did_you_mean
+from pqext.core.text import visible
+from pqext.dataset.expressions import (
+    Arithmetic,
+    ArithmeticOperator,
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    Value,
+    VariantField,
+    all_of,
+    any_of,
+    as_value,
+    relation,
+)
+from pqext.dataset.notations.sql_functions import FUNCTIONS, GEOMETRIES, LENGTH, NAN, SPATIAL, TEXT, folded, wkt
+from pqext.dataset.notations.sql_literals import cast_literal, number, shown, type_of_cast
+from pqext.variant.access.path import as_path, format_path
+
+MAX_LENGTH = 100_000
+"""Characters of a filter."""
+MAX_NESTED = 50
+"""Parentheses and brackets within one another."""
+
+Node: TypeAlias = Any
+"""What sqlglot makes of a part of the text; the name of its class differs among versions."""
+
+
+class Filter(sqlglot.Dialect):
+    """SQL with both kinds of quotes around names, in which every function is but a name and arguments."""
+
+    class Tokenizer(sqlglot.Tokenizer):
+        """How text is cut."""
+
+        IDENTIFIERS: ClassVar[list[Any]] = ['"', "`"]
+        HEX_STRINGS: ClassVar[list[Any]] = [("x'", "'"), ("X'", "'")]
+
+    class Parser(sqlglot.Parser):
+        """How what is cut is put together."""
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: parser for name, parser in sqlglot.Parser.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")
+        }
+        NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+
+        def _warn_unsupported(self) -> None:
+            self.raise_error("a statement")  # for which sqlglot would log the text and go on
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """A path of a VARIANT column before its type is known."""
+
+    column: Column
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A geometry of the text: a box, WKB or a shapely one."""
+
+    geometry: Any
+
+
+class _PlacedError(ValueError):
+    """What is wrong, with its place."""
+
+
+def from_sql(text: str) -> Expression:
+    """The expression that the text of an SQL condition stands for.
+
+    Raises ``ValueError`` for text that is no condition or that holds what expressions do not have, with its place.
+
+    >>> str(from_sql("mag >= 5 and place like '%Fiji%'"))
+    "(mag >= 5 and place like '%Fiji%')"
+    """
+    return _Reader(text).condition()
+
+
+def value_from_sql(text: str) -> Value:
+    """The value that SQL text stands for: a column or what is computed of columns.
+
+    >>> str(value_from_sql("price * 2"))
+    'price * 2'
+    """
+    return _Reader(text).value()
+
+
+class _Reader:
+    """The mapping of one text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def condition(self) -> Expression:
+        return cast(Expression, self._read(self._condition))
+
+    def value(self) -> Value:
+        return cast(Value, self._read(self._value))
+
+    def _read(self, make: Callable[[Node], Any]) -> Any:
+        if len(self.text) > MAX_LENGTH:
+            raise ValueError(f"the text has more than {MAX_LENGTH:,} characters")
+        try:
+            return make(self._parsed())
+        except _PlacedError as error:
+            raise ValueError(str(error)) from None
+        except RecursionError:
+            raise ValueError("the text nests too deep") from None
+
+    def _parsed(self) -> Node:
+        dialect = Filter()
+        try:
+            tokens = self._joined(dialect.tokenize(self.text))
+            found = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE).parse(tokens, self.text)
+        except TokenError:
+            raise self._failure(len(self.text), "the filter cannot be read: a quote is never closed") from None
+        except ParseError as error:
+            told = error.errors[0] if error.errors else {}
+            why = "something is missing" if "Required" in told.get("description", "") else "this is not expected"
+            raise self._failure(self._offset(told), f"the filter cannot be read: {why}") from None
+        if len(found) != 1 or found[0] is None:
+            raise self._failure(0, "a filter is one condition, as in mag >= 5")
+        return found[0]
+
+    def _joined(self, tokens: Sequence[Token]) -> list[Token]:
+        """The tokens, with every path of a VARIANT as one text in brackets, which bind like a path."""
+        joined: list[Token] = []
+        depth = at = 0
+        while at < len(tokens):
+            token = tokens[at]
+            depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+            if depth > MAX_NESTED:
+                raise self._failure(token.start, f"parentheses nest more than {MAX_NESTED} deep")
+            at += 1
+            if token.token_type != TokenType.COLON or at == len(tokens):
+                joined.append(token)
+                continue
+            start, at = tokens[at].start, self._path_end(tokens, at)
+            path = self.text[start : tokens[at - 1].end + 1]
+            text = path if path.startswith("$") else "$." + path
+            parts = ((TokenType.L_BRACKET, "["), (TokenType.STRING, text), (TokenType.R_BRACKET, "]"))
+            end = tokens[at - 1].end
+            joined += [Token(kind, part, token.line, token.col, token.start, end) for kind, part in parts]
+        return joined
+
+    def _path_end(self, tokens: Sequence[Token], at: int) -> int:
+        """Behind the last token of a path that begins at ``at``: names, dots and what stands in brackets."""
+        at += 1
+        while at < len(tokens) and tokens[at].start == tokens[at - 1].end + 1:
+            kind = tokens[at].token_type
+            if kind == TokenType.DOT and at + 1 < len(tokens) and tokens[at + 1].start == tokens[at].end + 1:
+                at += 2
+            elif kind == TokenType.L_BRACKET:
+                while at < len(tokens) and tokens[at].token_type != TokenType.R_BRACKET:
+                    at += 1
+                at = min(at + 1, len(tokens))
+            else:
+                break
+        return at
+
+    def _condition(self, node: Node) -> Expression:
+        found = self._any(node)
+        if isinstance(found, Column | VariantField):
+            return Comparison(found, "==", True)  # of booleans
+        if isinstance(found, _Path):
+            return Comparison(self._typed(node, found, True), "==", True)
+        if not isinstance(found, Expression):
+            raise self._refusal(node, "this is no condition: compare it, as in mag >= 5")
+        return found
+
+    def _value(self, node: Node) -> Value:
+        found = self._any(node)
+        if isinstance(found, _Path):
+            raise self._refusal(node, f"write the type of {found.path}, as in {found.column}:{found.path}::double")
+        if not isinstance(found, Value):
+            raise self._refusal(node, "a column is expected here, or what is computed of columns")
+        return found
+
+    def _any(self, node: Node) -> Any:
+        """A condition, a value, a path without a type, a geometry, a literal, or None for null."""
+        try:
+            self._check(node)
+            found = self._mapped(node)
+            return ~found if node.args.get("negate") else found
+        except _PlacedError:
+            raise
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise self._refusal(node, str(error)) from None
+
+    def _check(self, node: Node) -> None:
+        """Refuse a node that says more than the mapping looks at."""
+        if any(value for name, value in node.args.items() if name not in _KNOWN):
+            raise self._refusal(node, "this form is not understood in a filter")
+
+    def _mapped(self, node: Node) -> Any:
+        match node:
+            case exp.Paren():
+                return self._any(node.this)
+            case exp.And() | exp.Or():
+                parts = [self._condition(part) for part in node.flatten()]
+                return all_of(parts) if isinstance(node, exp.And) else any_of(parts)
+            case exp.Not():
+                return ~self._condition(node.this)
+            case exp.Literal():
+                return node.this if node.is_string else number(node.this)
+            case exp.HexString():
+                return bytes.fromhex(str(node.this))
+            case exp.Boolean():
+                return bool(node.this)
+            case exp.Null():
+                return None
+            case exp.Column() | exp.Dot() | exp.Identifier():
+                return self._column(node)
+            case exp.Bracket():
+                return self._inside(node)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.Neg():
+                found = self._operand(node.this)
+                return -found
+            case exp.Is():
+                return self._is(node)
+            case exp.In():
+                return self._in(node)
+            case exp.Between():
+                low, high = node.args["low"], node.args["high"]
+                return self._compared(">=", node, node.this, low) & self._compared("<=", node, node.this, high)
+            case exp.Escape(this=exp.Like() | exp.ILike() as inner):
+                self._check(inner)
+                found = self._like(inner, self._text(node.expression))
+                return ~found if inner.args.get("negate") else found
+            case exp.Like() | exp.ILike():
+                return self._like(node, None)
+            case exp.Anonymous():
+                return self._call(node)
+        if type(node) in _COMPARE:
+            return self._compared(_COMPARE[type(node)], node, node.this, node.expression)
+        if type(node) in _ARITHMETIC:
+            return self._arithmetic(_ARITHMETIC[type(node)], node)
+        if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
+            raise self._refusal(node, "conditions are joined by and and or")
+        raise self._refusal(node, "this is not understood in a filter")
+
+    def _column(self, node: Node) -> Column:
+        parts = [node] if isinstance(node, exp.Identifier) else (
+            node.parts if isinstance(node, exp.Column | exp.Dot) else []
+        )
+        if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
+            raise self._refusal(node, "a column is expected here")
+        start = _start(node)
+        return Column(tuple(str(part.this) for part in parts), None if start is None else shown(self.text, start))
+
+    def _inside(self, node: exp.Bracket) -> Any:
+        """A field of a struct, or a path of a VARIANT."""
+        column = self._any(node.this)
+        (inner,) = node.expressions if len(node.expressions) == 1 else (None,)
+        if not isinstance(column, Column) or not isinstance(inner, exp.Literal) or not inner.is_string:
+            raise self._refusal(node, "brackets hold the name of a field, or a path as in event['$.a.b']")
+        text = str(inner.this)
+        return _Path(column, format_path(as_path(text))) if text.startswith("$") else column.field(text)
+
+    def _cast(self, node: exp.Cast) -> Any:
+        found = self._any(node.this)
+        if isinstance(found, _Path):
+            return found.column.variant(found.path, type_of_cast(node.to))
+        if isinstance(found, Value):
+            return found.cast(type_of_cast(node.to))
+        if found is None or isinstance(found, Expression | _Shape):
+            raise self._refusal(node, "columns and literals are cast, no conditions and no nulls")
+        return cast_literal(found, node.to)
+
+    def _operand(self, node: Node) -> Any:
+        """A value or a literal."""
+        found = self._any(node)
+        if found is None:
+            raise self._refusal(node, "null compares with nothing: write is null, or is not null")
+        if isinstance(found, Expression | _Shape):
+            raise self._refusal(node, "a column or a literal is expected here")
+        return found
+
+    def _compared(self, operator: Operator, node: Node, left: Node, right: Node) -> Expression:
+        sides = self._operand(left), self._operand(right)
+        one, other = (
+            self._typed(node, side, beside) if isinstance(side, _Path) else side
+            for side, beside in zip(sides, reversed(sides), strict=True)
+        )
+        if isinstance(one, Value):
+            return relation(one, operator, other) if isinstance(other, Value) else one._compare(operator, other)
+        if isinstance(other, Value):
+            return other._compare(_SWAPPED[operator], one)
+        raise self._refusal(node, "two literals are compared: a column belongs to a condition")
+
+    def _typed(self, node: Node, path: _Path, beside: Any) -> VariantField:
+        """A value within a VARIANT, of the type that a literal says."""
+        from datetime import date, datetime
+
+        match beside:
+            case bool():
+                type = "boolean"
+            case int() | float() if abs(beside) <= 1 << 53 or isinstance(beside, float):
+                type = "double"
+            case str():
+                type = "string"
+            case datetime():
+                type = "timestamp_ntz" if beside.tzinfo is None else "timestamp"
+            case date():
+                type = "date"
+            case _:
+                raise self._refusal(node, f"write the type of {path.path}, as in {path.column}:{path.path}::double")
+        return path.column.variant(path.path, type)
+
+    def _is(self, node: exp.Is) -> Expression:
+        match node.expression:
+            case exp.Null():
+                found = self._any(node.this)
+                if isinstance(found, _Path):
+                    return found.column.variant(found.path, "variant").is_null()
+                return self._value(node.this).is_null()
+            case exp.Boolean():
+                value = self._typed(node, found, True) if isinstance(found := self._any(node.this), _Path) else (
+                    self._value(node.this)
+                )
+                return value.is_not_null() & Comparison(value, "==", bool(node.expression.this))
+        raise self._refusal(node, "after is there is null, not null, true or false")
+
+    def _in(self, node: exp.In) -> Expression:
+        if not node.expressions or node.args.get("query") or node.args.get("unnest"):
+            raise self._refusal(node, "in takes a list of literals, as in kind in ('a', 'b')")
+        values = [self._operand(one) for one in node.expressions]
+        if any(isinstance(value, Value | _Path) for value in values):
+            raise self._refusal(node, "in takes a list of literals, no columns")
+        found = self._operand(node.this)
+        if isinstance(found, _Path):
+            fields = {self._typed(node, found, value).type for value in values}
+            if len(fields) > 1:
+                raise self._refusal(node, "the list holds literals of several types")
+            found = self._typed(node, found, values[0])
+        if not isinstance(found, Value):
+            raise self._refusal(node, "a column is looked for in a list")
+        return IsIn(found, tuple(values))
+
+    def _like(self, node: Node, escape: str | None) -> Expression:
+        found = self._any(node.this)
+        value = self._typed(node, found, "") if isinstance(found, _Path) else self._value(node.this)
+        pattern = self._text(node.expression)
+        return value.ilike(pattern, escape) if isinstance(node, exp.ILike) else value.like(pattern, escape)
+
+    def _text(self, node: Node) -> str:
+        if not isinstance(node, exp.Literal) or not node.is_string:
+            raise self._refusal(node, "a text in quotes is expected here")
+        return str(node.this)
+
+    def _arithmetic(self, operator: ArithmeticOperator, node: Node) -> Any:
+        sides = [self._operand(side) for side in (node.this, node.expression)]
+        if any(isinstance(side, _Path) for side in sides):
+            raise self._refusal(node, "write the type of a path before it is computed with, as in event:$.a::double")
+        if not any(isinstance(side, Value) for side in sides):
+            return folded(operator, *sides)
+        return Arithmetic(operator, (as_value(sides[0]), as_value(sides[1])))
+
+    def _call(self, node: exp.Anonymous) -> Any:
+        name, arguments = str(node.this).lower(), list(node.expressions)
+        if name in ("date", "timestamp", "timestamptz") and len(arguments) == 1:
+            return cast_literal(self._text(arguments[0]), exp.DataType.build(name))
+        if name in GEOMETRIES:
+            return _Shape(GEOMETRIES[name](*[self._operand(one) for one in arguments]))
+        if name in SPATIAL:
+            return self._spatial(node, name, arguments)
+        if name in TEXT and len(arguments) == 2:
+            found = self._any(arguments[0])
+            value = self._typed(node, found, "") if isinstance(found, _Path) else self._value(arguments[0])
+            return getattr(value, TEXT[name])(self._text(arguments[1]))
+        if name in LENGTH and len(arguments) == 1:
+            return self._value(arguments[0]).list_length()
+        if name in NAN and len(arguments) == 1:
+            return self._value(arguments[0]).is_nan()
+        if name in FUNCTIONS:
+            raise self._refusal(node, f"{name} takes another number of arguments than {len(arguments)}")
+        raise self._refusal(node, f"there is no function {visible(name)!r}{did_you_mean(name, FUNCTIONS)}")
+
+    def _spatial(self, node: exp.Anonymous, name: str, arguments: list[Node]) -> Expression:
+        if len(arguments) != 2 + (name == "st_dwithin"):
+            raise self._refusal(node, f"{name} takes another number of arguments than {len(arguments)}")
+        sides = [self._any(one) for one in arguments[:2]]
+        operation, swapped = SPATIAL[name]
+        if isinstance(sides[1], Column):
+            operation, sides = swapped, sides[::-1]
+        column, shape = sides
+        if not isinstance(column, Column) or not isinstance(shape, _Shape | str):
+            raise self._refusal(node, f"{name} takes a column and a geometry, as in {name}(geom, 'POINT (1 2)')")
+        geometry = shape.geometry if isinstance(shape, _Shape) else wkt(shape)
+        distance = [float(self._operand(one)) for one in arguments[2:]]
+        return cast(Expression, getattr(column, operation)(geometry, *distance))
+
+    def _refusal(self, node: Node, why: str) -> _PlacedError:
+        return self._failure(_start(node) or 0, why)
+
+    def _failure(self, offset: int, why: str) -> _PlacedError:
+        return _PlacedError(f"{why}, at character {offset + 1}{shown(self.text, offset)}")
+
+    def _offset(self, told: dict[str, Any]) -> int:
+        """The place of a token that sqlglot tells of, by the line and the column of its last character."""
+        lines = self.text.splitlines(keepends=True)[: int(told.get("line") or 1) - 1]
+        end = sum(map(len, lines)) + int(told.get("col") or 1)
+        return max(0, min(end, len(self.text)) - max(1, len(told.get("highlight") or "")))
+
+
+def _start(node: Node) -> int | None:
+    """Where a part of the text begins, as far as sqlglot tells."""
+    return min((int(one.meta["start"]) for one in node.walk() if "start" in one.meta), default=None)
+
+
+_KNOWN = {
+    "this", "expression", "expressions", "negate", "low", "high", "to", "quoted", "is_string", "table", "db", "catalog",
+    "safe", "typed", "nested", "_type",
+}  # fmt: skip
+"""What the mapping looks at of sqlglot's nodes, and what says nothing; a node that has more is refused."""
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
+_COMPARE: dict[type[exp.Expression], Operator] = {
+    exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+_SWAPPED: dict[Operator, Operator] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%",
+}  # fmt: skip

@@ -1,0 +1,75 @@
+"""Functions of SQL text: what each is called, and the question or the geometry that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type
+from pqext.dataset.expressions import ArithmeticOperator, check_number
+
+
+def folded(operator: ArithmeticOperator, left: Any, right: Any) -> Any:
+    """Two numbers computed as columns of them would be."""
+    whole = pa.int64()
+    for side in (left, right):
+        check_number(side)
+    types = [constant_type(side, whole) for side in (left, right)]
+    array = pa.array([constant(left, types[0]).as_py()], types[0])
+    found = arithmetic(operator, array, constant(right, types[1]))[0].as_py()
+    if found is None:
+        raise ValueError(f"{left} {operator} {right} has no result")
+    return found
+
+
+def wkt(text: str) -> Any:
+    import shapely
+
+    try:
+        return shapely.from_wkt(text)
+    except shapely.errors.GEOSException as error:
+        raise ValueError(f"{text!r} is no WKT: {error}") from None
+
+
+def _point(x: Any, y: Any) -> Any:
+    import shapely
+
+    return shapely.Point(float(x), float(y))
+
+
+def _box(*sides: Any) -> tuple[float, ...]:
+    with suppress(TypeError):
+        if len(sides) == 4:
+            return tuple(map(float, sides))
+    raise ValueError("a box has four numbers: xmin, ymin, xmax, ymax")
+
+
+TEXT = {
+    "starts_with": "starts_with", "startswith": "starts_with", "ends_with": "ends_with", "endswith": "ends_with",
+    "contains": "contains",
+}  # fmt: skip
+LENGTH = ("list_length", "array_length", "array_size", "cardinality", "len", "size")
+NAN = ("isnan", "is_nan")
+GEOMETRIES: dict[str, Callable[..., Any]] = {
+    "st_geomfromtext": wkt, "st_geogfromtext": wkt, "st_geomfromwkb": bytes, "st_point": _point,
+    "st_makepoint": _point, "st_makeenvelope": _box, "box": _box,
+}  # fmt: skip
+SPATIAL = {
+    "st_intersects": ("intersects", "intersects"),
+    "st_disjoint": ("disjoint", "disjoint"),
+    "st_within": ("within", "contains"),
+    "st_contains": ("contains", "within"),
+    "st_touches": ("touches", "touches"),
+    "st_crosses": ("crosses", "crosses"),
+    "st_overlaps": ("overlaps", "overlaps"),
+    "st_covers": ("covers", "covered_by"),
+    "st_coveredby": ("covered_by", "covers"),
+    "st_equals": ("geom_equals", "geom_equals"),
+    "st_dwithin": ("dwithin", "dwithin"),
+}
+"""The question of each function, and what it asks where the column comes second."""
+
+FUNCTIONS = (*GEOMETRIES, *SPATIAL, *TEXT, *LENGTH, *NAN)

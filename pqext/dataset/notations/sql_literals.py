@@ -1,0 +1,126 @@
+"""Literals, types and places of SQL text: numbers, and texts as dates, times, decimals and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pqext.core.text import visible
+from pqext.dataset.expressions.literals import MAX_EXPONENT, timestamp_literal, timestamp_nanoseconds
+
+_Kind = exp.DataType.Type
+_TYPES: dict[str, str] = {
+    "BOOLEAN": "boolean", "TINYINT": "int8", "SMALLINT": "int16", "INT": "int32", "BIGINT": "int64",
+    "UTINYINT": "uint8", "USMALLINT": "uint16", "UINT": "uint32", "UBIGINT": "uint64", "FLOAT": "float",
+    "DOUBLE": "double", "VARCHAR": "string", "TEXT": "string", "CHAR": "string", "NVARCHAR": "string",
+    "BINARY": "binary", "VARBINARY": "binary", "BLOB": "binary", "DATE": "date", "DATETIME": "timestamp_ntz",
+    "TIMESTAMP": "timestamp_ntz", "TIMESTAMPNTZ": "timestamp_ntz", "TIMESTAMPTZ": "timestamp",
+    "TIMESTAMPLTZ": "timestamp", "TIME": "time64[us]", "UUID": "uuid", "VARIANT": "variant",
+}  # fmt: skip
+"""What sqlglot calls the types, and what casts call them."""
+_EXACT = Context(prec=400)
+_AROUND = 60
+"""Characters that errors show on both sides of a place."""
+
+
+def number(text: str) -> int | float | Decimal:
+    """A number as it is written: a float where it is the shortest text of one, else a decimal."""
+    if len(text) > MAX_EXPONENT:
+        raise ValueError(f"a number has more than {MAX_EXPONENT:,} characters")
+    if text.isdecimal():
+        return int(text)
+    value = float(text)
+    if "e" in text.lower():
+        return value
+    exact = Decimal(text)
+    return value if Decimal(repr(value)) == exact else exact
+
+
+def shown(text: str, offset: int) -> str:
+    """The text around a place, and under it a caret."""
+    start = max(0, offset - _AROUND)
+    before, after = visible(text[start:offset]), visible(text[offset : offset + _AROUND])
+    dots = "..." if start else ""
+    return f"\n  {dots}{before}{after}\n  {' ' * len(dots + before)}^"
+
+
+def type_of_cast(type: exp.DataType) -> str:
+    """The name of a type as casts have it; ``ValueError`` for types that they do not have."""
+    from pqext.variant.access.targets import type_name
+
+    name = type.this.value if isinstance(type.this, _Kind) else str(type.this)
+    digits = [int(str(one.this.this)) for one in type.expressions if isinstance(one, exp.DataTypeParam)]
+    if name == "DECIMAL":
+        if len(digits) != 2:
+            raise ValueError("a decimal type has its digits, as in decimal(9, 2)")
+        return str(type_name(f"decimal({digits[0]},{digits[1]})"))
+    if name in _TYPES and not type.expressions:
+        return str(type_name(_TYPES[name]))
+    return str(type_name(visible(type.sql()).lower()))
+
+
+def cast_literal(value: Any, type: exp.DataType) -> Any:
+    """A literal as another type, as in ``date '2024-01-01'``; ``ValueError`` for a text that does not read so."""
+    name = type.this.value if isinstance(type.this, _Kind) else str(type.this)
+    kind = _TYPES.get(name, name.lower())
+    if kind == "decimal":
+        return _decimal(value, type)
+    if kind in _OF_TEXT and isinstance(value, str):
+        return _OF_TEXT[kind](value)
+    if kind == "string" and isinstance(value, str):
+        return value
+    if kind.startswith(("int", "uint")) and isinstance(value, int | str):
+        return int(value)
+    if kind in ("double", "float"):
+        return float(value)
+    if kind == "boolean" and str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    raise ValueError(f"{value!r} is no literal of the type {visible(type.sql()).lower()}")
+
+
+def _decimal(value: Any, type: exp.DataType) -> Decimal:
+    try:
+        found = Decimal(repr(value) if isinstance(value, float) else value)
+    except ArithmeticError:
+        raise ValueError(f"{value!r} is no decimal number") from None
+    digits = [int(str(one.this.this)) for one in type.expressions if isinstance(one, exp.DataTypeParam)]
+    if len(digits) == 2 and found.is_finite():
+        found = found.quantize(Decimal(1).scaleb(-digits[1]), ROUND_HALF_UP, _EXACT)
+    return found
+
+
+def _timestamp(text: str) -> datetime | pa.Scalar:
+    """A timestamp of up to nine digits behind the second; in UTC where the text has an offset."""
+    whole, dot, rest = text.strip().partition(".")
+    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+    found = datetime.fromisoformat(whole + (dot + digits[:6] if digits else "") + rest[len(digits) :])
+    if found.tzinfo is not None:
+        found = found.astimezone(UTC)
+    if len(digits) <= 6:
+        return found
+    if len(digits) > 9:
+        raise ValueError(f"{text!r} has more than nine digits behind the second")
+    return timestamp_literal(timestamp_nanoseconds(found) + int(digits[6:].ljust(3, "0")), found.tzinfo is not None)
+
+
+def _instant(text: str) -> datetime | pa.Scalar:
+    found = _timestamp(text)
+    if isinstance(found, datetime):
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return found if found.type.tz is not None else timestamp_literal(timestamp_nanoseconds(found), True)
+
+
+_OF_TEXT: dict[str, Callable[[str], Any]] = {
+    "date": date.fromisoformat,
+    "time64[us]": time.fromisoformat,
+    "timestamp_ntz": _timestamp,
+    "timestamp": _instant,
+    "uuid": UUID,
+    "binary": str.encode,
+}

@@ -1,0 +1,128 @@
+"""Files that must agree: the first one sets the schema of the result, and the others must have it too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from pqext.core.arrow_schema.marks import marks
+from pqext.core.arrow_schema.stored import StoredSchema
+from pqext.core.arrow_schema.types import durations
+from pqext.core.reader import ParquetFile
+from pqext.core.schema import Schema
+from pqext.dataset.expressions import Expression
+from pqext.dataset.files.sources import source_name
+from pqext.dataset.one_table.file_request import Asked, Form, Wanted
+from pqext.dataset.pruning.binding import bind
+
+_COUNTED = Asked((), (), None, pa.schema([]))
+_UNION = '; schema="union" reads files whose schemas differ as one table'
+
+
+class Agreement(Form):
+    """The first file that is asked sets the schema.
+
+    Of types that Parquet has no name for the first file's are given, as far as they are of the same values.
+    """
+
+    def __init__(self, wanted: Wanted) -> None:
+        super().__init__(wanted)
+        self._schema: pa.Schema | None = None
+        self._plain: pa.Schema | None = None
+        self._types = StoredSchema()
+        self._first = ""
+        self._alike: tuple[Schema, StoredSchema, Asked] | None = None
+        self._suited: Schema | None = None
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """As the first file has it."""
+        return self._schema
+
+    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+        """The scan's own columns and filter."""
+        alike, own = self._alike, (file.schema, file.stored_schema)
+        # Files of one schema share the object.
+        if alike is not None and alike[0] is own[0] and alike[1].notes_the_same(own[1]):
+            return alike[2] if alike[2].filter is filter else replace(alike[2], filter=filter)
+        schema = self._agreed(row, file)
+        asked = Asked(self.wanted.columns_of(file), self.wanted.computed, filter, schema)
+        if file.stored_schema is own[1] and len(set(schema.names)) == len(schema.names):
+            self._alike = (*own, asked)
+        return asked
+
+    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+        """Columns that are not named need not agree."""
+        if self.wanted.result is None:
+            return _COUNTED if filter is None else replace(_COUNTED, filter=filter)
+        return self.ask(row, file, filter)
+
+    def check_filter(self, file: ParquetFile) -> None:
+        """Raise as binding does where the filter does not suit a file."""
+        if file.schema is self._suited:
+            return
+        wanted = self.wanted
+        for leaf in wanted.partitions.others(wanted.filter) if wanted.partitions else ():
+            bind(leaf, file.schema)
+        self._suited = file.schema
+
+    def _agreed(self, row: int, file: ParquetFile) -> pa.Schema:
+        if self._schema is None and len(self.wanted.sources) > 1 and file.stored_schema.counts_few:
+            file.take_types(file.stored_schema.shared())
+        schema = plain = self.wanted.schema_of(file)
+        if self._schema is not None and self._is_known(schema) and file.stored_schema.notes_the_same(self._types):
+            return self._schema
+        sources = self.wanted.sources
+        if len(sources) > 1 and not file.stored_schema.is_empty:
+            own = file.take_types(StoredSchema())
+            plain = self.wanted.schema_of(file)
+            file.take_types(own)
+        if self._schema is None or self._plain is None:
+            self._schema, self._plain, self._types = schema, plain, file.stored_schema
+            self._first = source_name(sources[row])
+        else:
+            first, other = self._first, source_name(sources[row])
+            check_agreement(self._plain, plain, first, other, advice=_UNION)
+            for field in self._schema:
+                there = schema.field(field.name).type
+                if durations(field.type) != durations(there):
+                    raise ValueError(
+                        f"schemas differ: column {field.name!r} is {field.type} in {first} and {there} in {other}"
+                    )
+            file.take_types(self._types)
+        return self._schema
+
+    def _is_known(self, schema: pa.Schema) -> bool:
+        """Is it the result's schema, by names that tell its columns apart?"""
+        is_distinct = len(set(schema.names)) == len(schema.names)
+        return is_distinct and bool(schema.equals(self._schema, check_metadata=True))
+
+
+def check_agreement(
+    first: pa.Schema, other: pa.Schema, first_path: str, other_path: str, *, advice: str = ""
+) -> None:
+    """Raise ``ValueError`` unless both files give columns of the same names, types and marks.
+
+    ``advice`` ends the message where the schemas might be unified.
+    """
+    if len(set(first.names)) < len(first.names):
+        raise ValueError(f"schemas cannot be matched by name: {first_path} has several columns of one name")
+    missing, extra = set(first.names) - set(other.names), set(other.names) - set(first.names)
+    if missing or extra:
+        lacks = [f"lacks {', '.join(sorted(missing))}"] if missing else []
+        has = [f"has {', '.join(sorted(extra))} besides"] if extra else []
+        found = f"{other_path} {' and '.join(lacks + has)}"
+        raise ValueError(f"schemas differ: {found}, compared with {first_path}{advice}")
+    for field in first:
+        there = other.field(field.name)
+        if field.type != there.type:
+            raise ValueError(
+                f"schemas differ: column {field.name!r} is {field.type} in {first_path} "
+                f"and {there.type} in {other_path}{advice}"
+            )
+        if marks(field) != marks(there):
+            raise ValueError(
+                f"schemas differ: column {field.name!r} is marked {marks(field)} in {first_path} "
+                f"and {marks(there)} in {other_path}"
+            )

@@ -1,0 +1,157 @@
+"""What a scan asks of each of its files, so that all of them give columns of one schema."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.reader import ParquetFile
+from pqext.dataset.expressions import Expression, bases, operand_column
+from pqext.dataset.expressions.visitors import paths
+from pqext.dataset.one_table.partitions import Partitions
+from pqext.dataset.planning.projection import Computed
+from pqext.dataset.pruning.binding import lookup
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The result of a scan: columns, computed ones among them (all stored ones when ``result`` is None), of files whose
+    folders name further columns."""
+
+    sources: tuple[Any, ...]
+    result: tuple[str | Computed, ...] | None
+    filter: Expression | None
+    partitions: Partitions
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names among the columns."""
+        return None if self.result is None else tuple(name for name in self.result if isinstance(name, str))
+
+    @property
+    def computed(self) -> tuple[Computed, ...]:
+        """The computed ones among the columns."""
+        return tuple(column for column in self.result or () if isinstance(column, Computed))
+
+    @property
+    def tops(self) -> frozenset[str] | None:
+        """Names that a top-level column may have of which the result or the filter needs something; None for all."""
+        if self.columns is None:
+            return None
+        asked = paths(self.filter) if self.filter is not None else ()
+        found = {path[0] for path in asked} | {
+            operand_column(base).path[0] for column in self.computed for base in bases(column.field)
+        }
+        for name in self.columns:  # of which any dot may be in the name of the column
+            parts = name.split(".")
+            found.update(".".join(parts[:end]) for end in range(1, len(parts) + 1))
+        return frozenset(found)
+
+    def columns_of(self, file: ParquetFile) -> Sequence[str] | None:
+        """The columns that a file holds, all when None."""
+        columns: Sequence[str] | None = self.columns
+        if self.partitions:
+            names = set(self.partitions.schema.names)
+            if columns is not None:
+                columns = self.partitions.columns_of_files(columns)
+            elif names & {child.name for child in file.schema.root.children}:
+                columns = self.partitions.columns_of_files(file.arrow_schema.names)
+        return columns
+
+    def schema_of(self, file: ParquetFile) -> pa.Schema:
+        """The Arrow schema of the result as a file alone has it."""
+        self.partitions.check_included(file.schema.root.child_names)
+        if self.result is None:
+            schema = self.partitions.complete_schema(file.read(None, row_groups=[]).schema)
+        else:
+            held, folders = self._held_schema(file), set(self.partitions.schema.names)
+            fields = {field.name: field for field in (*held, *self.partitions.schema)}
+            names = [column.name if isinstance(column, Computed) else column for column in self.result]
+            known = folders | {column.name for column in self.computed}
+            order = [name if name in known else lookup(file.schema, name).path[0] for name in names]
+            schema = pa.schema([fields[name] for name in dict.fromkeys(order)], held.metadata)
+        if len(self.sources) > 1:  # a later file may hold nulls where the first declares none
+            schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
+        return schema
+
+    def _held_schema(self, file: ParquetFile) -> pa.Schema:
+        """The Arrow schema of a file's columns, in the order of the file, and after them of the computed ones."""
+        columns = self.columns_of(file)
+        for name in columns or ():
+            lookup(file.schema, name)
+        schema: pa.Schema = file.read(columns, row_groups=[]).schema
+        for column in self.computed:
+            if column.name in schema.names:
+                raise ValueError("a column is asked for twice")
+            schema = schema.append(column.arrow_field(file))
+        return schema
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What one file is asked for, and how its rows become rows of the result."""
+
+    columns: Sequence[str] | None
+    """Names and dotted paths to read, all when None."""
+    computed: tuple[Computed, ...]
+    """Values within VARIANT columns to read."""
+    filter: Expression | None
+    """What the file's own columns say of a row; only rows for which it is true are in the result."""
+    schema: pa.Schema
+    """The result's."""
+    refusal: str | None = None
+    """Why no row of the file can match, where its schema tells."""
+    is_exact: bool = True
+    """Are all rows for which ``filter`` is true in the result? Else :meth:`give` drops some."""
+
+    def give(
+        self, batch: pa.RecordBatch, computed: Sequence[pa.Array], constants: Mapping[str, pa.Array]
+    ) -> pa.RecordBatch:
+        """Rows of the result, out of a batch of the file, the computed columns and what its folders say."""
+        named = {column.name: array for column, array in zip(self.computed, computed, strict=True)} | {**constants}
+        return _project(batch, named, self.schema)
+
+
+class Form(ABC):
+    """How the files of a scan become one table."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema | None:
+        """The Arrow schema of the result, None before a file was asked where the first one sets it."""
+
+    @abstractmethod
+    def check_filter(self, file: ParquetFile) -> None:
+        """Raise as binding does where the scan's filter does not suit a file."""
+
+    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+        """As `ask` where rows are only counted."""
+        return self.ask(row, file, filter)
+
+    @abstractmethod
+    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+        """What the file of the source in ``row`` is asked for, where folders leave ``filter`` of the scan's.
+
+        Raises ``ValueError`` where its schema does not suit the others.
+        """
+
+
+def _project(batch: pa.RecordBatch, named: Mapping[str, pa.Array], schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of the result, those of ``named`` among them, without the fields that only the filter needed."""
+    if not named and batch.schema.equals(schema, check_metadata=True):
+        return batch
+    if not schema.names:
+        return batch.select([])
+    columns = []
+    for field in schema:
+        column = named[field.name] if field.name in named else batch.column(field.name)
+        columns.append(column if column.type == field.type else pc.cast(column, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,46 @@
+"""Rows with their numbers in their file."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.arrow_schema.arrays import filtered
+from pqext.core.indexes.row_ranges import RowQueue, row_numbers
+from pqext.core.reader import ParquetFile
+from pqext.dataset.evaluation.evaluate import evaluate
+from pqext.dataset.expressions import bases, operand_column
+from pqext.dataset.expressions.visitors import columns
+from pqext.dataset.one_table.file_request import Asked
+from pqext.dataset.planning.plan import RowGroupPlan
+from pqext.dataset.planning.projection import computed_of
+
+
+def matching_numbered(
+    file: ParquetFile, plans: Iterable[RowGroupPlan], asked: Asked, batch_rows: int
+) -> Generator[tuple[pa.RecordBatch, list[pa.Array], pa.Array], None, None]:
+    """The rows that match, as ``matching`` of ``execution.stages`` gives them, and beside them their numbers.
+
+    Pages that the plans leave out are not read; of the others all columns that are needed are, in one stage.
+    """
+    starts = [0, *accumulate(group.num_rows for group in file.row_groups)]
+    names = None if asked.columns is None else list(asked.columns)
+    if names is not None:
+        needed = [operand_column(base).path[0] for one in asked.computed for base in bases(one.field)]
+        needed += columns(asked.filter) if asked.filter is not None else ()
+        names = list(dict.fromkeys([*names, *needed]))
+    for plan in plans:
+        if plan.refusal is not None or plan.rows == []:
+            continue
+        ranges = [range(plan.num_rows)] if plan.rows is None else plan.rows
+        queue = RowQueue(ranges)
+        for batch in file.iter_batches(batch_rows, names, rows={plan.index: ranges}):
+            numbers = pa.array(row_numbers(queue.take(batch.num_rows)) + np.int64(starts[plan.index]))
+            if asked.filter is not None:
+                mask = evaluate(asked.filter, batch)
+                batch, numbers = filtered(batch, mask), numbers.filter(mask)
+            if batch.num_rows:
+                yield batch, computed_of(asked.computed, {}, batch), numbers

@@ -1,0 +1,279 @@
+"""Hive partitions: columns whose values stand in the names of folders, such as ``year=2020/month=3``.
+
+A file has no column of these: every row has the value that its folder says. So a filter on them is decided from
+paths alone, and files that it refuses are never opened.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from urllib.parse import unquote_to_bytes
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.errors import UnsupportedError
+from pqext.core.text import visible
+from pqext.dataset.evaluation.evaluate import evaluate
+from pqext.dataset.expressions import And, Column, Expression, Operand, Or, VariantField, all_of, any_of, literal_text
+from pqext.dataset.expressions.visitors import normal, operands, paths
+from pqext.dataset.files.sources import common_root, folder_of, source_name
+from pqext.dataset.one_table.conforming import nulls
+from pqext.dataset.one_table.substitution import substituted
+
+Partitioning = Literal["hive"] | None
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""What the folder of null is called."""
+
+_INTEGER = re.compile(r"-?[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """What is left of a filter for one file; with a ``refusal`` no row of it can match, and this says why."""
+
+    filter: Expression | None
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """The columns that folders below ``root`` name, with their types, and those that are asked for beside them."""
+
+    root: str | None
+    schema: pa.Schema
+    paths: str | None = None
+    """The column of the file's path."""
+    rows: str | None = None
+    """The column of the row's number in its file, which whoever reads the rows fills in."""
+
+    def __bool__(self) -> bool:
+        return bool(self.schema.names)
+
+    def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
+        """The value of each column in each source, a row a source; null where no folder names it."""
+        if not self:
+            return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), len(sources), [None]))
+        found = [_named(source, self.root) for source in sources]
+        columns = []
+        for field in self.schema:
+            if field.name == self.rows:
+                columns.append(nulls(len(found), field.type))
+                continue
+            texts = [values.get(field.name) for values in found]
+            if field.name == self.paths:
+                texts = [*map(source_name, sources)]
+            columns.append(_typed(texts, field))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def narrow(self, filter: Expression | None, values: pa.RecordBatch) -> list[Narrowed]:
+        """What is left of ``filter`` for each row of ``values``, which are sources.
+
+        Raises ``TypeError`` for a literal that does not compare with its column.
+        """
+        if filter is None or not self:
+            return [Narrowed(filter)] * values.num_rows
+        whole = normal(filter)
+        for operand in operands(whole):
+            self.check(operand)
+        names = set(self.schema.names)
+        if self.rows is not None and any(path[0] == self.rows for path in paths(whole)):
+            raise ValueError(f"column {self.rows!r} counts rows as they are read: filter the result by it")
+        if not names & {path[0] for path in paths(whole)}:
+            return [Narrowed(filter)] * values.num_rows
+        known = {
+            leaf: evaluate(leaf, values).to_pylist()
+            for leaf in _leaves(whole)
+            if _tops(leaf) <= names
+        }
+        found = [_narrowed(whole, known, values, row) for row in range(values.num_rows)]
+        if self.paths is None:
+            return found
+        name = visible(self.paths)  # which no folder names
+        texts = [one.refusal and one.refusal.replace(f"by its folders {name} is", f"{name} is") for one in found]
+        return [replace(one, refusal=text) for one, text in zip(found, texts, strict=True)]
+
+    def including(self, paths: str | None, rows: str | None) -> Partitions:
+        """These columns, then those of the file's path and of the row's number in it, where they are given a name.
+
+        Raises ``ValueError`` for a name that is taken.
+        """
+        schema = self.schema
+        for name, type in ((paths, pa.string()), (rows, pa.int64())):
+            if name is not None:
+                if name in schema.names:
+                    raise ValueError(f"column {name!r} is there already: give what is included another name")
+                schema = schema.append(pa.field(name, type))
+        return Partitions(self.root, schema, paths, rows)
+
+    def check_included(self, names: Collection[str]) -> None:
+        """Raise ``ValueError`` where a file has a column of a name that is included."""
+        for name in (self.paths, self.rows):
+            if name is not None and name in names:
+                raise ValueError(f"column {name!r} is in the file: give what is included another name")
+
+    def check(self, operand: Operand, is_computed: bool = False) -> None:
+        """Raise ``TypeError`` for a value asked for within what a folder says, or computed of it for the result."""
+        if is_computed and isinstance(operand, Column) and operand.path[0] in self.schema.names:
+            raise TypeError(
+                f"column {operand} stands in the names of folders, of which no column of the result is computed"
+            )
+        if isinstance(operand, VariantField) and operand.column.path[0] in self.schema.names:
+            raise TypeError(f"column {operand.column} is no VARIANT: its values stand in the names of folders")
+
+    def others(self, filter: Expression | None) -> list[Expression]:
+        """The leaves of ``filter`` on columns of the files."""
+        leaves = [] if filter is None else _leaves(normal(filter))
+        return [leaf for leaf in leaves if _tops(leaf).isdisjoint(self.schema.names)]
+
+    def typed(self, schema: pa.Schema) -> Partitions:
+        """These columns in the types that ``schema`` gives them, where it does."""
+        fields = [schema.field(one.name) if one.name in schema.names else one for one in self.schema]
+        return replace(self, schema=pa.schema(fields))
+
+    def complete_schema(self, schema: pa.Schema) -> pa.Schema:
+        """``schema`` of a file with the columns that folders name: in the place of its own of that name, or last."""
+        for field in self.schema:
+            index = schema.get_field_index(field.name)
+            schema = schema.append(field) if index < 0 else schema.set(index, field)
+        return schema
+
+    def arrays(self, values: pa.RecordBatch, row: int, length: int) -> dict[str, pa.Array]:
+        """The columns for ``length`` rows of the source in ``row`` of ``values``."""
+        return {name: pa.repeat(values.column(name)[row], length) for name in self.schema.names}
+
+    def complete(self, batch: pa.RecordBatch, values: pa.RecordBatch, row: int) -> pa.RecordBatch:
+        """Rows of the source in ``row`` of ``values`` with these columns behind their own."""
+        for name, array in self.arrays(values, row, batch.num_rows).items():
+            batch = batch.append_column(name, array)
+        return batch
+
+    def columns_of_files(self, names: Sequence[str]) -> list[str]:
+        """Those of the columns ``names`` that are in the files."""
+        return [name for name in names if name not in self.schema.names]
+
+
+NO_PARTITIONS = Partitions(None, pa.schema([]))
+
+
+def partitions_of(
+    sources: Any, files: Sequence[Any], partitioning: Partitioning = "hive", *, filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Partitions:
+    """The columns that folders between the root of ``sources`` and their ``files`` name; none without partitioning.
+
+    The root is the folder that is read, what stands before the first folder with ``*`` of a pattern, or what all
+    roots of a list have in common, where a file's is its folder. A column holds int32, or int64, where all folders
+    name whole numbers of that range, and text otherwise; ``%20`` stands for a byte, and ``__HIVE_DEFAULT_PARTITION__``
+    for null. Raises ``UnsupportedError`` for names that are not UTF-8 and for folders that name a column twice.
+    """
+    if partitioning is None:
+        return NO_PARTITIONS
+    if partitioning != "hive":
+        raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
+    root = common_root(sources, filesystem, storage_options)
+    texts: dict[str, dict[str | None, None]] = {}
+    folders = {os.path.dirname(file) if isinstance(file, str) else folder_of(file): file for file in files}
+    for file in folders.values():
+        for name, text in _named(file, root).items():
+            texts.setdefault(name, {})[text] = None
+    return Partitions(root, pa.schema([(name, _type_of([*found])) for name, found in texts.items()]))
+
+
+def _named(source: Any, root: str | None) -> dict[str, str | None]:
+    """What the folders between ``root`` and the file say."""
+    folder = folder_of(source)
+    if root is None or folder is None:
+        return {}
+    separator = os.sep if isinstance(source, str) else "/"
+    if folder != root and not folder.startswith(root.rstrip(separator) + separator):
+        return {}
+    found: dict[str, str | None] = {}
+    for part in folder[len(root) :].split(separator):
+        key, equals, value = part.partition("=")
+        if not key or not equals:
+            continue
+        name = _decoded(key, source)
+        if name in found:
+            raise UnsupportedError(
+                f"the folders of {source_name(source)} name column {name!r} twice: pass partitioning=None",
+                feature="partition columns named twice",
+            )
+        found[name] = None if value == NULL else _decoded(value, source)
+    return found
+
+
+def _decoded(text: str, source: Any) -> str:
+    try:
+        return unquote_to_bytes(os.fsencode(text)).decode()
+    except UnicodeError:
+        raise UnsupportedError(
+            f"the name of folder {visible(text)} is not UTF-8, in {visible(source_name(source))}: "
+            "pass partitioning=None to read without it",
+            feature="partition values that are not UTF-8",
+        ) from None
+
+
+def _type_of(texts: Sequence[str | None]) -> pa.DataType:
+    given = [text for text in texts if text is not None]
+    if not given or not all(_INTEGER.fullmatch(text) and len(text) < 1000 for text in given):
+        return pa.string()
+    numbers = [int(text) for text in given]
+    low, high = min(numbers), max(numbers)
+    for type in (pa.int32(), pa.int64()):
+        if -(1 << (type.bit_width - 1)) <= low and high < 1 << (type.bit_width - 1):
+            return type
+    return pa.string()
+
+
+def _typed(texts: Sequence[str | None], field: pa.Field) -> pa.Array:
+    """What folders say of a column in its type. Raises ``ValueError`` for text that is no value of it."""
+    if pa.types.is_integer(field.type):  # of any number of digits
+        with suppress(ValueError, OverflowError):
+            return pa.array([None if text is None else int(text) for text in texts], field.type)
+    try:
+        return pc.cast(pa.array(texts, pa.string()), field.type)
+    except pa.ArrowException as error:
+        raise ValueError(f"the folders of column {visible(field.name)!r} hold no {field.type}: {error}") from None
+
+
+def _tops(leaf: Expression) -> set[str]:
+    return {path[0] for path in paths(leaf)}
+
+
+def _leaves(expression: Expression) -> list[Expression]:
+    """The leaves of a normalised expression, with the Not above them."""
+    if not isinstance(expression, And | Or):
+        return [expression]
+    return [leaf for operand in expression.operands for leaf in _leaves(operand)]
+
+
+def _narrowed(
+    expression: Expression, known: Mapping[Expression, Sequence[bool | None]], values: pa.RecordBatch, row: int
+) -> Narrowed:
+    if isinstance(expression, And | Or):
+        parts = [_narrowed(operand, known, values, row) for operand in expression.operands]
+        left = [part.filter for part in parts if part.filter is not None]
+        refused = [part for part in parts if part.refusal is not None]
+        if isinstance(expression, And):
+            return refused[0] if refused else Narrowed(all_of(left) if left else None)
+        if len(refused) == len(parts):
+            return Narrowed(None, "; ".join(dict.fromkeys(str(part.refusal) for part in refused)))
+        return Narrowed(any_of(left) if len(left) + len(refused) == len(parts) else None)
+    if expression not in known and _tops(expression).isdisjoint(values.schema.names):
+        return Narrowed(expression)
+    found = known[expression][row] if expression in known else substituted(expression, values.slice(row, 1))
+    if isinstance(found, Expression):
+        return Narrowed(found)
+    if found:
+        return Narrowed(None)
+    name = next(path[0] for path in paths(expression) if path[0] in values.schema.names)
+    value = values.column(name)[row].as_py()
+    shown = "null" if value is None else literal_text(value)
+    return Narrowed(None, f"{expression} is true of no row: by its folders {visible(name)} is {shown}")

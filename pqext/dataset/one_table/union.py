@@ -1,0 +1,299 @@
+"""Files whose schemas differ, read as one table: each is asked for what it has, and conforms to the unified schema.
+
+A condition is put to a file in the file's own type, statistics included, where widening keeps the order of values and
+what they equal; numbers compare by exact value whatever their types. A condition on a column that the file lacks is
+decided once, as it is of null. What is left is evaluated on the rows after they conform.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import pyarrow as pa
+
+from pqext.core.arrow_schema.arrays import filtered
+from pqext.core.reader import ParquetFile
+from pqext.core.schema import Schema, SchemaNode
+from pqext.core.text import visible
+from pqext.core.writer import write_table
+from pqext.dataset.evaluation.evaluate import evaluate
+from pqext.dataset.expressions import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Not,
+    Or,
+    all_of,
+    any_of,
+    bases,
+    operand_column,
+)
+from pqext.dataset.expressions.literals import kind_of_arrow
+from pqext.dataset.expressions.visitors import columns, normal, paths
+from pqext.dataset.one_table.conforming import conform, nulls
+from pqext.dataset.one_table.file_request import Asked, Form, Wanted
+from pqext.dataset.planning.projection import Computed, computed_of
+from pqext.dataset.pruning.binding import bind, lookup
+
+_KEPT = 256
+"""Schemas and filters of which it is kept what files are asked for."""
+_MAYBE = object()
+"""The answer of a condition that a file's own columns do not decide."""
+
+
+class Union(Form):
+    """Files that conform to ``schema``, which holds the columns of files and not those of folders."""
+
+    def __init__(self, wanted: Wanted, schema: pa.Schema) -> None:
+        super().__init__(wanted)
+        # A file of this schema, so that questions meet it as they meet any file's.
+        empty = io.BytesIO()
+        write_table(schema.empty_table(), empty)
+        self._template = ParquetFile(empty.getvalue())
+        self._stored = schema
+        self._alike: dict[tuple[int, int], tuple[Schema, Expression | None, Asked]] = {}
+        found = wanted.schema_of(self._template)
+        self._paths = [lookup(self._template.schema, name).path for name in self._columns()]
+        whole = {path[0] for path in self._paths if len(path) == 1}
+        fields = [(schema.field(one.name) if one.name in whole else one).with_nullable(True) for one in found]
+        self._schema = pa.schema(fields, schema.metadata)
+        if wanted.filter is not None:
+            for leaf in wanted.partitions.others(wanted.filter):
+                bind(leaf, self._template.schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The chosen columns of the unified schema, and those of folders."""
+        return self._schema
+
+    def check_filter(self, file: ParquetFile) -> None:
+        """It suits the unified schema, whatever a file has."""
+
+    def ask(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+        """The columns that the file has, and what it can tell of the filter."""
+        key = id(file.schema), id(filter)  # files of one schema share the object, which is kept with the answer
+        found = self._alike.get(key)
+        if found is None:
+            found = file.schema, filter, self._asked(file, filter)
+            if len(self._alike) < _KEPT:
+                self._alike[key] = found
+        return found[2]
+
+    def _asked(self, file: ParquetFile, filter: Expression | None) -> Asked:
+        left, exact = None, None
+        if filter is not None:
+            answer = self._answer(normal(filter), file)
+            if answer is False:
+                reason = f"{filter} is true of no row: the file lacks {_lacking(filter, file)}"
+                return Conformed((), (), None, self._schema, reason)
+            left = answer if isinstance(answer, Expression) else None
+            exact = filter if any(self._leaf(leaf, file) is _MAYBE for leaf in _leaves(normal(filter))) else None
+        names = self._names(file)
+        if exact is not None and answer is not True:
+            names = list(dict.fromkeys([*names, *(name for name in columns(exact) if _has(file, name))]))
+        else:
+            exact = None
+        computed = tuple(one for one in self.wanted.computed if self._is_own(one, file))
+        later = tuple(one for one in self.wanted.computed if one not in computed)
+        tops = (operand_column(base).path[0] for one in later for base in bases(one.field))
+        names = list(dict.fromkeys([*names, *(name for name in tops if _has(file, name))]))
+        return Conformed(names, computed, left, self._schema, None, exact is None, exact, self._stored, later)
+
+    def _is_own(self, computed: Computed, file: ParquetFile) -> bool:
+        """Has a file all that a column is computed of in the unified types?"""
+        found = [operand_column(base).path for base in bases(computed.field)]
+        return all(
+            (own := self._type(file, path)) is not None and own == _type_at(self._stored, path) for path in found
+        )
+
+    def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
+        """As `ask`."""
+        return self.ask(row, file, filter)
+
+    def _names(self, file: ParquetFile) -> list[str]:
+        """What to read of a file for the result: the nearest group around what it lacks."""
+        found: dict[str, None] = {}
+        for path in self._paths:
+            nearest = _nearest(file, path)
+            if nearest is not None:
+                name = nearest.dotted if file.schema.find(nearest.dotted) is nearest else nearest.path[0]
+                found[name] = None
+        return list(found)
+
+    def _columns(self) -> Sequence[str]:
+        """Names of the columns of files that are in the result."""
+        columns = self.wanted.columns_of(self._template)
+        return self._stored.names if columns is None else columns
+
+    def _answer(self, expression: Expression, file: ParquetFile) -> Expression | bool | object:
+        """What a file has of a normalised condition: what to ask, or that all rows are true, not true or undecided."""
+        if not isinstance(expression, And | Or):
+            return self._leaf(expression, file)
+        parts = [self._answer(operand, file) for operand in expression.operands]
+        decisive = isinstance(expression, Or)
+        if any(part is decisive for part in parts):
+            return decisive
+        left = [part for part in parts if isinstance(part, Expression)]
+        if decisive and _MAYBE in parts:
+            return _MAYBE
+        if not left:
+            return _MAYBE if _MAYBE in parts else not decisive
+        return any_of(left) if decisive else all_of(left)
+
+    def _leaf(self, leaf: Expression, file: ParquetFile) -> Expression | bool | object:
+        known = self._known.setdefault(leaf, {})
+        found = tuple(self._type(file, path) for path in paths(leaf))
+        if found not in known:
+            known[found] = self._answer_leaf(leaf, found)
+        return known[found]
+
+    def _answer_leaf(self, leaf: Expression, found: Sequence[pa.DataType | None]) -> Expression | bool | object:
+        if None in found:
+            names = columns(leaf)
+            row = pa.RecordBatch.from_arrays(
+                [nulls(1, self._stored.field(name).type) for name in names],
+                schema=pa.schema([self._stored.field(name).with_nullable(True) for name in names]),
+            )
+            if len(found) == 1 or all(one is None for one in found):
+                return bool(evaluate(leaf, row)[0].as_py())
+            return _MAYBE
+        wanted = [_type_at(self._stored, path) for path in paths(leaf)]
+        if all(one == other for one, other in zip(found, wanted, strict=True)):
+            return leaf
+        if len(found) == 1 and found[0] is not None and wanted[0] is not None and _is_sound(leaf, found[0], wanted[0]):
+            return leaf
+        return _MAYBE
+
+    @cached_property
+    def _known(self) -> dict[Expression, dict[tuple[pa.DataType | None, ...], Expression | bool | object]]:
+        """Answers by leaf and the types that files have."""
+        return {}
+
+    def _type(self, file: ParquetFile, path: tuple[str, ...]) -> pa.DataType | None:
+        """The Arrow type of a column as a file has it, None where it has no value there."""
+        return _type_at(file.arrow_schema, path)
+
+
+@dataclass(frozen=True)
+class Conformed(Asked):
+    """What is asked of one file, whose rows conform to the result's schema."""
+
+    exact: Expression | None = None
+    """What is evaluated on rows that conform, where ``filter`` lets more pass than match."""
+    stored: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    """The unified schema of all columns of files."""
+    later: tuple[Computed, ...] = ()
+    """Columns that are computed of rows that conform: of what the file lacks, or has in another type."""
+
+    def give(
+        self, batch: pa.RecordBatch, computed: Sequence[pa.Array], constants: Mapping[str, pa.Array]
+    ) -> pa.RecordBatch:
+        """Rows of the result: columns in their unified types, nulls for those that are not there."""
+        named = {column.name: array for column, array in zip(self.computed, computed, strict=True)} | {**constants}
+        if self.later:
+            tops = {operand_column(base).path[0] for one in self.later for base in bases(one.field)}
+            values = computed_of(self.later, {}, self._conformed(batch, tops))
+            named |= {one.name: array for one, array in zip(self.later, values, strict=True)}
+        schema, rows = self.schema, batch.num_rows
+        held = batch.schema.names
+        arrays = [
+            conform(named[one.name], one.type, one.name) if one.name in named
+            else conform(batch.column(one.name), one.type, one.name) if one.name in held
+            else nulls(rows, one.type)
+            for one in schema
+        ]
+        if not arrays:
+            given = batch.select([])
+        else:
+            given = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        if self.exact is None:
+            return given
+        mask = evaluate(self.exact, self._conformed(batch, columns(self.exact)))
+        return filtered(given, mask) if arrays else _without_columns(mask.true_count)
+
+    def _conformed(self, batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
+        """Whole columns of the files in their unified types."""
+        fields = [self.stored.field(name).with_nullable(True) for name in names if name in self.stored.names]
+        held = batch.schema.names
+        arrays = [
+            conform(batch.column(one.name), one.type, one.name) if one.name in held else nulls(batch.num_rows, one.type)
+            for one in fields
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _without_columns(rows: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+
+
+def _leaves(expression: Expression) -> list[Expression]:
+    """The leaves of a normalised expression, with the Not above them."""
+    if not isinstance(expression, And | Or):
+        return [expression]
+    return [leaf for operand in expression.operands for leaf in _leaves(operand)]
+
+
+def _lacking(filter: Expression, file: ParquetFile) -> str:
+    """The columns of a filter that a file lacks, for people to read."""
+    found = [".".join(path) for path in paths(filter) if _type_at(file.arrow_schema, path) is None]
+    return ", ".join(visible(repr(name)) for name in found)
+
+
+def _has(file: ParquetFile, name: str) -> bool:
+    return file.schema.root.child(name) is not None
+
+
+def _nearest(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
+    """The node of a file at ``path``, or the deepest above it; None where it lacks the column."""
+    found, node = None, file.schema.root.child(path[0])
+    for name in path[1:]:
+        if node is None:
+            break
+        found, node = node, node.child(name)
+    return node or found
+
+
+def _type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
+    """The type at a path of struct fields, None where there is none or where all of it is null."""
+    fields: pa.Schema | pa.StructType = schema
+    for name in path:
+        found = fields.get_all_field_indices(name) if isinstance(fields, pa.Schema | pa.StructType) else []
+        if len(found) > 1:
+            raise ValueError(f"column {visible('.'.join(path))} is ambiguous: the file has several of this name")
+        if not found:
+            return None
+        fields = fields.field(found[0]).type
+        if len(path) > 1 and isinstance(fields, pa.BaseExtensionType):
+            fields = fields.storage_type
+    return None if pa.types.is_null(fields) else fields
+
+
+def _is_sound(leaf: Expression, own: pa.DataType, wanted: pa.DataType) -> bool:
+    """Does a leaf give of a value in its ``own`` type what it gives of the value in the ``wanted`` one?
+
+    Casts are checked, so that a value is the same number, instant or text in both, or an error.
+    """
+    inner = leaf.operand if isinstance(leaf, Not) else leaf
+    if isinstance(inner, IsNull | IsNotNull):
+        return isinstance(inner.operand, Column)
+    if not isinstance(inner, Comparison | IsIn) or not isinstance(inner.operand, Column):
+        return False
+    types = pa.types
+    own, wanted = (one.value_type if types.is_dictionary(one) else one for one in (own, wanted))
+    if own == wanted:
+        return True
+    if types.is_duration(own) or types.is_duration(wanted):
+        return False  # compared as the integers that store them
+    kinds = kind_of_arrow(own), kind_of_arrow(wanted)
+    if types.is_floating(own):
+        return bool(types.is_floating(wanted) and own.bit_width <= wanted.bit_width)
+    if types.is_integer(own) and types.is_floating(wanted):
+        return True
+    return kinds[0] is not None and kinds[0] == kinds[1]

@@ -1,0 +1,65 @@
+"""Rows that match for certain: what statistics and page indexes prove without reading a value.
+
+A row matches for certain where neither the opposite of the condition can be true nor anything that it asks about can be
+null. The answer is as sound as that of :mod:`pqext.dataset.pruning.row_groups`; everything unknown is not certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import reduce
+
+from pqext.core.indexes.row_ranges import RowRanges, difference, intersection, union
+from pqext.core.reader import ParquetFile
+from pqext.core.row_group import RowGroup
+from pqext.dataset.expressions import And, Column, Comparison, Expression, IsIn, IsNotNull, IsNull, Not, Or
+from pqext.dataset.expressions.visitors import normal
+from pqext.dataset.planning.plan import RowGroupPlan
+from pqext.dataset.pruning.binding import bind
+from pqext.dataset.pruning.pages import rows_that_may_match
+
+
+def certain_rows(condition: Expression, group: RowGroup) -> RowRanges:
+    """The rows of ``group`` for which ``condition`` is proved to be true."""
+    return [] if group.num_rows <= 0 else _certain(normal(condition), group)
+
+
+def _certain(condition: Expression, group: RowGroup) -> RowRanges:
+    whole = [range(group.num_rows)]
+    match condition:
+        case And():
+            return reduce(intersection, (_certain(one, group) for one in condition.operands), whole)
+        case Or():
+            return reduce(union, (_certain(one, group) for one in condition.operands), [])
+    leaf = condition.operand if isinstance(condition, Not) else condition
+    if not isinstance(leaf, Comparison | IsIn | IsNull | IsNotNull) or not isinstance(leaf.operand, Column):
+        return []
+    left = difference(whole, _possible(normal(condition, negate=True), group))
+    if left and isinstance(leaf, Comparison | IsIn):
+        left = difference(left, _possible(IsNull(leaf.operand), group))
+    return left
+
+
+def _possible(condition: Expression, group: RowGroup) -> RowRanges:
+    return rows_that_may_match(bind(condition, group.schema), group)
+
+
+def may_be_certain(file: ParquetFile) -> bool:
+    """May values go unread: nobody has asked to see damage, or to look at all?"""
+    options = file.options
+    return options.on_corrupt != "skip" and not options.strict and options.trust_statistics
+
+
+def apart(
+    plans: Iterable[RowGroupPlan], file: ParquetFile, condition: Expression, found: Callable[[int], None]
+) -> Iterator[RowGroupPlan]:
+    """The ``plans`` without the rows that match for certain, which ``found`` is told the number of."""
+    for plan in plans:
+        if plan.refusal is None and may_be_certain(file):
+            rows = [range(plan.num_rows)] if plan.rows is None else plan.rows
+            sure = intersection(rows, certain_rows(condition, file.row_groups[plan.index]))
+            if sure:
+                found(sum(map(len, sure)))
+                plan = replace(plan, rows=difference(rows, sure))
+        yield plan

@@ -1,0 +1,57 @@
+"""Whether the plan of a row group is one for a file: plans travel, and what they name must be there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from pqext.core.reader import ParquetFile
+from pqext.core.text import visible
+from pqext.dataset.expressions.visitors import operands
+from pqext.dataset.planning.plan import RowGroupPlan, Stage
+from pqext.dataset.planning.projection import Computed
+
+
+def checked(
+    plans: Iterable[RowGroupPlan], file: ParquetFile, computed: Sequence[Computed]
+) -> Iterator[RowGroupPlan]:
+    """The ``plans``, each when it is asked for, once all that it names is found in ``file``.
+
+    Raises ``ValueError`` for a plan of another file.
+    """
+    seen: set[tuple[Stage, ...]] = set()
+    for plan in plans:
+        if not 0 <= plan.index < len(file.row_groups):
+            raise _other(f"it has a row group {plan.index}, the file {len(file.row_groups)} row groups")
+        if plan.stages not in seen:
+            for number, stage in enumerate(plan.stages):
+                _check(stage, file, computed, is_last=number == len(plan.stages) - 1)
+            seen.add(plan.stages)
+        yield plan
+
+
+def _check(stage: Stage, file: ParquetFile, computed: Sequence[Computed], *, is_last: bool) -> None:
+    found = [file.schema.find(name) for name in stage.columns or ()]
+    for name, node in zip(stage.columns or (), found, strict=True):
+        if node is None:
+            raise _other(f"it reads a column {visible(name)!r}, which the file does not have")
+    tops = {node.path[0] for node in found if node is not None}
+    if stage.columns is None:
+        tops = {child.name for child in file.schema.root.children}
+    for name in (*stage.kept, *stage.compared):
+        if name not in tops:
+            raise _other(f"a stage without column {visible(name)!r} keeps or compares it")
+    for name, _ in stage.leaves:
+        if all(column.name != name for column in computed):
+            raise _other(f"it computes a column {visible(name)!r}, which is not asked for")
+    asked = () if stage.filter is None else operands(stage.filter)
+    if any(place >= len(asked) for place, _ in stage.asked):
+        raise _other("a stage asks for more than its filter does")
+    for _, leaf in (*stage.leaves, *stage.asked):
+        if leaf >= len(file.schema.leaves):
+            raise _other(f"it reads leaf {leaf}, the file has {len(file.schema.leaves)}")
+    if stage.filter is None and not is_last:
+        raise _other("a stage before the last has no filter")
+
+
+def _other(reason: str) -> ValueError:
+    return ValueError(f"the plan is of another file: {reason}")

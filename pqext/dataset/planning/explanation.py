@@ -1,0 +1,180 @@
+"""Plans for people to read, and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pqext.core.text import visible
+from pqext.dataset.expressions.visitors import operands
+from pqext.dataset.planning.plan import RowGroupPlan, Stage, Task
+
+SHOWN = 20
+"""Files that are told one by one, and row groups of each."""
+_SHOWN_RANGES = 3
+_SHOWN_COLUMNS = 5
+_NOUNS = {"files": "file", "row_groups": "row group", "rows": "row", "pages": "page"}
+
+
+def summary(tasks: Sequence[Task]) -> str:
+    """How much of everything is read, in one line."""
+    kept, total = sum(len(task.kept) for task in tasks), sum(task.total for task in tasks)
+    rows_kept, rows_total = sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)
+    bytes_kept, bytes_total = sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)
+    opened = sum(task.refusal is None for task in tasks)
+    files = f"{opened} of {count(len(tasks), 'file')}, " if opened < len(tasks) else ""
+    return (
+        f"{files}{kept} of {count(total, 'row group')}, {rows_kept:,} of {count(rows_total, 'row')}, "
+        f"{bytes_kept:,} of {count(bytes_total, 'byte')}"
+    )
+
+
+def count(number: int, noun: str) -> str:
+    """``number`` with its noun."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
+    """What is not read, by the evidence for it: how many files, row groups, rows, pages and bytes."""
+    found: dict[str, dict[str, int]] = {}
+
+    def add(evidence: str, **numbers: int) -> None:
+        known = found.setdefault(evidence, {})
+        for name, number in numbers.items():
+            known[name] = known.get(name, 0) + number
+
+    for task in tasks:
+        if task.refusal is not None:
+            add("partition" if not task.row_groups and task.footer_crc is None else "schema", files=1)
+            continue
+        for plan in task.row_groups:
+            if plan.refusal is not None:
+                evidence = " and ".join(plan.evidence) or "statistics"
+                add(evidence, row_groups=1, rows=plan.num_rows, bytes=plan.num_bytes)
+            elif plan.rows is not None and plan.rows_read < plan.num_rows:
+                kept, pages = plan.pages or (0, 0)
+                left_out = plan.num_rows - plan.rows_read
+                add("page bounds", rows=left_out, pages=pages - kept, bytes=plan.num_bytes - plan.bytes_read)
+    return found
+
+
+def told_skipped(tasks: Sequence[Task]) -> list[str]:
+    """The lines that say what is skipped by which evidence."""
+    lines = []
+    for evidence, numbers in skipped(tasks).items():
+        parts = [count(numbers[name], noun) for name, noun in _NOUNS.items() if numbers.get(name)]
+        lines.append(f"  skips by {evidence}: {', '.join(parts)}")
+    return lines
+
+
+def explanation(tasks: Sequence[Task], shown: int | None = SHOWN) -> list[str]:
+    """File by file and row group by row group what is read, in which stages, and why not the rest.
+
+    Of more than ``shown`` files, or row groups of a file, the first ones are told, and of the others how many they are.
+    """
+    lines = []
+    for task in tasks[:shown]:
+        if task.refusal is not None:
+            lines.append(f"{visible(task.path)} skipped: {task.refusal}")
+            continue
+        lines.append(f"{visible(task.path)}: " + summary([task]))
+        told = [line for line in map(_group_lines, task.row_groups) if line]
+        lines += [line for group in told[:shown] for line in group]
+        if shown is not None and len(told) > shown:
+            lines.append(f"  and {count(len(told) - shown, 'more row group')}")
+    if shown is not None and len(tasks) > shown:
+        rest = tasks[shown:]
+        lines.append(f"and {count(len(rest), 'more file')}: {summary(rest)}")
+    return lines
+
+
+def as_data(facts: Mapping[str, Any], tasks: Sequence[Task], shown: int | None) -> dict[str, Any]:
+    """All of an explanation as what JSON holds, behind the ``facts`` of the scan."""
+    read = [task for task in tasks if task.refusal is None]
+    totals = {
+        "files": (len(read), len(tasks)),
+        "row_groups": (sum(len(task.kept) for task in tasks), sum(task.total for task in tasks)),
+        "rows": (sum(task.rows_kept for task in tasks), sum(task.rows_total for task in tasks)),
+        "bytes": (sum(task.bytes_kept for task in tasks), sum(task.bytes_total for task in tasks)),
+    }
+    return {
+        **facts,
+        "reads": {name: {"kept": kept, "of": total} for name, (kept, total) in totals.items()},
+        "skips": skipped(tasks),
+        "files": [_task_data(task, shown) for task in tasks[:shown]],
+        "files_not_shown": len(tasks[shown:]) if shown is not None else 0,
+    }
+
+
+def _task_data(task: Task, shown: int | None) -> dict[str, Any]:
+    groups = task.row_groups[:shown]
+    return {
+        "path": task.path,
+        "skipped": task.refusal,
+        "row_groups": [_group_data(plan) for plan in groups],
+        "row_groups_not_shown": task.total - len(groups),
+    }
+
+
+def _group_data(plan: RowGroupPlan) -> dict[str, Any]:
+    kept, pages = plan.pages or (None, None)
+    return {
+        "index": plan.index,
+        "skipped": plan.refusal,
+        "evidence": list(plan.evidence),
+        "rows": {"kept": plan.rows_read, "of": plan.num_rows},
+        "pages": None if pages is None else {"kept": kept, "of": pages},
+        "bytes": {"kept": plan.bytes_read, "of": plan.num_bytes},
+        "stages": [
+            {
+                "columns": None if stage.columns is None else stage_columns(stage),
+                "filter": None if stage.filter is None else str(stage.filter),
+                "bytes": stage.num_bytes,
+            }
+            for stage in plan.stages
+        ],
+    }
+
+
+def _group_lines(plan: RowGroupPlan) -> list[str]:
+    if plan.refusal is not None:
+        return [f"  row group {plan.index} skipped: {plan.refusal}"]
+    lines = []
+    if plan.rows is not None:
+        lines.append(f"  row group {plan.index}: {_rows_text(plan)}")
+    if len(plan.stages) > 1 and plan.rows != []:
+        head = f"  row group {plan.index}: " if plan.rows is None else "    "
+        lines.append(head + "; ".join(map(_stage_text, range(len(plan.stages)), plan.stages)))
+    return lines
+
+
+def _rows_text(plan: RowGroupPlan) -> str:
+    """The rows that pages leave, the first few ranges of them."""
+    rows = plan.rows or []
+    held = sum(map(len, rows))
+    places = ", ".join(f"{one.start:,} to {one.stop - 1:,}" for one in rows[:_SHOWN_RANGES])
+    places += f" and {len(rows) - _SHOWN_RANGES} more ranges" if len(rows) > _SHOWN_RANGES else ""
+    pages = f" ({plan.pages[0]:,} of {count(plan.pages[1], 'page')})" if plan.pages is not None else ""
+    places = f": {places}" if places else ""
+    return f"{held:,} of {count(plan.num_rows, 'row')} may match by their pages{pages}{places}"
+
+
+def stage_columns(stage: Stage) -> list[str]:
+    """What a stage reads: columns, and values within VARIANTs that come from leaves of their own."""
+    names = [*(stage.columns or ()), *(name for name, _ in stage.leaves)]
+    if stage.filter is not None and stage.asked:
+        fields = operands(stage.filter)
+        names += dict.fromkeys(str(fields[place]) for place, _ in stage.asked)
+    return names
+
+
+def _stage_text(number: int, stage: Stage) -> str:
+    names = stage_columns(stage)
+    shown = ", ".join(map(visible, names[:_SHOWN_COLUMNS]))
+    shown += f" and {len(names) - _SHOWN_COLUMNS} more" if len(names) > _SHOWN_COLUMNS else ""
+    size = count(stage.num_bytes, "byte")
+    if number == 0:
+        return f"reads {shown} ({size}) for {stage.filter}"
+    if stage.filter is not None:
+        return f"then {shown} (at most {size}) for {stage.filter}"
+    return f"then, of rows that match, {shown} (at most {size})" if names else "then no more"

@@ -1,0 +1,270 @@
+"""Plans: which row groups a query reads, which of their rows, in which stages, how many bytes, and why not the others.
+
+A plan is a value: it is made of the facts of files (:mod:`pqext.dataset.planning.planner`), carried as JSON to where it
+runs, run (:mod:`pqext.dataset.execution.stages`) and explained (:mod:`pqext.dataset.planning.explanation`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pqext.core.indexes.row_ranges import RowRanges, merged
+from pqext.dataset.expressions import Expression, all_of
+from pqext.dataset.expressions.visitors import operands
+from pqext.dataset.notations.as_json import from_json, to_json
+
+ByteRange = tuple[int, int]
+"""(offset, length) in a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Columns of a row group that are read together, of the rows that the stages before leave."""
+
+    columns: tuple[str, ...] | None
+    """What the reader is asked for: names and dotted paths, all when None."""
+    filter: Expression | None = None
+    """What is evaluated on these columns: only rows for which it is true go on."""
+    kept: tuple[str, ...] = ()
+    """Top-level columns whose values in this stage, which is not the last, go into the result."""
+    leaves: tuple[tuple[str, int], ...] = ()
+    """Computed columns of the result that are read from a leaf of their own, each with its column index."""
+    asked: tuple[tuple[int, int], ...] = ()
+    """Values within VARIANT columns that the filter asks about and that are read from a leaf of their own: the place of
+    each among the filter's operands, and its column index."""
+    compared: tuple[str, ...] = ()
+    """Top-level columns that the filter compares: strings come as dictionaries where they are stored so, and each of
+    their values is compared once. They go into the result if they are ``kept``."""
+    byte_ranges: tuple[ByteRange, ...] = ()
+    """Where the pages of the row group's rows lie, apart from each other: of the first stage they are fetched, of
+    later ones at most these. Empty where places were not asked for."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the ``byte_ranges``."""
+        return sum(length for _, length in self.byte_ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroupPlan:
+    """What a scan does with one row group; ``num_bytes`` are all stored bytes of the columns it needs."""
+
+    index: int
+    num_rows: int
+    num_bytes: int
+    refusal: str | None
+    """Why no row can match, when the row group is skipped."""
+    rows: RowRanges | None = None
+    """Rows in pages that may hold one that matches, when pages were asked and refuse some."""
+    stages: tuple[Stage, ...] = ()
+    """What is read, in this order; the last stage gives the result's columns."""
+    evidence: tuple[str, ...] = ()
+    """What the refusal rests on: ``statistics``, ``Bloom filter``, ``box`` or ``variant leaf``."""
+    pages: tuple[int, int] | None = None
+    """With ``rows``, how many pages of the columns needed hold any of them, and how many there are."""
+
+    @property
+    def rows_read(self) -> int:
+        """Rows that are read, but for the rest of pages that are read in part."""
+        if self.refusal is not None:
+            return 0
+        return self.num_rows if self.rows is None else sum(map(len, self.rows))
+
+    @property
+    def bytes_read(self) -> int:
+        """Stored bytes of the columns needed that are read at most, each byte counted once."""
+        if self.refusal is not None:
+            return 0
+        if self.rows is None or not self.stages:
+            return self.num_bytes
+        return sum(length for _, length in joined(place for stage in self.stages for place in stage.byte_ranges))
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a scan does with one file."""
+
+    path: str
+    row_groups: tuple[RowGroupPlan, ...]
+    refusal: str | None = None
+    """Why no row can match, when the file is skipped by its path: its row groups are not known then."""
+    footer_crc: int | None = None
+    """CRC-32 of the footer that was planned from, which tells a file that has taken the place of another."""
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Indexes of the row groups that are read."""
+        return tuple(plan.index for plan in self.row_groups if plan.refusal is None)
+
+    @property
+    def total(self) -> int:
+        """Row groups in the file."""
+        return len(self.row_groups)
+
+    @property
+    def bytes_kept(self) -> int:
+        """Stored bytes of the needed columns that are read: whole row groups, or pages where these were asked."""
+        return sum(plan.bytes_read for plan in self.row_groups)
+
+    @property
+    def bytes_total(self) -> int:
+        """Stored bytes of the needed columns in all row groups."""
+        return sum(plan.num_bytes for plan in self.row_groups)
+
+    @property
+    def rows_kept(self) -> int:
+        """Rows that are read."""
+        return sum(plan.rows_read for plan in self.row_groups)
+
+    @property
+    def rows_total(self) -> int:
+        """Rows in the file."""
+        return sum(plan.num_rows for plan in self.row_groups)
+
+    @property
+    def reasons(self) -> dict[int, str]:
+        """Why each row group that is skipped cannot match, by its index."""
+        return {plan.index: plan.refusal for plan in self.row_groups if plan.refusal is not None}
+
+    def to_json(self) -> str:
+        """The plan as JSON text, exactly; :meth:`from_json` makes an equal plan of it."""
+        return json.dumps(
+            {
+                "path": self.path,
+                "refusal": self.refusal,
+                "footer_crc": self.footer_crc,
+                "row_groups": [_group_to_dict(group) for group in self.row_groups],
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Task:
+        """The plan of which :meth:`to_json` made ``text``. Raises ``ValueError`` for other text."""
+        try:
+            tree = json.loads(text)
+            groups = tuple(map(_group_from_dict, _list(tree["row_groups"])))
+            crc = tree["footer_crc"]
+            plan = cls(_text(tree["path"]), groups, _refusal(tree), None if crc is None else _integer(crc))
+        except (KeyError, TypeError, RecursionError) as error:
+            raise ValueError(f"not a plan: {error!r}") from error
+        if len({group.index for group in groups}) < len(groups):
+            raise ValueError("not a plan: it has a row group twice")
+        return plan
+
+
+def together(stages: Sequence[Stage]) -> Stage:
+    """One stage that reads what all ``stages`` read, and keeps the rows that they keep."""
+    if len(stages) == 1:
+        return stages[0]
+    columns = tuple(dict.fromkeys(name for stage in stages for name in stage.columns or ()))
+    filters, asked, before = [], [], 0
+    for stage in stages:
+        if stage.filter is not None:
+            filters.append(stage.filter)
+            asked += [(before + place, leaf) for place, leaf in stage.asked]
+            before += len(operands(stage.filter))
+    compared = tuple(dict.fromkeys(name for stage in stages for name in stage.compared if name not in stage.kept))
+    return Stage(columns, all_of(filters) if filters else None, (), stages[-1].leaves, tuple(asked), compared)
+
+
+def joined(places: Iterable[ByteRange]) -> tuple[ByteRange, ...]:
+    """Byte ranges sorted, and joined where they meet or overlap."""
+    found = merged(range(offset, offset + length) for offset, length in places)
+    return tuple((one.start, len(one)) for one in found)
+
+
+def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
+    return {
+        "index": plan.index,
+        "num_rows": plan.num_rows,
+        "num_bytes": plan.num_bytes,
+        "refusal": plan.refusal,
+        "rows": None if plan.rows is None else [[one.start, one.stop] for one in plan.rows],
+        "evidence": plan.evidence,
+        "pages": plan.pages,
+        "stages": [
+            {
+                "columns": stage.columns,
+                "filter": None if stage.filter is None else to_json(stage.filter),
+                "kept": stage.kept,
+                "leaves": stage.leaves,
+                "asked": stage.asked,
+                "compared": stage.compared,
+                "byte_ranges": stage.byte_ranges,
+            }
+            for stage in plan.stages
+        ],
+    }
+
+
+def _group_from_dict(tree: Mapping[str, Any]) -> RowGroupPlan:
+    index, num_rows, refusal = _count(tree["index"]), _integer(tree["num_rows"]), _refusal(tree)
+    rows = None if tree["rows"] is None else [range(start, stop) for start, stop in _pairs(tree["rows"])]
+    at = 0
+    for one in rows or ():
+        if not at <= one.start < one.stop <= num_rows:
+            raise TypeError("rows that do not ascend, or leave their row group")
+        at = one.stop
+    stages = tuple(map(_stage_from_dict, _list(tree["stages"])))
+    if refusal is None and not stages:
+        raise TypeError("a row group that is read in no stage")
+    if len(stages) > 1 and any(stage.columns is None for stage in stages):
+        raise TypeError("one of several stages that reads all columns")
+    evidence = tuple(map(_text, _list(tree["evidence"])))
+    kept, pages = (0, 0) if tree["pages"] is None else map(_count, _pair(tree["pages"]))
+    found = None if tree["pages"] is None else (kept, pages)
+    return RowGroupPlan(index, num_rows, _integer(tree["num_bytes"]), refusal, rows, stages, evidence, found)
+
+
+def _stage_from_dict(tree: Mapping[str, Any]) -> Stage:
+    return Stage(
+        None if tree["columns"] is None else tuple(map(_text, _list(tree["columns"]))),
+        None if tree["filter"] is None else from_json(_text(tree["filter"])),
+        tuple(map(_text, _list(tree["kept"]))),
+        tuple((_text(name), _count(leaf)) for name, leaf in map(_pair, _list(tree["leaves"]))),
+        tuple((_count(place), _count(leaf)) for place, leaf in _pairs(tree["asked"])),
+        tuple(map(_text, _list(tree["compared"]))),
+        tuple((_count(offset), _count(length)) for offset, length in _pairs(tree["byte_ranges"])),
+    )
+
+
+def _refusal(tree: Mapping[str, Any]) -> str | None:
+    return None if tree["refusal"] is None else _text(tree["refusal"])
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} where text belongs")
+    return value
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
+        raise TypeError(f"{type(value).__name__} where a number of 64 bits belongs")
+    return value
+
+
+def _count(value: Any) -> int:
+    if _integer(value) < 0:
+        raise TypeError("a number below zero where none belongs")
+    return int(value)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{type(value).__name__} where a list belongs")
+    return value
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    if len(_list(value)) != 2:
+        raise TypeError("a list of another length than 2")
+    return value[0], value[1]
+
+
+def _pairs(value: Any) -> list[tuple[int, int]]:
+    return [(_integer(first), _integer(second)) for first, second in map(_pair, _list(value))]

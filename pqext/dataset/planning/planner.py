@@ -1,0 +1,390 @@
+"""Planning what a query reads of one file: which columns, row groups and pages, in which stages.
+
+The filter's columns come first, those of each conjunct in a stage of their own, in the order that promises to spare
+most for the bytes it costs; then the other columns of the result, of the rows that are left. Everything that is read
+of files is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from zlib import crc32
+
+from pqext.core.annotations import for_logical
+from pqext.core.errors import CorruptFileError
+from pqext.core.facts import FileFacts, LeafFacts, RowGroupFacts
+from pqext.core.indexes.row_ranges import RowRanges
+from pqext.core.options import ReadOptions
+from pqext.core.page_selection import pages_of
+from pqext.core.reader import ParquetFile
+from pqext.core.schema import Schema, SchemaNode
+from pqext.dataset.expressions import And, Column, Expression, Operand, VariantField, all_of, bases, operand_column
+from pqext.dataset.expressions.visitors import compared_columns, operands
+from pqext.dataset.planning.plan import ByteRange, RowGroupPlan, Stage, joined, together
+from pqext.dataset.planning.projection import Computed, leaf_of, leaves_of
+from pqext.dataset.planning.selectivity import estimated, rank
+from pqext.dataset.pruning.binding import Bound, bind, find, lookup
+from pqext.dataset.pruning.pages import chosen_rows
+from pqext.dataset.pruning.row_groups import evidence, refusal, row_group_may_match
+
+_REFUSED = "no row is true"
+WORTH_BYTES = 64 << 10
+"""Stored bytes of the columns besides the filter's for which a stage of their own is worth its overhead."""
+
+
+class FilePlanner:
+    """What one file is asked for: its rows for which ``filter`` is true, and of them ``columns``.
+
+    ``columns`` are names and dotted paths, all when None, and ``computed`` values within VARIANT columns.
+    """
+
+    def __init__(
+        self, facts: FileFacts, options: ReadOptions, columns: Sequence[str] | None, computed: Sequence[Computed],
+        filter: Expression | None,
+    ) -> None:
+        self.facts = facts
+        self.options = options
+        self.columns = columns
+        self.computed = computed
+        self.filter = filter
+        self._bound: Bound | None = None
+        self._known_stages: dict[tuple[tuple[str, int], ...], Stage] = {}
+        self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
+
+    def row_groups(self, pages: bool, places: bool) -> Iterator[RowGroupPlan]:
+        """What is read of each row group, planned when it is asked for.
+
+        With ``pages`` by their page indexes too, with ``places`` with the bytes where all lies and reasons in full,
+        which a plan that is only run does without. Raises ``CorruptFileError`` where the footer counts rows that are
+        not there.
+        """
+        if self._bound is None and self.filter is not None:
+            self._bound = bind(self.filter, self.facts.schema)
+        bound = self._bound
+        if bound is not None and self.facts.round_trip_bytes:
+            self.facts.fetch_ahead(partial(self._ask_all, bound, pages))
+        return (self._group_plan(group, bound, pages, places) for group in self.facts.row_groups)
+
+    def shares(self, facts: FileFacts, options: ReadOptions) -> bool:
+        """Is all that is worked out of the schema true of a file with these options?"""
+        return self.facts.schema is facts.schema and self.options is options
+
+    def of(self, facts: FileFacts) -> FilePlanner:
+        """What asks the same of another file of this schema, with all that was worked out of it."""
+        other = copy(self)
+        other.facts = facts
+        return other
+
+    def _ask_all(self, bound: Bound, pages: bool) -> None:
+        """Ask of all row groups what planning and reading will ask of their indexes."""
+        with suppress(CorruptFileError):
+            for group in self.facts.row_groups:
+                if refusal(bound, group) is None and pages and self.options.on_corrupt != "skip":
+                    chosen_rows(bound, group)
+                    for leaf in self._leaves_read(self._one_stage({})):
+                        _ = group.chunk(leaf).page_places
+
+    def _group_plan(self, group: RowGroupFacts, bound: Bound | None, pages: bool, places: bool) -> RowGroupPlan:
+        try:
+            refused = None if bound is None else _refused(bound, group, is_told=places)
+            # Where an index is wrong about damaged rows nobody would see it.
+            pages = pages and self.options.on_corrupt != "skip"
+            rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
+            stages = () if refused is not None and not places else self._stages(group, rows)
+            num_bytes, pages_of_chunks = 0, None
+            if places:
+                known = [self._leaves_read(stage) for stage in stages]
+                num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in sorted(set().union(*known)))
+                stages = () if refused is not None else tuple(
+                    replace(stage, byte_ranges=byte_ranges([group.chunk(leaf) for leaf in sorted(leaves)], rows))
+                    for stage, leaves in zip(stages, known, strict=True)
+                )
+                if rows is not None:
+                    chunks = [group.chunk(leaf) for leaf in set().union(*known)]
+                    pages_of_chunks = page_count(chunks, rows, group.num_rows)
+            found = () if refused is None or bound is None or not places else evidence(bound, group)
+            return RowGroupPlan(
+                group.index, group.num_rows, num_bytes, refused, rows, stages, found, pages_of_chunks
+            )
+        except CorruptFileError as error:
+            error.locate(row_group=group.index)
+            if self.options.on_corrupt != "skip":
+                raise
+            # The reader finds the damage again, and reports it.
+            return RowGroupPlan(group.index, 0, 0, None, None, (self._one_stage({}),))
+
+    def _stages(self, group: RowGroupFacts, rows: RowRanges | None) -> tuple[Stage, ...]:
+        if not self._conjuncts:
+            return (self._one_stage(self._own_leaves(group, self._tops)),)
+        own = self._own_leaves(group, self._result_tops)
+        names, last = self._result(own)
+        asked = [one.of_group(group) for one in self._conjuncts]
+        first = asked if len(asked) < 2 else sorted(
+            asked, key=lambda one: rank(_bytes(group, one.leaves), estimated(one.filter, group))
+        )
+        kept = {top for one in first for top, found in one.tops.items() if last.get(top) == found}
+        later = [found for top, found in last.items() if top not in kept] + [one.leaves for one in first[1:]]
+        share = 1.0 if rows is None else sum(map(len, rows)) / max(group.num_rows, 1)
+        least = max(WORTH_BYTES, self.facts.round_trip_bytes)
+        worth = share * _bytes(group, frozenset(own.values()).union(*later)) >= least
+        in_leaves = any(one.asked for one in first)
+        if not (worth or in_leaves) or not self._may_be_apart(last):
+            return (self._one_stage(self._own_leaves(group, self._tops)),)
+        plain = {top for top in kept if self._node(top).is_leaf}
+        columns = tuple(name for name in names if self._node(name).path[0] not in kept)
+        stages = [
+            Stage(
+                one.names, one.filter, tuple(top for top in one.tops if top in kept), (), one.asked,
+                tuple(sorted(top for top in compared_columns(one.filter) if top not in last or top in plain)),
+            )
+            for one in first
+        ]
+        stages.append(Stage(columns, leaves=tuple(own.items())))
+        return tuple(stages) if worth else (together(stages),)
+
+    def _own_leaves(self, group: RowGroupFacts, held: frozenset[str]) -> dict[str, int]:
+        """The computed columns that a row group holds in a leaf of their own, outside of the columns ``held``."""
+        if not self.computed or self.options.on_corrupt == "skip" or self.options.strict:
+            return {}  # rows that are lost must be lost in all columns; strict reading looks at all of a variant
+        found = leaves_of(group, self.computed, held)
+        return {column.name: leaf.leaf_start for column, leaf in found.items()}
+
+    def _one_stage(self, leaves: Mapping[str, int]) -> Stage:
+        """All that is needed at once, computed columns without ``leaves`` from what lies in their VARIANT."""
+        key = tuple(leaves.items())
+        if key not in self._known_stages:
+            within = [column for column in self.computed if column.name not in leaves]
+            columns = None if self.columns is None else self._names(self._needed(within))
+            only = compared_columns(self.filter) if self._conjuncts and self.filter is not None else frozenset()
+            compared = tuple(sorted(only - self._result_tops))
+            self._known_stages[key] = Stage(columns, self.filter, leaves=key, compared=compared)
+        return self._known_stages[key]
+
+    def _result(self, leaves: Mapping[str, int]) -> tuple[tuple[str, ...], dict[str, frozenset[int]]]:
+        """What the result's columns need, computed ones without ``leaves`` included: names, and leaves by columns."""
+        key = tuple(leaves.items())
+        if key not in self._known_results:
+            within = [column for column in self.computed if column.name not in leaves]
+            names = self._names(self._unfiltered._needed(within))
+            self._known_results[key] = names, _by_top(self.facts.schema, names)
+        return self._known_results[key]
+
+    @cached_property
+    def _unfiltered(self) -> FilePlanner:
+        return FilePlanner(self.facts, self.options, self.columns, self.computed, None)
+
+    @cached_property
+    def _tops(self) -> frozenset[str]:
+        """The top-level columns that are read, computed ones apart."""
+        return frozenset(node.path[0] for node in self._needed(()))
+
+    @cached_property
+    def _result_tops(self) -> frozenset[str]:
+        """The top-level columns of the result, computed ones apart."""
+        return self._unfiltered._tops
+
+    @cached_property
+    def _conjuncts(self) -> list[_Conjunct]:
+        """The filter in parts that read different columns; none where the file is to be read in one stage."""
+        options = self.options
+        if self.filter is None or options.on_corrupt == "skip" or options.strict:
+            return []
+        grouped: list[tuple[set[str], list[Expression]]] = []
+        for part in _conjuncts_of(self.filter):
+            tops = {operand_column(operand).path[0] for operand in operands(part)}
+            parts = [part]
+            for known in [known for known in grouped if known[0] & tops]:
+                grouped.remove(known)
+                tops, parts = tops | known[0], known[1] + parts
+            grouped.append((tops, parts))
+        found = []
+        for tops, parts in grouped:
+            filter = all_of(parts)
+            nodes = [
+                part
+                for path, asked in _asked(operands(filter)).items()
+                for part in self._asked_parts(find(self.facts.schema, Column(path)), asked)
+            ]
+            names = self._names(nodes)
+            by_top = _by_top(self.facts.schema, names)
+            if set(by_top) != tops or not all(map(self.facts.schema.root.is_unique, tops)):
+                return []  # dots in names mislead
+            found.append(_Conjunct(filter, names, by_top, self.facts.schema))
+        return found
+
+    def _may_be_apart(self, last: Mapping[str, frozenset[int]]) -> bool:
+        """Can the columns be told apart by their names, and read apart from what the filter needs of them?"""
+        root = self.facts.schema.root
+        for top, leaves in last.items():
+            node = root.child(top)
+            if node is None or not root.is_unique(top):
+                return False
+            is_part = len(leaves) < node.leaf_stop - node.leaf_start
+            asked = any(top in one.tops and one.tops[top] != leaves for one in self._conjuncts)
+            if is_part and asked and node.logical_name == "VARIANT":
+                return False  # a part of it in the result keeps it whole
+        return True
+
+    def _needed(self, computed: Sequence[Computed]) -> list[SchemaNode]:
+        """The nodes to read: those of the columns, and those of fields and filter that do not lie among them."""
+        if self.columns is None:
+            return list(self.facts.schema.root.children)
+        nodes = [lookup(self.facts.schema, column) for column in self.columns]
+        held = [node.path for node in nodes]
+        filtered = operands(self.filter) if self.filter is not None else ()
+        wanted = [base for column in computed for base in bases(column.field)]
+        whole = [find(self.facts.schema, base) for base in wanted if isinstance(base, Column)]
+        nodes += [node for node in whole if not any(node.path[: len(h)] == h for h in held)]
+        within = [base for base in wanted if isinstance(base, VariantField)]
+        for path, asked in _asked([*filtered, *within]).items():
+            node = find(self.facts.schema, Column(path))
+            # Any part of a group shows where the group is null, which is all that a filter asks of groups.
+            if any(path[: len(h)] == h or (_is_plain_group(node) and h[: len(path)] == path) for h in held):
+                continue
+            # Strict reading looks at all columns of a variant, and a part of it in the result keeps it whole.
+            in_parts = not any(h[: len(path)] == path for h in held) and not self.options.strict
+            nodes += self._asked_parts(node, asked) if in_parts else [node]
+        return list({node.path: node for node in nodes}.values())
+
+    def _asked_parts(self, node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
+        """What of ``node`` shows all that is asked about it."""
+        if node.logical_name == "VARIANT":
+            return _variant_parts(node, asked)
+        while _is_plain_group(node) and node.logical_name not in ("LIST", "MAP") and node.children:
+            node = min(node.children, key=lambda child: child.leaf_stop - child.leaf_start)
+        return [node]
+
+    def _names(self, nodes: Sequence[SchemaNode]) -> tuple[str, ...]:
+        """What the reader calls ``nodes``: dotted paths, or all of a column where dots in names mislead."""
+        found = (node.dotted if self.facts.schema.find(node.dotted) is node else node.path[0] for node in nodes)
+        return tuple(dict.fromkeys(found))
+
+    def _node(self, name: str) -> SchemaNode:
+        node = self.facts.schema.find(name)
+        assert node is not None
+        return node
+
+    def _leaves_read(self, stage: Stage) -> set[int]:
+        nodes = self.facts.schema.root.children if stage.columns is None else map(self._node, stage.columns)
+        read = {leaf.leaf_start for node in nodes for leaf in node.leaves()}
+        return read | {leaf for _, leaf in (*stage.leaves, *stage.asked)}
+
+
+@dataclass(frozen=True)
+class _Conjunct:
+    """A part of a filter, and the leaves that it needs by their top-level columns."""
+
+    filter: Expression
+    names: tuple[str, ...]
+    tops: Mapping[str, frozenset[int]]
+    schema: Schema
+    asked: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def leaves(self) -> frozenset[int]:
+        return frozenset(leaf for _, leaf in self.asked).union(*self.tops.values())
+
+    @cached_property
+    def _fields(self) -> list[VariantField] | None:
+        """What is asked about, when all of it lies within VARIANT columns."""
+        found = [one for one in operands(self.filter) if isinstance(one, VariantField)]
+        nodes = [find(self.schema, one.column) for one in found]
+        is_all = len(found) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
+        return found if is_all else None
+
+    def of_group(self, group: RowGroupFacts) -> _Conjunct:
+        """The part as a row group holds it: where leaves hold all values that it asks about, they are all it needs."""
+        asked = []
+        for place, field in enumerate(self._fields or ()):
+            leaf = leaf_of(field, group)
+            if leaf is None:
+                return self
+            asked.append((place, leaf.leaf_start))
+        return replace(self, names=(), tops={}, asked=tuple(asked)) if asked else self
+
+
+def _refused(bound: Bound, group: RowGroupFacts, *, is_told: bool) -> str | None:
+    """Why no row can be true, in full only where that ``is_told``; None when one may be."""
+    if is_told:
+        return refusal(bound, group)
+    return None if row_group_may_match(bound, group) else _REFUSED
+
+
+def _conjuncts_of(expression: Expression) -> list[Expression]:
+    if not isinstance(expression, And):
+        return [expression]
+    return [part for operand in expression.operands for part in _conjuncts_of(operand)]
+
+
+def _asked(asked: Sequence[Operand]) -> dict[tuple[str, ...], list[Operand]]:
+    """What is asked about, by the paths of the columns."""
+    found: dict[tuple[str, ...], list[Operand]] = {}
+    for operand in asked:
+        found.setdefault(operand_column(operand).path, []).append(operand)
+    return found
+
+
+def _by_top(schema: Schema, names: Sequence[str]) -> dict[str, frozenset[int]]:
+    """The leaves of what the reader calls by ``names``, by the top-level columns."""
+    found: dict[str, set[int]] = {}
+    for name in names:
+        node = schema.find(name)
+        if node is not None:
+            found.setdefault(node.path[0], set()).update(range(node.leaf_start, node.leaf_stop))
+    return {top: frozenset(leaves) for top, leaves in found.items()}
+
+
+def _bytes(group: RowGroupFacts, leaves: frozenset[int]) -> int:
+    return sum(group.chunk(leaf).byte_range[1] for leaf in leaves)
+
+
+def _is_plain_group(node: SchemaNode) -> bool:
+    return not node.is_leaf and for_logical(node.logical_name) is None
+
+
+def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNode]:
+    """The columns of a VARIANT that a filter needs; where it is null its ``metadata`` shows."""
+    from pqext.variant.access.columns import columns_of_path
+
+    paths = [operand.path if isinstance(operand, VariantField) else None for operand in asked]
+    parts = [part for path in paths if path is not None for part in columns_of_path(node, path)]
+    metadata = node.child("metadata")
+    return parts or ([node] if metadata is None else [metadata])
+
+
+def byte_ranges(chunks: Sequence[LeafFacts], rows: RowRanges | None) -> tuple[ByteRange, ...]:
+    """Where the pages of ``chunks`` lie that hold ``rows``, all when None, and the dictionaries that they need."""
+    return joined(place for chunk in chunks for place in _places(chunk, rows))
+
+
+def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> tuple[int, int]:
+    """How many pages of ``chunks`` hold any of ``rows``, and how many there are, of chunks whose pages are known.
+
+    They belong to a row group of ``num_rows``.
+    """
+    known = [chunk.page_places for chunk in chunks]
+    return (
+        sum(len(pages_of(one, rows)) for one in known if one is not None),
+        sum(len(pages_of(one, [range(num_rows)])) for one in known if one is not None),
+    )
+
+
+def _places(chunk: LeafFacts, rows: RowRanges | None) -> Iterator[ByteRange]:
+    start, length = chunk.byte_range
+    known = None if rows is None else chunk.page_places
+    if rows is None or known is None:
+        yield start, length
+        return
+    pages = pages_of(known, rows)
+    if pages:
+        yield start, known.byte_range(0)[0] - start
+    yield from map(known.byte_range, pages)
+
+
+def footer_crc(file: ParquetFile) -> int:
+    """CRC-32 of the footer of an open file, as it is stored."""
+    return crc32(file.footer.raw.data)

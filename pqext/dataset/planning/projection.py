@@ -1,0 +1,178 @@
+"""What a scan gives besides stored columns: values within VARIANT columns, fields of structs, and what is computed.
+
+Where a file holds the values at a path in a typed leaf and nowhere else, that leaf is all that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core import shape
+from pqext.core.budget import Budget
+from pqext.core.facts import RowGroupFacts
+from pqext.core.in_step import in_step
+from pqext.core.indexes.row_ranges import RowRanges
+from pqext.core.reader import ParquetFile, RowGroup
+from pqext.core.schema import SchemaNode
+from pqext.core.suggest import around
+from pqext.core.types.decoded import dictionary_decoded
+from pqext.dataset.evaluation.evaluate import stored_of, value_of
+from pqext.dataset.evaluation.operand_values import as_shredded
+from pqext.dataset.expressions import Column, Named, Value, VariantField, bases, operand_column
+from pqext.dataset.pruning.binding import find, type_in
+
+Key: TypeAlias = tuple[Any, ...]
+"""What equal operands have in common."""
+Fields: TypeAlias = Mapping[Key, pa.Array]
+"""Values within VARIANT columns that are read beside a batch, by the keys of their operands."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Computed:
+    """A column of the result called ``name``: the value of ``field`` on each row."""
+
+    name: str
+    field: Value
+
+    def __post_init__(self) -> None:
+        Named(self.name, self.field)
+
+    def __eq__(self, other: object) -> bool:
+        # Fields themselves make conditions of ==.
+        return isinstance(other, Computed) and self.name == other.name and self.field.equals(other.field)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.field))
+
+    @property
+    def key(self) -> Key:
+        """What its value has in common with equal operands."""
+        return self.field._key()
+
+    def arrow_field(self, file: ParquetFile) -> pa.Field:
+        """Its Arrow field in a file; raises as binding does where the file cannot give it."""
+        for base in bases(self.field):
+            node = find(file.schema, operand_column(base))
+            if isinstance(base, VariantField) and node.logical_name != "VARIANT":
+                raise TypeError(f"column {base.column} is no VARIANT, so that nothing lies at a path within it")
+        if not isinstance(self.field, Column):
+            return pa.field(self.name, type_in(self.field, file.schema))
+        stored = file.arrow_schema.field(self.field.path[0])
+        for name in self.field.path[1:]:
+            inner = stored.type.storage_type if isinstance(stored.type, pa.BaseExtensionType) else stored.type
+            stored = inner.field(name)
+        return stored.with_name(self.name).with_nullable(True)
+
+
+def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
+    """The one leaf that holds all values of a field in a row group, None when there is no such leaf.
+
+    Values that did not fit the leaf are in the ``value`` beside it, so that this must be all null. A value that is
+    an object has its ``typed_value``, so that the field is nowhere else.
+    """
+    from pqext.variant.access.columns import leaf_of_path
+
+    found = leaf_of_path(find(group.schema, field.column), field.path)
+    if found is None:
+        return None
+    leaf, value = found
+    if value is not None:
+        nulls = group.chunk(value).bounds().null_count
+        if nulls is None or nulls != group.num_rows:
+            return None
+    return leaf
+
+
+def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
+    """``columns`` of a scan: names, columns, variant fields, and values with a name."""
+    if isinstance(columns, str):
+        raise TypeError(f"columns is a list of names: columns=[{around(columns)!r}]")
+    parsed: list[str | Computed] = []
+    for column in columns:
+        if isinstance(column, str):
+            parsed.append(column)
+        elif isinstance(column, VariantField):
+            parsed.append(Computed(".".join(column.column.path) + column.path[1:], column))
+        elif isinstance(column, Column):
+            parsed.append(Computed(".".join(column.path), column))
+        elif isinstance(column, Named):
+            parsed.append(Computed(column.name, column.value))
+        elif isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], Value):
+            parsed.append(Computed(*column))
+        elif isinstance(column, Value):
+            raise TypeError(f"{column} needs a name in the result: ({column}).alias('name')")
+        else:
+            raise TypeError(
+                "columns are names, fields such as col('v').variant('$.a', 'int64'), values such as "
+                f"(col('a') * 2).alias('b'), or pairs of a name and a value, not {column!r}"
+            )
+    names = [column if isinstance(column, str) else column.name for column in parsed]
+    if len(set(names)) != len(names):
+        raise ValueError("a column is asked for twice")
+    return tuple(parsed)
+
+
+def leaves_of(
+    group: RowGroupFacts, computed: Sequence[Computed], held: Collection[str]
+) -> dict[Computed, SchemaNode]:
+    """Those of the columns that a row group holds in a leaf of their own, with the leaf.
+
+    What lies in the top-level columns ``held`` is read anyway, and not a second time.
+    """
+    leaves = {}
+    for column in computed:
+        if not isinstance(column.field, VariantField) or column.field.column.path[0] in held:
+            continue
+        leaf = leaf_of(column.field, group)
+        if leaf is not None:
+            leaves[column] = leaf
+    return leaves
+
+
+def read_leaves(
+    file: ParquetFile, group: RowGroup, leaves: Mapping[Key, tuple[VariantField, SchemaNode]],
+    batches: Iterator[pa.RecordBatch], batch_rows: int, rows: RowRanges | NDArray[np.int64] | None,
+    compared: Collection[int], budget: Budget,
+) -> Iterator[tuple[pa.RecordBatch, dict[Key, pa.Array]]]:
+    """Values within VARIANT columns from their leaves, beside the ``batches`` of a row group, or of ``rows`` in it.
+
+    Strings of the leaves ``compared`` are given as dictionaries where they are stored so.
+    """
+    from pqext import variant
+    from pqext.variant.access.targets import target_type
+    from pqext.variant.access.widening import widened
+
+    nodes = {leaf.leaf_start: leaf for _, leaf in leaves.values()}
+    streams = [
+        file.iter_stored(shape.of(leaf), group.index, batch_rows, rows, budget, encoded=place in compared)
+        for place, leaf in nodes.items()
+    ]
+    for batch, *arrays in in_step([batches, *streams]):
+        found = dict(zip(nodes, arrays, strict=True))
+        values = {}
+        for key, (field, leaf) in leaves.items():
+            typed, target = found[leaf.leaf_start], target_type(field.type)
+            if pa.types.is_dictionary(typed.type) and typed.type.value_type != target:
+                typed = dictionary_decoded(typed)
+            is_whole = typed.type == target or pa.types.is_dictionary(typed.type)
+            whole = typed if is_whole else widened(typed, target)
+            values[key] = variant.get(as_shredded(typed), (), field.type) if whole is None else whole
+        yield batch, values
+
+
+def computed_of(
+    computed: Sequence[Computed], leaves: Fields, batch: pa.RecordBatch
+) -> list[pa.Array]:
+    """The columns of a batch: from their leaves, or from what they are computed of in the batch."""
+    return [
+        leaves[column.key] if column.key in leaves
+        else stored_of(column.field, batch) if isinstance(column.field, Column)
+        else value_of(column.field, batch)
+        for column in computed
+    ]

@@ -1,0 +1,373 @@
+"""Binding: an expression meets the schema of one file and becomes questions about its columns.
+
+A bound expression is a tree of :class:`AllOf` and :class:`AnyOf` over leaves, without Not. A leaf holds the
+questions that its column's statistics must not refuse; none means that they cannot tell.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+
+from pqext.core import predicate as core
+from pqext.core import shape
+from pqext.core.annotations import for_logical
+from pqext.core.metadata import Type
+from pqext.core.schema import Schema, SchemaNode
+from pqext.core.text import visible
+from pqext.dataset.evaluation.comparing import COMPARABLE, check_related
+from pqext.dataset.evaluation.operand_values import check_matched, type_of
+from pqext.dataset.expressions import (
+    NEGATED,
+    And,
+    Base,
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNotNull,
+    IsNull,
+    Matches,
+    Not,
+    Operand,
+    Or,
+    Relation,
+    Spatial,
+    VariantField,
+    bases,
+    operand_column,
+)
+from pqext.dataset.expressions.literals import Kind, kind_of_arrow, to_value
+from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
+from pqext.dataset.expressions.spatial import predicate
+from pqext.dataset.expressions.visitors import normal
+from pqext.dataset.pruning.intervals import UNKNOWN, at_midnight, interval, may_relate, may_satisfy
+from pqext.variant.access.targets import target_type
+
+if TYPE_CHECKING:
+    from pqext.geo.predicates.predicate import SpatialPredicate
+    from pqext.variant.pruning import VariantPredicate
+
+Question: TypeAlias = "core.Predicate | SpatialPredicate | VariantPredicate"
+"""What is asked of a column: a predicate on its values, or one of the handler that serves its annotation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A leaf of the expression on ``node``: no row is true unless all ``questions`` may match."""
+
+    expression: Expression
+    node: SchemaNode
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """No row is true unless all ``operands`` may match."""
+
+    operands: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """No row is true unless one of ``operands`` may match."""
+
+    operands: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A leaf of the expression on a computed operand: no row is true unless its bounds allow the question.
+
+    A question is a predicate on the operand's values, or an operator with another operand.
+    """
+
+    expression: Expression
+    operand: Operand
+    question: core.Predicate | tuple[core.Operator, Operand]
+    nodes: Mapping[tuple[Any, ...], SchemaNode | None]
+    """The flat columns that it is computed of, by their keys; None for others, of which nothing is known."""
+    types: Mapping[tuple[Any, ...], pa.DataType]
+
+    def may_match(self, known: Callable[[SchemaNode], core.Bounds]) -> bool:
+        """Can a row be true where this is known of columns? ``False`` is a proof."""
+
+        def bounds(base: Base) -> core.Bounds:
+            node = self.nodes[base._key()]
+            return UNKNOWN if node is None else known(node)
+
+        def type(base: Base) -> pa.DataType:
+            return self.types[base._key()]
+
+        found = interval(self.operand, type, bounds)
+        if not isinstance(self.question, tuple):
+            return may_satisfy(found, self.question)
+        operator, other = self.question
+        beside = interval(other, type, bounds)
+        kinds = kind_of_arrow(type_of(self.operand, type)), kind_of_arrow(type_of(other, type))
+        if kinds == (_DATE, _TIMESTAMP):
+            found = at_midnight(found)
+        elif kinds == (_TIMESTAMP, _DATE):
+            beside = at_midnight(beside)
+        elif None in kinds or (kinds[0] != kinds[1] and not all(one.name in COMPARABLE for one in kinds if one)):
+            return True
+        return may_relate(found, operator, beside)
+
+
+Bound = Leaf | Derived | AllOf | AnyOf
+
+_DATE, _TIMESTAMP = Kind("date"), Kind("timestamp")
+
+
+_KEPT = 16
+_recent: dict[tuple[int, int], tuple[Expression, Schema, Bound]] = {}
+"""The last answers of :func:`bind`: many files share a schema, and a question is put to each. An answer keeps the
+objects by which it is found."""
+_recent_lock = threading.Lock()
+
+
+def bind(expression: Expression, schema: Schema) -> Bound:
+    """Bind ``expression`` to the schema of a file.
+
+    Every column of the expression must exist: a name that is missing is taken for a mistake and not for a
+    column of nulls. Raises ``ValueError`` for columns that are missing and ``TypeError`` for questions that
+    the column's type does not answer, naming the column.
+    """
+    key = id(expression), id(schema)
+    known = _recent.get(key)
+    if known is None:
+        known = expression, schema, _bind(normal(expression), schema)
+        with _recent_lock:
+            _recent[key] = known
+            if len(_recent) > _KEPT:
+                _recent.pop(next(iter(_recent)))
+    return known[2]
+
+
+def _bind(expression: Expression, schema: Schema) -> Bound:
+    match expression:
+        case And():
+            return AllOf(tuple(_bind(operand, schema) for operand in expression.operands))
+        case Or():
+            return AnyOf(tuple(_bind(operand, schema) for operand in expression.operands))
+        case Not():
+            return _bind_leaf(expression.operand, expression, schema)
+    return _bind_leaf(expression, expression, schema)
+
+
+def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Bound:
+    negated = whole is not leaf
+    match leaf:
+        case Comparison() | IsIn():
+            kind = _kind(leaf.operand, schema)
+            literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,)
+            values = tuple(to_value(literal, kind, str(leaf.operand)) for literal in literals)
+            return _answered(whole, leaf.operand, schema, _comparisons(leaf, values, negated))
+        case Matches():
+            check_matched(_kind(leaf.operand, schema), leaf)
+            return _matching(leaf, whole, schema, negated)
+        case Relation():
+            check_related(_kind(leaf.left, schema), _kind(leaf.right, schema), str(leaf))
+            operator = NEGATED[leaf.operator] if negated else leaf.operator
+            return _derived(whole, leaf.left, schema, (operator, leaf.right))
+        case IsNull() | IsNotNull():
+            if not isinstance(leaf.operand, Column | VariantField):
+                _kind(leaf.operand, schema)
+            elif isinstance(leaf.operand, VariantField):
+                _check_variant(leaf.operand, find(schema, leaf.operand.column))
+            asks_null = isinstance(leaf, IsNull) != negated
+            return _answered(whole, leaf.operand, schema, (core.IsNull() if asks_null else core.IsNotNull(),))
+        case Spatial():
+            node = find(schema, operand_column(leaf.column))
+            return Leaf(whole, node, _spatial(leaf, node, negated))
+    raise TypeError(f"{type(leaf).__name__} is not a leaf of an expression")
+
+
+def _answered(whole: Expression, operand: Operand, schema: Schema, questions: tuple[core.Predicate, ...]) -> Bound:
+    """The leaf of questions about an operand's values."""
+    if isinstance(operand, Column | VariantField):
+        node = find(schema, operand_column(operand))
+        return Leaf(whole, node, _asked(operand, node, questions))
+    parts = tuple(_derived(whole, operand, schema, question) for question in questions)
+    return parts[0] if len(parts) == 1 else AllOf(parts)
+
+
+def _derived(
+    whole: Expression, operand: Operand, schema: Schema, question: core.Predicate | tuple[core.Operator, Operand]
+) -> Derived:
+    read = bases(operand) + (bases(question[1]) if isinstance(question, tuple) else [])
+    nodes = {base._key(): _flat(base, schema) for base in read}
+    return Derived(whole, operand, question, nodes, {base._key(): _column_type(base, schema) for base in read})
+
+
+def _flat(base: Base, schema: Schema) -> SchemaNode | None:
+    """The leaf of a plain column, whose bounds bound its values in rows."""
+    node = find(schema, operand_column(base))
+    is_plain = isinstance(base, Column) and node.is_leaf and not node.max_repetition_level
+    return node if is_plain and for_logical(node.logical_name) is None else None
+
+
+def _matching(leaf: Matches, whole: Expression, schema: Schema, negated: bool) -> Bound:
+    """Texts with one prefix lie between it and what comes next, all others outside."""
+    prefix, is_all = prefix_of(leaf.how, leaf.pattern, leaf.escape)
+    above = successor(prefix)
+
+    def asked(*questions: core.Predicate) -> Bound:
+        return _answered(whole, leaf.operand, schema, questions)
+
+    if is_exact(leaf.how, leaf.pattern, leaf.escape):
+        return asked(core.Comparison("!=" if negated else "==", prefix))
+    at_least, below = core.Comparison(">=", prefix), () if above is None else (core.Comparison("<", above),)
+    if not negated:
+        return asked(*((at_least, *below) if prefix else (core.IsNotNull(),)))
+    if not is_all or not prefix or above is None:
+        return asked(core.IsNotNull())
+    return AnyOf((asked(core.Comparison("<", prefix)), asked(core.Comparison(">=", above))))
+
+
+def _comparisons(
+    leaf: Comparison | IsIn, values: tuple[core.Value, ...], negated: bool
+) -> tuple[core.Predicate, ...]:
+    if isinstance(leaf, Comparison):
+        operator = NEGATED[leaf.operator] if negated else leaf.operator
+        return (core.Comparison(operator, values[0]),)
+    if negated:
+        return tuple(core.Comparison("!=", value) for value in values) or (core.IsNotNull(),)
+    return (core.IsIn(_sorted(values), ascending=True),)
+
+
+def _sorted(values: tuple[core.Value, ...]) -> tuple[core.Value, ...]:
+    """Values of one kind in order, NaN last."""
+    return tuple(sorted(values, key=lambda value: (value != value, value)))
+
+
+def _asked(operand: Operand, node: SchemaNode, questions: tuple[core.Predicate, ...]) -> tuple[Question, ...]:
+    """``questions`` in the form that whoever answers for the operand understands."""
+    if node.max_repetition_level:
+        return ()  # a value of a list is not the value of a row
+    if isinstance(operand, Column):
+        return questions
+    if node.logical_name != "VARIANT":
+        return ()
+    from pqext.variant.pruning import VariantPredicate
+
+    assert isinstance(operand, VariantField)
+    return tuple(VariantPredicate(operand.path, operand.type, question) for question in questions)
+
+
+def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, ...]:
+    if node.physical_type != Type.BYTE_ARRAY or node.logical_name not in ("GEOMETRY", "GEOGRAPHY", ""):
+        raise TypeError(f"column {leaf.column} holds no geometries")
+    if node.max_repetition_level:
+        return ()
+    if negated or not node.logical_name:
+        return (core.IsNotNull(),)
+    return (predicate(leaf.operation, leaf.geometry, leaf.distance),)
+
+
+def find(schema: Schema, column: Column) -> SchemaNode:
+    """The node of ``column``: raises ``ValueError`` when there is none, ``TypeError`` when it has no value a row."""
+    node = schema.root
+    for depth, name in enumerate(column.path):
+        if depth and for_logical(node.logical_name) is not None:
+            inside = f"column {column} lies inside {visible(node.dotted)}, a {node.logical_name}"
+            raise TypeError(inside + _ask_for(node, column.path[depth:]))
+        if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
+            raise TypeError(f"column {column} lies inside a list or map, where a row has no single value")
+        child = node.child(name)
+        if child is None:
+            raise ValueError(_missing(str(column), node, name) + (column.place or ""))
+        _check_unique(node, child)
+        node = child
+    return node
+
+
+def lookup(schema: Schema, column: str) -> SchemaNode:
+    """The node of a column asked for by name or dotted path; raises ``ValueError`` when there is none."""
+    node = schema.find(column)
+    if node is None:
+        raise ValueError(_missing_within(schema.root, column))
+    parent = schema.root
+    for name in node.path:
+        child = parent.child(name)
+        if child is not None:
+            _check_unique(parent, child)
+            parent = child
+    return node
+
+
+def _check_unique(parent: SchemaNode, child: SchemaNode) -> None:
+    if not parent.is_unique(child.name):
+        raise ValueError(f"column {visible(child.dotted)} is ambiguous: the file has several of this name")
+
+
+def _missing(column: str, node: SchemaNode, name: str) -> str:
+    if node.is_leaf:
+        return f"there is no column {column!r}: {visible(node.dotted)!r} is a plain column and has no fields"
+    names = [child.name for child in node.children]
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names[:10]))}"
+    hint += ", ..." if len(names) > 10 and not near else ""
+    return f"there is no column {column!r}: {hint}"
+
+
+def _missing_within(root: SchemaNode, column: str) -> str:
+    node = root
+    for depth, name in enumerate(names := column.split(".")):
+        child = node.child(name)
+        if child is None:
+            break
+        if child.logical_name == "VARIANT" and names[depth + 1 :]:
+            return f"there is no column {visible(column)!r}{_ask_for(child, names[depth + 1 :])}"
+        node = child
+    return _missing(visible(column), node, name)
+
+
+def _ask_for(node: SchemaNode, path: Sequence[str] = ("name",)) -> str:
+    """How to ask for what lies inside ``node``; nothing where there is no way to."""
+    if node.logical_name == "VARIANT":
+        inside = visible(".".join(path))
+        return f"; a value inside a VARIANT is col({visible(node.dotted)!r}).variant('$.{inside}', 'string')"
+    if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
+        return "; ask with intersects, within, dwithin or another spatial condition"
+    if not node.is_leaf and not node.logical_name and node.children:
+        return f"; compare a field of it, col({visible(node.children[0].dotted)!r})"
+    return ""
+
+
+def _check_variant(operand: VariantField, node: SchemaNode) -> None:
+    if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
+        raise TypeError(f"column {operand.column} is no VARIANT")
+
+
+def _kind(operand: Operand, schema: Schema) -> Kind:
+    """What an operand's values compare as."""
+    kind = kind_of_arrow(type_in(operand, schema))
+    if kind is None:
+        node = find(schema, operand) if isinstance(operand, Column) else None
+        if node is not None and node.max_repetition_level:
+            raise TypeError(f"column {operand} is repeated, where a row has no single value")
+        hint = "" if node is None else _ask_for(node)
+        raise TypeError(f"column {operand} compares with no literal, only with null{hint}")
+    return kind
+
+
+def type_in(operand: Operand, schema: Schema) -> pa.DataType:
+    """The Arrow type of an operand's values in a file; raises as :func:`bind` does for what has none there."""
+    return type_of(operand, lambda base: _column_type(base, schema))
+
+
+def _column_type(base: Base, schema: Schema) -> pa.DataType:
+    """The Arrow type of a column's values, with nothing inside where they are no single values."""
+    node = find(schema, operand_column(base))
+    if isinstance(base, VariantField):
+        _check_variant(base, node)
+        return target_type(base.type)
+    if isinstance(shape.of(node), shape.ListShape):
+        return pa.list_(pa.null())
+    return node.leaf_type.arrow_type() if node.is_leaf and for_logical(node.logical_name) is None else pa.struct([])

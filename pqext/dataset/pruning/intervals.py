@@ -1,0 +1,161 @@
+"""Between which bounds computed values lie, from the bounds of the columns that they are computed of.
+
+Each function gives bounds that hold whatever values lie within those of the columns. What cannot be computed is null,
+so that exact results are bounded by exact ends even where they overflow; those of doubles are rounded, and rounding
+keeps the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Context, Decimal
+from math import isfinite
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, IsNotNull, Operator, Predicate, Value, may_match
+from pqext.dataset.evaluation.operand_values import type_of
+from pqext.dataset.expressions import Arithmetic, Base, Cast, Constant, ListLength, Operand
+from pqext.dataset.expressions.literals import kind_of_arrow, to_value
+from pqext.variant.access.targets import target_type
+from pqext.variant.monotone import monotone_cast
+
+UNKNOWN = Bounds(has_nan=None)
+_NULL = Bounds(null_count=1, num_values=1)
+_EXACT = Context(prec=200)
+_DAY = 86_400_000_000_000
+_Types = Callable[[Base], pa.DataType]
+_Known = Callable[[Base], Bounds]
+
+
+def interval(operand: Operand, types: _Types, known: _Known) -> Bounds:
+    """What is known of an operand's values; nothing is counted, but ``all_null`` may be true."""
+    match operand:
+        case Constant():
+            kind = kind_of_arrow(type_of_constant(operand))
+            if kind is None or operand.value != operand.value:
+                return UNKNOWN
+            value = to_value(operand.value, kind, str(operand))
+            return Bounds(value, value)
+        case Arithmetic():
+            return _arithmetic(operand, types, known)
+        case Cast():
+            inner = interval(operand.operand, types, known)
+            if inner.all_null:
+                return _NULL
+            cast = monotone_cast(_signed(type_of(operand.operand, types)), target_type(operand.type))
+            if cast is None or inner.minimum is None or inner.maximum is None:
+                return UNKNOWN
+            return _free_of_counts(cast.bounds(inner))
+        case ListLength():
+            return UNKNOWN
+    found = known(operand)  # type: ignore[arg-type]
+    return _NULL if found.all_null else _free_of_counts(found)
+
+
+def type_of_constant(operand: Constant) -> pa.DataType:
+    """An Arrow type of a number's kind."""
+    value = operand.value
+    return pa.float64() if isinstance(value, float) else pa.decimal256(76, 0) if isinstance(value, Decimal) else (
+        pa.int64()
+    )
+
+
+def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
+    """Can values within both bounds be so related? ``False`` is a proof."""
+    if left.all_null or right.all_null:
+        return False
+    nan_left, nan_right = left.has_nan is not False, right.has_nan is not False
+    try:
+        match operator:
+            case "==":
+                below = _less(left.maximum, right.minimum) or _less(right.maximum, left.minimum)
+                return not below or (nan_left and nan_right)
+            case "!=":
+                known = left.minimum is not None and left.maximum is not None
+                same = known and left.minimum == left.maximum == right.minimum == right.maximum
+                return not same or nan_left or nan_right
+            case "<" | "<=":
+                return nan_right or _may(left.minimum, operator, right.maximum)
+            case ">" | ">=":
+                return nan_left or _may(left.maximum, operator, right.minimum)
+    except TypeError:
+        return True
+
+
+def at_midnight(bounds: Bounds) -> Bounds:
+    """Bounds of dates, in days, as those of timestamps, in nanoseconds."""
+    low, high = bounds.minimum, bounds.maximum
+    is_known = isinstance(low, int) and isinstance(high, int)
+    return replace(bounds, minimum=low * _DAY, maximum=high * _DAY) if is_known else (  # type: ignore[operator]
+        replace(bounds, minimum=None, maximum=None)
+    )
+
+
+def may_satisfy(bounds: Bounds, question: Predicate) -> bool:
+    """Can a computed value within ``bounds`` satisfy ``question``? ``False`` is a proof."""
+    if isinstance(question, Comparison | IsIn | IsNotNull):
+        return may_match(question, bounds)
+    return True
+
+
+def _less(high: Value | None, low: Value | None) -> bool:
+    return high is not None and low is not None and high < low  # type: ignore[operator]
+
+
+def _may(one: Value | None, operator: Operator, other: Value | None) -> bool:
+    return one is None or other is None or COMPARE[operator](one, other)
+
+
+def _free_of_counts(bounds: Bounds) -> Bounds:
+    return Bounds(bounds.minimum, bounds.maximum, has_nan=bounds.has_nan)
+
+
+def _signed(type: pa.DataType) -> pa.DataType:
+    """A type as casts know it: unsigned integers as wider ones."""
+    return pa.decimal128(20, 0) if pa.types.is_unsigned_integer(type) else type
+
+
+def _arithmetic(operand: Arithmetic, types: _Types, known: _Known) -> Bounds:
+    sides = [interval(one, types, known) for one in operand.operands]
+    if any(side.all_null for side in sides):
+        return _NULL
+    in_doubles = pa.types.is_floating(type_of(operand, types))
+    ends = [_ends(side, in_doubles) for side in sides]
+    found = None if None in ends else _combined(operand.operator, ends, in_doubles)  # type: ignore[arg-type]
+    if found is None or not all(isfinite(end) for end in found):
+        return UNKNOWN if in_doubles else Bounds()
+    return Bounds(min(found), max(found), has_nan=None if any(side.has_nan is not False for side in sides) else False)
+
+
+def _ends(bounds: Bounds, in_doubles: bool) -> tuple[Any, Any] | None:
+    """The bounds as numbers of one kind, finite ones."""
+    low, high = bounds.minimum, bounds.maximum
+    if low is None or high is None or isinstance(low, bytes) or isinstance(high, bytes):
+        return None
+    if in_doubles:
+        low, high = float(low), float(high)
+        return (low, high) if isfinite(low) and isfinite(high) else None
+    if isinstance(low, float) or isinstance(high, float):
+        return None
+    return Decimal(low), Decimal(high)
+
+
+def _combined(operator: str, ends: list[tuple[Any, Any]], in_doubles: bool) -> list[Any] | None:
+    """The ends of what the ends give; None when they do not bound it."""
+    if len(ends) == 1:
+        return [-end for end in ends[0]]
+    (a, b), (c, d) = ends
+    match operator:
+        case "+":
+            return [a + c, b + d] if in_doubles else [_EXACT.add(a, c), _EXACT.add(b, d)]
+        case "-":
+            return [a - d, b - c] if in_doubles else [_EXACT.subtract(a, d), _EXACT.subtract(b, c)]
+        case "*":
+            multiply = (lambda one, other: one * other) if in_doubles else _EXACT.multiply
+            return [multiply(one, other) for one in (a, b) for other in (c, d)]
+        case "/" if in_doubles and (c > 0 or d < 0):
+            return [one / other for one in (a, b) for other in (c, d)]
+    return None
