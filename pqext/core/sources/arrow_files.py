@@ -128,7 +128,15 @@ class _Stream:
         with self._named():
             self._stream.close()
             if self._temporary is not None:
-                self._store.filesystem.move(self._temporary, self._final)
+                self._rename(self._temporary)
+
+    def _rename(self, temporary: str) -> None:
+        filesystem = self._store.filesystem
+        try:
+            filesystem.move(temporary, self._final)
+        except NotImplementedError:  # Azure's accounts without folders: a copy appears at once
+            filesystem.copy_file(temporary, self._final)
+            filesystem.delete_file(temporary)
 
     def abort(self) -> None:
         if self._temporary is None:

@@ -38,6 +38,10 @@ _ALIASES = {"S3FileSystem": _S3, "GcsFileSystem": _GS, "AzureFileSystem": _AZURE
 _PREFIXES = ("aws_", "google_", "gcs_", "azure_")
 _NUMBERS = frozenset({"connect_timeout", "request_timeout", "port", "replication", "buffer_size", "default_block_size"})
 """Arguments that are numbers, which command lines and environments have as text."""
+_HADOOP = (
+    "hdfs:// needs Java and Hadoop's libhdfs, which pyarrow has not found: set JAVA_HOME, HADOOP_HOME or "
+    "ARROW_LIBHDFS_DIR, and CLASSPATH to what `hadoop classpath --glob` prints; webhdfs:// needs none of these"
+)
 _NOT_AN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
 
 _CLIENT = frozenset({
@@ -104,6 +108,8 @@ def _in_arrow(uri: str, scheme: str, options: Options) -> Location:
         unknown = _NOT_AN_OPTION.search(str(error)) if isinstance(error, TypeError) else None
         if unknown is not None:
             raise ValueError(f"{scheme}:// has no storage option {unknown[1]!r}") from None
+        if name == "HadoopFileSystem" and re.search("libhdfs|libjvm", str(error)):
+            raise UnsupportedError(_HADOOP, feature=f"{scheme}://", path=shown(uri)) from None
         raise ValueError(f"{around(shown(uri))!r} cannot be opened: {scrubbed(error, given)}") from None
     return Location(remembered(filesystem, lambda: ArrowStore(filesystem, given)), path, shown(uri))
 

@@ -1,0 +1,229 @@
+"""Google Cloud Storage and Azure by obstore and by pyarrow, on loopback; and HDFS where there is none."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from obstore.store import AzureStore, GCSStore
+
+import pqext
+from pqext import ChangedFileError, SourceError, UnsupportedError, col
+from pqext.core.sources import remote
+from pqext.core.sources.store import forget_stores
+
+from .clouds import Answer, Azure, Cloud, Google, running
+
+ROWS = 20_000
+TABLE = pa.table({"n": range(ROWS), "text": [f"text {n}" for n in range(ROWS)]})
+SECRET = base64.b64encode(b"a key of 64 bytes, which no message may show" + bytes(20)).decode()
+ACCOUNT = "devstoreaccount1"
+
+Given = dict[str, Any]
+
+
+def google_store(cloud: Cloud) -> tuple[str, Given]:
+    account = {
+        "gcs_base_url": cloud.url, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": "",
+    }
+    return "", {"filesystem": GCSStore(
+        "bucket", service_account_key=json.dumps(account), client_options={"allow_http": True},
+        retry_config={"max_retries": 0},  # type: ignore[arg-type]
+    )}
+
+
+def azure_store(cloud: Cloud) -> tuple[str, Given]:
+    return "", {"filesystem": AzureStore(
+        "bucket", account_name=ACCOUNT, account_key=SECRET, endpoint=f"{cloud.url}/{ACCOUNT}",
+        client_options={"allow_http": True}, retry_config={"max_retries": 0},  # type: ignore[arg-type]
+    )}
+
+
+def azure_url(cloud: Cloud) -> tuple[str, Given]:
+    host = cloud.url.removeprefix("http://")
+    return "abfss://bucket/", {"storage_options": {
+        "account_name": ACCOUNT, "account_key": SECRET, "blob_storage_authority": host, "dfs_storage_authority": host,
+        "blob_storage_scheme": "http", "dfs_storage_scheme": "http",
+    }}
+
+
+PLACES: dict[str, tuple[type[Cloud], Callable[[Cloud], tuple[str, Given]]]] = {
+    "Google by obstore": (Google, google_store),
+    "Azure by obstore": (Azure, azure_store),
+    "Azure by pyarrow": (Azure, azure_url),
+}
+BY_OBSTORE = ["Google by obstore", "Azure by obstore"]
+
+
+@pytest.fixture
+def reached() -> Iterator[Callable[[str], tuple[Cloud, str, Given]]]:
+    """Starts the server of a place; gives it, what its URLs begin with, and what else reaches it."""
+    forget_stores()
+    pqext.clear_cache()
+    with ExitStack() as stack:
+
+        def start(name: str) -> tuple[Cloud, str, Given]:
+            kind, place = PLACES[name]
+            cloud = kind()
+            stack.enter_context(running(cloud))
+            return cloud, *place(cloud)
+
+        yield start
+    pqext.clear_cache()
+    forget_stores()
+
+
+def visible(cloud: Cloud) -> dict[str, bytes]:
+    """The objects that are neither the marks of folders nor what readers pass over."""
+    return {key: data for key, data in cloud.objects.items() if data and "/.pqext-" not in key}
+
+
+Reached = Callable[[str], tuple[Cloud, str, Given]]
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_file_is_written_whole_and_read_equal(name: str, reached: Reached) -> None:
+    cloud, base, given = reached(name)
+    place = f"{base}d/x y.parquet"
+    for _ in range(2):  # the second time it takes the place of the first
+        before = visible(cloud)
+        with suppress(ZeroDivisionError), pqext.ParquetWriter(place, TABLE.schema, **given) as writer:
+            writer.write_table(TABLE)
+            raise ZeroDivisionError
+        assert visible(cloud) == before
+        pqext.write_table(TABLE, place, row_group_rows=5_000, page_rows=500, **given)
+        assert [*visible(cloud)] == ["d/x y.parquet"]
+        pqext.clear_cache()
+        assert pqext.read_table(place, **given).equals(TABLE)
+    found = pqext.scan(place, ["text"], col("n").isin([7, 12_345]), **given)
+    assert found.to_table()["text"].to_pylist() == ["text 7", "text 12345"]
+    assert pqext.verify(place, **given).ok
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_folders_are_listed_with_their_partitions(name: str, reached: Reached) -> None:
+    cloud, base, given = reached(name)
+    for year in (2025, 2026):
+        pqext.write_table(pa.table({"n": [year]}), f"{base}sales/year={year}/part & 1.parquet", **given)
+    pqext.write_table(pa.table({"n": [1]}), f"{base}sales-of-others/x.parquet", **given)
+    for place in ("sales", "sales/", "sales/*/*.parquet"):
+        assert pqext.read_table(f"{base}{place}", ["n"], **given)["n"].to_pylist() == [2025, 2026]
+    cloud.asked.clear()
+    assert pqext.scan(f"{base}sales", filter=col("year") == 2026, **given).to_table()["n"].to_pylist() == [2026]
+    assert not any("2025" in one.path for one in cloud.asked if one.range)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_large_files_are_written_in_parts(name: str, reached: Reached) -> None:
+    cloud, base, given = reached(name)
+    noise = pa.table({"x": np.random.default_rng(1).random(3_000_000)})
+    pqext.write_table(noise, f"{base}x.parquet", dictionary=False, **given)
+    assert sum(len(one.body) > 1_000_000 for one in cloud.asked) > 1
+    assert pqext.read_table(f"{base}x.parquet", **given).equals(noise)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_point_lookup_takes_three_round_trips_and_no_byte_twice(name: str, reached: Reached) -> None:
+    cloud, base, given = reached(name)
+    rows = 400_000
+    wide = pa.table({"n": range(rows), "noise": np.random.default_rng(2).random(rows)})
+    pqext.write_table(wide, f"{base}x.parquet", row_group_rows=100_000, page_rows=2_000, dictionary=False, **given)
+    pqext.clear_cache()
+    cloud.asked.clear()
+    found = pqext.scan(f"{base}x.parquet", filter=col("n") == 123_456, **given)
+    assert found.to_table()["noise"].to_pylist() == [wide["noise"][123_456].as_py()]
+    reads = [one for one in cloud.reads() if one is not None]
+    assert len(reads) <= 3
+    size = len(cloud.objects["x.parquet"])
+    seen: set[int] = set()
+    for one in reads:
+        first, _, last = one.removeprefix("bytes=").partition("-")
+        part = range(int(first), int(last) + 1) if first else range(size - int(last), size)
+        assert seen.isdisjoint(part)
+        seen.update(part)
+    assert len(seen) < size / 2
+
+
+def test_the_end_of_a_google_object_comes_with_its_size(reached: Reached) -> None:
+    cloud, _, given = reached("Google by obstore")
+    pqext.write_table(TABLE, "x.parquet", **given)
+    cloud.asked.clear()
+    with pqext.open("x.parquet", **given) as file:
+        assert file.metadata.num_rows == ROWS
+    assert [(one.method, one.range) for one in cloud.asked] == [("GET", "bytes=-524288")]
+    # Kept while its etag stays.
+    with pqext.open("x.parquet", **given):
+        assert len(cloud.asked) == 2
+    assert cloud.asked[-1].headers["if-none-match"]
+
+
+@pytest.mark.parametrize("name", BY_OBSTORE)
+def test_faults_that_pass_are_tried_again_and_others_are_typed(
+    name: str, reached: Reached, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "BACKOFF", 0.0)
+    cloud, _, given = reached(name)
+    pqext.write_table(TABLE, "x.parquet", **given)
+    pqext.clear_cache()
+    cloud.faults += [Answer(503), Answer(429)]
+    assert pqext.read_table("x.parquet", **given).equals(TABLE)
+    for status, error in ((403, PermissionError), (401, PermissionError), (404, FileNotFoundError), (500, SourceError)):
+        pqext.clear_cache()
+        cloud.faults[:] = [Answer(status)] * 8
+        with pytest.raises(error, match=r"x\.parquet") as told:
+            pqext.read_table("x.parquet", **given)
+        assert SECRET not in str(told.value)
+    cloud.faults.clear()
+    with pytest.raises(FileNotFoundError):
+        pqext.open("none.parquet", **given)
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_an_object_that_is_replaced_meanwhile_is_noticed(name: str, reached: Reached) -> None:
+    cloud, base, given = reached(name)
+    noise = pa.table({"x": np.random.default_rng(3).random(200_000)})
+    pqext.write_table(noise, f"{base}x.parquet", dictionary=False, **given)
+    with pqext.open(f"{base}x.parquet", **given) as file:
+        cloud.objects["x.parquet"] = bytes(len(cloud.objects["x.parquet"]))
+        with pytest.raises(ChangedFileError, match="replaced while it was read"):
+            file.read()
+
+
+def test_google_by_pyarrow() -> None:
+    forget_stores()
+    with subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("clouds.py"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            options = {"anonymous": True, "endpoint_override": server.stdout.readline().strip()}
+            place = "gs://bucket/d/year=2026/x y.parquet"
+            pqext.write_table(TABLE, place, storage_options=options)
+            assert pqext.read_table(place, ["n"], storage_options=options)["n"].equals(TABLE["n"])
+            found = pqext.scan("gs://bucket/d", filter="year = 2026 and n = 7", storage_options=options).to_table()
+            assert found.to_pylist() == [{"n": 7, "text": "text 7", "year": 2026}]
+            with pytest.raises(FileNotFoundError):
+                pqext.open("gs://bucket/none.parquet", storage_options=options)
+        finally:
+            server.stdin.close()
+            forget_stores()
+
+
+@pytest.mark.parametrize("options", [None, {"user": "me", "port": "8020"}])
+def test_hdfs_without_hadoop_says_what_is_needed(options: Given | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR", "CLASSPATH"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UnsupportedError, match=r"libhdfs.*ARROW_LIBHDFS_DIR") as told:
+        pqext.open("hdfs://namenode:8020/x.parquet", storage_options=options)
+    assert told.value.feature == "hdfs://"
