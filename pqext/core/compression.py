@@ -7,12 +7,14 @@ that exist, and afterwards against what they did make.
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import cramjam
 import pyarrow as pa
+import zstandard
 
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.errors import CorruptFileError, UnsupportedError
@@ -71,7 +73,9 @@ def decompress_all(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> 
     _refuse_claims(codec, pages, sizes, most)
     try:
         results = [view(part) for part in function(pages, sizes)]
-    except (OSError, MemoryError, zlib.error, pa.ArrowInvalid, cramjam.DecompressionError) as error:
+    except (
+        OSError, MemoryError, zlib.error, pa.ArrowInvalid, cramjam.DecompressionError, zstandard.ZstdError
+    ) as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
     for result, size in zip(results, sizes, strict=True):
         if len(result) != size:
@@ -151,6 +155,9 @@ def page_compressor(codec: int, level: int | None = None) -> Callable[[Any], Any
     """As :func:`compressor`, for memoryviews and to any buffer."""
     if codec == CompressionCodec.GZIP and level is None:
         level = _GZIP_LEVEL
+    if codec == CompressionCodec.ZSTD:  # whose context the codec in Arrow makes anew for each page
+        level = pa.Codec.default_compression_level("zstd") if level is None else level
+        return zstandard.ZstdCompressor(level=level).compress
     held = pa.Codec(CompressionCodec(codec).name.lower(), compression_level=level).compress
     return lambda data: held(data, asbytes=len(data) < _SMALL)
 
@@ -174,7 +181,20 @@ def _snappy(pages: Sequence[Any], sizes: Sequence[int]) -> Iterator[Any]:
 def _zstd(pages: Sequence[Bytes], sizes: Sequence[int]) -> Iterator[Any]:
     codec = pa.Codec("zstd")
     for data, size in zip(pages, sizes, strict=True):
-        yield codec.decompress(data, decompressed_size=size, asbytes=size < _SMALL) if size else EMPTY
+        made = _small_zstd(data) if 0 < size < _SMALL and zstandard.frame_content_size(data.data) == size else None
+        yield made or (codec.decompress(data, decompressed_size=size) if size else EMPTY)
+
+
+def _small_zstd(data: Any) -> bytes | None:
+    """One page, ``None`` unless it is one frame: each thread keeps what the codec in Arrow makes for each page."""
+    try:
+        made: bytes = _thread.zstd.decompress(data, allow_extra_data=False)
+        return made
+    except AttributeError:
+        _thread.zstd = zstandard.ZstdDecompressor()
+        return _small_zstd(data)
+    except zstandard.ZstdError:
+        return None
 
 
 def _gzip(data: Any, size: int) -> Any:
@@ -282,6 +302,8 @@ def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | N
             return None
     return b"".join(parts) if made == size else None
 
+
+_thread = threading.local()
 
 _DECOMPRESSORS: dict[int, tuple[_Decompressor, int]] = {
     # The number is the most that one byte can stand for: a copy of 64 in 3 bytes, a 258-byte match in 2 bits,
