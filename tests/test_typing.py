@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from pqext.core.keywords import ReadKeywords, WriteKeywords
+import pqext
+from pqext.core.keywords import ReadKeywords, ScanKeywords, WriteKeywords
 from pqext.core.options import ReadOptions, WriteOptions
+from pqext.filters import Expression
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -60,6 +63,12 @@ def test_keywords_are_the_fields_of_the_options(keywords: Any, options: Any) -> 
     fields = {name: hint for name, hint in get_type_hints(options).items() if name in options.__dataclass_fields__}
     assert get_type_hints(keywords) == fields
     assert keywords.__total__ is False
+
+
+def test_keywords_of_scan_are_its_arguments() -> None:
+    hints = get_type_hints(pqext.scan, localns={"Expression": Expression})
+    own = [one.name for one in inspect.signature(pqext.scan).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    assert get_type_hints(ScanKeywords) == get_type_hints(ReadKeywords) | {name: hints[name] for name in own}
 
 
 def test_a_type_checker_knows_every_option(tmp_path: Path) -> None:

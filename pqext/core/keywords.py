@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+import pyarrow as pa
+
 from pqext.core.encryption.properties import FileDecryption, FileEncryption
 from pqext.core.extension import places as extension_places
 from pqext.core.indexes.options import SortKey
-from pqext.core.options import Compression, EncodingName
+from pqext.core.limits import Limits
+from pqext.core.options import Compression, EncodingName, ReadOptions
 
 
 class ReadKeywords(TypedDict, total=False):
@@ -32,6 +35,20 @@ class ReadKeywords(TypedDict, total=False):
     arrow_schema: bool
     strings: Literal["string", "view", "dictionary"]
     properties: Mapping[str, str]
+
+
+class ScanKeywords(ReadKeywords, total=False):
+    """The arguments of :func:`pqext.scan` after its filter, for functions that hand them on."""
+
+    schema: Literal["union"] | pa.Schema | None
+    on_invalid: Literal["raise", "skip"]
+    partitioning: Literal["hive"] | None
+    include_file_paths: str | None
+    include_row_numbers: str | None
+    limits: Limits
+    options: ReadOptions | None
+    filesystem: Any
+    storage_options: Mapping[str, Any] | None
 
 
 class WriteKeywords(TypedDict, total=False):

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pqext.core.keywords import ReadKeywords
-from pqext.core.limits import DEFAULT_LIMITS, Limits
-from pqext.core.options import ReadOptions
+from pqext.core.keywords import ScanKeywords
 from pqext.dataset.expressions import col
 from pqext.dataset.notations.dnf import Filter
-from pqext.dataset.one_table.partitions import Partitioning
 from pqext.dataset.reading import scan
 from pqext.geo.frames import active_geometry, geometry_columns, geoparquet_columns, require_geopandas
 
@@ -24,11 +21,7 @@ def read_geopandas(
     filter: Filter = None,
     bbox: Sequence[float] | None = None,
     geometry: str | None = None,
-    *,
-    partitioning: Partitioning = "hive",
-    limits: Limits = DEFAULT_LIMITS,
-    options: ReadOptions | None = None,
-    **keywords: Unpack[ReadKeywords],
+    **keywords: Unpack[ScanKeywords],
 ) -> GeoDataFrame:
     """The rows of ``source`` as a GeoDataFrame: those for which ``filter`` is true and that meet ``bbox``.
 
@@ -38,7 +31,7 @@ def read_geopandas(
     :func:`pqext.scan`; ValueError when there is no geometry column.
     """
     require_geopandas()
-    query = scan(source, None, filter, partitioning=partitioning, limits=limits, options=options, **keywords)
+    query = scan(source, None, filter, **keywords)
     types, (_, coverings) = geometry_columns(query.schema), geoparquet_columns(query.schema)
     if geometry is None:
         geometry = active_geometry(query.schema)
@@ -48,8 +41,9 @@ def read_geopandas(
         raise ValueError(f"there is no geometry column {geometry!r}; there is {', '.join(map(repr, types))}")
     if columns is None:
         columns = [name for name in query.schema.names if name not in coverings or name in types]
-    elif geometry not in columns:
-        columns = [*columns, geometry]
+    else:
+        included = (geometry, keywords.get("include_file_paths"), keywords.get("include_row_numbers"))
+        columns = [*columns, *(name for name in included if name is not None and name not in columns)]
     if bbox is not None:
         query = query.filter(col([geometry]).intersects(tuple(bbox)))
     return query.select(list(columns)).to_geopandas(geometry)

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from pqext.core.keywords import ReadKeywords
+from pqext.core.keywords import ReadKeywords, ScanKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.dataset.files.file_set import FileSet, OnInvalid
@@ -18,10 +18,8 @@ from pqext.dataset.one_table.partitions import Partitioning, partitions_of
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.scan import Scan
 
-_ARGUMENTS = (
-    "columns", "filter", "schema", "on_invalid", "partitioning", "include_file_paths", "include_row_numbers",
-    "limits", "options", "filesystem", "storage_options",
-)
+_OPTIONS = ReadKeywords.__annotations__
+_ARGUMENTS = ("columns", "filter", *(name for name in ScanKeywords.__annotations__ if name not in _OPTIONS))
 
 
 def scan(
@@ -108,20 +106,7 @@ def scan(
 
 
 def read_table(
-    source: Any,
-    columns: Sequence[Any] | None = None,
-    filter: Filter = None,
-    *,
-    schema: SchemaRule = None,
-    on_invalid: OnInvalid = "raise",
-    partitioning: Partitioning = "hive",
-    include_file_paths: str | None = None,
-    include_row_numbers: str | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    options: ReadOptions | None = None,
-    filesystem: Any = None,
-    storage_options: Mapping[str, Any] | None = None,
-    **keywords: Unpack[ReadKeywords],
+    source: Any, columns: Sequence[Any] | None = None, filter: Filter = None, **keywords: Unpack[ScanKeywords]
 ) -> pa.Table:
     """The rows of ``source`` for which ``filter`` is true, as one table; arguments as in :func:`scan`.
 
@@ -133,9 +118,4 @@ def read_table(
         >>> pqext.read_table("ids.parquet", filter=pqext.col("id") > 1).to_pydict()
         {'id': [2, 3]}
     """
-    found = scan(
-        source, columns, filter, schema=schema, on_invalid=on_invalid, partitioning=partitioning,
-        include_file_paths=include_file_paths, include_row_numbers=include_row_numbers, limits=limits,
-        options=options, filesystem=filesystem, storage_options=storage_options, **keywords,
-    )
-    return found.to_table()
+    return scan(source, columns, filter, **keywords).to_table()

@@ -4,8 +4,6 @@ import typing
 import geopandas
 
 import pqext.core.keywords
-import pqext.core.limits
-import pqext.core.options
 
 from . import crs as crs
 from .box import BoundingBox as BoundingBox
@@ -112,9 +110,5 @@ def read_geopandas(
     filter: typing.Any = None,
     bbox: collections.abc.Sequence[float] | None = None,
     geometry: str | None = None,
-    *,
-    partitioning: typing.Any = "hive",
-    limits: pqext.core.limits.Limits = ...,
-    options: pqext.core.options.ReadOptions | None = None,
-    **keywords: typing.Unpack[pqext.core.keywords.ReadKeywords],
+    **keywords: typing.Unpack[pqext.core.keywords.ScanKeywords],
 ) -> geopandas.GeoDataFrame: ...

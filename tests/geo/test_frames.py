@@ -10,6 +10,7 @@ from typing import Any
 import geopandas
 import pandas
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet
 import pytest
 import shapely
@@ -112,6 +113,16 @@ class TestFiles:
         assert geo.read_geopandas(path, filter=[("id", "==", 2)])["id"].tolist() == [2]
         with pytest.raises(ValueError, match=r"there is no geometry column 'id'; there is 'other', 'geometry'"):
             geo.read_geopandas(path, geometry="id")
+
+    def test_arguments_of_scan_are_taken(self, path: Path) -> None:
+        geo.write_geopandas(frame(), path)
+        (path.parent / "other.parquet").write_text("no Parquet")
+        with pytest.warns(pqext.CorruptDataWarning):
+            found = geo.read_geopandas(path.parent, ["id"], on_invalid="skip", include_file_paths="file")
+        assert found.columns.tolist() == ["id", "geometry", "file"]
+        assert set(found["file"]) == {str(path)}
+        store = pyarrow.fs.SubTreeFileSystem(str(path.parent), pyarrow.fs.LocalFileSystem())
+        assert geo.read_geopandas(path.name, filesystem=store)["id"].tolist() == [1, 2, 3]
 
     def test_a_file_without_geoparquet_metadata_is_read_all_the_same(self) -> None:
         sink = io.BytesIO()
