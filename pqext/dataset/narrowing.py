@@ -57,12 +57,12 @@ def _replaced(node: Any, known: dict[tuple[str, ...], Value]) -> Any:
     if not isinstance(node, Expression | Operand) or isinstance(node, VariantField):
         return node
     parts: dict[str, Any] = {}
-    for one in fields(node):  # type: ignore[arg-type]
+    for one in fields(node):
         old = getattr(node, one.name)
         new = _replaced(old, known)
         if new is not old and not (isinstance(old, tuple) and all(map(_is_same, old, new))):
             parts[one.name] = new
-    return replace(node, **parts) if parts else node  # type: ignore[type-var]
+    return replace(node, **parts) if parts else node
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -12,16 +12,15 @@ import json
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
-from typing import Any, NoReturn, Protocol, Self
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow import fs
 
-from pqext.core.errors import ParquetError
+from pqext.dataset.engines.pushed_down import Question, batches_of
 from pqext.dataset.expressions import Expression, all_of, any_of, col
 
 BATCH_ROWS = 131_072
@@ -35,19 +34,6 @@ _IS_IN = re.compile(
     r"\), is_in\(.*?, \{value_set=[^\n]*:\[\n(.*?)\n\], null_matching_behavior=MATCH\}\), null\[bool\]\)", re.S
 )
 _NESTED = re.compile(r"FieldRef\.Nested\(((?:FieldRef\.Name\([^()]*\) ?)+)\)")
-
-
-class Question(Protocol):
-    """What a dataset asks of a scan."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    def select(self, *columns: Any) -> Self: ...
-
-    def filter(self, *conditions: Any) -> Self: ...
-
-    def to_batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]: ...
 
 
 class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
@@ -76,7 +62,7 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
             names = [name for name in names if name in asked]
         found = self._scan if names == schema.names else self._scan.select(names)
         pushed = None if filter is None else translated(filter, schema)
-        batches = _batches(found, pushed, batch_size)
+        batches = batches_of(found, pushed, batch_size)
         reader = pa.RecordBatchReader.from_batches(found.schema, batches)
         return ds.Scanner.from_batches(reader, columns=columns, filter=filter, batch_size=batch_size)
 
@@ -88,22 +74,6 @@ class ScanDataset(ds.FileSystemDataset):  # type: ignore[misc]
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a dataset of a scan of pqext cannot be pickled: pickle its paths")
-
-
-def _batches(found: Question, condition: Expression | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows, without most of those for which the condition is not true where the scan takes it."""
-    if condition is not None:
-        try:
-            batches = found.filter(condition).to_batches(batch_rows)
-            first = next(batches, None)
-        except ParquetError:
-            raise
-        except (TypeError, ValueError):
-            pass
-        else:
-            yield from () if first is None else chain([first], batches)
-            return
-    yield from found.to_batches(batch_rows)
 
 
 def _names(filter: pc.Expression, schema: pa.Schema) -> list[str]:

@@ -11,17 +11,15 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pqext.core.errors import ParquetError
+from pqext.dataset.engines.pushed_down import Question, batches_of
 from pqext.dataset.expressions import Column, Expression, all_of, any_of, col
 
 if TYPE_CHECKING:
     import polars as pl
-    import pyarrow as pa
 
 BATCH_ROWS = 65_536
 _COMPARE: dict[str, Callable[[Column, Any], Expression]] = {
@@ -36,21 +34,6 @@ _TURNED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq", "
 _INTEGERS = {f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)}
 _TICKS = {"Nanoseconds": 1000, "Microseconds": 1, "Milliseconds": 1}
 _KINDS = {"String": "String", "Boolean": "Boolean", "Date": "Date", "Float32": "Float32", "Float64": "Float64"}
-
-
-class Question(Protocol):
-    """What a lazy frame asks of a scan."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    def select(self, *columns: Any) -> Self: ...
-
-    def filter(self, *conditions: Any) -> Self: ...
-
-    def limit(self, rows: int | None, offset: int = 0) -> Self: ...
-
-    def to_batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]: ...
 
 
 class Untranslated(Exception):
@@ -69,7 +52,7 @@ def lazy_frame(scan: Question) -> pl.LazyFrame:
     ) -> Iterator[pl.DataFrame]:
         found = scan if names is None else scan.select(list(names))
         pushed = None if predicate is None or n_rows is not None else translated(predicate, schema())
-        for batch in _batches(found.limit(n_rows), pushed, batch_size or BATCH_ROWS):
+        for batch in batches_of(found.limit(n_rows), pushed, batch_size or BATCH_ROWS):
             frame = _frame(batch)
             yield frame if predicate is None else frame.filter(predicate)
 
@@ -82,25 +65,6 @@ def _frame(data: Any) -> pl.DataFrame:
     found = pl.from_arrow(data)
     assert isinstance(found, pl.DataFrame)
     return found
-
-
-def _batches(found: Question, condition: Expression | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """The rows of ``found``, without most of those for which the condition is not true.
-
-    Without the condition where the scan is limited already, or the files' own columns do not take it.
-    """
-    if condition is not None:
-        try:
-            batches = found.filter(condition).to_batches(batch_rows)
-            first = next(batches, None)
-        except ParquetError:
-            raise
-        except (TypeError, ValueError):
-            pass
-        else:
-            yield from () if first is None else chain([first], batches)
-            return
-    yield from found.to_batches(batch_rows)
 
 
 def translated(predicate: pl.Expr, schema: pl.Schema) -> Expression | None:

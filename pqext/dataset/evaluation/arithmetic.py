@@ -58,11 +58,11 @@ def constant_type(value: Literal, beside: pa.DataType) -> pa.DataType:
 
 def constant(value: Literal, type: pa.DataType) -> pa.Scalar:
     """A number as a scalar of its :func:`constant_type`."""
-    if pa.types.is_floating(type):
+    if pa.types.is_floating(type) and isinstance(value, int | float | Decimal):
         try:
-            return pa.scalar(float(value), type)  # type: ignore[arg-type]
+            return pa.scalar(float(value), type)
         except OverflowError:
-            return pa.scalar(float("inf") if value > 0 else float("-inf"), type)  # type: ignore[operator]
+            return pa.scalar(float("inf") if value > 0 else float("-inf"), type)
     return pa.scalar(_as_decimal(value), type) if pa.types.is_decimal(type) else pa.scalar(value, type)
 
 

@@ -10,7 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type, negated, number_type, result_type
-from pqext.dataset.expressions import Arithmetic, Base, Cast, Constant, ListLength, Matches, Operand, VariantField
+from pqext.dataset.expressions import (
+    Arithmetic,
+    Base,
+    Cast,
+    Column,
+    Constant,
+    ListLength,
+    Matches,
+    Operand,
+    VariantField,
+)
 from pqext.dataset.expressions.literals import Kind
 from pqext.variant.access.targets import target_type
 
@@ -24,6 +34,8 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
     Raises ``TypeError`` for what cannot be computed of values of these types.
     """
     match operand:
+        case Column():
+            return column_type(operand)
         case VariantField():
             column_type(operand)
             return target_type(operand.type)
@@ -39,7 +51,7 @@ def type_of(operand: Operand, column_type: Callable[[Base], pa.DataType]) -> pa.
                 return types[0] if len(types) == 1 else result_type(operand.operator, *types)
             except TypeError as error:
                 raise TypeError(f"{operand}: {error}") from None
-    return column_type(operand)  # type: ignore[arg-type]
+    raise TypeError(f"{operand} has no type of its own")
 
 
 def computed(operand: Operand, value: Callable[[Operand], pa.Array], rows: int) -> pa.Array:

@@ -17,6 +17,7 @@ from pqext.dataset.expressions.conditions import (
     IsNull,
     Matches,
     Not,
+    OneOperand,
     Operand,
     Or,
     Relation,
@@ -49,6 +50,6 @@ from pqext.dataset.expressions.operands import (
 __all__ = [
     "ARITHMETIC", "MAX_DEPTH", "NEGATED", "And", "Arithmetic", "ArithmeticOperator", "Base", "Cast", "Column",
     "Comparison", "Constant", "Expression", "IsIn", "IsNotNull", "IsNull", "ListLength", "Matches", "Named", "Not",
-    "Operand", "Or", "Relation", "Spatial", "Stored", "Value", "VariantField", "all_of", "any_of", "as_value", "bases",
-    "check_number", "col", "literal_text", "operand_column", "relation",
+    "OneOperand", "Operand", "Or", "Relation", "Spatial", "Stored", "Value", "VariantField", "all_of", "any_of",
+    "as_value", "bases", "check_number", "col", "literal_text", "operand_column", "relation",
 ]  # fmt: skip

@@ -32,10 +32,9 @@ SWAPPED: dict[Operator, Operator] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=
 """The operator that says the same with its sides exchanged."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Expression(ABC):
     """A condition on a row: true, false or null. Combine with ``&``, ``|`` and ``~``; ``==`` is structural."""
-
-    __slots__ = ()
 
     @abstractmethod
     def _key(self) -> tuple[Any, ...]:
@@ -72,10 +71,9 @@ class Expression(ABC):
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Operand(ABC):
     """What a condition asks about: a value of each row."""
-
-    __slots__ = ()
 
     @abstractmethod
     def _key(self) -> tuple[Any, ...]:
@@ -104,17 +102,25 @@ class Stored(Operand):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Comparison(Expression):
-    """``operand operator value``."""
+class OneOperand(Expression):
+    """A condition that asks about one operand."""
 
     operand: Operand
+
+    def __post_init__(self) -> None:
+        _check_operand(self.operand)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison(OneOperand):
+    """``operand operator value``."""
+
     operator: Operator
     value: Literal
 
     def __post_init__(self) -> None:
-        _check_operand(self.operand)
-        if self.operator not in COMPARE:
-            raise ValueError(f"{self.operator!r} is not one of {', '.join(COMPARE)}")
+        OneOperand.__post_init__(self)
+        _check_operator(self.operator)
         object.__setattr__(self, "value", canonical(self.value))
 
     def __str__(self) -> str:
@@ -125,14 +131,13 @@ class Comparison(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IsIn(Expression):
+class IsIn(OneOperand):
     """Is the operand one of ``values`` (each kept once)?"""
 
-    operand: Operand
     values: tuple[Literal, ...]
 
     def __post_init__(self) -> None:
-        _check_operand(self.operand)
+        OneOperand.__post_init__(self)
         distinct = {key(literal): literal for literal in map(canonical, self.values)}
         object.__setattr__(self, "values", tuple(distinct.values()))
 
@@ -146,13 +151,8 @@ class IsIn(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IsNull(Expression):
+class IsNull(OneOperand):
     """Is the operand null? Never null itself."""
-
-    operand: Operand
-
-    def __post_init__(self) -> None:
-        _check_operand(self.operand)
 
     def __str__(self) -> str:
         return f"{self.operand} is null"
@@ -162,13 +162,8 @@ class IsNull(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IsNotNull(Expression):
+class IsNotNull(OneOperand):
     """Is the operand not null? Never null itself."""
-
-    operand: Operand
-
-    def __post_init__(self) -> None:
-        _check_operand(self.operand)
 
     def __str__(self) -> str:
         return f"{self.operand} is not null"
@@ -188,8 +183,7 @@ class Relation(Expression):
     def __post_init__(self) -> None:
         _check_operand(self.left)
         _check_operand(self.right)
-        if self.operator not in COMPARE:
-            raise ValueError(f"{self.operator!r} is not one of {', '.join(COMPARE)}")
+        _check_operator(self.operator)
 
     def __str__(self) -> str:
         return f"{self.left} {self.operator} {self.right}"
@@ -199,19 +193,18 @@ class Relation(Expression):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Matches(Expression):
+class Matches(OneOperand):
     """Does a text begin with, end with or contain ``pattern``, or is it LIKE it? Null on null.
 
     ``escape`` is a character that makes the wildcards of LIKE after it stand for themselves.
     """
 
-    operand: Operand
     how: How
     pattern: str | bytes
     escape: str | None = None
 
     def __post_init__(self) -> None:
-        _check_operand(self.operand)
+        OneOperand.__post_init__(self)
         check_pattern(self.how, self.pattern, self.escape)
 
     def __str__(self) -> str:
@@ -333,6 +326,11 @@ def literal_text(literal: Literal) -> str:
 def _check_operand(operand: Operand) -> None:
     if not isinstance(operand, Operand):
         raise TypeError(f"expected a column or a value computed of columns, not {type(operand).__name__}")
+
+
+def _check_operator(operator: Operator) -> None:
+    if operator not in COMPARE:
+        raise ValueError(f"{operator!r} is not one of {', '.join(COMPARE)}")
 
 
 def _check_depth(expression: Expression) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from itertools import chain
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from pqext.dataset.expressions import (
@@ -18,6 +18,7 @@ from pqext.dataset.expressions import (
     IsNull,
     Matches,
     Not,
+    OneOperand,
     Operand,
     Or,
     Relation,
@@ -131,61 +132,36 @@ def columns(expression: Expression) -> tuple[str, ...]:
 
 def compared_columns(expression: Expression) -> frozenset[str]:
     """The top-level columns of which only values are compared: neither geometries nor what lies within VARIANTs."""
-    found, others = fold(expression, _Compared())
-    return found - others
-
-
-class _Compared(Visitor[tuple[frozenset[str], frozenset[str]]]):
-    """Top-level columns of which values are compared, and those of which something else is asked."""
-
-    def visit_and(self, operands: list[tuple[frozenset[str], frozenset[str]]]) -> tuple[frozenset[str], frozenset[str]]:
-        return frozenset().union(*(one for one, _ in operands)), frozenset().union(*(two for _, two in operands))
-
-    visit_or = visit_and
-
-    def visit_not(self, operand: tuple[frozenset[str], frozenset[str]]) -> tuple[frozenset[str], frozenset[str]]:
-        return operand
-
-    def visit_comparison(
-        self, node: Comparison | IsIn | Matches | IsNull | IsNotNull
-    ) -> tuple[frozenset[str], frozenset[str]]:
-        tops = _tops(node.operand)
-        return (tops, frozenset()) if isinstance(node.operand, Column) else (frozenset(), tops)
-
-    visit_is_in = visit_matches = visit_is_null = visit_is_not_null = visit_comparison
-
-    def visit_relation(self, node: Relation) -> tuple[frozenset[str], frozenset[str]]:
-        return frozenset(), _tops(node.left) | _tops(node.right)
-
-    def visit_spatial(self, node: Spatial) -> tuple[frozenset[str], frozenset[str]]:
-        return frozenset(), _tops(node.column)
-
-
-def _tops(operand: Operand) -> frozenset[str]:
-    return frozenset(operand_column(base).path[0] for base in bases(operand))
+    found, others = set[str](), set[str]()
+    for leaf in leaves(expression):
+        is_compared = isinstance(leaf, OneOperand) and isinstance(leaf.operand, Column)
+        (found if is_compared else others).update(operand_column(base).path[0] for base in operands(leaf))
+    return frozenset(found - others)
 
 
 def operands(expression: Expression) -> list[Base]:
     """The columns, and fields of VARIANT columns, that every leaf asks about, in order."""
-    return fold(expression, _Bases())
+    return [base for leaf in leaves(expression) for operand in _asked(leaf) for base in bases(operand)]
 
 
-class _Bases(Visitor[list[Base]]):
-    def visit_and(self, operands: list[list[Base]]) -> list[Base]:
-        return list(chain.from_iterable(operands))
+def leaves(expression: Expression) -> Iterator[Expression]:
+    """The conditions that And, Or and Not join, in order."""
+    match expression:
+        case And() | Or():
+            for operand in expression.operands:
+                yield from leaves(operand)
+        case Not():
+            yield from leaves(expression.operand)
+        case _:
+            yield expression
 
-    visit_or = visit_and
 
-    def visit_not(self, operand: list[Base]) -> list[Base]:
-        return operand
-
-    def visit_comparison(self, node: Comparison | IsIn | Matches | IsNull | IsNotNull) -> list[Base]:
-        return bases(node.operand)
-
-    visit_is_in = visit_matches = visit_is_null = visit_is_not_null = visit_comparison
-
-    def visit_relation(self, node: Relation) -> list[Base]:
-        return [*bases(node.left), *bases(node.right)]
-
-    def visit_spatial(self, node: Spatial) -> list[Base]:
-        return bases(node.column)
+def _asked(leaf: Expression) -> tuple[Operand, ...]:
+    match leaf:
+        case OneOperand():
+            return (leaf.operand,)
+        case Relation():
+            return leaf.left, leaf.right
+        case Spatial():
+            return (leaf.column,)
+    raise TypeError(f"expected an expression, not {type(leaf).__name__}")

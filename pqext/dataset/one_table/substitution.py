@@ -17,6 +17,7 @@ from pqext.dataset.expressions import (
     IsNotNull,
     IsNull,
     Not,
+    OneOperand,
     Operand,
     Relation,
     bases,
@@ -33,11 +34,10 @@ def substituted(leaf: Expression, row: pa.RecordBatch) -> Expression | bool | No
     if isinstance(leaf, Relation):
         left, right = _replaced(leaf.left, row), _replaced(leaf.right, row)
         return None if left is None or right is None else relation(left, leaf.operator, right)
-    operand: Any = getattr(leaf, "operand", None)
-    made = None if operand is None else _replaced(operand, row)
-    if made is None:
+    made = _replaced(leaf.operand, row) if isinstance(leaf, OneOperand) else None
+    if not isinstance(leaf, OneOperand) or made is None:
         return True if isinstance(leaf, IsNull) else False if isinstance(leaf, IsNotNull) else None
-    return leaf if made is operand else replace(leaf, operand=made)  # type: ignore[type-var]
+    return leaf if made is leaf.operand else replace(leaf, operand=made)
 
 
 def reads(operand: Operand, names: Collection[str]) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, IsNotNull, Operator, Predicate, Value, may_match
 from pqext.dataset.evaluation.operand_values import type_of
-from pqext.dataset.expressions import Arithmetic, Base, Cast, Constant, ListLength, Operand
+from pqext.dataset.expressions import Arithmetic, Base, Cast, Column, Constant, Operand, VariantField
 from pqext.dataset.expressions.literals import kind_of_arrow, to_value
 from pqext.variant.access.targets import target_type
 from pqext.variant.monotone import monotone_cast
@@ -33,6 +33,9 @@ _Known = Callable[[Base], Bounds]
 def interval(operand: Operand, types: _Types, known: _Known) -> Bounds:
     """What is known of an operand's values; nothing is counted, but ``all_null`` may be true."""
     match operand:
+        case Column() | VariantField():
+            found = known(operand)
+            return _NULL if found.all_null else _free_of_counts(found)
         case Constant():
             kind = kind_of_arrow(type_of_constant(operand))
             if kind is None or operand.value != operand.value:
@@ -49,10 +52,7 @@ def interval(operand: Operand, types: _Types, known: _Known) -> Bounds:
             if cast is None or inner.minimum is None or inner.maximum is None:
                 return UNKNOWN
             return _free_of_counts(cast.bounds(inner))
-        case ListLength():
-            return UNKNOWN
-    found = known(operand)  # type: ignore[arg-type]
-    return _NULL if found.all_null else _free_of_counts(found)
+    return UNKNOWN
 
 
 def type_of_constant(operand: Constant) -> pa.DataType:
@@ -88,10 +88,9 @@ def may_relate(left: Bounds, operator: Operator, right: Bounds) -> bool:
 def at_midnight(bounds: Bounds) -> Bounds:
     """Bounds of dates, in days, as those of timestamps, in nanoseconds."""
     low, high = bounds.minimum, bounds.maximum
-    is_known = isinstance(low, int) and isinstance(high, int)
-    return replace(bounds, minimum=low * _DAY, maximum=high * _DAY) if is_known else (  # type: ignore[operator]
-        replace(bounds, minimum=None, maximum=None)
-    )
+    if isinstance(low, int) and isinstance(high, int):
+        return replace(bounds, minimum=low * _DAY, maximum=high * _DAY)
+    return replace(bounds, minimum=None, maximum=None)
 
 
 def may_satisfy(bounds: Bounds, question: Predicate) -> bool:
@@ -102,7 +101,7 @@ def may_satisfy(bounds: Bounds, question: Predicate) -> bool:
 
 
 def _less(high: Value | None, low: Value | None) -> bool:
-    return high is not None and low is not None and high < low  # type: ignore[operator]
+    return high is not None and low is not None and COMPARE["<"](high, low)
 
 
 def _may(one: Value | None, operator: Operator, other: Value | None) -> bool:
@@ -123,8 +122,8 @@ def _arithmetic(operand: Arithmetic, types: _Types, known: _Known) -> Bounds:
     if any(side.all_null for side in sides):
         return _NULL
     in_doubles = pa.types.is_floating(type_of(operand, types))
-    ends = [_ends(side, in_doubles) for side in sides]
-    found = None if None in ends else _combined(operand.operator, ends, in_doubles)  # type: ignore[arg-type]
+    ends = [both for side in sides if (both := _ends(side, in_doubles)) is not None]
+    found = _combined(operand.operator, ends, in_doubles) if len(ends) == len(sides) else None
     if found is None or not all(isfinite(end) for end in found):
         return UNKNOWN if in_doubles else Bounds()
     return Bounds(min(found), max(found), has_nan=None if any(side.has_nan is not False for side in sides) else False)

@@ -6,14 +6,15 @@ end at rows of their own, so that answers are ranges of rows: And intersects the
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Mapping
+from functools import partial, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pqext.core.annotations import for_logical
 from pqext.core.indexes.page_index import matching_rows
 from pqext.core.indexes.row_ranges import RowRanges, intersection, merged, union
-from pqext.core.predicate import Comparison, IsIn, IsNotNull, IsNull
+from pqext.core.predicate import Bounds, Comparison, IsIn, IsNotNull, IsNull
 from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, Derived, Question
 from pqext.dataset.pruning.row_groups import row_group_may_match
 
@@ -52,9 +53,13 @@ def _derived_rows(bound: Derived, row_group: RowGroupFacts) -> RowRanges:
             while found.rows(at[leaf]).stop <= start:
                 at[leaf] += 1
         known = {leaf: found.bounds[at[leaf]] for leaf, found in pages.items()} | whole
-        if bound.may_match(lambda node, known=known: known[node.leaf_start]):  # type: ignore[misc]
+        if bound.may_match(partial(_of_leaf, known)):
             kept.append(range(start, stop))
     return merged(kept)
+
+
+def _of_leaf(known: Mapping[int, Bounds], node: SchemaNode) -> Bounds:
+    return known[node.leaf_start]
 
 
 def chosen_rows(bound: Bound, row_group: RowGroupFacts) -> RowRanges | None:

@@ -1,0 +1,46 @@
+"""What other engines push down to a scan: columns and conditions, which they evaluate again themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+
+from pqext.core.errors import ParquetError
+from pqext.dataset.expressions import Expression
+
+
+class Question(Protocol):
+    """What is asked of a scan."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def select(self, *columns: Any) -> Self: ...
+
+    def filter(self, *conditions: Any) -> Self: ...
+
+    def limit(self, rows: int | None, offset: int = 0) -> Self: ...
+
+    def to_batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]: ...
+
+
+def batches_of(found: Question, condition: Expression | None, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of ``found``, without most of those for which the condition is not true.
+
+    Without the condition where the scan is limited already, or the files' own columns do not take it.
+    """
+    if condition is not None:
+        try:
+            batches = found.filter(condition).to_batches(batch_rows)
+            first = next(batches, None)
+        except ParquetError:
+            raise
+        except (TypeError, ValueError):
+            pass
+        else:
+            yield from () if first is None else chain([first], batches)
+            return
+    yield from found.to_batches(batch_rows)
