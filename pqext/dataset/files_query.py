@@ -31,7 +31,7 @@ from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.union import Union
 from pqext.dataset.planning.certainty import apart
 from pqext.dataset.planning.plan import Task
-from pqext.dataset.planning.planner import FilePlanner, footer_crc
+from pqext.dataset.planning.planner import REACHED, FilePlanner, RowsWanted, footer_crc
 from pqext.dataset.planning.projection import Computed
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
@@ -135,18 +135,26 @@ class FilesQuery:
         With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are those in
         pages that may hold one that matches.
         """
-        tasks = {}
-        for row, file in self._reading(Run(), self._kept()):
+        tasks, kept, wanted = {}, self._kept(), self._wanted
+        for row, file in self._reading(Run(), kept):
             with located(file):
                 asked = self._ask(row, file)
                 file.check_rows()
-                plans = () if asked.refusal else tuple(self.planner(asked, file).row_groups(pages, places=True))
+                plans = () if asked.refusal else tuple(self.planner(asked, file).row_groups(pages, True, wanted))
                 tasks[row] = Task(source_name(self.sources[row]), plans, asked.refusal, footer_crc(file))
+            if wanted is not None and wanted.rows <= 0:
+                rest = kept[kept.index(row) + 1 :]
+                tasks |= {row: Task(source_name(self.sources[row]), (), REACHED) for row in rest}
+                break
         return [
             tasks[row] if row in tasks else Task(source_name(source), (), self._narrowed[row].refusal)
             for row, source in enumerate(self.sources)
             if row in tasks or self._narrowed[row].refusal is not None
         ]
+
+    @property
+    def _wanted(self) -> RowsWanted | None:
+        return None if self.limit is None else RowsWanted(self.offset + self.limit)
 
     def found(self, batch_rows: int) -> Generator[tuple[pa.RecordBatch, int], None, None]:
         """The batches, each with the bytes of the files opened for it and those before; none is empty.
@@ -161,7 +169,7 @@ class FilesQuery:
         if not left:
             return
         most = max(1, min(batch_rows, passed + left))
-        with closing(self._matching(run, most, ahead=passed + left > _FEW_ROWS)) as found:
+        with closing(self._matching(run, most, self._wanted, ahead=passed + left > _FEW_ROWS)) as found:
             for batch, opened in found:
                 batch, passed = batch.slice(passed, left), max(0, passed - batch.num_rows)
                 left -= batch.num_rows
@@ -172,9 +180,9 @@ class FilesQuery:
                     return
 
     def _matching(
-        self, run: Run, batch_rows: int, ahead: bool = True
+        self, run: Run, batch_rows: int, wanted: RowsWanted | None, ahead: bool = True
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """The rows that match, whatever the limit."""
+        """The rows that match, at least as many as are ``wanted``."""
         opened = 0
         with closing(self._reading(run, self._kept())) as files:
             for row, file in files:
@@ -183,16 +191,17 @@ class FilesQuery:
                     with run.planning():
                         asked = self._ask(row, file)
                     if asked.refusal is None:
-                        with closing(self.given(run, row, file, asked, batch_rows, ahead=ahead)) as found:
+                        with closing(self.given(run, row, file, asked, batch_rows, wanted, ahead=ahead)) as found:
                             for batch in found:
                                 yield batch, opened
 
     def given(
-        self, run: Run, row: int, file: ParquetFile, asked: Asked, batch_rows: int, *, ahead: bool = True
+        self, run: Run, row: int, file: ParquetFile, asked: Asked, batch_rows: int,
+        wanted: RowsWanted | None = None, *, ahead: bool = True,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The rows of one file that match."""
+        """The rows of one file that match, at least as many as are ``wanted``."""
         file.check_rows()
-        plans = run.plans(self.planner(asked, file).row_groups(pages=True, places=False))
+        plans = run.plans(self.planner(asked, file).row_groups(True, False, wanted))
         name = self.partitions.rows
         if name is None:
             found = _unnumbered(matching(file, plans, asked.computed, batch_rows, ahead=ahead))

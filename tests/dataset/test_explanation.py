@@ -97,6 +97,46 @@ def test_a_limit_is_told_and_wrong_forms_are_refused() -> None:
         scan.explain("xml")  # type: ignore[arg-type]
 
 
+def test_rows_that_a_limit_keeps_back_are_told(tmp_path: Path) -> None:
+    for number in range(3):
+        pqext.write_table(NUMBERS, tmp_path / f"{number}.parquet", row_group_rows=200, page_rows=20, dictionary=False)
+    scan = pqext.scan(tmp_path).limit(70, offset=200)
+    found = explained(scan)
+    assert found["reads"]["row_groups"] == {"kept": 2, "of": 5}
+    assert found["reads"]["rows"] == {"kept": 270, "of": 1000}
+    assert found["reads"]["files"] == {"kept": 1, "of": 3}
+    size = sum(plan.num_bytes for plan in scan.plan(pages=True)[0].row_groups)
+    out = found["skips"].pop("limit")
+    assert not found["skips"]
+    # Of the second row group 4 of 10 pages of each column, and three row groups and two files behind it.
+    assert out == {
+        "files": 2, "row_groups": 3, "rows": 730, "pages": 12, "bytes": size - found["reads"]["bytes"]["kept"]
+    }
+    text = scan.explain()
+    assert "skips by limit: 2 files, 3 row groups, 730 rows, 12 pages" in text
+    assert "row group 1: 70 of 200 rows are within the limit (8 of 20 pages): 0 to 69" in text
+    assert "row group 2 skipped: the rows before it are as many as the limit wants" in text
+    assert f"{tmp_path / '2.parquet'} skipped: the rows before it" in text
+    assert scan.to_table()["a"].to_pylist() == [*range(200, 270)]
+    assert scan.metrics is not None
+    assert (scan.metrics.files, scan.metrics.row_groups, scan.metrics.pages) == (1, 2, 28)
+    # Rows that may not match are not counted upon.
+    filtered = pqext.scan(tmp_path).filter(col("a") % 2 == 0).limit(10)
+    assert "limit" not in explained(filtered)["skips"]
+    assert filtered.to_table()["a"].to_pylist() == [*range(0, 20, 2)]
+
+
+def test_a_limit_that_folders_alone_decide_is_counted_upon(tmp_path: Path) -> None:
+    for year in (2024, 2025, 2026):
+        (tmp_path / f"y={year}").mkdir()
+        pq.write_table(NUMBERS, tmp_path / f"y={year}" / "a.parquet")
+    scan = pqext.scan(tmp_path).filter(col("y") >= 2025).limit(10)
+    found = explained(scan)
+    assert (found["skips"]["partition"], found["skips"]["limit"]["files"]) == ({"files": 1}, 1)
+    assert scan.to_table()["y"].to_pylist() == [2025] * 10
+    assert pqext.scan(tmp_path).limit(0).to_table().num_rows == 0
+
+
 def test_names_of_columns_and_values_are_harmless() -> None:
     evil = "\x1b[31mred\n"
     data = stored(pa.table({evil: ["a", "b"]}))

@@ -6,7 +6,7 @@ is read in one stage, all columns side by side, because stages cost more than th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -58,17 +58,17 @@ def matching(
     With ``ahead`` several row groups are read at once, and before their rows are asked for.
     """
     lessons = Lessons()
-    unfiltered: dict[Stage, list[int]] = {}
+    unfiltered: dict[Stage, dict[int, RowRanges | None]] = {}
 
     def runs() -> Iterator[Run]:
         for plan in checked(plans, file, computed):
             if plan.refusal is None and plan.rows != []:
                 if len(plan.stages) == 1 and plan.stages[0].filter is None and not computed:
-                    unfiltered.setdefault(plan.stages[0], []).append(plan.index)
+                    unfiltered.setdefault(plan.stages[0], {})[plan.index] = plan.rows
                     continue
                 yield partial(_run, file, plan, computed, batch_rows, lessons)
-        for stage, indices in unfiltered.items():  # without a filter all row groups are read the same way, at once
-            yield partial(_whole, file, stage, indices, batch_rows)
+        for stage, rows in unfiltered.items():  # without a filter all row groups are read the same way, at once
+            yield partial(_unfiltered, file, stage, rows, batch_rows)
 
     options = file.options
     if not ahead or file.source.size < AHEAD_BYTES or thread_count(options.threads) < 2 or options.on_corrupt == "skip":
@@ -94,8 +94,10 @@ def _run(
     return _GroupRun(file, plan, computed, batch_rows, lessons, shares).parts()
 
 
-def _whole(file: ParquetFile, stage: Stage, indices: Sequence[int], batch_rows: int, shares: int) -> Iterator[Part]:
-    batches = file.iter_batches(batch_rows, stage.columns, indices)
+def _unfiltered(
+    file: ParquetFile, stage: Stage, rows: Mapping[int, RowRanges | None], batch_rows: int, shares: int
+) -> Iterator[Part]:
+    batches = file.iter_batches(batch_rows, stage.columns, rows=rows)
     return ((batch, []) for batch in batches if batch.num_rows)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pqext.core.text import visible
 from pqext.dataset.expressions.visitors import operands
-from pqext.dataset.planning.plan import RowGroupPlan, Stage, Task
+from pqext.dataset.planning.plan import LIMIT, REACHED, RowGroupPlan, Stage, Task
 
 SHOWN = 20
 """Files that are told one by one, and row groups of each."""
@@ -45,7 +45,8 @@ def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
 
     for task in tasks:
         if task.refusal is not None:
-            add("partition" if not task.row_groups and task.footer_crc is None else "schema", files=1)
+            is_opened = bool(task.row_groups) or task.footer_crc is not None
+            add(LIMIT if task.refusal == REACHED else "schema" if is_opened else "partition", files=1)
             continue
         for plan in task.row_groups:
             if plan.refusal is not None:
@@ -54,7 +55,8 @@ def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
             elif plan.rows is not None and plan.rows_read < plan.num_rows:
                 kept, pages = plan.pages or (0, 0)
                 left_out = plan.num_rows - plan.rows_read
-                add("page bounds", rows=left_out, pages=pages - kept, bytes=plan.num_bytes - plan.bytes_read)
+                why = LIMIT if LIMIT in plan.evidence else "page bounds"
+                add(why, rows=left_out, pages=pages - kept, bytes=plan.num_bytes - plan.bytes_read)
     return found
 
 
@@ -156,7 +158,8 @@ def _rows_text(plan: RowGroupPlan) -> str:
     places += f" and {len(rows) - _SHOWN_RANGES} more ranges" if len(rows) > _SHOWN_RANGES else ""
     pages = f" ({plan.pages[0]:,} of {count(plan.pages[1], 'page')})" if plan.pages is not None else ""
     places = f": {places}" if places else ""
-    return f"{held:,} of {count(plan.num_rows, 'row')} may match by their pages{pages}{places}"
+    why = "are within the limit" if LIMIT in plan.evidence else "may match by their pages"
+    return f"{held:,} of {count(plan.num_rows, 'row')} {why}{pages}{places}"
 
 
 def stage_columns(stage: Stage) -> list[str]:

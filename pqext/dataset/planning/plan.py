@@ -16,6 +16,9 @@ from pqext.dataset.expressions import Expression, all_of
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.notations.as_json import from_json, to_json
 
+LIMIT = "limit"
+REACHED = "the rows before it are as many as the limit wants"
+
 ByteRange = tuple[int, int]
 """(offset, length) in a file."""
 
@@ -58,11 +61,12 @@ class RowGroupPlan:
     refusal: str | None
     """Why no row can match, when the row group is skipped."""
     rows: RowRanges | None = None
-    """Rows in pages that may hold one that matches, when pages were asked and refuse some."""
+    """Rows in pages that may hold one that matches, where pages were asked and refuse some, or within the limit."""
     stages: tuple[Stage, ...] = ()
     """What is read, in this order; the last stage gives the result's columns."""
     evidence: tuple[str, ...] = ()
-    """What the refusal rests on: ``statistics``, ``Bloom filter``, ``box`` or ``variant leaf``."""
+    """What the refusal rests on: ``statistics``, ``Bloom filter``, ``box``, ``variant leaf``; or ``limit``, which may also
+    keep back the rows behind the first ones."""
     pages: tuple[int, int] | None = None
     """With ``rows``, how many pages of the columns needed hold any of them, and how many there are."""
 

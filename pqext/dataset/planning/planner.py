@@ -24,7 +24,7 @@ from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema, SchemaNode
 from pqext.dataset.expressions import And, Column, Expression, Operand, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import compared_columns, operands
-from pqext.dataset.planning.plan import ByteRange, RowGroupPlan, Stage, joined, together
+from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, joined, together
 from pqext.dataset.planning.projection import Computed, leaf_of, leaves_of
 from pqext.dataset.planning.selectivity import estimated, rank
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
@@ -55,8 +55,8 @@ class FilePlanner:
         self._known_stages: dict[tuple[tuple[str, int], ...], Stage] = {}
         self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
 
-    def row_groups(self, pages: bool, places: bool) -> Iterator[RowGroupPlan]:
-        """What is read of each row group, planned when it is asked for.
+    def row_groups(self, pages: bool, places: bool, wanted: RowsWanted | None = None) -> Iterator[RowGroupPlan]:
+        """What is read of each row group, planned when it is asked for, until the rows ``wanted`` are certain.
 
         With ``pages`` by their page indexes too, with ``places`` with the bytes where all lies and reasons in full,
         which a plan that is only run does without. Raises ``CorruptFileError`` where the footer counts rows that are
@@ -67,7 +67,9 @@ class FilePlanner:
         bound = self._bound
         if bound is not None and self.facts.round_trip_bytes:
             self.facts.fetch_ahead(partial(self._ask_all, bound, pages))
-        return (self._group_plan(group, bound, pages, places) for group in self.facts.row_groups)
+        if self.options.on_corrupt == "skip":
+            wanted = None  # rows may be lost
+        return (self._group_plan(group, bound, pages, places, wanted) for group in self.facts.row_groups)
 
     def shares(self, facts: FileFacts, options: ReadOptions) -> bool:
         """Is all that is worked out of the schema true of a file with these options?"""
@@ -88,12 +90,19 @@ class FilePlanner:
                     for leaf in self._leaves_read(self._one_stage({})):
                         _ = group.chunk(leaf).page_places
 
-    def _group_plan(self, group: RowGroupFacts, bound: Bound | None, pages: bool, places: bool) -> RowGroupPlan:
+    def _group_plan(
+        self, group: RowGroupFacts, bound: Bound | None, pages: bool, places: bool, wanted: RowsWanted | None
+    ) -> RowGroupPlan:
         try:
-            refused = None if bound is None else _refused(bound, group, is_told=places)
+            is_limited = is_reached = wanted is not None and wanted.rows <= 0
+            refused = REACHED if is_reached else None if bound is None else _refused(bound, group, is_told=places)
             # Where an index is wrong about damaged rows nobody would see it.
             pages = pages and self.options.on_corrupt != "skip"
             rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
+            if wanted is not None and bound is None and refused is None:
+                is_limited = pages and wanted.rows < group.num_rows
+                rows = [range(wanted.rows)] if is_limited else None
+                wanted.rows -= group.num_rows
             stages = () if refused is not None and not places else self._stages(group, rows)
             num_bytes, pages_of_chunks = 0, None
             if places:
@@ -107,6 +116,8 @@ class FilePlanner:
                     chunks = [group.chunk(leaf) for leaf in set().union(*known)]
                     pages_of_chunks = page_count(chunks, rows, group.num_rows)
             found = () if refused is None or bound is None or not places else evidence(bound, group)
+            if is_limited:
+                found = (LIMIT,)
             return RowGroupPlan(
                 group.index, group.num_rows, num_bytes, refused, rows, stages, found, pages_of_chunks
             )
@@ -272,6 +283,13 @@ class FilePlanner:
         nodes = self.facts.schema.root.children if stage.columns is None else map(self._node, stage.columns)
         read = {leaf.leaf_start for node in nodes for leaf in node.leaves()}
         return read | {leaf for _, leaf in (*stage.leaves, *stage.asked)}
+
+
+@dataclass
+class RowsWanted:
+    """How many ``rows`` are wanted that no row group planned so far is certain to give."""
+
+    rows: int
 
 
 @dataclass(frozen=True)
