@@ -38,6 +38,12 @@ class Footer:
     decryptor: FileDecryptor | None = None
 
 
+class FootedSource(Source):
+    """A source whose ``footer`` is known from elsewhere."""
+
+    footer: Footer
+
+
 def read_footer(
     source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None
 ) -> Footer:
@@ -46,6 +52,8 @@ def read_footer(
     Raises ``CorruptFileError`` for anything that is not a whole Parquet file, ``EncryptionError`` for an
     encrypted footer that ``decryption`` does not open and ``LimitError`` beyond ``limits``.
     """
+    if isinstance(source, FootedSource):
+        return source.footer
     size = source.size
     if size < len(MAGIC) + TRAILER_BYTES:
         raise CorruptFileError(f"not a Parquet file: it has {size} bytes", path=source.path)

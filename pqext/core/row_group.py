@@ -120,7 +120,7 @@ class ColumnChunk:
 
         Raises ``UnsupportedError`` for a file that is not to be opened, ``CorruptFileError`` when it is not there.
         """
-        if not self.structure.file_path:
+        if not self.structure.file_path or self.structure.file_path == own.known_as:
             return own
         return (self.resolver or FileResolver(None, "refuse")).source(self.structure.file_path)
 

@@ -73,7 +73,9 @@ class SmallLeaves:
             return {}
         if group.crypto is not None or group.counts_too_little or not self._leaves:
             return {}
-        chosen, codecs, ranges = small_places(index, self._asked, rows, SMALL, _ROOM, source.size)
+        chosen, codecs, ranges = small_places(
+            index, self._asked, rows, SMALL, _ROOM, source.size, source.known_as.encode("utf-8", "surrogateescape")
+        )
         if 2 * len(chosen) < len(self._asked):
             return {}
         held = account.held

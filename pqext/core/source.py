@@ -51,6 +51,9 @@ class Source(ABC):
     window_bytes = 1 << 20
     gathered_bytes = 1 << 62
     """Longer ranges are not fetched together with others, but when they are asked for, each by the thread that does."""
+    known_as = ""
+    """What ``file_path`` calls the file in the summary that it is read by."""
+    is_opened = True
 
     def __init__(self, path: str | None, size: int, owned: IO[bytes] | None = None) -> None:
         self.path = path

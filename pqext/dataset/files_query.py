@@ -265,11 +265,14 @@ class FilesQuery:
     def _reading(self, run: Run, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
         """The files of the sources in ``rows`` in order, to which the filter suits, counted in ``run``."""
         at = 0
+        summaries = self.files.summaries
         with closing(self.files.opened(rows)) as files:
             while at < len(rows):
                 before = counts_of(self.sources[rows[at]])
                 with run.planning():
                     found = next(files, None)
+                if summaries is not None and summaries.usages:
+                    run.read(summaries.take_usages())
                 if found is None:
                     return
                 row, file = found

@@ -11,7 +11,8 @@ from pqext.core.keywords import ReadKeywords, ScanKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.dataset.files.file_set import FileSet, OnInvalid
-from pqext.dataset.files.sources import find_sources
+from pqext.dataset.files.sources import find_sources, located
+from pqext.dataset.files.summaries import expanded
 from pqext.dataset.files_query import FilesQuery, SchemaRule
 from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.one_table.partitions import Partitioning, partitions_of
@@ -42,8 +43,8 @@ def scan(
 
     Args:
         sources: A path, a URL (``s3://bucket/key``, ``https://host/file.parquet``, ``memory://x``), a folder (without
-            the folders in it that are links), a pattern (``*``, ``?``, ``[...]``, ``**``), bytes, a binary file object,
-            or a list of these.
+            the folders in it that are links), a pattern (``*``, ``?``, ``[...]``, ``**``), a ``_metadata`` file, which
+            stands for the files that it names, bytes, a binary file object, or a list of these.
         columns: Top-level names or dotted paths; None for all. A value within a VARIANT becomes a column of its own by
             ``col("event").variant("$.user.uid", "int64")``, called ``event.user.uid``, and a field of a struct by
             ``col("user").field("name")``, called ``user.name``. What is computed of columns needs a name,
@@ -89,7 +90,8 @@ def scan(
     read = from_keywords(ReadOptions, keywords, *_ARGUMENTS, base=options)
     if schema is not None and not isinstance(schema, pa.Schema) and schema != "union":
         raise ValueError(f'schema must be "union", a pyarrow.Schema or None, not {schema!r}')
-    files = find_sources(sources, filesystem, storage_options)
+    found = find_sources(sources, filesystem, storage_options)
+    files, summaries = expanded([*located(sources, filesystem, storage_options)], found, read, limits)
     partitions = partitions_of(
         sources, files, partitioning, filesystem=filesystem, storage_options=storage_options
     )
@@ -101,7 +103,9 @@ def scan(
         if chosen is not None:
             chosen = tuple(dict.fromkeys([*chosen, *included]))
     return Scan(
-        FilesQuery(FileSet(files, read, limits, on_invalid), chosen, as_expression(filter), partitions, schema)
+        FilesQuery(
+            FileSet(files, read, limits, on_invalid, summaries), chosen, as_expression(filter), partitions, schema
+        )
     )
 
 

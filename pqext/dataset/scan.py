@@ -178,9 +178,11 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             raise ValueError(f"form is 'text' or 'json', not {form!r}")
         tasks, query = self.plan(pages=True), self._query
         filter = None if query.filter is None else str(query.filter)
+        told = [] if query.files.summaries is None else query.files.summaries.told()
         if form == "json":
             facts = {
                 "columns": self.schema.names, "filter": filter, "limit": query.limit, "offset": query.offset,
+                "summaries": told,
             }
             return json.dumps(as_data(facts, tasks, shown))
         limit = [f"  {name}: {text}" for name, text in self._facts() if name == "limit"]
@@ -190,6 +192,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             f"  filter: {filter if filter is not None else 'none'}",
             *limit,
             "  reads " + summary(tasks) + (" at most" if limit else ""),
+            *(f"  {line}" for line in told),
             *told_skipped(tasks),
             *explanation(tasks, shown),
         ]

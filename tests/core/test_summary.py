@@ -63,7 +63,8 @@ def test_a_summary_is_read_as_the_files_that_it_names(folder: Path) -> None:
         ]
         assert sum(len(batch) for batch in file.iter_batches(7)) == 150
         assert file.read().schema.metadata == {b"k0": b"v", b"k1": b"v", b"k2": b"v"}
-    assert pqext.read_table(folder / "_metadata", filter=pqext.col("i") == 77).to_pylist() == [{"i": 77, "s": "v6"}]
+    found = pqext.read_table(folder / "_metadata", filter=pqext.col("i") == 77)
+    assert found.to_pylist() == [{"i": 77, "s": "v6", "day": 1}]
 
 
 @pytest.mark.spec("layout.summary")

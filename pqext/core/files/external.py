@@ -102,6 +102,13 @@ class FileResolver:
         )
 
 
+def is_plain(file_path: str) -> bool:
+    """Is it a relative path that leads down, in the one spelling that such a path has?"""
+    if "\0" in file_path or _ELSEWHERE.match(file_path):
+        return False
+    return not {"", ".", ".."} & {*re.split(r"[/\\]", file_path)}
+
+
 def _is_below(path: str, folder: str) -> bool:
     try:
         return os.path.commonpath([path, folder]) == folder

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from pqext.core.errors import ParquetError, UnsupportedError
 from pqext.core.files.footer_merge import FooterMerge, Merge, forget_bounds
 from pqext.core.files.rewrite import plain_footer
+from pqext.core.files.summary_note import NotedFile, add_note
 from pqext.core.footer import MAGIC, serialise_footer
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData, RowGroup
@@ -30,8 +31,10 @@ def write_summary(
     """Write ``_metadata`` and ``_common_metadata`` of the files at ``paths`` into ``folder``; returns their paths.
 
     The files must lie in ``folder`` or below it and have one schema; their row groups are listed in the order given,
-    and not read. ``key_value_metadata`` is as for :func:`pqext.concatenate`. Extensions and unknown fields of row
-    groups are kept, since the offsets in them stay true of their files; those of the footers are not.
+    and not read. Size and time of each file are noted, unless writers differ, so that a scan of the folder takes from
+    ``_metadata`` what it knows of files that are still the same. ``key_value_metadata`` is as for
+    :func:`pqext.concatenate`. Extensions and unknown fields of row groups are kept, since the offsets in them stay true
+    of their files; those of the footers are not.
 
     Raises ``ValueError`` when a file lies elsewhere or the schemas differ, and ``UnsupportedError`` for files with
     encrypted parts or with chunks in other files.
@@ -41,6 +44,9 @@ def write_summary(
     root = os.path.realpath(os.fsdecode(folder))
     merge = FooterMerge(key_value_metadata)
     groups: list[RowGroup] = []
+    files: dict[str, NotedFile] = {}
+    writers: set[str | None] = set()
+    is_alike = True
     for given in paths:
         path = os.fsdecode(given)
         try:
@@ -54,7 +60,11 @@ def write_summary(
             try:
                 metadata = plain_footer(source, limits).metadata
                 merge.add(metadata, path)
-                groups += _named(metadata, name, merge.foreign_orders(metadata))
+                foreign = merge.foreign_orders(metadata)
+                groups += _named(metadata, name, foreign)
+                writers.add(metadata.created_by)
+                is_alike = is_alike and not foreign and len(writers) == 1 and name not in files
+                files[name] = NotedFile(*source.stamp, metadata.key_value_metadata)
             except ParquetError as error:
                 error.locate(path=path)
                 raise
@@ -62,6 +72,8 @@ def write_summary(
     for name, listed in ((METADATA, groups), (COMMON_METADATA, [])):
         whole = merge.finish(listed)
         whole.unknown = ()
+        if is_alike and listed:
+            add_note(whole, files)
         with Sink(os.path.join(root, name)) as sink:
             sink.write(MAGIC)
             sink.write(serialise_footer(whole))

@@ -91,8 +91,12 @@ cdef int read_metadata(Cursor *c, int physical, const uint8_t *path, Py_ssize_t 
     return DONE if (seen & 0x2FE) == 0x2FE else UNUSUAL
 
 
-cdef int read_chunk(Cursor *c, int physical, const uint8_t *path, Py_ssize_t length, int64_t *out) noexcept nogil:
+cdef int read_chunk(
+    Cursor *c, int physical, const uint8_t *path, Py_ssize_t length, const uint8_t *file, Py_ssize_t file_length,
+    int64_t *out,
+) noexcept nogil:
     cdef int wire = 0, id = 0
+    cdef Py_ssize_t size = 0
     cdef bint found = False
     cdef const uint8_t *end
     while True:
@@ -105,6 +109,11 @@ cdef int read_chunk(Cursor *c, int physical, const uint8_t *path, Py_ssize_t len
                 return UNUSUAL
             found = True
             continue
+        if id == 1 and file_length and wire == BINARY:
+            if read_size(c, &size) != DONE or size != file_length or memcmp(c.p, file, size) != 0:
+                return UNUSUAL
+            c.p += size
+            continue
         # In another file, or encrypted.
         if id == 1 or id == 8 or id == 9:
             return UNUSUAL
@@ -116,14 +125,17 @@ cdef int read_chunk(Cursor *c, int physical, const uint8_t *path, Py_ssize_t len
 
 
 def small_places(
-    StructIndex chunks not None, leaves, int64_t values, int64_t most_unpacked, int64_t most_stored, int64_t file_size
+    StructIndex chunks not None, leaves, int64_t values, int64_t most_unpacked, int64_t most_stored, int64_t file_size,
+    bytes file_name=b"",
 ):
     """Those of `leaves` whose chunks are ordinary and small: (positions, codecs, ranges of bytes), a list each.
 
     `leaves` are (place in the list, physical type, path); in a path each name stands behind its length in 4 bytes. A
-    small chunk has so many `values`, at most so many bytes before and after compression, and lies within the file.
+    small chunk has so many `values`, at most so many bytes before and after compression, and lies within the file, which its chunks may call
+    ``file_name``.
     """
-    cdef Py_ssize_t position = 0, place
+    cdef const uint8_t *file = <const uint8_t *> <const char *> file_name
+    cdef Py_ssize_t position = 0, place, file_length = len(file_name)
     cdef int physical, status
     cdef const uint8_t[::1] path
     cdef Cursor c
@@ -139,7 +151,9 @@ def small_places(
         c.elements, c.objects = c.max_elements, c.max_objects
         for i in range(WIDTH):
             found[i] = -1
-        status = read_chunk(&c, physical, &path[0] if path.shape[0] else NULL, path.shape[0], found)
+        status = read_chunk(
+            &c, physical, &path[0] if path.shape[0] else NULL, path.shape[0], file, file_length, found
+        )
         start, stored = found[DATA], found[COMPRESSED]
         if 0 < found[DICTIONARY] < start:
             start = found[DICTIONARY]

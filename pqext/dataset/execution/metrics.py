@@ -106,13 +106,21 @@ class Run:
     def opened(self, file: ParquetFile, before: Counts) -> Iterator[None]:
         """Count what is read of a file, ``before`` having been read of its source."""
         usage, key = file.source.usage, id(file)
-        self._files += 1
+        opened = file.source.is_opened
+        self._files += opened
         self._open[key] = usage, before
         try:
             yield
         finally:
+            self._files += file.source.is_opened - opened
             del self._open[key]
             self._done = _sum(self._done, usage, before)
+
+    def read(self, usages: Iterable[Usage]) -> None:
+        """Count what was read beside the files."""
+        for usage in usages:
+            self._files += 1
+            self._done = _sum(self._done, usage, _NOTHING)
 
     def planning(self) -> _Planning:
         """Count the time within as planning, but for what is fetched."""

@@ -22,6 +22,7 @@ from pqext.core.text import visible
 from pqext.core.warn import warn
 from pqext.core.workers import Workers
 from pqext.dataset.files.sources import source_name
+from pqext.dataset.files.summaries import Summaries
 
 OnInvalid = Literal["raise", "skip"]
 
@@ -41,6 +42,8 @@ class FileSet:
     on_invalid: OnInvalid = "raise"
     """What sources do that cannot be opened as Parquet: an error that names them all, or they are left out, with a
     ``CorruptDataWarning`` that names them."""
+    summaries: Summaries | None = None
+    """What need not be asked of the files themselves."""
 
     def __post_init__(self) -> None:
         if self.on_invalid not in ("raise", "skip"):
@@ -54,6 +57,8 @@ class FileSet:
         for one that was removed.
         """
         skipped: list[int] = []
+        if self.summaries is not None:
+            self.summaries.prepare([self.sources[row] for row in rows], self.options)
         try:
             for row, file in self._open_ahead(rows):
                 if isinstance(file, CorruptFileError):
@@ -96,6 +101,8 @@ class FileSet:
     def _try_open(self, row: int) -> ParquetFile | CorruptFileError:
         source = self.sources[row]
         try:
+            if self.summaries is not None:
+                source = self.summaries.source(source) or source
             return ParquetFile(source, options=self.options, limits=self.limits)
         except CorruptFileError as error:
             return error

@@ -28,7 +28,7 @@ def find_sources(
     :func:`pqext.core.sources.locate.locate`. Raises ``FileNotFoundError`` when a path names nothing, or the log a file
     that is not there.
     """
-    several = [*_located(sources, filesystem, storage_options)]
+    several = [*located(sources, filesystem, storage_options)]
     if not several:
         raise ValueError("the list of sources is empty")
     is_one = len(several) == 1
@@ -43,7 +43,7 @@ def common_root(
     A folder is its own root, that of a pattern is what stands before the first part with a wildcard, that of a file
     its folder. None when no source is a path, or they lie on several drives or in several stores.
     """
-    several = [*_located(sources, filesystem, storage_options)]
+    several = [*located(sources, filesystem, storage_options)]
     places = [source for source in several if isinstance(source, Location)]
     roots = {_root(source) for source in several if isinstance(source, str)} | {_remote_root(one) for one in places}
     if len({one.store for one in places}) + any(isinstance(source, str) for source in several) > 1:
@@ -69,7 +69,7 @@ def source_name(source: Any) -> str:
     return name if isinstance(name, str) else f"<{type(source).__name__}>"
 
 
-def _located(sources: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Iterable[Any]:
+def located(sources: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Iterable[Any]:
     """Where each of the sources lies."""
     several = sources if isinstance(sources, list | tuple) and not is_place(sources) else [sources]
     for source in several:

@@ -1,0 +1,3 @@
+from pqext.core.kernels.thrift import StructIndex
+
+def files_of(groups: StructIndex) -> tuple[list[bytes], list[int], list[int]] | None: ...

@@ -1,0 +1,141 @@
+# cython: language_level=3
+"""In which file each row group of a summary lies, straight from the footer's bytes: no structure a row group."""
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint64_t
+from libc.string cimport memcmp
+
+from pqext.core.kernels.compact cimport (
+    BINARY, DONE, FALSE, I64, LIST, STOP, STRUCT, Cursor, read_header, read_list, read_size, read_varint, skip_value,
+    unzigzag,
+)
+from pqext.core.kernels.thrift cimport StructIndex
+
+cdef enum:
+    UNUSUAL = 2
+
+cdef struct Group:
+    const uint8_t *name
+    Py_ssize_t length
+    int64_t rows
+    int64_t start
+
+
+cdef int read_integer(Cursor *c, int wire, int64_t *value) noexcept nogil:
+    cdef uint64_t raw = 0
+    if wire != I64 or read_varint(c, &raw) != DONE:
+        return UNUSUAL
+    value[0] = unzigzag(raw)
+    return DONE
+
+
+cdef int pass_over(Cursor *c, int wire) noexcept nogil:
+    cdef const uint8_t *end
+    if wire > FALSE:
+        end = skip_value(c, c.p, wire, 3)
+        if end == NULL:
+            return UNUSUAL
+        c.p = end
+    return DONE
+
+
+cdef int read_metadata(Cursor *c, Group *group) noexcept nogil:
+    """The place of the first data page, of the metadata of a column."""
+    cdef int wire = 0, id = 0, status
+    while True:
+        if read_header(c, &wire, &id) != DONE:
+            return UNUSUAL
+        if wire == STOP:
+            return DONE
+        status = read_integer(c, wire, &group.start) if id == 9 else pass_over(c, wire)
+        if status != DONE:
+            return UNUSUAL
+
+
+cdef int read_chunk(Cursor *c, bint is_first, Group *group) noexcept nogil:
+    """A column chunk, which lies in the file in which the first one does and is not encrypted."""
+    cdef int wire = 0, id = 0, status
+    cdef Py_ssize_t size = 0
+    cdef bint named = False, described = False
+    while True:
+        if read_header(c, &wire, &id) != DONE:
+            return UNUSUAL
+        if wire == STOP:
+            return DONE if named else UNUSUAL
+        if id == 8 or id == 9:
+            return UNUSUAL
+        if id == 1:
+            if named or wire != BINARY or read_size(c, &size) != DONE or not size:
+                return UNUSUAL
+            named = True
+            if is_first:
+                group.name, group.length = c.p, size
+            elif size != group.length or memcmp(c.p, group.name, size) != 0:
+                return UNUSUAL
+            c.p += size
+            continue
+        if id == 3 and is_first:
+            if described or wire != STRUCT:
+                return UNUSUAL
+            described = True
+            status = read_metadata(c, group)
+        else:
+            status = pass_over(c, wire)
+        if status != DONE:
+            return UNUSUAL
+
+
+cdef int read_group(Cursor *c, Group *group) noexcept nogil:
+    cdef int wire = 0, id = 0, element = 0, status = DONE
+    cdef Py_ssize_t count = 0, i
+    cdef bint has_columns = False, has_rows = False
+    while True:
+        if read_header(c, &wire, &id) != DONE:
+            return UNUSUAL
+        if wire == STOP:
+            return DONE if has_columns and has_rows else UNUSUAL
+        if id == 1:
+            if has_columns or wire != LIST or read_list(c, &element, &count) != DONE or element != STRUCT or not count:
+                return UNUSUAL
+            has_columns = True
+            for i in range(count):
+                if read_chunk(c, i == 0, group) != DONE:
+                    return UNUSUAL
+            continue
+        if id == 3:
+            if has_rows:
+                return UNUSUAL
+            has_rows = True
+            status = read_integer(c, wire, &group.rows)
+        else:
+            status = pass_over(c, wire)
+        if status != DONE:
+            return UNUSUAL
+
+
+def files_of(StructIndex groups not None):
+    """The name of the file, the rows and the place of the first data page of each row group, three lists.
+
+    None where one has chunks without a file, in several files or encrypted, or is declared otherwise than usual.
+    """
+    cdef Py_ssize_t position
+    cdef Cursor c
+    cdef Group group
+    cdef const uint8_t *before = NULL
+    cdef Py_ssize_t length = 0
+    cdef bytes name = b""
+    cdef list names = [], rows = [], starts = []
+    for position in range(groups.count):
+        c = groups.cursor
+        c.p = c.start + groups.offsets[position]
+        c.end = c.start + groups.offsets[position + 1]
+        c.elements, c.objects = c.max_elements, c.max_objects
+        group.name, group.length, group.rows, group.start = NULL, 0, 0, INT64_MIN
+        if read_group(&c, &group) != DONE:
+            return None
+        if before == NULL or group.length != length or memcmp(group.name, before, length) != 0:
+            name = PyBytes_FromStringAndSize(<const char *> group.name, group.length)
+            before, length = group.name, group.length
+        names.append(name)
+        rows.append(group.rows)
+        starts.append(group.start)
+    return names, rows, starts

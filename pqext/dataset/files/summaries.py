@@ -1,0 +1,163 @@
+"""What summaries (``_metadata``) tell of the files of a scan, so that their footers need not be read.
+
+One that is named itself is trusted: it stands for the files that it names, as ``pyarrow.dataset.parquet_dataset`` reads
+it. Of one in a folder that is scanned only that is taken which it notes of files that still have the size and the time
+of their last change (:mod:`pqext.core.files.summary_note`); all other files are read by their own footers. So it cannot
+hide a file or a row, whatever became of the folder since.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pqext.core.errors import CorruptDataWarning, ParquetError
+from pqext.core.files.summary import METADATA
+from pqext.core.files.summary_files import NotByFileError, SummarisedSource, Summary
+from pqext.core.limits import Limits
+from pqext.core.options import ReadOptions
+from pqext.core.text import visible
+from pqext.core.usage import Usage
+from pqext.core.warn import warn
+from pqext.dataset.files.folders import below
+
+_WORTH_BYTES = 16 << 10
+"""Bytes of a summary that take less time than reading a footer does."""
+_NOT_NOTED = "it does not note the sizes and times of its files, as pqext.write_summary does"
+
+
+@dataclass(eq=False)
+class Summaries:
+    """The summaries of a scan: those that were named, by the files that they stand for, and ``folders`` with one."""
+
+    named: Mapping[str, tuple[Summary, str]] = field(default_factory=dict)
+    folders: Sequence[str] = ()
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        self.usages: list[Usage] = [one.usage for one in self._all_named()]
+        """What was read of summaries and not taken yet."""
+        self._found: dict[str, tuple[Summary, str]] = {}
+        self._refused: dict[str, str] = {}
+        self._used: dict[str, list[int]] = {}
+        self._is_checked = False
+        self._waiting = [*self.folders]
+
+    def prepare(self, paths: Sequence[Any], options: ReadOptions) -> None:
+        """Read the summaries that pay for the files at ``paths``.
+
+        Raises ``CorruptFileError`` where one that was named contradicts itself.
+        """
+        self._used = {}
+        if self.named and not self._is_checked:
+            for summary in self._all_named():
+                error = summary.contradiction()
+                if error is not None and options.on_corrupt != "skip":
+                    raise error
+                if error is not None:
+                    warn(str(error), CorruptDataWarning)
+            self._is_checked = True
+        for folder in [*self._waiting] if options.decryption is None else ():
+            path, start = os.path.join(folder, METADATA), os.path.join(folder, "")
+            count = sum(isinstance(one, str) and one.startswith(start) for one in paths)
+            try:
+                if count > 1 and os.stat(path).st_size <= count * _WORTH_BYTES:
+                    self._waiting.remove(folder)
+                    self._read(path, folder)
+            except OSError:
+                self._waiting.remove(folder)
+
+    def source(self, path: Any) -> SummarisedSource | None:
+        """What a summary knows of the file at ``path``; None where its own footer is to be read."""
+        if not self.named and not self._found:
+            return None
+        if path in self.named:
+            summary, name = self.named[path]
+            source: SummarisedSource | None = summary.trusted(name, path)
+        elif path in self._found:
+            summary, name = self._found[path]
+            source = summary.unchanged(name, path)
+        else:
+            return None
+        counts = self._used.setdefault(summary.path, [0, 0])
+        counts[source is None] += 1
+        return source
+
+    def take_usages(self) -> list[Usage]:
+        """What was read of summaries since this was asked last."""
+        found, self.usages = self.usages, []
+        return found
+
+    def told(self) -> list[str]:
+        """What came of the summaries for the files that were opened last, a line each."""
+        lines = []
+        for path, (used, changed) in self._used.items():
+            others = f", and not {_files(changed)} changed since" if changed else ""
+            lines.append(f"plans {_files(used)} from {visible(path)}{others}")
+        return lines + [f"leaves {visible(path)} aside: {reason}" for path, reason in self._refused.items()]
+
+    def _read(self, path: str, folder: str) -> None:
+        try:
+            summary = Summary(path, self.limits)
+            self.usages.append(summary.usage)
+            error = summary.contradiction()
+            if error is not None:
+                raise error
+        except NotByFileError as error:
+            self._refused[path] = str(error)
+            return
+        except ParquetError as error:
+            self._refused[path] = f"it is damaged: {error.message}"
+            return
+        if summary.noted is None:
+            self._refused[path] = _NOT_NOTED
+            return
+        self._found.update((below(folder, name), (summary, name)) for name in summary.noted)
+
+    def _all_named(self) -> Iterable[Summary]:
+        return {id(summary): summary for summary, _ in self.named.values()}.values()
+
+
+def _files(number: int) -> str:
+    return f"{number:,} file" if number == 1 else f"{number:,} files"
+
+
+def expanded(
+    given: Sequence[Any], files: tuple[Any, ...], options: ReadOptions, limits: Limits
+) -> tuple[tuple[Any, ...], Summaries | None]:
+    """``files`` with those that summaries stand for in their place, and what the summaries know.
+
+    A summary that does not name one file for each row group, or files elsewhere, stays what it is: one file, whose
+    column chunks lie in others.
+    """
+    named: dict[str, tuple[Summary, str]] = {}
+    several: list[Any] = []
+    for file in files:
+        summary = _named(file, limits) if options.external_files == "folder" else None
+        if summary is None:
+            several.append(file)
+            continue
+        folder = os.path.dirname(file)
+        for name in summary.groups:
+            place = below(folder, name)
+            named[place] = summary, name
+            several.append(place)
+    folders = [one for one in given if isinstance(one, str) and os.path.isfile(os.path.join(one, METADATA))]
+    if not named and not folders:
+        return files, None
+    return tuple(several), Summaries(named, folders, limits)
+
+
+def _named(file: Any, limits: Limits) -> Summary | None:
+    """The summary that ``file`` is, if it is one that stands for whole files."""
+    if not isinstance(file, str) or os.path.basename(file) != METADATA:
+        return None
+    try:
+        summary = Summary(file, limits)
+    except (OSError, ValueError, NotByFileError):  # which is told when the file is read
+        return None
+    return summary if summary.groups else None
+
+

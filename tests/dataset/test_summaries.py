@@ -1,0 +1,359 @@
+"""A summary (``_metadata``) plans many files from one footer, and never hides a file or a row from a scan."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext import col
+from pqext.core.errors import ChangedFileError, CorruptFileError, UnsupportedError
+from pqext.core.files.summary_files import Summary
+from pqext.core.files.summary_note import SUMMARY_NOTE, NotedFile, noted
+from pqext.core.footer import MAGIC, serialise_footer
+from pqext.core.metadata import FileMetaData, RowGroup
+from pqext.core.source import PathSource
+from pqext.core.thrift import Struct
+
+Change = Callable[[FileMetaData], None]
+
+
+def rows(start: int, count: int = 10) -> pa.Table:
+    numbers = range(start, start + count)
+    return pa.table({"a": pa.array(numbers, pa.int64()), "s": pa.array([f"v{row}" for row in numbers], pa.string())})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Eight files of two row groups below folders of partitions, one without rows, and their summary."""
+    root = tmp_path / "table"
+    for number in range(8):
+        place = root / f"y={number % 2}"
+        place.mkdir(parents=True, exist_ok=True)
+        pqext.write_table(rows(10 * number, 0 if number == 5 else 10), place / f"{number}.parquet", row_group_rows=5)
+    summarise(root)
+    return root
+
+
+def summarise(root: Path) -> None:
+    pqext.write_summary(sorted(root.rglob("*.parquet")), root)
+
+
+def changed(root: Path, change: Change) -> Path:
+    path = root / "_metadata"
+    with pqext.open(path) as file:
+        metadata = file.metadata
+    metadata.row_groups = list(metadata.row_groups)
+    change(metadata)
+    path.write_bytes(MAGIC + serialise_footer(metadata))
+    return path
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are opened."""
+    names: list[str] = []
+    before = PathSource.__init__
+
+    def init(self: PathSource, path: str) -> None:
+        names.append(os.path.basename(path))
+        before(self, path)
+
+    monkeypatch.setattr(PathSource, "__init__", init)
+    return names
+
+
+QUESTIONS: dict[str, Callable[[Any], Any]] = {
+    "all": lambda scan: scan.to_table(),
+    "some": lambda scan: scan.filter(col("a") > 63).to_table(),
+    "of a folder": lambda scan: scan.filter("y = 1 and a < 20").to_table(),
+    "a column": lambda scan: scan.select("s").to_table(),
+    "count": lambda scan: scan.count(),
+    "count some": lambda scan: scan.filter(col("a") >= 7).count(),
+    "least": lambda scan: scan.min("a"),
+    "head": lambda scan: scan.head(3),
+    "schema": lambda scan: scan.schema,
+}
+
+
+@pytest.mark.spec("querying.summary")
+@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("rule", [None, "union"])
+def test_a_summary_changes_no_answer(folder: Path, name: str, rule: Any) -> None:
+    ask = QUESTIONS[name]
+    files = sorted(map(str, folder.rglob("*.parquet")))
+    expected = ask(pqext.scan(files, schema=rule))
+    found = ask(pqext.scan(folder, schema=rule))
+    trusted = ask(pqext.scan(folder / "_metadata", schema=rule))
+    if isinstance(expected, pa.Table | pa.Schema):
+        assert found.equals(expected, check_metadata=True)
+        if isinstance(expected, pa.Table):
+            assert trusted.sort_by(trusted.schema.names[0]).equals(expected.sort_by(expected.schema.names[0]))
+    else:
+        assert found == trusted == expected
+
+
+@pytest.mark.spec("querying.summary")
+def test_a_folder_is_planned_from_its_summary_without_opening_its_files(folder: Path, opened: list[str]) -> None:
+    scan = pqext.scan(folder, filter=col("a") == 72)
+    assert scan.count() == 1
+    assert opened == ["_metadata", "7.parquet"]
+    assert (scan.metrics.files, scan.metrics.rows) == (2, 1)  # type: ignore[union-attr]
+    assert scan.metrics.requests <= 5  # type: ignore[union-attr]
+    opened.clear()
+    assert pqext.scan(folder).count() == 70
+    assert opened == ["_metadata"]
+    opened.clear()
+    assert f"  plans 8 files from {folder / '_metadata'}" in scan.explain().split("\n")
+    assert set(opened) <= {"7.parquet"}  # its page indexes
+
+
+@pytest.mark.spec("querying.summary")
+def test_new_changed_and_removed_files_count_as_they_are(folder: Path, opened: list[str]) -> None:
+    before = time.time_ns() - 10**10
+    pqext.write_table(rows(100), folder / "y=0" / "8.parquet")  # new
+    (folder / "y=0" / "0.parquet").unlink()
+    stale = folder / "y=1" / "1.parquet"  # of an earlier time than the summary's
+    pqext.write_table(rows(200, 12), stale)
+    os.utime(stale, ns=(before, before))
+    swapped = folder / "y=1" / "3.parquet"  # of the same size
+    size = swapped.stat().st_size
+    pqext.write_table(rows(30).set_column(0, "a", pa.array(range(60, 70))), swapped, row_group_rows=5)
+    assert swapped.stat().st_size == size
+    scan = pqext.scan(folder)
+    left = [(20, 30), (40, 50), (60, 70), (60, 70), (70, 80), (100, 110), (200, 212)]
+    assert sorted(scan.to_table()["a"].to_pylist()) == sorted(row for pair in left for row in range(*pair))
+    assert pqext.scan(folder, filter=col("a") == 205).count() == 1
+    assert pqext.scan(folder, filter="a between 60 and 69").count() == 20
+    opened.clear()
+    told = scan.explain()
+    assert f"plans 5 files from {folder / '_metadata'}, and not 2 files changed since" in told
+    assert sorted(opened) == ["1.parquet", "3.parquet", "8.parquet"]
+
+
+@pytest.mark.spec("querying.summary")
+def test_a_file_that_changes_after_planning_is_reported(folder: Path) -> None:
+    scan = pqext.scan(folder)
+    batches = scan.to_batches(5)
+    next(batches)
+    pqext.write_table(rows(1000), folder / "y=1" / "7.parquet")
+    assert sum(batch.num_rows for batch in batches) == 65  # planned when its turn came
+    assert scan.filter(col("a") == 1005).count() == 1
+    summary = Summary(str(folder / "_metadata"), pqext.Limits())
+    source = summary.unchanged("y=1/7.parquet", str(folder / "y=1" / "7.parquet"))
+    assert source is None
+    place = str(folder / "y=0" / "6.parquet")
+    known = summary.unchanged("y=0/6.parquet", place)
+    assert known is not None
+    pqext.write_table(rows(2000, 11), place)
+    with pytest.raises(ChangedFileError, match="changed while it was read"):
+        pqext.open(known).read()
+
+
+def test_key_value_metadata_of_each_file_is_noted(tmp_path: Path) -> None:
+    for number in range(3):
+        pqext.write_table(rows(number), tmp_path / f"{number}.parquet", key_value_metadata={"k": f"ä{number}"})
+    pq.write_table(rows(3), tmp_path / "3.parquet", store_schema=False)
+    files = sorted(map(str, tmp_path.glob("*.parquet")))
+    summarise(tmp_path)
+    assert "leaves" in pqext.scan(tmp_path).explain()  # of two writers nothing is noted
+    (tmp_path / "3.parquet").unlink()
+    summarise(tmp_path)
+    found = pqext.scan(tmp_path)
+    assert "plans 3 files" in found.explain()
+    assert found.schema.metadata == pqext.scan(files[:3]).schema.metadata == {b"k": "ä0".encode()}
+
+
+@pytest.mark.parametrize("by", ["pyarrow", "old"])
+def test_a_summary_without_notes_is_left_aside_in_a_folder(tmp_path: Path, by: str) -> None:
+    collected: list[Any] = []
+    for number in range(3):
+        pq.write_table(rows(10 * number), tmp_path / f"{number}.parquet", metadata_collector=collected)
+        collected[-1].set_file_path(f"{number}.parquet")
+    if by == "pyarrow":
+        pq.write_metadata(rows(0).schema, tmp_path / "_metadata", metadata_collector=collected)
+    else:
+        summarise(tmp_path)
+        changed(tmp_path, lambda metadata: setattr(metadata, "unknown", ()))
+    pq.write_table(rows(100), tmp_path / "1.parquet")
+    scan = pqext.scan(tmp_path)
+    assert scan.filter(col("a") == 105).count() == 1
+    assert "aside: it does not note the sizes and times of its files" in scan.explain()
+    trusted = pqext.scan(tmp_path / "_metadata")
+    assert trusted.filter(col("a") == 25).count() == 1
+    assert len(trusted.plan()) == 3
+
+
+@pytest.mark.spec("querying.summary")
+def test_a_summary_that_is_named_has_the_columns_of_folders(folder: Path, opened: list[str]) -> None:
+    scan = pqext.scan(folder / "_metadata", filter="y = 1", include_file_paths="file", include_row_numbers="row")
+    assert opened == ["_metadata"]
+    found = scan.to_table()
+    assert found.schema.names == ["a", "s", "y", "file", "row"]
+    assert opened == ["_metadata", "1.parquet", "3.parquet", "7.parquet"]
+    assert found["y"].to_pylist() == [1] * 30
+    assert {os.path.basename(path) for path in found["file"].to_pylist()} == {"1.parquet", "3.parquet", "7.parquet"}
+    assert found["row"].to_pylist() == [*range(10)] * 3
+    assert sum(task.refusal is not None for task in scan.plan()) == 4
+    assert pqext.scan(folder / "_metadata", partitioning=None).to_table().schema.names == ["a", "s"]
+
+
+def test_a_summary_that_is_named_stands_for_the_files_that_it_names(folder: Path) -> None:
+    pqext.write_table(rows(100), folder / "y=0" / "8.parquet")
+    assert pqext.scan(folder / "_metadata").count() == 70
+    (folder / "y=1" / "7.parquet").unlink()
+    for ask in (lambda scan: scan.count(), lambda scan: scan.filter(col("a") == 0).to_table()):
+        with pytest.raises(CorruptFileError, match=r"7\.parquet.*cannot be opened"):
+            ask(pqext.scan(folder / "_metadata"))
+    (folder / "y=1" / "7.parquet").mkdir()
+    with pytest.raises(CorruptFileError, match=r"7\.parquet.*no regular file"):
+        pqext.scan(folder / "_metadata").count()
+
+
+def _rename(name: str) -> Change:
+    def change(metadata: FileMetaData) -> None:
+        for chunk in metadata.row_groups[0].columns:
+            chunk.file_path = name
+
+    return change
+
+
+def _twice(metadata: FileMetaData) -> None:
+    metadata.row_groups = [*metadata.row_groups, metadata.row_groups[2]]
+
+
+def _negative(metadata: FileMetaData) -> None:
+    metadata.row_groups[2].num_rows = -5
+
+
+def _fewer(metadata: FileMetaData) -> None:
+    metadata.row_groups = list(metadata.row_groups)[1:]
+
+
+CONTRADICTIONS: dict[str, tuple[Change, str]] = {
+    "a row group twice": (_twice, "is there twice"),
+    "a negative count": (_negative, "a row group of -5 rows"),
+    "missing row groups": (_fewer, "row groups are missing"),
+}
+
+
+@pytest.mark.spec("querying.summary")
+@pytest.mark.parametrize("name", CONTRADICTIONS)
+def test_a_summary_that_contradicts_itself_is_an_error_or_left_aside(folder: Path, name: str) -> None:
+    change, message = CONTRADICTIONS[name]
+    changed(folder, change)
+    scan = pqext.scan(folder)
+    assert scan.count() == 70
+    assert scan.filter(col("a") == 0).count() == 1
+    assert message in scan.explain()
+    for ask in (lambda scan: scan.count(), lambda scan: scan.to_table(), lambda scan: scan.plan()):
+        with pytest.raises(CorruptFileError, match=message) as caught:
+            ask(pqext.scan(folder / "_metadata"))
+        assert caught.value.path == str(folder / "_metadata")
+
+
+@pytest.mark.spec("querying.summary")
+@pytest.mark.parametrize(
+    "name", ["../x.parquet", "/etc/passwd", "./y=0/0.parquet", "y=0//0.parquet", "", "C:\\x", "a\0"]
+)
+def test_a_summary_of_files_elsewhere_is_refused_or_left_aside(folder: Path, name: str) -> None:
+    changed(folder, _rename(name))
+    scan = pqext.scan(folder)
+    assert sorted(scan.to_table()["a"].to_pylist()) == [*range(50), *range(60, 80)]
+    assert "aside: it names files that do not lie below" in scan.explain() or "do not lie in one file" in scan.explain()
+    if not name.startswith("./") and "//" not in name:
+        with pytest.raises((UnsupportedError, CorruptFileError)):
+            pqext.scan(folder / "_metadata").to_table()
+
+
+@pytest.mark.spec("querying.summary")
+def test_links_do_not_lead_a_summary_out_of_its_folder(folder: Path, tmp_path: Path) -> None:
+    pqext.write_table(rows(0), tmp_path / "secret.parquet", row_group_rows=5)
+    os.symlink(tmp_path / "secret.parquet", folder / "link.parquet")
+    changed(folder, _rename("link.parquet"))
+    with pytest.raises(UnsupportedError, match="a link leads out of the folder"):
+        pqext.scan(folder / "_metadata").to_table()
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"PAR1\xff\xff\xff\x7fPAR1", b"no Parquet at all"])
+def test_a_damaged_summary_is_left_aside(folder: Path, damage: bytes) -> None:
+    (folder / "_metadata").write_bytes(damage)
+    scan = pqext.scan(folder)
+    assert scan.count() == 70
+    assert "aside: it is damaged" in scan.explain()
+    with pytest.raises(CorruptFileError):
+        pqext.scan(folder / "_metadata").count()
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        b"", b"[]", b"{", b"[" * 100_000, b'{"version":2,"files":[],"pairs":[]}', b'{"version":1}',
+        b'{"version":1,"files":[["a",1,2]],"pairs":[]}', b'{"version":1,"files":[["a",1,2,5]],"pairs":[]}',
+        b'{"version":1,"files":[["a",1,2,-1]],"pairs":[null]}', b'{"version":1,"files":[["a",1.5,2,0]],"pairs":[null]}',
+        b'{"version":1,"files":[[7,1,2,0]],"pairs":[null]}', b'{"version":1,"files":[["a",1,2,0]],"pairs":[[["k",1]]]}',
+        b'{"version":1,"files":[["a",1,2,0],["a",1,2,0]],"pairs":[null]}',
+        b'{"version":1,"files":[["a",1,2,0]],"pairs":[null]}',
+    ],
+)  # fmt: skip
+def test_a_note_that_is_not_understood_is_none(folder: Path, note: bytes) -> None:
+    from pqext.core.extension.framed import frame
+    from pqext.core.extension.structure import set_extension
+
+    def change(metadata: Struct) -> None:
+        set_extension(metadata, frame(note, SUMMARY_NOTE), replace=True)
+
+    changed(folder, change)
+    scan = pqext.scan(folder)
+    assert scan.count() == 70
+    assert "aside: it does not note" in scan.explain()
+
+
+def test_a_note_comes_back(folder: Path) -> None:
+    with pqext.open(folder / "_metadata") as file:
+        found = noted(file.metadata)
+    assert found is not None
+    place = folder / "y=1" / "5.parquet"
+    with pqext.open(place) as alone:
+        pairs = alone.metadata.key_value_metadata
+    stat = place.stat()
+    assert found["y=1/5.parquet"] == NotedFile(stat.st_size, stat.st_mtime_ns, pairs)
+    assert len(found) == 8
+
+
+def test_columns_of_a_row_group_in_several_files_stay_one_source(folder: Path) -> None:
+    def change(metadata: FileMetaData) -> None:
+        group: RowGroup = metadata.row_groups[0]
+        group.columns[1].file_path = "y=0/2.parquet"
+
+    changed(folder, change)
+    (task,) = pqext.scan(folder / "_metadata").plan()
+    assert task.total == 14
+    assert "do not lie in one file each" in pqext.scan(folder).explain()
+
+
+def test_a_summary_that_is_larger_than_what_it_spares_is_not_read(folder: Path, opened: list[str]) -> None:
+    assert pqext.scan(folder, filter="y = 0 and a = 1", include_file_paths="file").filter(
+        col("file") == str(folder / "y=0" / "0.parquet")
+    ).count() == 1
+    assert opened == ["0.parquet"]
+
+
+def test_a_summary_in_memory_of_many_files_leaves_none_open(tmp_path: Path) -> None:
+    for number in range(40):
+        pqext.write_table(rows(number), tmp_path / f"{number:02}.parquet")
+    summarise(tmp_path)
+    handles = Path("/proc/self/fd")
+    if not handles.is_dir():
+        pytest.skip("open files are counted by /proc")
+    before = len(list(handles.iterdir()))
+    for _ in pqext.scan(tmp_path):
+        assert len(list(handles.iterdir())) <= before + 3
+    assert len(list(handles.iterdir())) == before
