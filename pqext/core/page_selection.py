@@ -15,7 +15,7 @@ from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
 from pqext.core.facts import PageFacts
 from pqext.core.indexes.page_index import IndexedPages
-from pqext.core.indexes.row_ranges import RowRanges, merged
+from pqext.core.indexes.row_ranges import RowRanges, rows_of_pages
 from pqext.core.limits import Limits
 from pqext.core.metadata import PageType
 from pqext.core.page import RawPage, raw_pages
@@ -114,7 +114,7 @@ class ChosenPages:
         self._source = source
         self._known = known
         self._pages = pages_of(known, rows)
-        self.rows = merged(known.rows(page) for page in self._pages)
+        self.rows = rows_of_pages(known, self._pages)
         self._held: dict[int, Span] = {}
 
     @property
@@ -144,7 +144,7 @@ class ChosenPages:
                 pages = range(one.first, one.stop)
                 ranges = [self._known.byte_range(page) for page in pages]
                 starts, sizes = [start for start, _ in ranges], [size for _, size in ranges]
-                yield Stretch(span, (starts, sizes, [len(self._known.rows(page)) for page in pages]))
+                yield Stretch(span, (starts, sizes, self._known.row_counts[one.first : one.stop]))
 
     def raw(self, limits: Limits, decryptor: ChunkDecryptor | None, *, has_dictionary: bool) -> Iterator[RawPage]:
         """The dictionary page and the chosen ones. Raises ``CorruptFileError`` where the offset index is wrong."""
@@ -234,14 +234,13 @@ class ChosenPages:
         head = self._known.byte_range(0)[0] - self.offset
         if head:
             yield _Run(0, 0, self.offset, head)
-        first = self._pages[0]
+        most, first = self._source.window_bytes, self._pages[0]
+        place = start, _ = self._known.byte_range(first)
         for page, following in zip(self._pages, [*self._pages[1:], -1], strict=True):
-            offset, length = self._known.byte_range(page)
-            start = self._known.byte_range(first)[0]
-            ends = following != page + 1 or self._known.byte_range(following)[0] != offset + length
-            if ends or offset + length - start >= self._source.window_bytes:
-                yield _Run(first, page + 1, start, offset + length - start)
-                first = following
+            end, place = sum(place), self._known.byte_range(following)
+            if following != page + 1 or place[0] != end or end - start >= most:
+                yield _Run(first, page + 1, start, end - start)
+                first, start = following, place[0]
 
 
 def pages_of(known: PageFacts, rows: Rows) -> list[int]:

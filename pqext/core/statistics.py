@@ -19,7 +19,7 @@ from pqext.core.kernels import page_statistics
 from pqext.core.kernels.page_cuts import PageCuts
 from pqext.core.metadata import ColumnOrder, Statistics, Type
 from pqext.core.orders import BoundOrder, is_float, of_column
-from pqext.core.predicate import COMPARE, Bounds
+from pqext.core.predicate import COMPARE, Bounds, Value
 from pqext.core.types.logical import LeafType
 
 BOUND_BYTES = 64
@@ -319,6 +319,16 @@ def bounds_of(
     num_values: int | None,
 ) -> Bounds:
     """What stored bounds and counts prove; what makes no sense is unknown. ``num_values`` counts nulls too."""
+    minimum = order.value(low) if low is not None else None
+    maximum = order.value(high) if high is not None else None
+    return bounds_of_values(order, minimum, maximum, null_count, nan_count, num_values)
+
+
+def bounds_of_values(
+    order: BoundOrder, minimum: Value | None, maximum: Value | None, null_count: int | None, nan_count: int | None,
+    num_values: int | None,
+) -> Bounds:
+    """As :func:`bounds_of`, of bounds that ``order`` has read."""
     if null_count is not None and (null_count < 0 or (num_values is not None and null_count > num_values)):
         null_count = None
     has_nan: bool | None = False
@@ -326,8 +336,6 @@ def bounds_of(
         room = None if num_values is None else num_values - (null_count or 0)
         known = nan_count is not None and nan_count >= 0 and (room is None or nan_count <= room)
         has_nan = nan_count > 0 if known and nan_count is not None else None
-    minimum = order.value(low) if low is not None else None
-    maximum = order.value(high) if high is not None else None
     if minimum != minimum or maximum != maximum or (
         minimum is not None and maximum is not None and COMPARE[">"](minimum, maximum)
     ):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pqext.dataset.engines.arrow_dataset import ScanDataset
 
 BATCH_ROWS = 65_536
-_TABLE_ROWS = 1 << 18
+_TABLE_ROWS = 1 << 19
 """Rows of a batch at most where all batches become a table."""
 
 

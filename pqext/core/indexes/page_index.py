@@ -7,9 +7,10 @@ away from the pages; an index that contradicts itself or its chunk is refused wh
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from operator import ge, le
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.core.errors import CorruptFileError
-from pqext.core.indexes.row_ranges import RowRanges, merged
+from pqext.core.indexes.row_ranges import RowRanges, rows_of_pages
 from pqext.core.kernels import index_encode
 from pqext.core.kernels.page_cuts import PageCuts
 from pqext.core.kernels.page_places import page_places
 from pqext.core.metadata import BoundaryOrder, ColumnIndex, OffsetIndex
 from pqext.core.orders import BoundOrder
-from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, may_match
-from pqext.core.statistics import PageExtremes, bounds_of, cut, is_cuttable, nulls_beside, raise_cut
+from pqext.core.predicate import COMPARE, Bounds, Comparison, IsIn, Predicate, Value, may_match
+from pqext.core.statistics import PageExtremes, bounds_of, bounds_of_values, cut, is_cuttable, nulls_beside, raise_cut
 
 if TYPE_CHECKING:
     from pqext.core.facts import PageFacts
@@ -116,7 +117,7 @@ def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exac
 
     ``exact`` tells whether the minimum and the maximum of ``chunk`` occur in it.
     """
-    counts, rows = index.null_counts, [len(pages.rows(page)) for page in range(len(pages))]
+    counts, rows = index.null_counts, pages.row_counts
     if counts and min(counts) >= 0 and chunk.null_count is not None and sum(counts) != chunk.null_count:
         raise CorruptFileError(f"the column index counts {sum(counts)} nulls, the statistics {chunk.null_count}")
     started = index.definition_level_histograms if pages.is_flat else index.repetition_level_histograms
@@ -203,6 +204,12 @@ class IndexedPages(Sequence[Bounds]):
         offsets, sizes = self._places.offsets, self._places.sizes
         return not offsets or (sum(sizes) == stop - offsets[0] and len(set(self.starts)) == len(offsets))
 
+    @cached_property
+    def row_counts(self) -> list[int]:
+        """The rows of each page."""
+        stops = [*self.starts[1:], self.num_rows]
+        return [max(stop - start, 0) for start, stop in zip(self.starts, stops, strict=True)]
+
     def rows(self, page: int) -> range:
         """The rows of the row group that ``page`` holds."""
         stop = self.starts[page + 1] if page + 1 < len(self.starts) else self.num_rows
@@ -219,12 +226,19 @@ class IndexedPages(Sequence[Bounds]):
         if index is None:
             has_nan = None if self._order.is_float else False
             return [Bounds(num_values=self._entries(page), has_nan=has_nan) for page in range(len(self))]
-        return [self._bounds(index, page) for page in range(len(self))]
+        order, known = self._order, [page for page, is_null in enumerate(index.null_pages) if not is_null]
+        lows: Iterable[Value | None] = repeat(None)
+        highs = lows
+        if order.is_defined:
+            lows = order.values([index.min_values[page] for page in known])
+            highs = order.values([index.max_values[page] for page in known])
+        of_values = dict(zip(known, zip(lows, highs, strict=False), strict=False))
+        return [self._bounds(index, page, of_values.get(page)) for page in range(len(self))]
 
     def _entries(self, page: int) -> int | None:
         """Values of a page, nulls included, where they can be known."""
         if not self._node.max_repetition_level:
-            return len(self.rows(page))
+            return self.row_counts[page]
         counts = self._columns.definition_level_histograms if self._columns is not None else None
         if not counts:
             return None
@@ -232,19 +246,19 @@ class IndexedPages(Sequence[Bounds]):
         histogram = counts[page * levels : (page + 1) * levels]
         return sum(histogram) if min(histogram) >= 0 else None
 
-    def _bounds(self, index: ColumnIndex, page: int) -> Bounds:
+    def _bounds(self, index: ColumnIndex, page: int, values: tuple[Value | None, Value | None] | None) -> Bounds:
+        """What bounds a page, by the ``values`` of its bounds, which pages of nulls have not."""
         entries = self._entries(page)
         nulls = index.null_counts[page] if index.null_counts else None
         nans = index.nan_counts[page] if index.nan_counts else None
         stored = index.min_values[page], index.max_values[page]
-        if index.null_pages[page]:
+        if values is None:
             if any(stored) or (nulls is not None and (nulls <= 0 or (entries is not None and nulls != entries))):
                 # It contradicts itself: some writers of parquet-java call pages null that they know nothing of.
                 return bounds_of(self._order, None, None, None, nans, entries)
-            known = nulls if nulls is not None else entries if entries is not None else len(self.rows(page))
+            known = nulls if nulls is not None else entries if entries is not None else self.row_counts[page]
             return Bounds(null_count=known, num_values=known)
-        low, high = stored if self._order.is_defined else (None, None)
-        return bounds_of(self._order, low, high, nulls_beside(stored, nulls, entries), nans, entries)
+        return bounds_of_values(self._order, *values, nulls_beside(stored, nulls, entries), nans, entries)
 
     @cached_property
     def _search(self) -> _Search | None:
@@ -316,4 +330,4 @@ def matching_rows(pages: PageFacts, predicate: Predicate) -> RowRanges:
     Where the pages' bounds are ordered they are searched by halving, else one by one. Answers on several columns
     combine with :func:`pqext.core.indexes.row_ranges.intersection` and ``union``.
     """
-    return merged(pages.rows(page) for page in pages.matching(predicate))
+    return rows_of_pages(pages, pages.matching(predicate))

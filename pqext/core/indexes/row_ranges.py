@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pqext.core.facts import PageFacts
 
 RowRanges = list[range]
 """Ascending, apart from each other, none empty."""
@@ -21,6 +25,17 @@ def merged(ranges: Iterable[range]) -> RowRanges:
         else:
             result.append(range(one.start, one.stop))
     return result
+
+
+def rows_of_pages(known: PageFacts, pages: Sequence[int]) -> RowRanges:
+    """The rows that ``pages`` hold, which ascend."""
+    runs: list[list[int]] = []
+    for page in pages:
+        if runs and page == runs[-1][1] + 1:
+            runs[-1][1] = page
+        else:
+            runs.append([page, page])
+    return merged(range(known.rows(first).start, known.rows(last).stop) for first, last in runs)
 
 
 def ranges_within(rows: Iterable[range] | None, num_rows: int) -> RowRanges | None:

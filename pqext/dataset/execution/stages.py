@@ -34,7 +34,7 @@ from pqext.dataset.planning.selectivity import Passed, estimated
 
 AHEAD_BYTES = 1 << 20
 """A file of fewer is read when its rows are asked for."""
-_STAGE_ROWS = 1 << 18
+_STAGE_ROWS = 1 << 19
 """Rows of a filter's columns that are decoded at a time."""
 _FEWEST_ROWS = 1024
 """Rows that are looked at together at least, however small the batches are to be."""
