@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+import sys
 from collections.abc import Generator
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,10 @@ from hypothesis import Phase, settings
 
 # The processes that share the tests must name them alike, also where a name shows a set.
 os.environ.setdefault("PYTHONHASHSEED", "0")
+
+# Tests start processes that import the package, and so do Spark's workers: none compiles what another has compiled.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Examples are bounded by count, not by the clock: a loaded machine must not fail a test. Every run draws the same ones,
 # so that a red run can be repeated; `pytest --hypothesis-profile=thorough` searches with others.
@@ -37,6 +43,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rule = config.getoption("--rule")
     if rule is not None:
         items[:] = [item for item in items if any(rule in mark.args for mark in item.iter_markers("spec"))]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What collecting made stays until the end: no collection of garbage looks at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
