@@ -40,38 +40,48 @@ def test_few_jobs_and_many_share_their_threads() -> None:
         return threading.current_thread()
 
     with Workers(5, 5) as many:
-        used = set(many.map(work, [threading.Barrier(5, timeout=30)] * 5))
+        used = set(many.map(work, [threading.Barrier(5, timeout=60)] * 5))
     assert len(used) == 5
     with Workers(5, 2) as few:
-        assert set(few.map(work, [threading.Barrier(2, timeout=30)] * 2)) < used
+        assert set(few.map(work, [threading.Barrier(2, timeout=60)] * 2)) < used
 
 
 def test_small_items_share_a_turn() -> None:
     """One after another on one thread, until they are large enough; all of them in place where one turn is enough."""
-    def thread(_: int) -> int:
-        time.sleep(0.01)
+    turns, large_items = threading.Barrier(2, timeout=60), threading.Barrier(2, timeout=60)
+
+    def thread(together: threading.Barrier | None) -> int:
+        if together is not None:
+            together.wait()
         return threading.get_ident()
 
     small = TURN_BYTES // 4
     with Workers(2, 8) as workers:
-        found = list(workers.map(thread, range(8), sizes=[small] * 8))
+        found = list(workers.map(thread, [turns, None, None, None] * 2, sizes=[small] * 8))
         assert len(set(found[:4])) == len(set(found[4:])) == 1
         assert found[0] != found[4]
-        assert set(workers.map(thread, range(4), sizes=[small] * 4)) == {threading.get_ident()}
+        assert set(workers.map(thread, [None] * 4, sizes=[small] * 4)) == {threading.get_ident()}
         assert list(workers.map(thread, [], sizes=[])) == []
-        large = list(workers.map(thread, range(2), sizes=[TURN_BYTES] * 2))
+        large = list(workers.map(thread, [large_items] * 2, sizes=[TURN_BYTES] * 2))
         assert len(set(large)) == 2
         mixed = workers.map(pow, range(6), repeat(2), sizes=[0, TURN_BYTES, 0, 0, TURN_BYTES * 9, 0])
         assert list(mixed) == [number * number for number in range(6)]
 
 
 def test_the_largest_turn_begins_first_and_results_keep_their_order() -> None:
-    begun: list[int] = []
+    first: set[int] = set()
+    both = threading.Barrier(2, timeout=60)
+
+    def work(number: int) -> int:
+        if len(first) < 2:  # nothing else begins before the first two have met
+            first.add(number)
+            both.wait()
+        return number
+
     sizes = [TURN_BYTES * size for size in (1, 3, 2, 9, 1)]
     with Workers(2, 5) as workers:
-        found = list(workers.map(lambda number: begun.append(number) or number, range(5), sizes=sizes))
-    assert found == list(range(5))
-    assert set(begun[:2]) == {1, 3}
+        assert list(workers.map(work, range(5), sizes=sizes)) == list(range(5))
+    assert first == {1, 3}
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -145,11 +155,11 @@ def work():
 assert work() == [1, 2, 3]
 child = os.fork()
 if not child:
-    signal.alarm(20)
+    signal.alarm(120)
     os._exit(0 if work() == [1, 2, 3] else 1)
 assert os.waitpid(child, 0)[1] == 0
 """
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 
@@ -173,7 +183,7 @@ def test_jobs_of_a_job_go_to_idle_threads_and_those_nobody_begins_are_done_in_pl
 
 def test_a_job_that_waits_for_another_thread_works_meanwhile() -> None:
     """Each part of the job needs another one at the same time, and there are two threads."""
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2, timeout=60)
 
     def part(number: int) -> tuple[int, int]:
         together.wait()
@@ -192,7 +202,7 @@ def test_a_job_that_waits_for_another_thread_works_meanwhile() -> None:
 
 
 def test_jobs_that_fail_at_once_do_not_wait_for_what_nobody_begins() -> None:
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=60)
 
     def job(_: int) -> None:
         with Workers(2, 8) as workers:
@@ -208,7 +218,7 @@ def test_jobs_that_fail_at_once_do_not_wait_for_what_nobody_begins() -> None:
 
 
 def test_an_error_of_a_call_made_by_the_one_who_waits_comes_out_in_its_place() -> None:
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2, timeout=60)
 
     def part(number: int) -> int:
         if number < 2:
@@ -235,7 +245,7 @@ def test_one_call_is_begun_at_once_or_made_in_place() -> None:
     begun = threading.Event()
     with Workers(2, 2) as workers:
         ready = workers.begin(begun.set)
-        assert begun.wait(20)
+        assert begun.wait(60)
         assert ready() is None
     with Workers(1, 2) as workers:
         ready = workers.begin(threading.get_ident)

@@ -58,7 +58,7 @@ def test_parts_come_in_the_order_of_the_row_groups(threads: int, monkeypatch: py
 
 
 def test_as_many_row_groups_as_there_are_threads_run_at_once() -> None:
-    all_running = threading.Barrier(5, timeout=30)
+    all_running = threading.Barrier(5, timeout=60)
 
     def run(number: int, shares: int) -> Iterator[Part]:
         all_running.wait()
@@ -136,7 +136,7 @@ def test_an_abandoned_iterator_ends_all_work_at_once() -> None:
 
     parts = side_by_side([partial(run, number) for number in range(50)], 2, 50)
     next(parts)
-    running.wait()
+    assert running.wait(60)
     parts.close()
     seen = list(begun), made
     assert len(begun) <= 3
@@ -184,7 +184,7 @@ def test_the_next_rows_are_read_while_these_are_used(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(stages._GroupRun, "_at_once", noted)
     batches = pqext.scan(FILE, ["k"], col("k") < 90, threads=2).to_batches(100)
     next(iter(batches))
-    assert began.wait(20)
+    assert began.wait(60)
     batches.close()  # type: ignore[attr-defined]
 
 

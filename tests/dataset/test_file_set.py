@@ -87,7 +87,7 @@ def test_files_far_away_are_opened_several_at_once_in_their_order(
     for number in range(40):
         pq.write_table(pa.table({"a": [number]}), tmp_path / f"{number:02}.parquet")
     lock, open_now, most = threading.Lock(), 0, 0
-    barrier = threading.Barrier(4, timeout=20)
+    barrier = threading.Barrier(4, timeout=60)
     files = []
 
     class File(pqext.ParquetFile):
