@@ -30,8 +30,8 @@ from pqext.dataset.one_table.partitions import NO_PARTITIONS, Narrowed, Partitio
 from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.union import Union
 from pqext.dataset.planning.certainty import apart
-from pqext.dataset.planning.plan import Task
-from pqext.dataset.planning.planner import REACHED, FilePlanner, RowsWanted, footer_crc
+from pqext.dataset.planning.plan import REACHED, Task
+from pqext.dataset.planning.planner import FilePlanner, RowsWanted, footer_crc
 from pqext.dataset.planning.projection import Computed
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None

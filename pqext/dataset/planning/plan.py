@@ -65,8 +65,8 @@ class RowGroupPlan:
     stages: tuple[Stage, ...] = ()
     """What is read, in this order; the last stage gives the result's columns."""
     evidence: tuple[str, ...] = ()
-    """What the refusal rests on: ``statistics``, ``Bloom filter``, ``box``, ``variant leaf``; or ``limit``, which may also
-    keep back the rows behind the first ones."""
+    """What the refusal rests on: ``statistics``, ``Bloom filter``, ``box``, ``variant leaf``; or ``limit``, which also
+    keeps back the rows behind the first ones."""
     pages: tuple[int, int] | None = None
     """With ``rows``, how many pages of the columns needed hold any of them, and how many there are."""
 
