@@ -97,11 +97,12 @@ def option(*names: str, help: str, panel: str = _FILE, metavar: str | None = Non
 
 def command(
     inputs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="IN...", show_default=False, help="Files, patterns or folders to read; - is standard input."
         ),
-    ],
+    ] = None,
+    *,
     dest: Annotated[
         str, typer.Argument(metavar="OUT", show_default=False, help="The Parquet file; - is standard output.")
     ],
@@ -223,6 +224,8 @@ def command(
         made = [
             *_made("points", geometry), *_made("wkt", wkt), *_made("geojson", geojson_), *_made("json", json)
         ]
+        if not inputs:
+            raise ValueError(f"OUT is missing: pqext convert {named(dest)} OUT, where OUT is the Parquet file to write")
         *places, target = placed([*inputs, dest], storage, anonymous)
         sources = _sources(places)
         kind = format or format_of(sources)

@@ -106,7 +106,18 @@ def show(report: Report, form: Form) -> None:
     if form is Form.json:
         typer.echo(json.dumps(report.to_dict(), indent=2))
     else:
-        console().print(report)
+        print_shown(report)
+
+
+def print_shown(shown: Any) -> None:
+    """Print what rich lays out, without the blanks behind its lines where no terminal shows them."""
+    terminal = console()
+    if terminal.is_terminal:
+        terminal.print(shown)
+        return
+    with terminal.capture() as captured:
+        terminal.print(shown)
+    typer.echo("\n".join(line.rstrip() for line in captured.get().split("\n")), nl=False)
 
 
 def console() -> Console:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from pqext.cli.files import console
+from pqext.cli.files import print_shown
 from pqext.cli.outputs import binary_output, opened
 from pqext.cli.places import Place
 from pqext.text import counted, shorten, visible
@@ -162,7 +162,7 @@ def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     if not count:
         print("no rows")
     elif schema.names:
-        console().print(table)
+        print_shown(table)
     else:
         print(counted(count, "row"))
     if len(schema.names) > MAX_COLUMNS:

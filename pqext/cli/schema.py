@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pqext.cli.files import File, console, one_file, refusals
+from pqext.cli.files import File, one_file, print_shown, refusals
 from pqext.cli.places import Anonymous, Storage, placed
 from pqext.cli.scan_arguments import Json
 from pqext.text import shorten, visible
@@ -128,7 +128,7 @@ def _print_tree(file: ParquetFile) -> None:
         room = _branch(tree, node, room)
     if not room:
         tree.add(Text("and more: --format json has all", style="dim"))
-    console().print(tree)
+    print_shown(tree)
 
 
 def _branch(tree: Tree, node: SchemaNode, room: int) -> int:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pqext.core.local_paths import scheme_of
+from pqext.core.local_paths import scheme_of, with_home
 from pqext.core.sources.upload import Gathered, Upload
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _place(dest: Any, filesystem: Any, storage_options: Mapping[str, Any] | None
     """A path of the local file system, or a place in a store."""
     is_path = isinstance(dest, str | os.PathLike)
     if is_path and filesystem is None and storage_options is None and scheme_of(path := os.fsdecode(dest)) is None:
-        return path
+        return with_home(path)
     from pqext.core.sources.locate import Location, locate
 
     found = locate(dest, filesystem, storage_options)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pqext.core.predicate import Value
 from pqext.core.row_group import ColumnChunk
 from pqext.core.statistics import is_cuttable
-from pqext.dataset.evaluation.evaluate import value_of
+from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Column
 from pqext.dataset.expressions.literals import NANOSECONDS
@@ -158,8 +158,11 @@ def _parts(
 def _values(batch: pa.RecordBatch, column: Column | None, top: str) -> pa.Array:
     if column is not None:
         return value_of(column, batch)
-    path = (top,) if top in batch.schema.names else tuple(top.split("."))
-    return value_of(Column(path), batch)
+    return value_of(Column(_path(batch, top)), batch)
+
+
+def _path(batch: pa.RecordBatch, name: str) -> tuple[str, ...]:
+    return (name,) if name in batch.schema.names else tuple(name.split("."))
 
 
 def _known_nulls(chunk: ColumnChunk) -> int | None:
@@ -173,7 +176,9 @@ def _extreme(query: FilesQuery, column: str | Column, side: str) -> pa.Scalar:
     schema = replace(query, result=(top,)).schema
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
     kind = _values(empty, column if isinstance(column, Column) else None, top).type
-    return _of(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in found)]), side)[0]
+    extreme = _of(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in found)]), side)
+    stored = stored_of(column if isinstance(column, Column) else Column(_path(empty, top)), empty).type
+    return (extreme.cast(stored) if pa.types.is_duration(stored) else extreme)[0]  # which are compared as integers
 
 
 def _of(array: pa.Array, side: str) -> pa.Array:

@@ -15,9 +15,10 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.limits import Limits
 from pqext.core.reader import ParquetFile
+from pqext.core.suggest import listed
 from pqext.dataset.execution.metrics import Metrics, Run, counts_of
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Expression, bases
@@ -288,7 +289,19 @@ class FilesQuery:
 
     @cached_property
     def _narrowed(self) -> list[Narrowed]:
-        """What is left of the filter for each source."""
+        """What is left of the filter for each source.
+
+        Raises ``UnsupportedError`` for a file with a column that the folders of others name and its own do not.
+        """
+        unnamed = self.partitions.unnamed(self.sources, self._values)
+        for row, file in self.files.opened([*unnamed]):
+            both = unnamed[row].intersection(file.schema.root.child_names)
+            if both:
+                raise UnsupportedError(
+                    f"column {listed(sorted(both))} is in the file, while the folders of other files name it: "
+                    "pass partitioning=None, or scan them apart",
+                    feature="partition columns within files", path=file.path,
+                )
         return self.partitions.narrow(self.filter, self._values)
 
     def _kept(self) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import AsyncIterator, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
@@ -42,6 +43,8 @@ class Results:
         return self._batches(batch_rows)
 
     def _batches(self, batch_rows: int) -> Generator[pa.RecordBatch, None, None]:
+        if operator.index(batch_rows) < 1:
+            raise ValueError(f"batch_rows must be positive, not {batch_rows}")
         return (batch for batch, _ in self._query.found(batch_rows))
 
     @answering

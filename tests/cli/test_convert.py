@@ -347,3 +347,11 @@ def test_a_coordinate_in_csv_that_is_no_number_is_named(tmp_path: Path) -> None:
 def test_row_groups_are_as_large_as_those_of_the_writer() -> None:
     default = inspect.signature(convert.command).parameters["row_group_rows"].default
     assert default == pqext.WriteOptions().row_group_rows
+
+
+def test_a_missing_output_is_told(tmp_path: Path) -> None:
+    source = tmp_path / "c.csv"
+    source.write_text("a\n1\n")
+    result = run(source)
+    assert result.exit_code == 2
+    assert "OUT is missing" in result.output

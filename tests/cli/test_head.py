@@ -158,3 +158,12 @@ def test_names_from_a_file_cannot_steer_the_terminal(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a\x1b[31m": ["\x1b]0;gone\x07"]}), path)
     for command in (["head"], ["schema"], ["schema", "--format", "ddl"], ["schema", "--format", "arrow"]):
         assert "\x1b" not in run(command[0], path, *command[1:]).output
+
+
+def test_lines_of_tables_end_with_their_text(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pqext.write_table(pa.table({"a": ["long text", "b", "c"], "b": [1, 2, 3]}), path)
+    for command in ("head", "query", "inspect", "verify", "schema"):
+        shown = run(command, path).output
+        assert "\n" in shown
+        assert all(line == line.rstrip() for line in shown.split("\n"))

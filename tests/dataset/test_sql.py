@@ -228,3 +228,9 @@ def test_long_lists_are_read() -> None:
     text = f"a in ({', '.join(map(str, range(5000)))})"
     assert len(text) < MAX_LENGTH
     assert from_sql(text).equals(a.isin(range(5000)))
+
+
+@pytest.mark.parametrize("text", ["a = 1 and " + "not " * 3_000 + "b", "a = 1 and " + "+".join(["b"] * 3_000) + " > 1"])
+def test_what_nests_too_deep_has_a_place(text: str) -> None:
+    with pytest.raises(ValueError, match=r"the text nests too deep, at character \d+\n"):
+        from_sql(text)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pqext.core.local_paths import scheme_of
+from pqext.core.local_paths import scheme_of, with_home
 from pqext.core.sources.store import Location, Store, remembered
 
 __all__ = ["Location", "is_place", "list_files", "locate"]
@@ -43,7 +43,7 @@ def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, An
             from pqext.core.sources.uris import at_uri
 
             return at_uri(path, scheme, storage_options or {})
-        source = path
+        source = with_home(path)
     if storage_options:
         raise ValueError("storage_options are for URLs, s3://bucket/key for example")
     return source

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.local_paths import scheme_of
+from pqext.core.local_paths import scheme_of, with_home
 from pqext.core.source import ArrowSource, MemorySource, PathSource, Source, StreamSource
 from pqext.core.sources.locate import locate
 
@@ -25,7 +25,7 @@ def open_source(source: Any, filesystem: Any = None, storage_options: Mapping[st
         return MemorySource(source)
     is_path = isinstance(source, str | os.PathLike)
     if is_path and filesystem is None and storage_options is None and scheme_of(path := os.fsdecode(source)) is None:
-        return PathSource(path)
+        return PathSource(with_home(path))
     from pqext.core.sources.store import Location
 
     found = locate(source, filesystem, storage_options)
@@ -40,6 +40,11 @@ def open_source(source: Any, filesystem: Any = None, storage_options: Mapping[st
     try:
         return MemorySource(found)
     except TypeError:
+        if any(hasattr(found, name) for name in ("__arrow_c_stream__", "__arrow_c_array__", "to_arrow")):
+            raise TypeError(
+                f"a {type(found).__name__} holds its rows already, so there is nothing to read: "
+                "pqext.write_table(table, path) makes a file of it"
+            ) from None
         raise TypeError(
             f"cannot read from {type(found).__name__}: give a path, a URL, bytes, a seekable binary file object "
             "or a pyarrow.NativeFile"

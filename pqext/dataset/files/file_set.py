@@ -106,6 +106,10 @@ class FileSet:
             return ParquetFile(source, options=self.options, limits=self.limits)
         except CorruptFileError as error:
             return error
+        except ValueError:
+            if not isinstance(source, str) or os.path.isfile(source):
+                raise
+            return CorruptFileError("a pipe or device is no Parquet file", path=source)
         except FileNotFoundError as error:
             if not _is_local(source):  # it may never have been listed
                 raise

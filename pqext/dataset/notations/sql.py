@@ -36,8 +36,8 @@ from pqext.dataset.expressions import (
     as_value,
     relation,
 )
+from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_functions import FUNCTIONS, GEOMETRIES, LENGTH, NAN, SPATIAL, TEXT, folded, wkt
-from pqext.dataset.notations.sql_literals import cast_literal, number, shown, type_of_cast
 from pqext.variant.access.path import as_path, format_path
 
 MAX_LENGTH = 100_000
@@ -114,6 +114,8 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self._deepest: Node | None = None
+        self._parser: Any = None
 
     def condition(self) -> Expression:
         return cast(Expression, self._read(self._condition))
@@ -129,19 +131,27 @@ class _Reader:
         except _PlacedError as error:
             raise ValueError(str(error)) from None
         except RecursionError:
-            raise ValueError("the text nests too deep") from None
+            raise ValueError(str(self._failure(self._reached(), "the text nests too deep"))) from None
+
+    def _reached(self) -> int:
+        """Where the part of the text begins that was read last."""
+        if self._deepest is not None:
+            return literals.start_of(self._deepest) or 0
+        token = getattr(self._parser, "_curr", None)
+        return 0 if token is None else int(token.start)
 
     def _parsed(self) -> Node:
         dialect = Filter()
         try:
             tokens = self._joined(dialect.tokenize(self.text))
-            found = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE).parse(tokens, self.text)
+            self._parser = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
+            found = self._parser.parse(tokens, self.text)
         except TokenError:
             raise self._failure(len(self.text), "the filter cannot be read: a quote is never closed") from None
         except ParseError as error:
             told = error.errors[0] if error.errors else {}
             why = "something is missing" if "Required" in told.get("description", "") else "this is not expected"
-            raise self._failure(self._offset(told), f"the filter cannot be read: {why}") from None
+            raise self._failure(literals.offset_told(self.text, told), f"the filter cannot be read: {why}") from None
         if len(found) != 1 or found[0] is None:
             raise self._failure(0, "a filter is one condition, as in mag >= 5")
         return found[0]
@@ -202,6 +212,7 @@ class _Reader:
 
     def _any(self, node: Node) -> Any:
         """A condition, a value, a path without a type, a geometry, a literal, or None for null."""
+        self._deepest = node
         try:
             self._check(node)
             found = self._mapped(node)
@@ -226,7 +237,7 @@ class _Reader:
             case exp.Not():
                 return ~self._condition(node.this)
             case exp.Literal():
-                return node.this if node.is_string else number(node.this)
+                return node.this if node.is_string else literals.number(node.this)
             case exp.HexString():
                 return bytes.fromhex(str(node.this))
             case exp.Boolean():
@@ -257,10 +268,10 @@ class _Reader:
                 return self._like(node, None)
             case exp.Anonymous():
                 return self._call(node)
-        if type(node) in _COMPARE:
-            return self._compared(_COMPARE[type(node)], node, node.this, node.expression)
-        if type(node) in _ARITHMETIC:
-            return self._arithmetic(_ARITHMETIC[type(node)], node)
+        if type(node) in literals.COMPARE:
+            return self._compared(literals.COMPARE[type(node)], node, node.this, node.expression)
+        if type(node) in literals.ARITHMETIC:
+            return self._arithmetic(literals.ARITHMETIC[type(node)], node)
         if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
             raise self._refusal(node, "conditions are joined by and and or")
         raise self._refusal(node, "this is not understood in a filter")
@@ -271,8 +282,8 @@ class _Reader:
         )
         if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
             raise self._refusal(node, "a column is expected here")
-        start = _start(node)
-        return Column(tuple(str(part.this) for part in parts), None if start is None else shown(self.text, start))
+        start, path = literals.start_of(node), tuple(str(part.this) for part in parts)
+        return Column(path, None if start is None else literals.shown(self.text, start))
 
     def _inside(self, node: exp.Bracket) -> Any:
         """A field of a struct, or a path of a VARIANT."""
@@ -286,12 +297,12 @@ class _Reader:
     def _cast(self, node: exp.Cast) -> Any:
         found = self._any(node.this)
         if isinstance(found, _Path):
-            return found.column.variant(found.path, type_of_cast(node.to))
+            return found.column.variant(found.path, literals.type_of_cast(node.to))
         if isinstance(found, Value):
-            return found.cast(type_of_cast(node.to))
+            return found.cast(literals.type_of_cast(node.to))
         if found is None or isinstance(found, Expression | _Shape):
             raise self._refusal(node, "columns and literals are cast, no conditions and no nulls")
-        return cast_literal(found, node.to)
+        return literals.cast_literal(found, node.to)
 
     def _operand(self, node: Node) -> Any:
         """A value or a literal."""
@@ -311,7 +322,7 @@ class _Reader:
         if isinstance(one, Value):
             return relation(one, operator, other) if isinstance(other, Value) else one._compare(operator, other)
         if isinstance(other, Value):
-            return other._compare(_SWAPPED[operator], one)
+            return other._compare(literals.SWAPPED[operator], one)
         raise self._refusal(node, "two literals are compared: a column belongs to a condition")
 
     def _typed(self, node: Node, path: _Path, beside: Any) -> VariantField:
@@ -385,7 +396,7 @@ class _Reader:
     def _call(self, node: exp.Anonymous) -> Any:
         name, arguments = str(node.this).lower(), list(node.expressions)
         if name in ("date", "timestamp", "timestamptz") and len(arguments) == 1:
-            return cast_literal(self._text(arguments[0]), exp.DataType.build(name))
+            return literals.cast_literal(self._text(arguments[0]), exp.DataType.build(name))
         if name in GEOMETRIES:
             return _Shape(GEOMETRIES[name](*[self._operand(one) for one in arguments]))
         if name in SPATIAL:
@@ -417,21 +428,10 @@ class _Reader:
         return cast(Expression, getattr(column, operation)(geometry, *distance))
 
     def _refusal(self, node: Node, why: str) -> _PlacedError:
-        return self._failure(_start(node) or 0, why)
+        return self._failure(literals.start_of(node) or 0, why)
 
     def _failure(self, offset: int, why: str) -> _PlacedError:
-        return _PlacedError(f"{why}, at character {offset + 1}{shown(self.text, offset)}")
-
-    def _offset(self, told: dict[str, Any]) -> int:
-        """The place of a token that sqlglot tells of, by the line and the column of its last character."""
-        lines = self.text.splitlines(keepends=True)[: int(told.get("line") or 1) - 1]
-        end = sum(map(len, lines)) + int(told.get("col") or 1)
-        return max(0, min(end, len(self.text)) - max(1, len(told.get("highlight") or "")))
-
-
-def _start(node: Node) -> int | None:
-    """Where a part of the text begins, as far as sqlglot tells."""
-    return min((int(one.meta["start"]) for one in node.walk() if "start" in one.meta), default=None)
+        return _PlacedError(f"{why}, at character {offset + 1}{literals.shown(self.text, offset)}")
 
 
 _KNOWN = {
@@ -441,10 +441,3 @@ _KNOWN = {
 """What the mapping looks at of sqlglot's nodes, and what says nothing; a node that has more is refused."""
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
-_COMPARE: dict[type[exp.Expression], Operator] = {
-    exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-}  # fmt: skip
-_SWAPPED: dict[Operator, Operator] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
-    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%",
-}  # fmt: skip

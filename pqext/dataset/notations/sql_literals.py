@@ -1,4 +1,4 @@
-"""Literals, types and places of SQL text: numbers, and texts as dates, times, decimals and so on."""
+"""Literals, types, operators and places of SQL text: numbers, and texts as dates, times, decimals and so on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from uuid import UUID
 import pyarrow as pa
 from sqlglot import exp
 
+from pqext.core.predicate import Operator
 from pqext.core.text import visible
+from pqext.dataset.expressions import ArithmeticOperator
 from pqext.dataset.expressions.literals import MAX_EXPONENT, timestamp_literal, timestamp_nanoseconds
 
 _Kind = exp.DataType.Type
@@ -124,3 +126,24 @@ _OF_TEXT: dict[str, Callable[[str], Any]] = {
     "uuid": UUID,
     "binary": str.encode,
 }
+
+
+def start_of(node: exp.Expression) -> int | None:
+    """Where a part of the text begins, as far as sqlglot tells."""
+    return min((int(one.meta["start"]) for one in node.walk() if "start" in one.meta), default=None)
+
+
+def offset_told(text: str, told: dict[str, Any]) -> int:
+    """The place of a token that sqlglot tells of, by the line and the column of its last character."""
+    lines = text.splitlines(keepends=True)[: int(told.get("line") or 1) - 1]
+    end = sum(map(len, lines)) + int(told.get("col") or 1)
+    return max(0, min(end, len(text)) - max(1, len(told.get("highlight") or "")))
+
+
+COMPARE: dict[type[exp.Expression], Operator] = {
+    exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+SWAPPED: dict[Operator, Operator] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%",
+}  # fmt: skip

@@ -112,6 +112,15 @@ class Partitions:
                 schema = schema.append(pa.field(name, type))
         return Partitions(self.root, schema, paths, rows)
 
+    def unnamed(self, sources: Sequence[Any], values: pa.RecordBatch) -> dict[int, set[str]]:
+        """The columns that the folders of some sources do not name while those of others do, by source."""
+        names = {name for name, column in zip(self.schema.names, values.columns, strict=True) if column.null_count}
+        names -= {self.paths, self.rows}
+        if not names:
+            return {}
+        lacking = {row: names - _named(source, self.root).keys() for row, source in enumerate(sources)}
+        return {row: found for row, found in lacking.items() if found}
+
     def check_included(self, names: Collection[str]) -> None:
         """Raise ``ValueError`` where a file has a column of a name that is included."""
         for name in (self.paths, self.rows):
