@@ -131,7 +131,7 @@ class ChosenPages:
             return [self._held[one.offset] for one in group]
         return self._source.spans([(one.offset, one.length) for one in group])
 
-    @property
+    @cached_property
     def is_ordinary(self) -> bool:
         """Does the index account for all of the chunk?"""
         return not self._pages or self._known.accounts_for(self._stop)

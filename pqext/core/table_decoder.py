@@ -110,8 +110,8 @@ class TableDecoder:
         ends = self._go_to(int(places[0]))
         stop = self._table.group(0, len(ends), GROUP_BYTES)
         until = np.searchsorted(places, ends[:stop])
-        held = np.diff(until, prepend=0) > 0
-        stop = stop if held.all() else int(np.argmin(held))
+        is_empty = until == np.concatenate(([0], until[:-1]))
+        stop = int(np.argmax(is_empty)) if is_empty.any() else stop
         count = int(until[stop - 1])
         held_bytes = self._account.held
         try:
