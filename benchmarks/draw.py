@@ -17,8 +17,10 @@ from recording import RESULTS
 
 PICTURES = RESULTS.parent.parent / "docs" / "images" / "benchmarks"
 MARKS = {"pyarrow": ("#d9822b", "circle"), "DuckDB": ("#8e9a14", "square"), "polars": ("#2f8fd8", "diamond"),
-         "Spark": ("#d9483b", "triangle"), "datafusion": ("#7a5bd0", "triangle")}  # fmt: skip
+         "Spark": ("#d9483b", "triangle"), "datafusion": ("#7a5bd0", "triangle"), "everything": ("#7f7f7f", "circle")}  # fmt: skip
 LEFT, WIDTH, ROW, TOP, BOTTOM = 186, 620, 18, 46, 26
+LETTER = 6.1
+"""How wide a letter of a case's name is, about."""
 TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -55,19 +57,21 @@ def picture(result: dict[str, Any]) -> str:
     low = max((tick for tick in TICKS if tick <= min([*values, 1]) * 1.02), default=TICKS[0])
     high = min((tick for tick in TICKS if tick >= max([*values, 2]) * 0.98), default=TICKS[-1])
     height = TOP + ROW * len(rows) + BOTTOM
+    left = max(LEFT, 14 + math.ceil(LETTER * max(map(len, rows))))
+    width = WIDTH - LEFT + left
 
     def across(value: float) -> float:
-        return LEFT + (WIDTH - LEFT - 24) * math.log(value / low) / math.log(high / low)
+        return left + (width - left - 24) * math.log(value / low) / math.log(high / low)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" role="img" viewBox="0 0 {WIDTH} {height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" role="img" viewBox="0 0 {width} {height}" '
         f'font-size="12" fill="currentColor" stroke="none">',
         f"<title>{escape(result['title'])}</title>",
     ]
     if ": " in result["title"]:
         kind = result["title"].rpartition(": ")[2].capitalize()
         parts.append(f'<text x="0" y="16" font-weight="bold">{escape(kind)}</text>')
-    x = float(LEFT)
+    x = float(left)
     for engine in (engine for engine in MARKS if any(engine in row for row in rows.values())):
         colour, kind = MARKS[engine]
         parts += [shape(kind, x, 12, colour), text(x + 10, 16, engine)]
@@ -82,10 +86,10 @@ def picture(result: dict[str, Any]) -> str:
         parts.append(text(at, TOP - 14, "pqext" if tick == 1 else f"{tick:g}x", "middle", 0.85))
     for number, (case, row) in enumerate(rows.items()):
         y = TOP + ROW * (number + 0.5)
-        parts.append(text(LEFT - 14, y + 4, case, "end"))
+        parts.append(text(left - 14, y + 4, case, "end"))
         parts += [shape(MARKS[engine][1], across(value), y, MARKS[engine][0]) for engine, value in row.items()]
     meaning = "times as long as pqext: right of the line, pqext is quicker"
-    parts.append(text(WIDTH - 24, height - 8, meaning, "end", 0.85))
+    parts.append(text(width - 24, height - 8, meaning, "end", 0.85))
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
