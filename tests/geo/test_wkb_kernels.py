@@ -21,6 +21,7 @@ from pqext.geo.kernels.wraparound import Longitudes
 from pqext.geo.wkb import columns, summaries
 from reference import wkb as twin
 from reference.geometries import LATITUDE, LONGITUDE, trees
+from reference.pace import SLOWER
 
 SQUARE = [(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 0.0)]
 
@@ -214,10 +215,10 @@ def test_a_ring_of_four_billion_points_is_refused_at_its_byte() -> None:
 def test_millions_of_empty_parts_take_linear_time() -> None:
     empty_rings = b"\1" + struct.pack("<II", 3, 2_000_000) + b"\0" * 8_000_000
     empty_lines = b"\1" + struct.pack("<II", 7, 900_000) + (b"\1" + struct.pack("<II", 2, 0)) * 900_000
-    begin = time.perf_counter()
+    begin = time.process_time()
     for value in (empty_rings, empty_lines):
         assert geo.bounds(binary([value])).to_pylist()[0]["xmin"] is None
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10 * SLOWER
 
 
 def nested(depth: int) -> bytes:

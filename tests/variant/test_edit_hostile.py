@@ -120,10 +120,10 @@ def test_values_made_to_hurt_take_bounded_time(use: str, kind: str) -> None:
     else:
         metadata = b"\xc1\xff\xff\xff\xff" + bytes(8)
         value = b"\x42\xff\xff\xff\xff" + bytes(100)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(VariantError, match="row 3"):
         USES[use](column(value, metadata))
-    assert time.perf_counter() - start < 2 * SLOWER
+    assert time.process_time() - start < 2 * SLOWER
 
 
 @given(variants(), variants(), st.lists(st.tuples(st.integers(0, 60), st.integers(0, 255)), min_size=1, max_size=4))

@@ -12,6 +12,7 @@ import pytest
 from pqext import variant
 from pqext.core.errors import VariantError, VariantLimitError
 from reference import variant_value as reference
+from reference.pace import SLOWER
 
 SCHEMAS = [None, "a INT", "ARRAY<ARRAY<INT>>", "DECIMAL(38,10)"]
 LONG = 1_000_000
@@ -106,7 +107,7 @@ def test_a_document_of_16_million_elements_is_taken_in_bounded_memory() -> None:
     del array
     array = variant.parse_json(pa.array([text]), shredding="ARRAY<BIGINT>")
     assert len(array.field("typed_value").values) == (1 << 24) + 1
-    assert time.process_time() - start < 30
+    assert time.process_time() - start < 30 * SLOWER
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 3 << 20  # KiB
 
 
@@ -116,7 +117,7 @@ def test_keys_made_to_collide_or_to_differ_cost_no_more_than_others() -> None:
     start = time.process_time()
     variant.parse_json(pa.array([wide] * 3), shredding={"schema": "`7` INT, `nothing` INT"})
     variant.parse_json(pa.array(many), shredding="`7` STRUCT<`8`: ARRAY<STRUCT<`9`: INT>>>")
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 10 * SLOWER
 
 
 def test_a_shape_that_occurs_at_every_node_of_the_schema_is_found_at_each() -> None:
@@ -125,5 +126,5 @@ def test_a_shape_that_occurs_at_every_node_of_the_schema_is_found_at_each() -> N
     array = pa.array([text] * 20)
     start = time.process_time()
     found = variant.parse_json(array, shredding=schema)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 10 * SLOWER
     assert found.equals(variant.shred(variant.parse_json(array), schema))
