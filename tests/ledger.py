@@ -94,7 +94,8 @@ def marks() -> list[Mark]:
     found = []
     for test in sorted((ROOT / "tests").rglob("*.py")):
         for node in ast.walk(ast.parse(test.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.spec":
+            func = node.func if isinstance(node, ast.Call) else None
+            if isinstance(func, ast.Attribute) and func.attr == "spec" and ast.unparse(func) == "pytest.mark.spec":
                 for argument in node.args:
                     literal = argument.value if isinstance(argument, ast.Constant) else None
                     found.append(Mark(literal if isinstance(literal, str) else None, test, argument.lineno))

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,7 @@ def cython_imports(path: Path) -> set[str]:
     return found
 
 
+@cache
 def imports(name: str) -> set[str]:
     """The pqext modules that ``name`` (with its suffix, as in ``MODULES``) imports."""
     path = MODULES[name]

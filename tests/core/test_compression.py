@@ -298,7 +298,7 @@ def test_bytes_of_any_kind_are_unpacked_or_refused(codec: CompressionCodec, data
 def test_a_level_trades_size_for_time_in_all_columns_or_in_one(codec: str) -> None:
     rng = np.random.default_rng(1)
     words = np.array(["alpha", "beta", "gamma", "delta", "epsilon"])
-    column = pa.array([" ".join(rng.choice(words, 12)) for _ in range(4000)])
+    column = pa.array([" ".join(rng.choice(words, 12)) for _ in range(1000)])
     table = pa.table({"a": column, "b": column})
     lowest, highest = compression.levels(codec) or (0, 0)
 
@@ -310,8 +310,7 @@ def test_a_level_trades_size_for_time_in_all_columns_or_in_one(codec: str) -> No
 
     low, high = sizes(max(lowest, 1)), sizes(min(highest, 19))
     assert high[0] < low[0]
-    assert sizes({"b": min(highest, 19)})[1] == high[1]
-    assert sizes({"b": min(highest, 19)})[0] == sizes(None)[0]
+    assert sizes({"b": min(highest, 19)}) == [sizes(None)[0], high[1]]
 
 
 @pytest.mark.parametrize(

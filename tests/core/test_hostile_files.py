@@ -59,7 +59,7 @@ def test_a_file_cut_at_any_byte_is_refused(version: int) -> None:
 @pytest.mark.parametrize(
     ("version", "compression", "checksums"),
     [
-        (1, "snappy", False), (2, "zstd", False),
+        (1, "snappy", False), pytest.param(2, "zstd", False, marks=pytest.mark.slow),
         pytest.param(1, "uncompressed", False, marks=pytest.mark.slow),
         pytest.param(2, "uncompressed", True, marks=pytest.mark.slow),
     ],

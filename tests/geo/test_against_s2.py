@@ -186,7 +186,13 @@ COASTS = {
 
 
 @pytest.mark.spec("geo.edges.inside")
-@pytest.mark.parametrize("coast", COASTS)
+@pytest.mark.parametrize(
+    "coast",
+    [
+        "island", "antarctica",
+        pytest.param("southern island", marks=pytest.mark.slow), pytest.param("arctic", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_a_hole_beyond_the_smaller_side_of_the_shell_leaves_what_lies_between(coast: str) -> None:
     rows = [shapely.Polygon(circle[::way], [COASTS[coast]]) for circle in CIRCLES.values() for way in (1, -1)]
     rows += [shapely.MultiPolygon([row, shapely.box(40, 5, 41, 6)]) for row in rows[:2]]
@@ -225,7 +231,7 @@ def test_countries_stand_to_others_and_to_shapes_as_s2_finds(countries: dict[str
 
 
 @pytest.mark.spec("geo.predicates.geography", "geo.edges.inside")
-@pytest.mark.parametrize("tolerance", [1, 2, 4])
+@pytest.mark.parametrize("tolerance", [pytest.param(1, marks=pytest.mark.slow), 2, 4])
 def test_the_coast_of_antarctica_has_the_pole_inside_from_any_vertex(
     countries: dict[str, Any], tolerance: float
 ) -> None:

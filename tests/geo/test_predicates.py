@@ -279,7 +279,7 @@ def test_lines_without_length_are_near_what_they_are_near() -> None:
 @pytest.mark.spec("geo.predicates.globe", "geo.predicates.geography")
 @pytest.mark.parametrize("edges", ["spherical", "karney"])
 @pytest.mark.parametrize("side", [1, -1])
-@pytest.mark.parametrize("at", [-170, -30, 0, 95, 179])
+@pytest.mark.parametrize("at", [-170, 0, 95, 179])
 def test_a_hole_beside_the_pole_is_one_from_every_side(edges: Any, side: int, at: float) -> None:
     def ring(around: list[tuple[float, float]]) -> list[tuple[float, float]]:
         return [((x + 180) % 360 - 180, side * y) for x, y in around]
@@ -289,7 +289,9 @@ def test_a_hole_beside_the_pole_is_one_from_every_side(edges: Any, side: int, at
     row = geo.from_shapely([shapely.Polygon(shell, [hole])])
     for away, held in ((0, False), (60, True), (-60, True), (150, True)):
         ((x, y),) = ring([(at + away, 80)])
-        for query in (shapely.Point(x, y), shapely.Point(x, y).buffer(0.5)):
-            assert geo.intersects(row, query, edges).to_pylist() == [held]
-            assert geo.disjoint(row, query, edges).to_pylist() == [not held]
-            assert geo.covers(row, query, edges).to_pylist() == [held]
+        assert geo.covers(row, shapely.Point(x, y), edges).to_pylist() == [held]
+        if away in (0, 60):
+            around = shapely.Point(x, y).buffer(0.5, quad_segs=2)
+            assert geo.intersects(row, around, edges).to_pylist() == [held]
+            assert geo.disjoint(row, around, edges).to_pylist() == [not held]
+            assert geo.covers(row, around, edges).to_pylist() == [held]
