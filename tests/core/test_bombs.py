@@ -22,7 +22,7 @@ from pqext.core.enums import EdgeInterpolationAlgorithm
 from pqext.core.errors import MemoryLimitError
 from pqext.core.limits import Limits
 from pqext.core.metadata import GeographyType, GeometryType
-from reference.pace import SANITIZED, SLOWER
+from reference.pace import FEW_THREADS, SANITIZED, SLOWER
 
 LIMITS = Limits.untrusted()
 OVERHEAD = 96 << 20
@@ -34,8 +34,8 @@ MEMORY = 3_000_000_000
 def measured() -> dict[tuple[str, str], tuple[str, float, int]]:
     tests = Path(__file__).parents[1]
     run = subprocess.run(
-        [sys.executable, "-m", "core.measure_bombs", str(MEMORY), "untrusted"],
-        cwd=tests, env={**os.environ, "PYTHONPATH": str(tests.parent)}, capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "core.measure_bombs", str(MEMORY), "untrusted"], cwd=tests,
+        env={**os.environ, **FEW_THREADS, "PYTHONPATH": str(tests.parent)}, capture_output=True, text=True, check=False,
     )
     assert run.returncode == 0, run.stderr[-2000:]
     rows = [json.loads(line) for line in run.stdout.splitlines()]

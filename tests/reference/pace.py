@@ -11,3 +11,6 @@ import os
 
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 SLOWER = 10 if SANITIZED else 3
+
+FEW_THREADS = {"MALLOC_ARENA_MAX": "2", "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+"""For a process whose address space is limited: every thread takes some, and many processors have many threads."""

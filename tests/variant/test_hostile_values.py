@@ -20,7 +20,7 @@ from pqext.core.errors import LimitError, VariantError
 from pqext.variant import Variant
 from pqext.variant.shredding.schema import shredding_schema, storage_struct
 from reference import variant_shred as reference
-from reference.pace import SANITIZED, SLOWER
+from reference.pace import FEW_THREADS, SANITIZED, SLOWER
 
 EMPTY = reference.encode_metadata([])
 AB = reference.encode_metadata(["a", "b"])
@@ -234,6 +234,6 @@ print("done")
 def test_no_reader_takes_more_than_its_memory(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     arguments = [sys.executable, "-c", MEASURE, str(root), str(root / "tests"), __file__]
-    result = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path)
+    result = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **FEW_THREADS})
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stdout.strip() == "done"
