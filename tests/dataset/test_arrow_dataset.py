@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import io
 import json
 import math
+import operator
 import pickle
 from typing import Any
 
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col, variant
+from pqext.dataset.engines.arrow_conjuncts import conjuncts
 from pqext.dataset.engines.arrow_dataset import translated
 from reference.effort import share
 
@@ -97,6 +100,10 @@ EXPRESSIONS = [
     (F("f") > math.nan, None),
     (~(F("f") > 1), None),  # NaN is greater than 1 here, and not there
     (F("a") + 1 > 3, None),
+    ((F("a") > 1) & (F("i") + 1 > 3), "a > 1"),
+    ((F("a") + 1 > 3) & ((F("i").is_valid() & (F("a b") == 3)) & (F("i") > 200)), "(i is not null and a b == 3)"),
+    (((F("a") > 1) & (F("i") + 1 > 3)) | (F("b").is_null()), None),
+    (F("b") & (F("st", "x").is_valid() & (F("i") + 1 > 3)), "st.x is not null"),
     (F("i") > 200, None),  # an int64, where the column is an int32
 ]
 
@@ -117,6 +124,52 @@ def test_names_that_look_like_conditions_are_not_mistaken(name: str) -> None:
     dataset = pqext.scan(sink.getvalue()).to_dataset()
     for expression in (F(name) == 1, (F(name) > 1) & (F("a") > 1), F(name).is_valid() | (F(name) == 2)):
         assert dataset.to_table(filter=expression).equals(table.filter(expression))
+
+
+@settings(max_examples=share(0.3))
+@given(
+    st.recursive(
+        st.sampled_from(
+            [F("a") > 1, F("b"), F("st", "x").is_valid(), F("i") + 1 > 3, F("s").isin(["é3", None]), F("i") > 200]
+        ),
+        lambda inner: st.one_of(
+            *(st.tuples(inner, inner).map(lambda two, join=join: join(*two)) for join in (operator.and_, operator.or_)),
+            inner.map(operator.invert),
+        ),
+        max_leaves=8,
+    )
+)
+def test_the_parts_of_a_condition_are_all_true_where_it_is(condition: Any) -> None:
+    parts = conjuncts(condition)
+    assert TABLE.filter(functools.reduce(operator.and_, parts))["a"].equals(TABLE.filter(condition)["a"])
+    assert all(not str(part).startswith("(") or _outermost(str(part)) != "and" for part in parts)
+
+
+def _outermost(text: str) -> str | None:
+    """What joins the two sides of the text of a condition."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if depth == 1 and text.startswith((" and ", " or "), at):
+            return text[at:].split()[0]
+    return None
+
+
+def test_what_is_understood_of_a_query_prunes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    keep = pqext.Scan.to_batches
+
+    def noting(self: Any, *arguments: Any) -> Any:
+        asked.append(self)
+        return keep(self, *arguments)
+
+    monkeypatch.setattr(pqext.Scan, "to_batches", noting)
+    condition = F("a") == 7
+    for other in (F("i") + 1 > 3, pc.utf8_length(F("s")) > 1, pc.starts_with(F("s"), "é")):
+        assert SCAN.to_dataset().to_table(filter=condition & other)["a"].equals(
+            TABLE.filter(condition & other)["a"]
+        )
+        assert (asked[-1].metrics.row_groups, asked[-1].metrics.rows) == (1, 1)
 
 
 def test_little_is_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow import fs
 
+from pqext.dataset.engines.arrow_conjuncts import conjuncts
 from pqext.dataset.engines.pushed_down import Question, batches_of
 from pqext.dataset.expressions import Expression, all_of, any_of, col
 
@@ -91,6 +92,16 @@ def _takes(filter: pc.Expression, schema: pa.Schema) -> bool:
 
 def translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
     """A condition that is true wherever ``filter`` is, None where nothing of it is understood."""
+    whole = _translated(filter, schema)
+    if whole is not None:
+        return whole
+    found = [_translated(part, schema) for part in conjuncts(filter)]
+    parts = [part for part in found if part is not None]
+    return all_of(parts) if parts else None
+
+
+def _translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
+    """The same condition, None where it is not understood as a whole."""
     text = str(filter)
     if len(text) > MAX_TEXT:
         return None
