@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,21 +10,16 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 
 from pqext.core.sources.store import Location
+from pqext.core.sources.streams import CODECS, codec_of, open_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pqext.core.source import Source as Bytes
-
 CSV_BLOCK_BYTES = 8 << 20
 """Bytes of CSV that are read at a time; the first of these blocks decides the types."""
-REMOTE_BYTES = 8 << 20
-"""Bytes that are asked of a store at a time."""
 MAX_TOLD = 5
 """Faults that are told one by one."""
 
-_COMPRESSED = (".gz", ".bz2", ".zst", ".zstd", ".lz4", ".br")
-_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4", ".br": "brotli"}
 _SUFFIXES = {
     ".parquet": "parquet", ".parq": "parquet", ".csv": "csv", ".tsv": "csv", ".tab": "csv",
     ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson", ".geojsonseq": "geojson",
@@ -84,13 +78,14 @@ def _format(path: str) -> Format:
 def _suffix(path: str) -> str:
     """The end of the name in lower case, without that of a compressed file."""
     stem, suffix = os.path.splitext(path)
-    return os.path.splitext(stem)[1].lower() if suffix.lower() in _COMPRESSED else suffix.lower()
+    return os.path.splitext(stem)[1].lower() if suffix.lower() in CODECS else suffix.lower()
 
 
 def json_documents(
     sources: Sequence[Source], column: str, shredding: Any, on_error: OnError, losses: Losses, **options: Any
 ) -> Stream:
     """One VARIANT column, with one row for each document."""
+    from pqext.variant.json.faults import placed
     from pqext.variant.json.files import read_json
 
     source: Any = [one if isinstance(one, str) else _bytes(one) for one in sources]
@@ -100,7 +95,7 @@ def json_documents(
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in reader:
             for fault in reader.faults:
-                losses.add(f"{fault.path or 'standard input'}, line {fault.line}, byte {fault.offset}: {fault.reason}")
+                losses.add(placed(fault, fault.path))
             # A line that is not JSON is a null row, and no other is: JSON's null is a variant.
             yield batch.filter(batch.column(0).is_valid()) if on_error == "skip" and reader.faults else batch
 
@@ -171,7 +166,7 @@ def geojson(sources: Sequence[Source], geometry: str) -> Stream:
 
     tables = []
     for source in sources:
-        plain = isinstance(source, str) and os.path.splitext(source)[1].lower() not in _COMPRESSED
+        plain = isinstance(source, str) and os.path.splitext(source)[1].lower() not in CODECS
         tables.append(read_geojson(source if isinstance(source, str) and plain else _bytes(source).read(), geometry))
         if tables[-1].schema.field(geometry).metadata != tables[0].schema.field(geometry).metadata:
             raise ValueError(f"{_name(source)} has its geometries in another CRS than {_name(sources[0])}")
@@ -193,40 +188,9 @@ def _bytes(source: Source) -> Any:
     """The bytes of a path or a place, decompressed, or of an open file."""
     import pyarrow as pa
 
-    if not isinstance(source, str | Location):
-        return source
-    codec = _CODECS.get(os.path.splitext(str(source))[1].lower())
-    if isinstance(source, str):
-        file = pa.OSFile(source)
-        return file if codec is None else pa.CompressedInputStream(file, codec)
-    read = io.BufferedReader(_Bytes(source.open(), str(source)), REMOTE_BYTES)
-    return read if codec is None else pa.CompressedInputStream(pa.PythonFile(read, "r"), codec)
-
-
-class _Bytes(io.RawIOBase):
-    """The bytes of a source as a file that is read from its start."""
-
-    def __init__(self, source: Bytes, name: str) -> None:
-        self.name = name
-        self._source = source
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, into: Any) -> int:
-        """Fill ``into``, as far as there are bytes."""
-        count = min(len(into), self._source.size - self._at)
-        if count:
-            memoryview(into).cast("B")[:count] = self._source.read(self._at, count).data
-            self._at += count
-        return count
-
-    def close(self) -> None:
-        """Close the source."""
-        if not self.closed:
-            self._source.close()
-        super().close()
+    if isinstance(source, str) and codec_of(source) is None:
+        return pa.OSFile(source)  # which closes itself
+    return open_stream(source) if isinstance(source, str | Location) else source
 
 
 def _name(source: Source) -> str:

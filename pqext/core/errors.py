@@ -7,6 +7,7 @@ feature asked for derives from :class:`ParquetError`. No message ever holds key 
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Any
 
 from pqext.core.text import visible
 
@@ -38,6 +39,9 @@ class ParquetError(ValueError):
         self.column = column
         self.offset = offset
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.args, self.__dict__)
+
     def locate(
         self,
         *,
@@ -64,6 +68,13 @@ class ParquetError(ValueError):
             if value is not None
         ]
         return visible(f"{self.message} [{', '.join(place)}]" if place else self.message)
+
+
+def _unpickled(kind: type[ParquetError], arguments: tuple[Any, ...], state: dict[str, Any]) -> ParquetError:
+    """An error as it was in the process that it comes from, whatever its class takes to be made."""
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(state)
+    return error
 
 
 class CorruptFileError(ParquetError):

@@ -1,6 +1,9 @@
 from . import functions as functions
 from .commit import clean as clean
 from .conditions import variant as variant
+from .ingest import Ingested as Ingested
+from .ingest import IngestedFile as IngestedFile
+from .ingest import ingest_json as ingest_json
 from .json_reading import read_json as read_json
 from .planning import read_metrics as read_metrics
 from .reading import explain_read as explain_read

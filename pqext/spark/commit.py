@@ -36,6 +36,8 @@ SUCCESS = "_SUCCESS"
 TEMPORARY = "_pqext_temporary-"
 """How the name of a folder begins whose save is not decided."""
 OWNER = "owner.json"
+LOG = "_pqext_ingested-"
+"""How the name of a file begins that notes what was ingested. Readers pass over it; it comes and goes with a save."""
 ABANDONED_AFTER = timedelta(days=7)
 
 
@@ -47,13 +49,17 @@ class Cleaned:
     removed: tuple[str, ...]
 
 
-def begin(target: Path, job: str) -> Path:
-    """Make the folder for a job's files, and ``target`` if needed, before any task runs: none makes it again."""
+def begin(target: Path, job: str, owner: int | None = None) -> Path:
+    """Make the folder for a job's files, and ``target`` if needed, before any task runs: none makes it again.
+
+    The process ``owner``, by default the Java process that this one belongs to, runs the job: when it is dead, so is
+    the job.
+    """
     folder = target / f"{TEMPORARY}{job}"
     folder.mkdir(parents=True)
-    owner = _driver()
-    if owner is not None:
-        (folder / OWNER).write_text(json.dumps(owner), "utf-8")
+    process = _driver() if owner is None else _process(owner)
+    if process is not None:
+        (folder / OWNER).write_text(json.dumps(process), "utf-8")
     return folder
 
 
@@ -69,7 +75,7 @@ def commit(target: Path, job: str, names: Sequence[str], *, overwrite: bool) -> 
         missing = [name for name in names if not (staged / name).is_file()]
         if missing:
             raise RuntimeError(f"{missing[0]} of the job that writes {target} was removed before it was committed")
-        seen = replaceable(target) if overwrite else {}
+        seen = replaceable(target) | {str(log): str(log) for log in logs(target)} if overwrite else {}
         old = [Old.of(_relative(path, target), at) for path, at in seen.items()]
         succeeded = (target / SUCCESS).exists()
         try:
@@ -108,6 +114,11 @@ def replaceable(target: Path) -> dict[str, str]:
                     "save to another folder"
                 )
     return seen
+
+
+def logs(target: Path) -> list[Path]:
+    """The files in which jobs that read other files note which of them the rows in ``target`` come from."""
+    return sorted(target.glob(f"{LOG}*.json"))
 
 
 def abort(target: Path, job: str) -> None:
@@ -235,9 +246,15 @@ def _driver() -> dict[str, object] | None:
         if stat is None:
             return None
         if stat[0] == "java":
-            return {"machine": machine, "pid": pid, "started": _started(pid)}
+            return _process(pid)
         pid = int(stat[2])
     return None
+
+
+def _process(pid: int) -> dict[str, object] | None:
+    """What tells a process of this machine from all others; None where the system does not tell."""
+    machine = _machine()
+    return None if machine is None else {"machine": machine, "pid": pid, "started": _started(pid)}
 
 
 def _machine() -> str | None:

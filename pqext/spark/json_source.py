@@ -137,6 +137,7 @@ class JsonLinesReader(DataSourceReader):
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """The lines of one range."""
+        from pqext.variant.json.faults import placed
         from pqext.variant.json.parse import parse_json_lines
         from pqext.variant.json.parser import LARGEST_BYTES
 
@@ -147,7 +148,7 @@ class JsonLinesReader(DataSourceReader):
         def describe(start: int, faults: Sequence[LineFault]) -> list[str]:
             """File, line and reason of faults in the text that begins at byte ``start``."""
             before = numbers.before(start) if faults else 0
-            return [f"{partition.path}, line {before + f.line}, byte {f.offset}: {f.reason}" for f in faults]
+            return [placed(fault, partition.path, before) for fault in faults]
 
         for start, text in read_lines(partition, self.max_line_bytes):
             try:

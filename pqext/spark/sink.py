@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import chain
@@ -60,31 +60,16 @@ class Sink(DataSourceArrowWriter):
         if len(paths) != 1:
             raise ValueError("save() takes one path")
         self.target = Path(paths[0]).absolute()
-        if self.target.is_file():
-            raise ValueError(f"{self.target} is a file; save() writes a folder")
-        if (self.target / spark_metadata.FOLDER).is_dir():
-            raise ValueError(
-                f"{self.target} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "
-                "the new files from all readers: save to another folder"
-            )
         self.options = write_options(options)
         self.schema = file_schema(schema)
         self.overwrite = overwrite
-        if self.target.is_dir():  # refused before any task runs
-            if overwrite:
-                commit.replaceable(self.target)
-            else:
-                check_append(self.target, self._empty_file())
+        check_target(self.target, overwrite, self._empty_file)
         self.job = uuid.uuid4().hex
         # A task that starts after the job was aborted finds it gone.
         self.folder = commit.begin(self.target, self.job)
 
     def _empty_file(self) -> bytes:
-        """A file of the data frame's schema without rows."""
-        sink = io.BytesIO()
-        with ParquetWriter(sink, self.schema, **self.options):
-            pass
-        return sink.getvalue()
+        return empty_file(self.schema, self.options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write one task's batches to one file; its remains are deleted when anything fails."""
@@ -149,6 +134,30 @@ class Sink(DataSourceArrowWriter):
         return name
 
 
+def empty_file(schema: pa.Schema, options: Mapping[str, Any]) -> bytes:
+    """A file without rows, which holds the schema."""
+    sink = io.BytesIO()
+    with ParquetWriter(sink, schema, **options):
+        pass
+    return sink.getvalue()
+
+
+def check_target(target: Path, overwrite: bool, empty: Callable[[], bytes]) -> None:
+    """Raise ``ValueError`` for a folder that files like ``empty`` cannot be saved to, before any task runs."""
+    if target.is_file():
+        raise ValueError(f"{target} is a file; a save writes a folder")
+    if (target / spark_metadata.FOLDER).is_dir():
+        raise ValueError(
+            f"{target} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "
+            "the new files from all readers: save to another folder"
+        )
+    if target.is_dir():
+        if overwrite:
+            commit.replaceable(target)
+        else:
+            check_append(target, empty())
+
+
 def check_append(target: Path, appended: bytes) -> None:
     """Raise ``ValueError`` where a file like ``appended`` would make ``target`` unreadable by another schema.
 
@@ -200,15 +209,20 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
         parsed[name] = _parse_option(text)
     if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:
         parsed["profile"] = None
-    WriteOptions(**parsed)
-    if "profile" in parsed:
-        return parsed
-    parsed["profile"] = "spark"
+    return with_profile(parsed, "option profile=none")
+
+
+def with_profile(options: dict[str, Any], lifted_by: str) -> dict[str, Any]:
+    """Checked options of the writer, of profile ``spark`` unless they name one; ``ValueError`` says what lifts that."""
+    WriteOptions(**options)
+    if "profile" in options:
+        return options
+    options = {**options, "profile": "spark"}
     try:
-        WriteOptions(**parsed)
+        WriteOptions(**options)
     except ValueError as error:
-        raise ValueError(f"{error}, which is the default in Spark; option profile=none lifts it") from None
-    return parsed
+        raise ValueError(f"{error}, which is the default in Spark; {lifted_by} lifts it") from None
+    return options
 
 
 def _parse_option(text: str) -> Any:

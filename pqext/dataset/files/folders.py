@@ -173,7 +173,8 @@ class _Folder:
             if journal is not None:
                 self.old.update(journal.replaced(path))
                 for name in journal.new:
-                    self._add(commit, name)
+                    if not is_hidden(name):
+                        self._add(commit, name)
         self.files = dict(sorted(self.files.items()))
         self.folders.sort()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pqext.core.errors import VariantError, VariantLimitError
 from pqext.variant.kernels.json_parse import JsonFault
@@ -70,3 +71,9 @@ def line_fault(found: Found, lines_before: int = 0) -> LineFault:
     """The fault in a line as data; arguments as for `line_error`."""
     line, offset, code, name = found
     return LineFault(lines_before + line, offset, reason(code, name))
+
+
+def placed(fault: Any, path: str | None, lines_before: int = 0) -> str:
+    """A fault with its file and line, in words; ``fault`` has the fields of :class:`LineFault`."""
+    where = path or "standard input"
+    return f"{where}, line {lines_before + fault.line}, byte {fault.offset}: {fault.reason}"

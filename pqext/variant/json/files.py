@@ -18,6 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.sources.store import Location
+from pqext.core.sources.streams import CODECS, open_stream
 from pqext.core.workers import Workers, thread_count
 from pqext.variant.json.documents import Form, form_of, read_documents
 from pqext.variant.json.faults import Found, line_error, line_fault
@@ -35,7 +37,6 @@ from pqext.variant.shredding.columns import binary_of
 from pqext.variant.types import variant_field
 
 Path: TypeAlias = "str | os.PathLike[str]"
-_CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4", ".br": "brotli"}
 _SUFFIXES = (".json", ".ndjson", ".jsonl", ".geojsonl")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -51,12 +52,13 @@ class FileFault:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """Text of a file: whole lines, or documents, each with the offset of its end."""
+class Piece:
+    """Text of a file: whole lines, which begin at byte ``start``, or documents, each with the offset of its end."""
 
     path: str | None
     text: memoryview
     ends: NDArray[np.int64] | None = None
+    start: int = 0
 
     def parsed(self, how: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
         """The path, the rows, the faults by their lines, and how many lines there are."""
@@ -72,11 +74,11 @@ class _Piece:
             error.locate(path=self.path)
             raise
 
-    def sample(self, how: Parsing) -> list[pa.StructArray]:
-        """The rows at the start of the piece, from which a schema is inferred."""
+    def sample(self, how: Parsing, size: int = SAMPLE_BYTES) -> list[pa.StructArray]:
+        """The rows in the first ``size`` bytes of the piece, from which a schema is inferred."""
         if self.ends is None:
-            return how.whole().lines(first_lines(self.text, SAMPLE_BYTES))[0]
-        ends = self.ends[: max(1, int(np.searchsorted(self.ends, SAMPLE_BYTES)))]
+            return how.whole().lines(first_lines(self.text, size))[0]
+        ends = self.ends[: max(1, int(np.searchsorted(self.ends, size)))]
         return how.whole().documents(_texts(self.text[: int(ends[-1])], ends))[0]
 
 
@@ -104,7 +106,7 @@ class JsonReader:
         column: str,
         how: Parsing,
         threads: int,
-        pieces: Callable[[], Iterator[_Piece]],
+        pieces: Callable[[], Iterator[Piece]],
     ) -> None:
         self.faults: list[FileFault] = []
         """The faults in the documents of the batch given last."""
@@ -113,7 +115,7 @@ class JsonReader:
         self._column = column
         self._threads = threads
         self._make = pieces
-        self._peeked: Iterator[_Piece] | None = None
+        self._peeked: Iterator[Piece] | None = None
         self._read_before = False
 
     def __repr__(self) -> str:
@@ -125,7 +127,7 @@ class JsonReader:
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(repr(self))}</pre>"
 
-    def _pieces(self) -> Iterator[_Piece]:
+    def _pieces(self) -> Iterator[Piece]:
         """The pieces from the start; those that the schema was inferred from are not read again."""
         if self._peeked is not None:
             pieces, self._peeked = self._peeked, None
@@ -166,7 +168,7 @@ class JsonReader:
         stream = pa.RecordBatchReader.from_batches(self.schema, iter(self))
         return stream.__arrow_c_stream__(requested_schema)
 
-    def _read(self, schema: pa.Schema, pieces: Iterator[_Piece]) -> Iterator[pa.RecordBatch]:
+    def _read(self, schema: pa.Schema, pieces: Iterator[Piece]) -> Iterator[pa.RecordBatch]:
         how = self._how
         path: str | None = None
         before = 0
@@ -258,7 +260,7 @@ def read_json(
     else:
         raise TypeError(f"source is a path, a list of paths or a binary file, not {type(source).__name__}")
     return JsonReader(
-        sources, column, how, workers, lambda: _pieces(sources, form, batch_bytes, how.max_bytes)
+        sources, column, how, workers, lambda: _all_pieces(sources, form, batch_bytes, how.max_bytes)
     )
 
 
@@ -283,39 +285,51 @@ def _files(path: Path) -> list[Path]:
 
 def _is_json(file: str) -> bool:
     stem, suffix = os.path.splitext(file)
-    suffix = os.path.splitext(stem)[1] if suffix.lower() in _CODECS else suffix
+    suffix = os.path.splitext(stem)[1] if suffix.lower() in CODECS else suffix
     return suffix.lower() in _SUFFIXES and not file.startswith((".", "_"))
 
 
-def _pieces(sources: list[Path | IO[bytes]], form: Form, size: int, max_bytes: int) -> Iterator[_Piece]:
+def _all_pieces(sources: list[Path | IO[bytes]], form: Form, size: int, max_bytes: int) -> Iterator[Piece]:
     """Pieces of whole lines or documents of every source, in order."""
     for source in sources:
         if isinstance(source, str | os.PathLike):
-            path = os.fspath(source)
-            try:
-                with _open(path) as file:
-                    yield from _pieces_of(file, form, size, max_bytes, path)
-            except OSError as error:
-                if error.errno is not None:
-                    raise
-                damage = CorruptFileError(f"the compressed file cannot be read: {error}")  # Arrow's, without a name
-                damage.locate(path=path)
-                raise damage from None
+            yield from pieces_at(os.fspath(source), form, size, max_bytes)
         else:
             name = getattr(source, "name", None)
             yield from _pieces_of(source, form, size, max_bytes, name if isinstance(name, str) else None)
 
 
-def _pieces_of(file: Any, form: Form, size: int, max_bytes: int, path: str | None) -> Iterator[_Piece]:
+def pieces_at(
+    place: str | Location, form: Form, size: int, max_bytes: int, start: int = 0, stop: int | None = None
+) -> Iterator[Piece]:
+    """Pieces of whole lines or documents of a file; of lines, those that begin from byte ``start`` on, before ``stop``.
+
+    Raises ``CorruptFileError`` for a compressed file that is damaged or cut short.
+    """
+    path = str(place)
+    try:
+        with open_stream(place) as file:
+            yield from _pieces_of(file, form, size, max_bytes, path, start, stop)
+    except OSError as error:
+        if error.errno is not None or isinstance(error, ParquetError):
+            raise
+        damage = CorruptFileError(f"the compressed file cannot be read: {error}")  # Arrow's, without a name
+        damage.locate(path=path)
+        raise damage from None
+
+
+def _pieces_of(
+    file: Any, form: Form, size: int, max_bytes: int, path: str | None, start: int = 0, stop: int | None = None
+) -> Iterator[Piece]:
     if form != "lines":
         file = _Begun(file, min(max(size, 1 << 12), READ_BYTES))
         form = form_of(file.head, file.whole) if form == "auto" else form
     if form == "lines":
-        for _, text in read_lines(file, piece_bytes=size, max_line_bytes=max_bytes, path=path):
-            yield _Piece(path, memoryview(text))
+        for at, text in read_lines(file, start, stop, piece_bytes=size, max_line_bytes=max_bytes, path=path):
+            yield Piece(path, memoryview(text), None, at)
         return
     for text, ends, _ in read_documents(file, form, piece_bytes=size, max_bytes=max_bytes, path=path):
-        yield _Piece(path, memoryview(text), ends)
+        yield Piece(path, memoryview(text), ends)
 
 
 class _Begun:
@@ -338,8 +352,3 @@ class _Begun:
             return self.file.read(size)
         part, self._left = bytes(self._left[:size]), self._left[size:]
         return part
-
-
-def _open(path: str) -> Any:
-    codec = _CODECS.get(os.path.splitext(path)[1].lower())
-    return open(path, "rb", buffering=0) if codec is None else pa.CompressedInputStream(pa.OSFile(path), codec)

@@ -140,7 +140,15 @@ class LineNumbers:
         """The number of newlines before byte ``offset``, which must not be less than last time."""
         with open(self.path, "rb") as file:
             file.seek(self._offset)
-            while self._offset < offset and (text := file.read(min(READ_BYTES, offset - self._offset))):
-                self._newlines += text.count(b"\n")
-                self._offset += len(text)
+            self._newlines += count_newlines(file, offset - self._offset)
+        self._offset = max(offset, self._offset)
         return self._newlines
+
+
+def count_newlines(file: IO[bytes], size: int) -> int:
+    """The newlines in the next ``size`` bytes of a file."""
+    count = 0
+    while size > 0 and (text := file.read(min(READ_BYTES, size))):
+        count += text.count(b"\n")
+        size -= len(text)
+    return count

@@ -41,9 +41,11 @@ def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
     ``spec`` is whatever :func:`pqext.variant.shredding_schema` takes; or ``"infer"``; or a mapping of ``schema`` (one
     of these, ``"infer"`` when it is left out), ``coerce`` as :func:`pqext.variant.shred` takes it, and, where the
     schema is inferred, arguments of :func:`pqext.variant.infer_schema`; or such a mapping as JSON text, which starts
-    with a brace. ``default`` is the coercion where the options say none. Raises ``ValueError`` or ``TypeError`` for
-    what is none of them.
+    with a brace; or what this function returned. ``default`` is the coercion where the options say none. Raises
+    ``ValueError`` or ``TypeError`` for what is none of them.
     """
+    if isinstance(spec, Shredding):
+        return spec
     if isinstance(spec, str) and spec.lstrip().startswith("{"):
         try:
             spec = json.loads(spec)

@@ -1,0 +1,175 @@
+"""Which files are ingested, by which task, and how: made on the driver, sent to the tasks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.local_paths import scheme_of
+from pqext.core.sources.locate import locate
+from pqext.core.sources.store import Location
+from pqext.core.sources.streams import codec_of
+from pqext.dataset.files.notes import parsed, read_note
+from pqext.dataset.files.sources import find_sources
+from pqext.spark import commit
+from pqext.spark.files import local_path, slice_bytes
+from pqext.spark.json_source import READ_BYTES
+from pqext.variant.json.files import Piece, pieces_at
+from pqext.variant.json.lines import SAMPLE_BYTES
+from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, Parsing, parsing
+from pqext.variant.types import variant_field
+
+TASK_BYTES = 256 << 20
+"""Text of a task at most, unless one line or one file that cannot be cut has more."""
+_PACKED = 5
+"""How many times its stored bytes a compressed file is taken to hold."""
+_SAMPLED_FILES = 4
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file of input, or the lines of it that begin at or after byte ``start`` and before ``stop``.
+
+    ``path`` opens it, ``name`` is what messages call it, and ``stamp`` tells its version.
+    """
+
+    path: str
+    name: str
+    stamp: str
+    size: int
+    start: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True)
+class Ingestion:
+    """How documents become rows: all of a job but its paths."""
+
+    column: str
+    shredding: Any
+    numbers: str
+    duplicate_keys: str
+    max_bytes: int
+    form: str
+    on_error: str
+    error_column: str | None
+    storage_options: Mapping[str, Any] | None = field(repr=False)
+    options: Mapping[str, Any] = field(repr=False)
+
+    def parsing(self) -> Parsing:
+        """How text is parsed. Faults are told rather than raised, so that they can be placed in their files."""
+        return parsing(
+            self.numbers, "null", self.duplicate_keys, DEFAULT_MAX_DEPTH, self.max_bytes, self.shredding
+        )
+
+    def schema(self, how: Parsing) -> pa.Schema:
+        """The schema of the files that are written."""
+        fields = [variant_field(self.column) if how.schema is None else pa.field(self.column, how.type)]
+        if self.error_column is not None:
+            fields.append(pa.field(self.error_column, pa.string()))
+        return pa.schema(fields)
+
+    def place(self, part: Part) -> Any:
+        """Where a file lies."""
+        return locate(part.path, None, self.storage_options if scheme_of(part.path) is not None else None)
+
+    def pieces(self, part: Part) -> Iterator[Piece]:
+        """The text of a file or a range."""
+        form: Any = self.form
+        yield from pieces_at(self.place(part), form, READ_BYTES, self.max_bytes, part.start, part.stop)
+
+    def sample(self, parts: Sequence[Part]) -> list[pa.StructArray]:
+        """The first documents of some of the files, from which the schema is inferred."""
+        step = max(1, len(parts) // _SAMPLED_FILES)
+        chosen = parts[::step][:_SAMPLED_FILES]
+        found: list[pa.StructArray] = []
+        for part in chosen:
+            for piece in islice(self.pieces(part), 1):
+                found += piece.sample(self.parsing(), SAMPLE_BYTES // len(chosen))
+        return found
+
+
+def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | None) -> list[Part]:
+    """The files that ``paths`` name: files, folders, patterns and URLs of all of these."""
+    parts: dict[str, Part] = {}
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        given = os.fspath(path)
+        scheme = scheme_of(given)
+        is_remote = scheme is not None and scheme != "file"
+        named, options = (given, storage_options) if is_remote else (local_path(given), None)
+        for place in find_sources(named, None, options):
+            if isinstance(place, str):
+                parts[place] = Part(place, place, *stamp_of(place))
+                continue
+            # What is named outright may need what names in messages leave out, a signature for example.
+            is_named = place.key == locate(given, None, storage_options).key
+            uri = given if is_named else place.path
+            parts[uri] = Part(uri, place.path, *stamp_of(place))
+    return list(parts.values())
+
+
+def stamp_of(place: str | Location) -> tuple[str, int]:
+    """What tells this version of a file from others, and its size."""
+    if isinstance(place, str):
+        stat = os.stat(place)
+        return f"{stat.st_size} {stat.st_mtime_ns}", stat.st_size
+    with place.open() as source:
+        return f"{source.size} {getattr(source, 'version', None) or ''}".strip(), source.size
+
+
+def share_out(parts: Iterable[Part], task_bytes: int | None, cut: bool) -> tuple[tuple[Part, ...], ...]:
+    """The work of each task: ranges of large files, several small files; compressed files stay whole.
+
+    ``cut``: do lines tell where documents begin?
+    """
+    weighed = [(part, part.size * (1 if codec_of(part.path) is None else _PACKED)) for part in parts]
+    step = task_bytes or slice_bytes(sum(weight for _, weight in weighed), TASK_BYTES)
+    tasks: list[tuple[Part, ...]] = []
+    packed: list[Part] = []
+    held = 0
+    for part, weight in weighed:
+        if cut and weight > step and codec_of(part.path) is None:
+            count = -(-part.size // step)
+            bounds = [part.size * i // count for i in range(count + 1)]
+            tasks += [
+                (Part(part.path, part.name, part.stamp, part.size, start, stop),)
+                for start, stop in pairwise(bounds)
+            ]
+            continue
+        if packed and held + weight > step:
+            tasks.append(tuple(packed))
+            packed, held = [], 0
+        packed.append(part)
+        held += weight
+    return (*tasks, *([tuple(packed)] if packed else []))
+
+
+def ingested(target: Path) -> set[tuple[str, str]]:
+    """The names and stamps of the files that the rows in ``target`` come from, as far as jobs like this noted them.
+
+    Raises ``CorruptFileError`` for a note that is damaged.
+    """
+    found: set[tuple[str, str]] = set()
+    for log in commit.logs(target):
+        try:
+            found.update((str(one["path"]), str(one["stamp"])) for one in parsed(read_note(str(log)))["files"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptFileError(
+                f"the note of what was ingested is damaged ({error}): remove it to ingest its files again",
+                path=str(log),
+            ) from None
+    return found
+
+
+def log_of(parts: Sequence[Part], files: Sequence[Any]) -> bytes:
+    """The note of files that were ingested, and of what was taken from each."""
+    entries = [{"stamp": part.stamp, **asdict(file)} for part, file in zip(parts, files, strict=True)]
+    return json.dumps({"version": 1, "files": entries}).encode()

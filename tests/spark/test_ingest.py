@@ -1,0 +1,134 @@
+"""JSON files to shredded Parquet in Spark's tasks: what is written, what is told, and what a second start does."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+
+import pqext
+from pqext import variant
+from pqext.core.errors import CorruptFileError, VariantError
+from pqext.spark import commit, ingest_json, read
+
+
+def lines(path: Path, documents: list[Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(document) + "\n" for document in documents).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def values(folder: Path) -> list[Any]:
+    return [*variant.to_python(pqext.read_table(folder)["value"])]
+
+
+def test_documents_become_shredded_rows_that_spark_reads_like_its_own(
+    spark: Any, events_file: Path, tmp_path: Path
+) -> None:
+    done = ingest_json(spark, str(events_file), str(tmp_path / "out"), task_bytes=100_000, compression="zstd")
+    assert len(done.written) > 3
+    assert done.rows == done.files[0].rows == len(events_file.read_text().splitlines())
+    assert done.files[0].bytes == done.bytes == events_file.stat().st_size
+    assert "mag" in str(done.schema)
+    theirs = spark.read.text(str(events_file)).select(F.to_json(F.parse_json("value")))
+    expected = sorted(theirs.collect())
+    assert sorted(spark.read.parquet(str(tmp_path / "out")).select(F.to_json("value")).collect()) == expected
+    assert sorted(read(spark, str(tmp_path / "out")).select(F.to_json("value")).collect()) == expected
+    for name, size in done.written:
+        file = tmp_path / "out" / name
+        assert file.stat().st_size == size
+        assert any("typed_value" in str(column) for column in pq.read_schema(file).field("value").type)
+
+
+def test_files_are_cut_packed_and_decompressed(spark: Any, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    documents = [{"n": n} for n in range(2000)]
+    lines(source / "a.ndjson", documents[:1500])
+    lines(source / "b" / "b.ndjson.gz", documents[1500:1900])
+    for n in range(1900, 2000):
+        lines(source / f"small-{n}.json", documents[n : n + 1])
+    lines(source / "_hidden.json", [{"n": -1}])
+    done = ingest_json(spark, str(source), str(tmp_path / "out"), "n INT", task_bytes=6000)
+    assert sorted(one["n"] for one in values(tmp_path / "out")) == [*range(2000)]
+    assert 4 <= len(done.written) <= 12
+    assert {Path(one.path).name: one.rows for one in done.files}["b.ndjson.gz"] == 400
+    assert done.schema == "STRUCT<n: INT>"
+
+
+def test_a_line_that_is_not_json_ends_the_job_and_leaves_nothing(spark: Any, tmp_path: Path) -> None:
+    source = lines(tmp_path / "in.json", [{"n": n} for n in range(400)])
+    source.write_text(source.read_text() + '{"n": 0x10}\n' + '{"n": 1}\n' * 200)
+    with pytest.raises(VariantError, match=r"in\.json, line 401, byte 7: a comma or the closing brace"):
+        ingest_json(spark, str(source), str(tmp_path / "out"), task_bytes=500)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("schema", ["n INT", None])
+def test_bad_lines_become_null_rows_with_reasons_or_are_left_out(spark: Any, tmp_path: Path, schema: Any) -> None:
+    source = tmp_path / "in.json"
+    source.write_bytes(b'{"n": 1}\n{"n"\n\nnull\n\xff\n{"n": 2}\n')
+    out = tmp_path / "out"
+    done = ingest_json(spark, str(source), str(out), schema, on_error="null", error_column="why", task_bytes=9)
+    assert (done.rows, done.bad_lines) == (5, 2)
+    told = pqext.read_table(out).to_pylist()
+    assert sorted(row["why"].rpartition("in.json, ")[2] for row in told if row["value"] is None) == [
+        "line 2, byte 4: the text ends within a value",
+        "line 5, byte 0: the text is not UTF-8",
+    ]
+    assert sum(row["why"] is None for row in told) == 3
+    done = ingest_json(spark, str(source), str(out), schema, on_error="skip", mode="overwrite", task_bytes=9)
+    assert (done.rows, done.bad_lines) == (3, 2)
+    assert sorted(map(str, values(out))) == ["None", "{'n': 1}", "{'n': 2}"]
+
+
+def test_a_second_start_takes_only_what_is_new_or_has_changed(spark: Any, tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    lines(source / "a.json", [1])
+    lines(source / "b.json", [2])
+    ingest_json(spark, str(source), str(out))
+    again = ingest_json(spark, str(source), str(out))
+    assert (again.files, [Path(path).name for path in again.skipped], again.rows) == ((), ["a.json", "b.json"], 0)
+    lines(source / "b.json", [3, 4])
+    lines(source / "c.json", [5])
+    third = ingest_json(spark, str(source), str(out))
+    assert [(Path(one.path).name, one.rows) for one in third.files] == [("b.json", 2), ("c.json", 1)]
+    assert sorted(values(out)) == [1, 2, 3, 4, 5]
+    assert ingest_json(spark, str(source / "a.json"), str(out), again=True).rows == 1
+    assert sorted(values(out)) == [1, 1, 2, 3, 4, 5]
+    assert ingest_json(spark, str(source), str(out), mode="overwrite").rows == 4
+    assert sorted(values(out)) == [1, 3, 4, 5]
+    assert len(commit.logs(out)) == 1
+    commit.logs(out)[0].write_text("{")
+    with pytest.raises(CorruptFileError, match="remove it to ingest its files again"):
+        ingest_json(spark, str(source), str(out))
+
+
+def test_files_without_documents_give_a_folder_without_rows(spark: Any, tmp_path: Path) -> None:
+    (tmp_path / "in.json").write_text("\n\n")
+    done = ingest_json(spark, str(tmp_path / "in.json"), str(tmp_path / "out"))
+    assert (done.rows, done.written) == (0, ())
+    assert pqext.read_table(tmp_path / "out").num_rows == 0
+
+
+def test_what_is_wrong_is_told_before_a_task_starts(spark: Any, tmp_path: Path) -> None:
+    source = str(lines(tmp_path / "in.json", [1]))
+    out = str(tmp_path / "out")
+    with pytest.raises(ValueError, match="on_error is one of 'fail', 'null', 'skip', not 'raise'"):
+        ingest_json(spark, source, out, on_error="raise")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="compresion"):
+        ingest_json(spark, source, out, compresion="zstd")  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match=r'an error_column .* needs on_error="null"'):
+        ingest_json(spark, source, out, error_column="e")
+    with pytest.raises(FileNotFoundError):
+        ingest_json(spark, str(tmp_path / "nothing"), out)
+    with pytest.raises(ValueError, match=r"s3://bucket/out is not on a local file system"):
+        ingest_json(spark, source, "s3://bucket/out")
+    with pytest.raises(ValueError, match=r"in\.json is a file"):
+        ingest_json(spark, source, source)
+    assert not (tmp_path / "out").exists()
