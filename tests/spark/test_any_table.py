@@ -216,6 +216,7 @@ def test_spark_finds_both_zeros_by_a_bloom_filter(reader: Any, tmp_path: Path) -
         assert found["t.parquet"] == values.columns(table.slice(1, 1))
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(st.data())
 def test_parquet_java_sees_the_statistics_and_the_page_index_of_the_values(
@@ -303,6 +304,7 @@ def test_types_that_spark_is_not_asked_to_read_are_refused_by_it(reader: Any, na
         read(reader, tmp_path, vectorized=True)
 
 
+@pytest.mark.slow
 @pytest.mark.spec("encryption.v2.plaintext-levels")
 @pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
 def test_spark_does_not_read_encrypted_pages_of_version_2(

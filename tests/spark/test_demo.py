@@ -113,7 +113,7 @@ def test_each_question_reads_at_most_a_third(demo: Demo, number: int) -> None:
         assert 0 < reading.bytes_read <= reading.bytes_total / 3
 
 
-@pytest.mark.parametrize("name", ["chosen", "inferred"])
+@pytest.mark.parametrize("name", ["chosen", pytest.param("inferred", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("number", range(3))
 def test_skipped_row_groups_may_be_destroyed(demo: Demo, spark: Any, tmp_path: Path, name: str, number: int) -> None:
     asked = questions(demo.source, "geom")[number]

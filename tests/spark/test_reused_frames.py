@@ -99,6 +99,7 @@ steps = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(
     max_examples=share(0.04),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
