@@ -22,6 +22,13 @@ os.environ.setdefault("PYTHONHASHSEED", "0")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# What commands print must not depend on the terminal, nor on the service that runs the tests.
+for _name in (
+    "COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES", "NO_COLOR", "PY_COLORS", "TERMINAL_WIDTH", "TTY_COMPATIBLE",
+    "TTY_INTERACTIVE",
+):  # fmt: skip
+    os.environ.pop(_name, None)
+
 # Examples are bounded by count, not by the clock: a loaded machine must not fail a test. Every run draws the same ones,
 # so that a red run can be repeated; `pytest --hypothesis-profile=thorough` searches with others.
 settings.register_profile("default", deadline=None, derandomize=True, print_blob=True, max_examples=35)
