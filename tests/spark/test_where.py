@@ -69,6 +69,7 @@ def table() -> pa.Table:
     for name, (type, values) in COLUMNS.items():
         columns[name] = pa.array([[*values, None][i % (len(values) + 1)] for i in range(length)], type)
     columns["s"] = pa.array([{"b": i, "c": None} if i % 3 else None for i in range(length)])
+    columns["listed"] = pa.array([None if i % 4 == 3 else [*range(i % 4)] for i in range(length)])
     texts = [None if i % 5 == 4 else json.dumps({"x": VALUES[i % len(VALUES)]}) for i in range(length)]
     columns["v"] = variants.parse_json(pa.array(texts))
     fields = [pa.field(name, array.type) for name, array in columns.items()]
@@ -112,6 +113,28 @@ def grid() -> list[Expression]:
             found += comparisons(col("v").variant(field, type), literals)
     for field in ("array<int>", "struct<b: int>"):
         found += [col("v").variant("$.x", field).is_null(), ~col("v").variant("$.x", field).is_null()]
+    return found + computed()
+
+
+def computed() -> list[Expression]:
+    """Questions of what is computed, of patterns, and of columns among each other."""
+    text, i8, within = col("text"), col("i8"), col("v").variant("$.x", "string")
+    found: list[Expression] = []
+    for value in (i8 + col("u8"), col("f64") * 2, col("f32") / i8, col("d9") - 1, col("i64") % 7, 5 - i8):
+        found += [value > 4, value == 10, ~(value <= 0.5), value.is_null(), value.isin([0, 5, 12.5])]
+    for value in (col("i64").cast("double"), col("f64").cast("float")):
+        found += [value == 5.0, value < 5, value.is_null()]
+    for value in (i8.cast("string"), col("day").cast("string")):
+        found += [value == "5", value.isin(["127", "1970-01-01"]), value.is_null()]
+    for value in (text, within):
+        found += [value.starts_with("a"), value.ends_with("ä"), value.contains("5"), value.starts_with("")]
+        found += [value.like("_%"), value.like("a"), value.ilike("A%"), ~value.like("%b")]
+    inner, listed = col("s").field("b"), col("listed").list_length()
+    found += [i8.between(0, 5), ~col("f64").between(0.1, 5), text.between("a", "b")]
+    found += [col("day").between(OLD.date(), NOON.date()), col("at") == col("at"), text <= within]
+    found += [i8 == col("u8"), col("i64") < col("u64"), col("f32") >= col("f64"), col("d9") != col("d38")]
+    found += [i8 > inner, inner % 2 == 1, col("v").variant("$.x", "bigint") >= i8]
+    found += [listed > 1, listed.is_null(), ~(listed == 0), (i8 + 1) * 2 <= col("i64") - col("u8")]
     return found
 
 
