@@ -221,3 +221,12 @@ def test_decimals_of_any_length_are_refused_in_few_words() -> None:
     for number in (Decimal("7" * 5000), Decimal("1E+999999"), Decimal("7" * 39)):
         with pytest.raises(ValueError, match=r"row 0: .{1,20} has more than 38 digits"):
             variant.from_python([number])
+
+
+def test_decimals_keep_their_digits_and_scale() -> None:
+    numbers = [Decimal((sign, digits, -scale)) for sign in (0, 1) for scale in (0, 1, 2, 37, 38) for digits in (
+        (0,), (5,), (9,) * 9, (1, *(0,) * 17), (9,) * 18, (9,) * 38
+    )]
+    found = variant.to_python(variant.from_python(numbers))
+    assert [one.as_tuple()[1:] for one in found] == [one.as_tuple()[1:] for one in numbers]
+    assert found == numbers

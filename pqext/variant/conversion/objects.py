@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -101,7 +102,14 @@ def to_python(array: VariantLike, *, json_types: bool = False) -> list[Any]:
 
 
 def _decode(data: bytes) -> Any:
+    if _DECIMALS.get(data[:1]) == len(data) and data[1] <= encoding.MAX_SCALE:  # by far the most that come here
+        return Decimal(int.from_bytes(data[2:], "little", signed=True)).scaleb(-data[1], _EXACT)
     return python_primitive(*encoding.decode_primitive(data, 0, len(data)))
+
+
+_DECIMALS = {bytes([kind << 2]): 2 + size for kind, size in encoding.DECIMAL_BYTES.items()}
+"""The bytes of decimals, by their first one."""
+_EXACT = Context(prec=60)
 
 
 def _json_objects(array: VariantLike) -> list[Any]:
