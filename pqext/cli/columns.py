@@ -128,6 +128,24 @@ def _keys(documents: pa.Array) -> dict[str, None]:
     return found
 
 
+_PAIRS = (("lon", "lat"), ("lng", "lat"), ("long", "lat"), ("longitude", "latitude"))
+
+
+def hint(documents: pa.Array) -> str | None:
+    """Which option would make a geometry column of documents, where the names of their first fields tell."""
+    keys = _keys(documents)
+    for key in keys:
+        parent, dot, name = key.rpartition(".")
+        if name == "coordinates" and f"{parent}{dot}type" in keys:
+            return f"--geojson {parent}" if parent else None
+        for lon, lat in _PAIRS:
+            if name.lower() == lon:
+                other = next((one for one in keys if one.lower() == f"{parent}{dot}{lat}".lower()), None)
+                if other is not None:
+                    return f"--geometry {key},{other}"
+    return None
+
+
 def _path(path: str) -> str:
     return path if path.startswith("$") else f"$.{path}"
 

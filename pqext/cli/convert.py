@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pqext.cli.columns import Kind, Made, parse_made, with_made
+from pqext.cli.columns import Kind, Made, hint, parse_made, with_made
 from pqext.cli.files import refusals
 from pqext.cli.inputs import MAX_TOLD, Format, Losses, Source, Stream, csv, format_of, geojson, json_documents, parquet
 from pqext.cli.outputs import STREAM, Force, binary_output, check_new, named
@@ -248,10 +248,14 @@ def command(
             "profile": None if profile is None else profile.value,
         }
         writer = _writer(out, stream.schema, options)
-    rows = 0
+    rows, told = 0, nested is None or any(one.kind != "json" for one in made)
     with _advice(on_error), writer, progress() as show:
         for batch in stream.batches:
             writer.write_batch(batch)
+            if not told and batch.num_rows:
+                told = True
+                if (option := hint(batch.column(variant))) is not None:
+                    losses.add(f"the documents hold places: {option} makes a geometry column of them", 0)
             rows += batch.num_rows
             show(rows)
     _tell(target, rows, losses, on_error)

@@ -41,7 +41,7 @@ from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.row_group import ColumnChunk, PageIndex, RowGroup
 from pqext.core.row_group_reader import RowGroupReader, rows_of
 from pqext.core.row_groups import RowGroups
-from pqext.core.schema import Schema, SchemaNode
+from pqext.core.schema import Schema, SchemaNode, told_type
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.small_chunks import SmallLeaves
@@ -386,7 +386,7 @@ class ParquetFile(Suggesting):
 
     def _repr_html_(self) -> str:
         fields = list(self.arrow_schema)
-        rows = [(field.name, str(field.type)) for field in fields[:50]]
+        rows = [(field.name, told_type(self.schema.root.child(field.name), field.type)) for field in fields[:50]]
         return as_html(repr(self), rows if len(fields) <= 50 else [*rows, ("...", f"{len(fields) - 50:,} more")])
 
     def close(self) -> None:

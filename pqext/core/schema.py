@@ -173,3 +173,14 @@ def _elements(node: SchemaNode) -> Iterator[SchemaElement]:
     yield element
     for child in node.children:
         yield from _elements(child)
+
+
+def told_type(node: SchemaNode | None, stored: object) -> str:
+    """How people are told the type of a column: what its bytes stand for, where the ``stored`` type does not say it."""
+    if node is None or node.logical_name not in ("VARIANT", "GEOMETRY", "GEOGRAPHY"):
+        return str(stored)
+    if node.logical_name == "VARIANT":
+        return "VARIANT, shredded" if node.child("typed_value") is not None else "VARIANT"
+    assert node.logical_type is not None
+    found = getattr(node.logical_type, node.logical_name)
+    return f"{node.logical_name}({found.crs or 'OGC:CRS84'})"

@@ -196,8 +196,18 @@ class Struct(metaclass=StructMeta):
     def __repr__(self) -> str:
         names = [declared.name for declared in self.fields] + ["unknown"]
         shown = [(name, getattr(self, name)) for name in names]
-        inside = ", ".join(f"{name}={value!r}" for name, value in shown if value is not None and value != ())
+        inside = ", ".join(f"{name}={_told(value)}" for name, value in shown if value is not None and value != ())
         return f"{type(self).__name__}({inside})"
+
+
+def _told(value: Any) -> str:
+    """A value, or the beginning of a long text, which a whole Arrow schema may be."""
+    if isinstance(value, str | bytes) and len(value) > _SHOWN:
+        return f"{value[:_SHOWN]!r}... ({len(value):,} {'characters' if isinstance(value, str) else 'bytes'})"
+    return repr(value)
+
+
+_SHOWN = 80
 
 
 class Union(Struct):

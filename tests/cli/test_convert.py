@@ -355,3 +355,25 @@ def test_a_missing_output_is_told(tmp_path: Path) -> None:
     result = run(source)
     assert result.exit_code == 2
     assert "OUT is missing" in result.output
+
+
+@pytest.mark.parametrize(
+    ("document", "advice"),
+    [
+        ('{"lon": 1.5, "lat": 2}', "--geometry lon,lat"),
+        ('{"at": {"Longitude": 1.5, "Latitude": 2}}', "--geometry at.Longitude,at.Latitude"),
+        ('{"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}}', "--geojson geometry"),
+        ('{"coordinates": [1, 2], "type": "Point"}', None),
+        ('{"lon": 1.5}', None),
+        ("[1, 2]", None),
+    ],
+)
+def test_places_in_documents_are_pointed_out(document: str, advice: str | None, tmp_path: Path) -> None:
+    source, out = tmp_path / "in.ndjson", tmp_path / "out.parquet"
+    source.write_text(f"{document}\n{document}\n")
+    result = run(source, out)
+    assert result.exit_code == 0
+    assert ("the documents hold places" in result.stderr) == (advice is not None)
+    if advice is not None:
+        assert f": {advice} makes" in result.stderr
+        assert "hold places" not in run(source, out, *advice.split()).stderr

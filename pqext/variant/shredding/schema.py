@@ -27,8 +27,14 @@ MAX_NODES = 20_000
 """Objects, arrays, primitives and untyped fields in one schema."""
 
 
+_SHOWN = 2_000
+
+
 class _Node:
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<shredding schema {around(visible(str(self)), 0, _SHOWN)}>"
 
     def explain(self: ShreddingSchema) -> str:  # type: ignore[misc]
         """The schema as an indented tree, one node a line, with the reason for each choice where there is one."""
@@ -40,7 +46,7 @@ class _Node:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Untyped(_Node):
     """No typed column: every value stays in ``value``."""
 
@@ -50,7 +56,7 @@ class Untyped(_Node):
         return "VARIANT"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Primitive(_Node):
     """Values of the Arrow ``type``'s equivalence class that fit it exactly have a typed column."""
 
@@ -64,7 +70,7 @@ class Primitive(_Node):
         return ddl_name(self.type)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Array(_Node):
     """Arrays have a typed list, whose elements are shredded by ``element``."""
 
@@ -75,7 +81,7 @@ class Array(_Node):
         return f"ARRAY<{self.element}>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Object(_Node):
     """Objects have a typed group with one member for each of ``fields``; other fields stay in ``value``."""
 
