@@ -39,8 +39,8 @@ from pqext.core.known_schemas import KnownColumns, KnownSchema
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
 from pqext.core.row_group import ColumnChunk, PageIndex, RowGroup
-from pqext.core.row_group_reader import RowGroupReader, rows_of
-from pqext.core.row_groups import RowGroups
+from pqext.core.row_group_reader import RowGroupReader
+from pqext.core.row_groups import RowGroups, total_rows
 from pqext.core.schema import Schema, SchemaNode, told_type
 from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
@@ -139,7 +139,7 @@ class ParquetFile(Suggesting):
     def num_rows(self) -> int:
         """Rows of the file: the sum of its row groups'. Raises ``CorruptFileError`` for one of negative size."""
         with self._errors_name_path():
-            return sum(rows_of(group) for group in self.row_groups)
+            return total_rows(self.metadata.row_groups, lambda: self.row_groups)
 
     def check_rows(self) -> None:
         """Raise ``CorruptFileError`` where the footer counts more rows than its row groups hold: some are missing.

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
+from pqext.core import metadata as structures
+from pqext.core.kernels.summary import rows_in
 from pqext.core.row_group import RowGroup
+from pqext.core.row_group_reader import rows_of
+from pqext.core.thrift import LazyStructs
 
 _KEPT = 256
 """Row groups that are kept, with what was read of their indexes and filters."""
 _KEPT_CHUNKS = 1 << 14
 """Column chunks that kept row groups hold together, unless the last one alone has more."""
+
+
+def total_rows(stored: Sequence[structures.RowGroup], made: Callable[[], Iterable[RowGroup]]) -> int:
+    """The rows of all row groups, by what a footer stores of them if that is plain, or else as they are ``made``.
+
+    Raises ``CorruptFileError`` for one of negative size.
+    """
+    index = stored.untouched if isinstance(stored, LazyStructs) else None
+    rows = None if index is None else rows_in(index)
+    return sum(map(rows_of, made())) if rows is None else rows
 
 
 class RowGroups(Sequence[RowGroup]):

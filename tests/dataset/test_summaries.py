@@ -18,9 +18,10 @@ from pqext.core.errors import ChangedFileError, CorruptFileError, UnsupportedErr
 from pqext.core.files.summary_files import Summary
 from pqext.core.files.summary_note import SUMMARY_NOTE, NotedFile, noted
 from pqext.core.footer import MAGIC, serialise_footer
+from pqext.core.kernels.summary import files_of, rows_in
 from pqext.core.metadata import FileMetaData, RowGroup
 from pqext.core.source import PathSource
-from pqext.core.thrift import Struct
+from pqext.core.thrift import Struct, decode, encode
 
 Change = Callable[[FileMetaData], None]
 
@@ -357,3 +358,52 @@ def test_a_summary_in_memory_of_many_files_leaves_none_open(tmp_path: Path) -> N
     for _ in pqext.scan(tmp_path):
         assert len(list(handles.iterdir())) <= before + 3
     assert len(list(handles.iterdir())) == before
+
+
+@pytest.mark.parametrize("counts", [[], [0], [3, 5], [-1, 5], [1 << 62, 1 << 62], [(1 << 63) - 1]])
+def test_row_groups_are_counted_as_their_structures_say(counts: list[int]) -> None:
+    groups = [RowGroup(columns=[], total_byte_size=0, num_rows=rows, ordinal=7) for rows in counts]
+    metadata = FileMetaData(version=2, schema=[], num_rows=0, row_groups=groups)
+    stored, _ = decode(FileMetaData, encode(metadata))
+    index = getattr(stored.row_groups, "untouched", None)
+    assert index is not None
+    is_plain = all(rows >= 0 for rows in counts) and sum(counts) < 1 << 63
+    assert rows_in(index) == (sum(group.num_rows for group in stored.row_groups) if is_plain else None)
+
+
+def test_files_of_row_groups_are_those_of_their_chunks(folder: Path) -> None:
+    with pqext.open(folder / "_metadata") as file:
+        index = getattr(file.metadata.row_groups, "untouched", None)
+        assert index is not None
+        found = files_of(index)
+        assert found is not None
+        names, counts, starts = found
+        chunks = [group.columns[0] for group in file.metadata.row_groups]
+        assert [name.decode() for name in names] == [chunk.file_path for chunk in chunks]
+        assert counts == [group.num_rows for group in file.metadata.row_groups]
+        assert starts == [chunk.meta_data.data_page_offset for chunk in chunks if chunk.meta_data]
+    with pqext.open(folder / "y=0" / "0.parquet") as file:
+        index = getattr(file.metadata.row_groups, "untouched", None)
+        assert index is not None
+        assert files_of(index) is None
+
+
+@pytest.mark.parametrize("step", range(1, 60, 7))
+def test_a_summary_with_any_byte_damaged_gives_an_error_or_the_rows_of_the_folder(folder: Path, step: int) -> None:
+    path = folder / "_metadata"
+    data = bytearray(path.read_bytes())
+    with pqext.open(path) as file:
+        start = file.footer.offset
+    data[start + step * 11 % (len(data) - start - 8)] ^= 0x41
+    path.write_bytes(data)
+    expected = sorted(map(str, folder.rglob("*.parquet")))
+    try:
+        found = pqext.scan(path).count()
+    except (pqext.ParquetError, ValueError):
+        found = 70
+    assert found >= 0
+    try:
+        rows_found = pqext.scan(folder).to_table()
+    except (pqext.ParquetError, ValueError, KeyError):
+        return  # what the summary says of the columns of an unchanged file is believed
+    assert rows_found.num_rows == pqext.scan(expected).count()

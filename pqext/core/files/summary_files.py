@@ -62,9 +62,10 @@ class Summary:
 
     @cached_property
     def noted(self) -> dict[str, NotedFile] | None:
-        """The files as the summary notes them; None where it does not, or names others."""
+        """The files as the summary notes them; None where it does not, or has other files or rows than it says."""
         found = noted(self.metadata)
-        return found if found is not None and self.groups.keys() <= found.keys() else None
+        is_whole = found is not None and self.groups.keys() <= found.keys()
+        return found if is_whole and self.metadata.num_rows == sum(self._rows) else None
 
     def contradiction(self) -> CorruptFileError | None:
         """What cannot be true of any files: rows below zero, rows that are missing, a row group that is there twice."""

@@ -1,7 +1,10 @@
 # cython: language_level=3
-"""In which file each row group of a summary lies, straight from the footer's bytes: no structure a row group."""
+"""How many rows each row group has, and in which file those of a summary lie, straight from the footer's bytes.
+
+No structure is made for a row group.
+"""
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp
 
 from pqext.core.kernels.compact cimport (
@@ -139,3 +142,36 @@ def files_of(StructIndex groups not None):
         rows.append(group.rows)
         starts.append(group.start)
     return names, rows, starts
+
+
+cdef int read_rows(Cursor *c, int64_t *rows) noexcept nogil:
+    cdef int wire = 0, id = 0
+    cdef bint has_rows = False
+    while True:
+        if read_header(c, &wire, &id) != DONE:
+            return UNUSUAL
+        if wire == STOP:
+            return DONE if has_rows else UNUSUAL
+        if id == 3:
+            if has_rows or read_integer(c, wire, rows) != DONE:
+                return UNUSUAL
+            has_rows = True
+        elif pass_over(c, wire) != DONE:
+            return UNUSUAL
+
+
+def rows_in(StructIndex groups not None):
+    """The rows of all row groups together; None where one has fewer than none, or is declared otherwise than usual."""
+    cdef Py_ssize_t position
+    cdef Cursor c
+    cdef int64_t rows = 0, most = INT64_MAX
+    cdef int64_t total = 0
+    for position in range(groups.count):
+        c = groups.cursor
+        c.p = c.start + groups.offsets[position]
+        c.end = c.start + groups.offsets[position + 1]
+        c.elements, c.objects = c.max_elements, c.max_objects
+        if read_rows(&c, &rows) != DONE or rows < 0 or rows > most - total:
+            return None
+        total += rows
+    return total

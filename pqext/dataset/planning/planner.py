@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from zlib import crc32
@@ -77,8 +76,8 @@ class FilePlanner:
 
     def of(self, facts: FileFacts) -> FilePlanner:
         """What asks the same of another file of this schema, with all that was worked out of it."""
-        other = copy(self)
-        other.facts = facts
+        other = FilePlanner.__new__(FilePlanner)
+        other.__dict__.update(self.__dict__, facts=facts)
         return other
 
     def _ask_all(self, bound: Bound, pages: bool) -> None:
