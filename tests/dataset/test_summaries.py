@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,24 @@ def test_a_folder_is_planned_from_its_summary_without_opening_its_files(folder: 
     opened.clear()
     assert f"  plans 8 files from {folder / '_metadata'}" in scan.explain().split("\n")
     assert set(opened) <= {"7.parquet"}  # its page indexes
+
+
+@pytest.mark.spec("querying.summary")
+def test_threads_that_use_one_scan_may_find_its_summary_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scan, both, stat = pqext.scan(folder), threading.Barrier(2, timeout=60), os.stat
+    met: set[int] = set()
+
+    def together(path: Any, *more: Any, **options: Any) -> os.stat_result:
+        found = stat(path, *more, **options)
+        if str(path).endswith("_metadata") and threading.get_ident() not in met:
+            met.add(threading.get_ident())
+            both.wait()
+        return found
+
+    monkeypatch.setattr(os, "stat", together)
+    with ThreadPoolExecutor(2) as pool:
+        counts = [pool.submit(scan.filter(col("a") >= 7).count) for _ in range(2)]
+        assert [count.result() for count in counts] == [63, 63]
 
 
 @pytest.mark.spec("querying.summary")

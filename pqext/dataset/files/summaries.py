@@ -43,7 +43,7 @@ class Summaries:
         self._refused: dict[str, str] = {}
         self._used: dict[str, list[int]] = {}
         self._is_checked = False
-        self._waiting = [*self.folders]
+        self._waiting = dict.fromkeys(self.folders)
 
     def prepare(self, paths: Sequence[Any], options: ReadOptions) -> None:
         """Read the summaries that pay for the files at ``paths``.
@@ -64,10 +64,10 @@ class Summaries:
             count = sum(isinstance(one, str) and one.startswith(start) for one in paths)
             try:
                 if count > 1 and os.stat(path).st_size <= count * _WORTH_BYTES:
-                    self._waiting.remove(folder)
+                    self._waiting.pop(folder, None)
                     self._read(path, folder)
             except OSError:
-                self._waiting.remove(folder)
+                self._waiting.pop(folder, None)
 
     def source(self, path: Any) -> SummarisedSource | None:
         """What a summary knows of the file at ``path``; None where its own footer is to be read."""
@@ -93,10 +93,10 @@ class Summaries:
     def told(self) -> list[str]:
         """What came of the summaries for the files that were opened last, a line each."""
         lines = []
-        for path, (used, changed) in self._used.items():
+        for path, (used, changed) in [*self._used.items()]:
             others = f", and not {_files(changed)} changed since" if changed else ""
             lines.append(f"plans {_files(used)} from {visible(path)}{others}")
-        return lines + [f"leaves {visible(path)} aside: {reason}" for path, reason in self._refused.items()]
+        return lines + [f"leaves {visible(path)} aside: {reason}" for path, reason in [*self._refused.items()]]
 
     def _read(self, path: str, folder: str) -> None:
         try:
