@@ -65,15 +65,20 @@ def every_file(given: Sequence[Place]) -> list[Place]:
     """
     from pqext.dataset.files.sources import find_sources
 
-    found: dict[str, Place] = {}
+    found: dict[Any, Place] = {}
     for path in given:
         below: list[Place] = [*find_sources(path)]
         if isinstance(path, str) and os.path.isdir(path):
             below = [one for one in below if str(one).endswith(PARQUET)]
             if not below:
                 raise ValueError(f"the folder {path} holds no file that ends in .parquet: name a file")
-        found |= {str(one): one for one in below}
+        found |= {_identity(one): one for one in below}
     return list(found.values())
+
+
+def _identity(place: Place) -> Any:
+    """What tells places apart, which URLs as messages show them, without a query, do not."""
+    return place if isinstance(place, str) else (place.store.number, place.key)
 
 
 def names(text: str | None) -> list[str] | None:

@@ -59,6 +59,7 @@ def command(
     Example: [bold]pqext verify 'lake/**/*.parquet' --format json[/bold]
     """
     from pqext.core.limits import Limits
+    from pqext.core.sources.secrets import shown
     from pqext.verification import verify
 
     limits = Limits.untrusted() if memory_bytes is None else Limits.untrusted(memory_bytes=memory_bytes)
@@ -71,7 +72,7 @@ def command(
     with refusals():
         given = placed(files, storage, anonymous)
         paths = every_file(given)
-    is_one = len(paths) == 1 and (form is Form.text or str(paths[0]) == str(given[0]))
+    is_one = len(paths) == 1 and (form is Form.text or str(paths[0]) == shown(str(given[0])))
     status = _one(paths[0], check, form) if is_one else _all(paths, check, form)
     if status:
         raise typer.Exit(status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import io
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import pqext
+from pqext.cli import app
 from pqext.core.sources import link, remote
 from pqext.core.sources.store import forget_stores
 
@@ -260,3 +263,16 @@ def test_nothing_shows_what_was_given_as_credentials(server: Server) -> None:
     check_secrets(told.value)
     with pytest.raises(pqext.UnsupportedError, match="nothing is written to web servers"):
         pqext.write_table(TABLE, url(server))
+
+
+def test_files_that_only_the_query_of_their_urls_tells_apart_are_all_verified(server: Server) -> None:
+    first, second = (f"http://127.0.0.1:{server.server_port}/x.parquet?file={number}" for number in (1, 2))
+
+    def verified(*urls: str) -> Any:
+        result = CliRunner().invoke(app, ["verify", *urls, "--format", "json"])
+        assert result.exit_code == 0, result.output
+        return json.loads(result.output)
+
+    assert len(verified(first, second, first)) == 2
+    assert {path for _, path, _ in server.asked} == {"/x.parquet?file=1", "/x.parquet?file=2"}
+    assert verified(first) == verified(first, second)[0]
