@@ -44,10 +44,10 @@ def command(
         given = [file] if output is None else [file, output]
         source, *dest = placed(given, storage, anonymous)
         path = one_file(source)
-        out = dest[0] if dest else f"{os.path.basename(str(path))}.map.html"
+        out = dest[0] if dest else f"{_file_name(path)}.map.html"
         suffix = os.path.splitext(str(out))[1].lower()
         if suffix not in (".html", ".htm", ".png"):
-            raise ValueError(f"a map is written as .html or .png, not as {os.path.basename(str(out))}")
+            raise ValueError(f"a map is written as .html or .png, not as {_file_name(out)}")
         check_new(out, force)
     try:
         boxes = _map(path, column, query)
@@ -71,6 +71,13 @@ def command(
     )
 
 
+def _file_name(place: Place) -> str:
+    """The name of a file, without the query of its URL, which may hold a signature."""
+    from pqext.core.sources.secrets import shown
+
+    return os.path.basename(shown(str(place)))
+
+
 def _map(path: Place, column: str | None, query: float) -> BoxMap:
     from pqext.core.limits import Limits
     from pqext.core.reader import ParquetFile
@@ -81,7 +88,7 @@ def _map(path: Place, column: str | None, query: float) -> BoxMap:
         layout = explain_layout(file, column, query)
         groups, pages = parts_of(file, geometry_leaf(file, column))
         return BoxMap(
-            title=os.path.basename(str(path)),
+            title=_file_name(path),
             column=layout.column,
             facts=_facts(layout),
             row_groups=tuple(_drawn(part, None) for part in groups),

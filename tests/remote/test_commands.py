@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -170,3 +172,18 @@ def test_anonymous_readers_sign_nothing_and_learn_the_region(s3: S3, monkeypatch
     assert made == [{"anonymous": True, "region": "eu-central-1"}]
     assert run("count", url, "--anonymous", "--storage-option=region=us-east-1").output == f"{ROWS}\n"
     assert made[1:] == [{"anonymous": True, "region": "us-east-1"}]
+
+
+@pytest.mark.parametrize("key", ["secret!", "c2VjcmV0c", "c2Vj cmV0"])
+def test_a_key_of_azure_that_is_no_base64_is_refused_before_it_ends_the_process(key: str) -> None:
+    code = f"""
+import pqext
+try:
+    pqext.open("abfss://container@account.dfs.core.windows.net/x", storage_options={{"account_key": {key!r}}})
+except ValueError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "storage option 'account_key' is not base64" in done.stdout
+    assert key not in done.stdout

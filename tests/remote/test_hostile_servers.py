@@ -8,6 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pqext
+from pqext import geo
 from pqext.cli import app
 from pqext.core.sources import link, remote
 from pqext.core.sources.store import forget_stores
@@ -276,3 +278,20 @@ def test_files_that_only_the_query_of_their_urls_tells_apart_are_all_verified(se
     assert len(verified(first, second, first)) == 2
     assert {path for _, path, _ in server.asked} == {"/x.parquet?file=1", "/x.parquet?file=2"}
     assert verified(first) == verified(first, second)[0]
+
+
+def test_the_map_of_a_signed_url_holds_no_signature(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    points = geo.from_points([1.0, 2.0], [3.0, 4.0])
+    schema = pa.schema([geo.geometry_field("geom")])
+    sink = io.BytesIO()
+    pqext.write_table(pa.table([points.cast(schema.field(0).type)], schema=schema), sink)
+    monkeypatch.setitem(globals(), "FILE", sink.getvalue())
+    monkeypatch.chdir(tmp_path)
+    url = f"http://127.0.0.1:{server.server_port}/x.parquet?signature=secret"
+    result = CliRunner().invoke(app, ["map", url])
+    assert result.exit_code == 0, result.output
+    assert "secret" not in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["x.parquet.map.html"]
+    assert "secret" not in (tmp_path / "x.parquet.map.html").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Mapping
@@ -147,6 +148,8 @@ def _arguments(name: str, options: Options) -> dict[str, Any]:
                 value = float(value) if "timeout" in plain else int(value)
             except ValueError:
                 raise ValueError(f"storage option {key!r} is a number") from None
+        if plain == "account_key" and not _is_base64(value):  # which would end the process within Azure's library
+            raise ValueError(f"storage option {key!r} is not base64")
         found[plain] = _is_true(value) if isinstance(value, str) and value.lower() in ("true", "false") else value
     endpoint = found.get("endpoint_override")
     if isinstance(endpoint, str) and "://" in endpoint:
@@ -166,6 +169,13 @@ def _of_bucket(fs: Any, bucket: str, arguments: dict[str, Any]) -> dict[str, Any
     if not arguments.get("anonymous") or named or {"AWS_REGION", "AWS_DEFAULT_REGION"} & os.environ.keys():
         return arguments
     return {**arguments, "region": fs.resolve_s3_region(bucket)}
+
+
+def _is_base64(value: Any) -> bool:
+    try:
+        return bool(base64.b64decode(value, validate=True))
+    except (ValueError, TypeError):
+        return False
 
 
 def _is_true(value: Any) -> bool:
