@@ -23,6 +23,7 @@ import pqext
 from pqext import col
 from pqext.core.errors import AnnotationWarning, ParquetError
 from reference import values
+from reference.effort import share
 
 SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 KEY = b"ARROW:schema"
@@ -79,7 +80,7 @@ def test_a_file_of_pyarrow_is_read_as_pyarrow_reads_it(name: str) -> None:
         check_same(read(data, columns=["again"]), pq.read_table(io.BytesIO(data), columns=["again"]))
 
 
-@settings(suppress_health_check=SLOW_TO_DRAW)
+@settings(suppress_health_check=SLOW_TO_DRAW, max_examples=share(0.5))
 @given(st.data())
 def test_any_types_that_are_written_come_back_here_and_in_pyarrow(data: st.DataObject) -> None:
     table = data.draw(strategies.tables())

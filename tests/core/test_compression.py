@@ -221,7 +221,7 @@ def test_empty_stretches_of_hadoops_framing_are_not_counted_one_by_one_without_e
     begin = time.thread_time()
     with pytest.raises(CorruptFileError):
         unpack(codec, bytes(16 << 20), 32)
-    assert time.thread_time() - begin < SLOWER
+    assert time.thread_time() - begin < 0.1 * SLOWER
 
 
 @pytest.mark.spec("compression.lzo")

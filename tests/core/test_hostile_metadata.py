@@ -301,7 +301,7 @@ def test_row_groups_by_the_thousand_cost_what_is_read_of_them() -> None:
     with pqext.open(data) as file:
         assert len(file.metadata.row_groups) == count
         assert file.read(row_groups=[0, count - 1])["a"].to_pylist() == [1, 2, 1, 2]
-    assert time.thread_time() - begin < 2 * SLOWER
+    assert time.thread_time() - begin < 0.5 * SLOWER
 
 
 def test_overlapping_chunks_are_read_as_they_are() -> None:
@@ -338,7 +338,7 @@ def test_a_wide_schema_that_is_a_lie_costs_little() -> None:
     with pqext.open(data) as file:
         assert len(file.schema.leaves) == count
         assert file.schema.leaves[count - 1].leaf_start == count - 1
-    assert time.thread_time() - begin < 3 * SLOWER
+    assert time.thread_time() - begin < SLOWER
 
 
 def test_elements_of_a_list_are_limited() -> None:

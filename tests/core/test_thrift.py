@@ -356,7 +356,7 @@ def test_twenty_megabytes_of_empty_structures_are_refused_at_once(id: int) -> No
     start = time.process_time()
     with pytest.raises((CorruptFileError, LimitError)):
         decode(FileMetaData, head + bytes(count))
-    assert time.process_time() - start < SLOWER
+    assert time.process_time() - start < 0.2 * SLOWER
 
 
 def sorting(count: int) -> RowGroup:

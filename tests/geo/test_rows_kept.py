@@ -78,6 +78,7 @@ def check(
         at += group.num_rows
 
 
+@pytest.mark.slow
 @pytest.mark.spec("geo.pruning.sound", "geo.pruning.geography", "geo.predicates.geography", "geo.predicates.dwithin")
 @settings(max_examples=share(0.05))
 @given(st.data())

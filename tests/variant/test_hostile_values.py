@@ -207,7 +207,7 @@ def test_a_hundred_thousand_fields_in_any_order_take_no_longer_than_sorted_ones(
         assert variant.get(array, "$.099999", pa.int32()).to_pylist() == [99]
         text = json.loads(variant.to_json(array)[0].as_py())
         assert (len(text), text["000123"]) == (count, 23)
-    assert seconds[1] < 2 * SLOWER
+    assert seconds[1] < 0.1 * SLOWER
 
 
 MEASURE = """
