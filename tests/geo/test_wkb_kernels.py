@@ -218,7 +218,7 @@ def test_millions_of_empty_parts_take_linear_time() -> None:
     begin = time.process_time()
     for value in (empty_rings, empty_lines):
         assert geo.bounds(binary([value])).to_pylist()[0]["xmin"] is None
-    assert time.process_time() - begin < 10 * SLOWER
+    assert time.process_time() - begin < SLOWER
 
 
 def nested(depth: int) -> bytes:

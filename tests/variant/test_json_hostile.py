@@ -117,7 +117,7 @@ def test_keys_made_to_collide_or_to_differ_cost_no_more_than_others() -> None:
     start = time.process_time()
     variant.parse_json(pa.array([wide] * 3), shredding={"schema": "`7` INT, `nothing` INT"})
     variant.parse_json(pa.array(many), shredding="`7` STRUCT<`8`: ARRAY<STRUCT<`9`: INT>>>")
-    assert time.process_time() - start < 10 * SLOWER
+    assert time.process_time() - start < 3 * SLOWER
 
 
 def test_a_shape_that_occurs_at_every_node_of_the_schema_is_found_at_each() -> None:
@@ -126,5 +126,5 @@ def test_a_shape_that_occurs_at_every_node_of_the_schema_is_found_at_each() -> N
     array = pa.array([text] * 20)
     start = time.process_time()
     found = variant.parse_json(array, shredding=schema)
-    assert time.process_time() - start < 10 * SLOWER
+    assert time.process_time() - start < 3 * SLOWER
     assert found.equals(variant.shred(variant.parse_json(array), schema))
