@@ -84,8 +84,9 @@ def key_of(footer: Footer) -> Key | None:
         return None
     pairs = tuple([(pair.key, pair.value) for pair in footer.metadata.key_value_metadata or ()])
     key = generation(), index.raw(0, len(elements)), pairs
-    if _recent and _recent[0][0] == key:  # as with most of many files
-        return _recent[0][0]
+    latest = _recent  # which other threads replace
+    if latest and latest[0][0] == key:  # as with most of many files
+        return latest[0][0]
     return None if any(describer(name) is not None for name, _ in pairs) else key
 
 

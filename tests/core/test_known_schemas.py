@@ -39,6 +39,25 @@ TABLE = pa.table({"a": [1, None], "b": ["x", "y"], "c": [{"d": 1.5}, None]})
 OTHER_ROWS = pa.table({"a": [7], "b": pa.array([None], pa.string()), "c": [{"d": None}]}, TABLE.schema)
 
 
+def test_another_thread_that_opens_another_file_changes_no_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does so just when the schema has been found."""
+    opened(written(pa.table({"z": [2.5]})))
+    other = known_schemas._recent[:1]
+    raw = written(TABLE)
+    opened(raw)
+    first = known_schemas._recent[0]
+
+    class Compared(tuple[Any, ...]):
+        def __eq__(self, key: object) -> bool:
+            monkeypatch.setattr(known_schemas, "_recent", [*other, first])
+            return tuple.__eq__(self, key)
+
+        __hash__ = tuple.__hash__
+
+    monkeypatch.setattr(known_schemas, "_recent", [(Compared(first[0]), *first[1:])])
+    assert opened(raw).read().equals(TABLE)
+
+
 def test_the_next_file_of_a_schema_finds_its_columns_made() -> None:
     first, second = opened(written(TABLE)), opened(written(OTHER_ROWS))
     assert second.shapes is first.shapes
