@@ -90,6 +90,7 @@ def visible(cloud: Cloud) -> dict[str, bytes]:
 Reached = Callable[[str], tuple[Cloud, str, Given]]
 
 
+@pytest.mark.spec("querying.uploads")
 @pytest.mark.parametrize("name", PLACES)
 def test_a_file_is_written_whole_and_read_equal(name: str, reached: Reached) -> None:
     cloud, base, given = reached(name)
@@ -131,6 +132,7 @@ def test_large_files_are_written_in_parts(name: str, reached: Reached) -> None:
     assert pqext.read_table(f"{base}x.parquet", **given).equals(noise)
 
 
+@pytest.mark.spec("querying.round-trips")
 @pytest.mark.parametrize("name", PLACES)
 def test_a_point_lookup_takes_three_round_trips_and_no_byte_twice(name: str, reached: Reached) -> None:
     cloud, base, given = reached(name)
@@ -187,6 +189,7 @@ def test_faults_that_pass_are_tried_again_and_others_are_typed(
         pqext.open("none.parquet", **given)
 
 
+@pytest.mark.spec("querying.versions")
 @pytest.mark.parametrize("name", PLACES)
 def test_an_object_that_is_replaced_meanwhile_is_noticed(name: str, reached: Reached) -> None:
     cloud, base, given = reached(name)
