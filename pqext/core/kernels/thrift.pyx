@@ -16,9 +16,10 @@ from libc.string cimport memcpy
 from pqext.core.kernels.buffer cimport Bytes, bytes_append, bytes_free, bytes_reserve
 from pqext.core.kernels.compact cimport (
     BAD_COUNT, BAD_ID, BAD_TYPE, BAD_VARINT, DEPTH_CAP, DONE, FALSE, LIST, STOP, STRUCT, TOO_DEEP, TOO_MANY, TOO_MUCH,
-    TRUE, TRUNCATED, Cursor, read_header, read_list, read_size, read_varint, skip_struct, skip_value, skip_values,
+    TRUE, TRUNCATED, Cursor, read_header, read_list, read_size, read_varint, skip_value, skip_values,
     skip_varint, stop_at, unzigzag,
 )
+from pqext.core.kernels.layouts cimport Layouts, layouts_start, skip_alike
 from pqext.core.kernels.struct_plan cimport (
     AS_BINARY, AS_BOOL, AS_DOUBLE, AS_ENUM, AS_INT, AS_STRING, AS_STRUCT, FieldPlan, Plan, allocate, slot_set,
 )
@@ -205,7 +206,7 @@ cdef enum:
 
 
 cdef const uint8_t *skip_noting(
-    Cursor *c, const uint8_t *p, int depth, int id, Py_ssize_t least, Bytes *places
+    Cursor *c, const uint8_t *p, int depth, int id, Py_ssize_t least, Bytes *places, Layouts *layouts
 ) noexcept nogil:
     """As `skip_struct`; appends to `places` where the structures of its list `id`, `least` bytes or more, begin and end.
 
@@ -257,7 +258,7 @@ cdef const uint8_t *skip_noting(
                 for i in range(count):
                     at = p - c.start
                     bytes_append(places, &at, 8)
-                    p = skip_struct(c, p, depth + 2)
+                    p = skip_alike(c, p, depth + 2, layouts)
                     if p == NULL:
                         return NULL
                 at = p - c.start
@@ -318,15 +319,17 @@ cdef class StructIndex:
         cdef const uint8_t *p = c.p
         cdef Py_ssize_t i
         cdef int64_t first
+        cdef Layouts layouts
+        layouts_start(&layouts)
         for i in range(count):
             self.offsets[i] = p - c.start
             if id:
                 first = self.inner.size // 8
                 if bytes_append(&self.inner_starts, &first, 8) != 0:
                     return NO_MEMORY
-                p = skip_noting(c, p, self.depth, id, least, &self.inner)
+                p = skip_noting(c, p, self.depth, id, least, &self.inner, &layouts)
             else:
-                p = skip_struct(c, p, self.depth)
+                p = skip_alike(c, p, self.depth, &layouts)
             if p == NULL:
                 self.count = i
                 return c.status
