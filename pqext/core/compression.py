@@ -104,6 +104,29 @@ def unpacker(codec: int) -> Callable[[Sequence[Any], Sequence[int]], Sequence[An
     return lambda pages, sizes: decompress_all(codec, [view(page) for page in pages], sizes)
 
 
+def page_unpacker(codec: int) -> Callable[[Any, int], Any]:
+    """For small pages of one known codec, one after another: of their bytes, and as many as they unpack to.
+
+    What it gives is good until the next page. Raises ``CorruptFileError`` for a page that is damaged.
+    """
+    if codec != CompressionCodec.SNAPPY:
+        return lambda page, size: decompress_all(codec, [view(page)], [size])[0]
+    room, unpack = memoryview(bytearray(_SMALL)), cramjam.snappy.decompress_raw_into
+
+    def small_snappy(page: Any, size: int) -> Any:
+        if size > _SMALL:
+            return _snappy_all([page], [size])[0]
+        part = room[:size]
+        try:
+            if size and unpack(page, part) != size:
+                raise CorruptFileError(f"a page does not decompress to {size} bytes")
+        except cramjam.DecompressionError as error:
+            raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
+        return part
+
+    return small_snappy
+
+
 def _snappy_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
     if len(sizes) == 1 and sizes[0] < _SMALL:
         return [_small_snappy(pages[0], sizes[0])]

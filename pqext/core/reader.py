@@ -237,7 +237,9 @@ class ParquetFile(Suggesting):
                     raise KeyError(f"the file has more than one column {top.name!r}: read all and take them by number")
                 wanted.update(range(node.leaf_start, node.leaf_stop))
                 tops[top.leaf_start] = top
-            shapes = (self._shown(shape.of(tops[at]), root.position(tops[at].name)) for at in sorted(tops))
+            positions = {at: root.position(tops[at].name) for at in sorted(tops)}
+            self.stored_schema.expect([position for position in positions.values() if position is not None])
+            shapes = (self._shown(shape.of(tops[at]), position) for at, position in positions.items())
             selected = (top.select(lambda node: node.leaf_start in wanted) for top in shapes)
             return tuple(top for top in selected if top is not None)
 
@@ -335,8 +337,7 @@ class ParquetFile(Suggesting):
                 yield from reader.batches(batch_rows, rows)
 
     def _small(self, shapes: Sequence[Shape]) -> SmallLeaves:
-        leaves = [leaf for top in shapes for leaf in top.leaves()]
-        return SmallLeaves(leaves, self.limits, checksums=self.options.checksums)
+        return SmallLeaves(shapes, self.limits, checksums=self.options.checksums)
 
     def budget(self, shares: int = 1) -> Budget:
         """What one call on the file may hold in memory, or one of ``shares`` equal parts of it."""

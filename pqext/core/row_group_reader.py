@@ -57,7 +57,7 @@ class RowGroupReader:
     ) -> None:
         self._group = group
         self._shapes = shapes
-        self._leaves = [leaf for top in shapes for leaf in top.leaves()]
+        self._leaves = [leaf for top in shapes for leaf in top.leaves()] if small is None else small.shapes
         self._schema = arrow_schema
         self._options = options
         self._lost = Losses(damage, group.index, group.path) if options.on_corrupt == "skip" else None
@@ -92,10 +92,11 @@ class RowGroupReader:
         rows: _Rows = [range(rows_of(self._group))] if chosen is None else chosen
         whole: dict[int, LeafColumn] = {}
         if self._small is not None and chosen is None and self._group.num_rows <= (batch_rows or 1 << 62):
-            whole = self._small.read(self._group, self._gathered)
-            if whole and (batch := self._assembled(whole)) is not None:
+            arrays = self._small.read(self._group, self._gathered)
+            if arrays and (batch := self._assembled(self._small, arrays)) is not None:
                 yield batch
                 return
+            whole = {index: LeafColumn(None, None, array) for index, array in arrays.items()}
         readers = self._readers(chosen, whole)
         most = max(min(batch_rows or (1 << 62), _count(rows)), 1)
         claimed = sum(reader.row_bytes for reader in readers.values())
@@ -152,17 +153,21 @@ class RowGroupReader:
             for reader in readers.values():
                 reader.check_end()
 
-    def _assembled(self, whole: Mapping[int, LeafColumn]) -> pa.RecordBatch | None:
-        """The row group as one batch of columns that are ``whole``; None where some are not, or take much memory."""
+    def _assembled(self, small: SmallLeaves, found: Mapping[int, pa.Array]) -> pa.RecordBatch | None:
+        """The row group as one batch, of leaves that were ``found``; None where some are not, or take much memory."""
         rows = self._group.num_rows
-        if len(whole) < len(self._leaves) or rows > max(self._budget.rows_of(0), _FEW_ROWS):
+        if len(found) < len(self._leaves) or rows > max(self._budget.rows_of(0), _FEW_ROWS):
             return None
+        if small.are_shown:
+            arrays = [found[leaf.node.leaf_start] for leaf in self._leaves]
+            self._hand_over({}, arrays)
+            return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        whole = {index: LeafColumn(None, None, array) for index, array in found.items()}
         try:
             self._assembling.take(sum(assembled_bytes(top, whole) for top in self._shapes))
         except MemoryLimitError:
             self._assembling.settle(0)
             return None
-        self._without_lost({}, dict(whole), [range(rows)])
         kinds = self._schema.types
         arrays = [assemble(top, whole, self._options, kind) for top, kind in zip(self._shapes, kinds, strict=True)]
         self._hand_over({}, arrays)

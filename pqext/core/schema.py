@@ -74,7 +74,14 @@ class SchemaNode:
 
     def position(self, name: str) -> int | None:
         """The number of the child called ``name``, if there is one; the first of several."""
-        return self._by_name.get(name)
+        found = self._searched(name)
+        return self._by_name.get(name) if found is None else found[0]
+
+    def _searched(self, name: str) -> tuple[int | None, bool] | None:
+        if "_by_name" in self.__dict__ or isinstance(self.children, tuple):
+            return None
+        found: tuple[int | None, bool] | None = self.children.search(name)  # type: ignore[attr-defined]
+        return found
 
     def child(self, name: str) -> SchemaNode | None:
         """The child called ``name``, if there is one; the first of several."""
@@ -89,7 +96,8 @@ class SchemaNode:
 
     def is_unique(self, name: str) -> bool:
         """Does no more than one child have this name? Files may repeat names; a path then means the first."""
-        return name not in self._repeated_names
+        found = self._searched(name)
+        return found[1] if found is not None else name not in self._repeated_names
 
     def leaves(self) -> Iterator[SchemaNode]:
         """The leaves at or below the node, in column order."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import cast, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from pqext.core.schema import Schema, SchemaNode
 from pqext.core.thrift import LazyStructs
 from pqext.core.types import logical
 
+_SOUGHT = 16
+"""Names that are searched for among all children; an index of them is made for more."""
 _REPETITIONS = tuple(FieldRepetitionType)
 
 
@@ -46,11 +48,10 @@ class _Tree:
         self.elements = elements
         self._file = path
         index = elements.untouched if isinstance(elements, LazyStructs) else None
-        names, children, repetition, typed = kernel.elements(index) if index is not None else _columns(elements)
-        if None in names:
-            name = elements[names.index(None)].name
-            raise CorruptFileError(f"the name of field {name!r} is not UTF-8")
-        self.names = cast("list[str]", names)
+        found = kernel.elements(index) if index is not None else _columns(elements)
+        self.names, odd, children, repetition, typed = found
+        if odd >= 0:
+            raise CorruptFileError(f"the name of field {elements[odd].name!r} is not UTF-8")
         self.counts: Sequence[int] = memoryview(children.data)
         self.repetitions: Sequence[int] = memoryview(repetition.data)
         fault, at, arrays = kernel.levels(children, repetition, typed, limits.schema_depth)
@@ -99,15 +100,14 @@ class _Tree:
 
 def _columns(
     elements: Sequence[SchemaElement],
-) -> tuple[list[str | None], NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
+) -> tuple[Sequence[str], int, NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
     """What the kernel reads from a serialised list, from structures."""
-    names: list[str | None] = []
-    for element in elements:
-        surrogates = not element.name.isascii() and any("\ud800" <= letter <= "\udfff" for letter in element.name)
-        names.append(None if surrogates else element.name)
+    names = [element.name for element in elements]
+    odd = (at for at, name in enumerate(names) if not name.isascii() and any("\ud800" <= x <= "\udfff" for x in name))
     kinds = [element.repetition_type for element in elements]
     return (
         names,
+        next(odd, -1),
         np.array([element.num_children or 0 for element in elements], np.int32),
         np.array([-1 if kind is None or not 0 <= kind <= 2 else kind for kind in kinds], np.int8),
         np.array([element.type is not None for element in elements], np.uint8),
@@ -163,10 +163,11 @@ class _Nodes(Sequence[SchemaNode]):
 class _Children(_Nodes):
     """The children of the group that is element ``at``."""
 
-    __slots__ = ("_elements", "_path", "_tree")
+    __slots__ = ("_elements", "_found", "_path", "_tree")
 
     def __init__(self, tree: _Tree, at: int, path: tuple[str, ...]) -> None:
         super().__init__()
+        self._found: dict[str, tuple[int | None, bool]] = {}
         self._tree, self._path = tree, path
         count, last = tree.counts[at], tree.end[at]
         self._elements: Sequence[int] = range(at + 1, last)
@@ -187,6 +188,24 @@ class _Children(_Nodes):
     def names(self) -> list[str]:
         """The names of the children, none of which is made."""
         return [self._tree.names[at] for at in self._elements]
+
+    def search(self, name: str) -> tuple[int | None, bool] | None:
+        """The number of the first child called ``name``, and whether it is the only one.
+
+        None where children are not to be searched for one by one: there are groups among them, or many were sought.
+        """
+        names, elements = self._tree.names, self._elements
+        if not isinstance(names, kernel.Names) or not isinstance(elements, range) or not isinstance(name, str):
+            return None
+        found = self._found.get(name)
+        if found is None:
+            if len(self._found) == _SOUGHT:
+                return None
+            raw = name.encode("utf-8", "surrogatepass")
+            at = names.find(raw, elements.start, elements.stop)
+            is_only = at < 0 or names.find(raw, at + 1, elements.stop) < 0
+            found = self._found[name] = (None if at < 0 else at - elements.start), is_only
+        return found
 
     def over_leaf(self, leaf: int) -> SchemaNode:
         """The child at or above the leaf, which must lie below."""

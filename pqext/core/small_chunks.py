@@ -20,11 +20,10 @@ from pqext.core.budget import Account
 from pqext.core.errors import ParquetError
 from pqext.core.kernels.chunk_places import small_places
 from pqext.core.kernels.small_chunk import SmallChunks
-from pqext.core.leaf_column import LeafColumn
 from pqext.core.limits import Limits
 from pqext.core.metadata import CompressionCodec, Type
 from pqext.core.row_group import RowGroup
-from pqext.core.shape import LeafShape
+from pqext.core.shape import LeafShape, Shape
 from pqext.core.thrift import LazyStructs
 from pqext.core.types import leaf
 
@@ -46,22 +45,28 @@ class _Leaf:
 
 
 class SmallLeaves:
-    """Those of ``shapes`` whose small chunks are decoded whole: no lists, no optional groups above."""
+    """The leaves below ``tops`` whose small chunks are decoded whole: no lists, no optional groups above."""
 
-    def __init__(self, shapes: Sequence[LeafShape], limits: Limits, *, checksums: bool) -> None:
-        self._shapes = shapes
+    def __init__(self, tops: Sequence[Shape], limits: Limits, *, checksums: bool) -> None:
+        self.shapes = [leaf for top in tops for leaf in top.leaves()]
+        self._tops = tops
         self._limits = limits
         self._crc32 = isal_zlib.crc32 if checksums else None
 
     @cached_property
     def _leaves(self) -> list[_Leaf]:
-        return [one for shape in self._shapes if (one := _resolved(shape, self._limits)) is not None]
+        return [one for shape in self.shapes if (one := _resolved(shape, self._limits)) is not None]
 
     @cached_property
     def _asked(self) -> list[tuple[int, int, bytes]]:
         return [one.asked for one in self._leaves]
 
-    def read(self, group: RowGroup, account: Account) -> dict[int, LeafColumn]:
+    @cached_property
+    def are_shown(self) -> bool:
+        """Are all leaves top-level columns, shown as the arrays that are made of them?"""
+        return len(self._leaves) == len(self._tops) and all(map(_is_shown, self._tops))
+
+    def read(self, group: RowGroup, account: Account) -> dict[int, pa.Array]:
         """By column index, all rows of the chunks that are small; ``account`` counts them.
 
         None where they are large on average, or anything is unusual about the row group.
@@ -80,15 +85,21 @@ class SmallLeaves:
             return {}
         held = account.held
         try:
-            return self._decode(chosen, source.read_many(ranges), codecs, rows, account)
+            data: list[Any] = [b""] * len(ranges)
+            for places, start, read in source.gathered(ranges):
+                held_bytes = memoryview(read)
+                for place in places:
+                    offset, length = ranges[place]
+                    data[place] = held_bytes[offset - start : offset - start + length]
+            return self._decode(chosen, data, codecs, rows, account)
         except ParquetError:
             account.settle(held)
             return {}
 
     def _decode(
         self, chosen: Sequence[int], data: Sequence[Any], codecs: Sequence[int], rows: int, account: Account
-    ) -> dict[int, LeafColumn]:
-        found: dict[int, LeafColumn] = {}
+    ) -> dict[int, pa.Array]:
+        found: dict[int, pa.Array] = {}
         unpackers: dict[int, Any] = {int(CompressionCodec.UNCOMPRESSED): None}
         crc32, owed, pages = self._crc32, 0, 0
         for position, codec, stored in zip(chosen, codecs, data, strict=True):
@@ -96,7 +107,7 @@ class SmallLeaves:
             if codec not in unpackers:
                 if not compression.is_known(codec):
                     continue
-                unpackers[codec] = compression.unpacker(codec)
+                unpackers[codec] = compression.page_unpacker(codec)
             try:
                 made = one.chunks.decode(stored, rows, unpackers[codec], crc32)
                 if made is None:
@@ -110,7 +121,7 @@ class SmallLeaves:
             if owed > _COUNTED:
                 account.take(owed)
                 owed = 0
-            found[one.asked[0]] = LeafColumn(None, None, array)
+            found[one.asked[0]] = array
         account.take(owed)
         account.decoded(pages)
         return found
@@ -132,6 +143,11 @@ def _resolved(shape: LeafShape, limits: Limits) -> _Leaf | None:
     )
     path = b"".join(len(name).to_bytes(4, "little") + name for name in map(_raw, node.path))
     return _Leaf((node.leaf_start, int(kind.physical), path), chunks, convert)
+
+
+def _is_shown(top: Shape) -> bool:
+    plain = isinstance(top, LeafShape) and top.annotation is None and top.original is None
+    return plain and top.node.physical_type != Type.INT96
 
 
 def _raw(name: str) -> bytes:

@@ -105,18 +105,25 @@ class Source(ABC):
 
         ``keep`` is as for :meth:`read`.
         """
-        for offset, length in ranges:
-            self._check(offset, length)
         results = [EMPTY] * len(ranges)
-        groups = self._merge(ranges)
-        starts = [ranges[group[0]][0] for group in groups]
-        stops = [max(sum(ranges[i]) for i in group) for group in groups]
-        fetched = self._fetch_all([(a, b - a) for a, b in zip(starts, stops, strict=True)], keep)
-        for group, start, data in zip(groups, starts, fetched, strict=True):
+        for group, start, data in self.gathered(ranges, keep=keep):
             for i in group:
                 offset, length = ranges[i]
                 results[i] = data[offset - start : offset - start + length]
         return results
+
+    def gathered(self, ranges: Sequence[Range], *, keep: bool = False) -> list[tuple[list[int], int, Bytes]]:
+        """As :meth:`read_many`, uncut: which of the ranges each read serves, where it begins, and its bytes.
+
+        Ranges without bytes are in none.
+        """
+        for offset, length in ranges:
+            self._check(offset, length)
+        groups = self._merge(ranges)
+        starts = [ranges[group[0]][0] for group in groups]
+        stops = [max([sum(ranges[i]) for i in group]) for group in groups]
+        fetched = self._fetch_all([(a, b - a) for a, b in zip(starts, stops, strict=True)], keep)
+        return list(zip(groups, starts, fetched, strict=True))
 
     def spans(self, ranges: Sequence[Range]) -> list[Span]:
         """The ranges as spans to be read in order: small ones at once, large ones as they are read, in windows."""
@@ -132,7 +139,7 @@ class Source(ABC):
         """Group the indexes of ``ranges`` into those that one read serves."""
         groups: list[list[int]] = []
         start = stop = 0
-        for i in sorted(range(len(ranges)), key=lambda i: ranges[i]):
+        for i in sorted(range(len(ranges)), key=ranges.__getitem__):
             offset, length = ranges[i]
             if length == 0:
                 continue

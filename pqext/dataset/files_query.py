@@ -172,7 +172,8 @@ class FilesQuery:
         most = max(1, min(batch_rows, passed + left))
         with closing(self._matching(run, most, self._wanted, ahead=passed + left > _FEW_ROWS)) as found:
             for batch, opened in found:
-                batch, passed = batch.slice(passed, left), max(0, passed - batch.num_rows)
+                if passed or batch.num_rows > left:
+                    batch, passed = batch.slice(passed, left), max(0, passed - batch.num_rows)
                 left -= batch.num_rows
                 run.rows += batch.num_rows
                 if batch.num_rows:
@@ -210,7 +211,7 @@ class FilesQuery:
             found = matching_numbered(file, plans, asked, batch_rows)
         with closing(found):
             for batch, computed, numbers in found:
-                constants = self.partitions.arrays(self._values, row, batch.num_rows)
+                constants = self.partitions.arrays(self._values, row, batch.num_rows) if self.partitions else {}
                 if name is not None:
                     constants[name] = numbers
                 given = asked.give(batch, computed, constants)
@@ -293,6 +294,8 @@ class FilesQuery:
 
         Raises ``UnsupportedError`` for a file with a column that the folders of others name and its own do not.
         """
+        if not self.partitions:
+            return [Narrowed(self.filter)] * len(self.sources)
         unnamed = self.partitions.unnamed(self.sources, self._values)
         for row, file in self.files.opened([*unnamed]):
             both = unnamed[row].intersection(file.schema.root.child_names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 import warnings
 from contextlib import suppress
 from typing import Any
@@ -21,7 +22,9 @@ from pyarrow import types as is_
 
 import pqext
 from pqext import col
+from pqext.core.arrow_schema.text import Unreadable, parse, serialise
 from pqext.core.errors import AnnotationWarning, ParquetError
+from pqext.core.kernels.ipc_schema import from_base64
 from reference import values
 from reference.effort import share
 
@@ -458,3 +461,62 @@ def test_an_encrypted_file_gives_its_types() -> None:
     data = written(table, encryption=pqext.encryption.FileEncryption(key, "f"))
     decryption = pqext.encryption.FileDecryption(key_retriever={b"f": key}.__getitem__)
     assert read(data, decryption=decryption).equals(table)
+
+
+def wide_text(metadata: bool) -> str:
+    fields = [
+        pa.field(f"column {i}", COLUMNS_OF_TEXT[i % 4], metadata={"of": str(i)} if metadata and i % 5 == 0 else None)
+        for i in range(400)
+    ]
+    text = serialise(pa.schema(fields, {"held": "not for these"}), {})
+    assert text is not None
+    return text
+
+
+COLUMNS_OF_TEXT = [
+    pa.int64(), pa.dictionary(pa.int8(), pa.string()), pa.struct([("a", pa.large_string())]),
+    pa.timestamp("ns", "Asia/Tokyo"),
+]
+
+
+@given(st.booleans(), st.sets(st.integers(0, 399)))
+def test_single_fields_of_a_text_are_those_of_the_whole(metadata: bool, chosen: set[int]) -> None:
+    text, positions = wide_text(metadata), sorted(chosen)
+    whole, some = parse(text), parse(text, positions)
+    assert [field.equals(whole.field(at), check_metadata=True) for field, at in zip(some, positions, strict=True)] == (
+        [True] * len(positions)
+    )
+
+
+@pytest.mark.parametrize("positions", [[400], [-1], [3, 3], [4, 2], [1 << 40]])
+def test_fields_that_a_text_has_not_are_refused(positions: list[int]) -> None:
+    with pytest.raises(Unreadable, match="not as many fields"):
+        parse(wide_text(False), positions)
+
+
+@given(st.sets(st.integers(0, 399), max_size=4), st.integers(0, 40_000), st.integers(0, 255))
+def test_single_fields_of_damaged_texts_are_read_or_refused(chosen: set[int], place: int, byte: int) -> None:
+    message = bytearray(base64.b64decode(wide_text(True)))
+    message[place % len(message)] = byte
+    with suppress(Unreadable):
+        assert len(parse(base64.b64encode(message).decode(), sorted(chosen))) == len(chosen)
+
+
+DIGIT = "A-Za-z0-9+/"
+BASE64 = re.compile(f"([{DIGIT}]{{4}})*([{DIGIT}]{{2}}==|[{DIGIT}]{{3}}=)?")
+
+
+@given(st.binary().map(lambda raw: base64.b64encode(raw).decode()) | st.text("AZaz09+/=-_ \né", max_size=12))
+def test_base64_is_read_as_the_standard_library_reads_it(text: str) -> None:
+    assert from_base64(text) == (base64.b64decode(text) if BASE64.fullmatch(text) else None)
+
+
+def test_columns_of_a_wide_file_have_their_noted_types_one_by_one() -> None:
+    names = [f"column {i}" for i in range(1200)]
+    kinds = [pa.large_string() if i % 2 else pa.dictionary(pa.int16(), pa.string()) for i in range(1200)]
+    table = pa.table([pa.array(["a", "b"], kind) for kind in kinds], names=names)
+    raw = by_pyarrow(table)
+    with pqext.open(raw) as file:
+        for at in (1199, 0, 7, 7, 8, 600, 601, 602, 3):  # at first alone, and then from the whole schema
+            assert file.read([names[at], "column 5"]).schema.field(names[at]).type == kinds[at]
+    assert pqext.read_table(raw).schema.types == kinds

@@ -249,3 +249,21 @@ def test_a_name_that_two_fields_have_finds_the_first_and_is_not_unique() -> None
     found = root.child("a")
     assert found is root.children[0]
     assert (root.is_unique("a"), root.is_unique("b")) == (False, True)
+
+
+def test_children_are_found_by_name_whether_they_are_searched_for_or_indexed() -> None:
+    names = [*(f"column {i}" for i in range(50)), "", "column 7", "é", "é\u0301", "column 7", "x" * 300]
+    root = SchemaElement(name="schema", num_children=len(names))
+    elements = stored([root, *(leaf(name, OPTIONAL) for name in names)])
+    for sought in (names, ["column", "column 500", "x" * 299, "\udce9", "\ud800"]):
+        for name in sought:
+            found = schema_tree.from_elements(decode(FileMetaData, encode(FileMetaData(
+                version=2, schema=list(elements), num_rows=0, row_groups=[]
+            )))[0].schema).root
+            assert found.position(name) == (names.index(name) if name in names else None)
+            assert found.is_unique(name) == (names.count(name) <= 1)
+    found = schema_tree.from_elements(stored(list(elements))).root
+    for _ in range(2):  # from the 17th on by an index of all
+        assert [found.position(name) for name in names] == [names.index(name) for name in names]
+        assert [found.is_unique(name) for name in names] == [names.count(name) == 1 for name in names]
+    assert found.child_names == names

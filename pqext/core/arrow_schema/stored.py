@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
 
 import pyarrow as pa
@@ -17,6 +18,11 @@ from pqext.core.metadata import KeyValue
 from pqext.core.shape import Shape
 from pqext.core.warn import warn_of_file
 
+_WIDE = 16 << 10
+"""Characters of a text of which single fields are made; less is read as a whole."""
+_TIMES_FEW = 4
+"""How often a text is decoded for some of its fields, before the whole schema is made and kept."""
+
 
 class StoredSchema:
     """What a file's key-value metadata says of the Arrow types of its columns; nothing without ``pairs``.
@@ -29,6 +35,8 @@ class StoredSchema:
         self._path = path
         self._is_shared = False
         self._told: set[str] = set()
+        self._few: dict[int, pa.Field] = {}
+        self._times_few = 0
 
     @property
     def is_empty(self) -> bool:
@@ -61,19 +69,38 @@ class StoredSchema:
 
         Warns once of a column whose note contradicts its Parquet type, and of a text that is no schema.
         """
-        if self._text is None or self._schema is None:
+        if self._text is None:
             return shape
         name = shape.node.name
         try:
-            if index is None or index >= len(self._schema) or self._schema.field(index).name != name:
-                index = self._places.get(name)
-            if index is None:
+            field = self._field(name, index)
+            if field is None:
                 return shape
-            found = hinted(shape, self._schema.field(index))
+            found = hinted(shape, field)
             return with_wide_indices(found) if self._is_shared else found
         except (Contradiction, UnicodeDecodeError) as error:
             self._tell(f"the type of column {name!r} in the file's {KEY} is passed over: {error}")
         return shape
+
+    def expect(self, positions: Sequence[int]) -> None:
+        """The columns at ``positions``, which ascend, are asked for next: of a wide schema no other fields are made."""
+        if self._text is None or len(self._text) < _WIDE or self._times_few == _TIMES_FEW or "_schema" in self.__dict__:
+            return
+        missing = [position for position in positions if position not in self._few]
+        if missing:
+            self._times_few += 1
+            with suppress(Unreadable):  # told where the whole schema is looked at
+                self._few.update(zip(missing, parse(self._text, missing), strict=True))
+
+    def _field(self, name: str, index: int | None) -> pa.Field | None:
+        """What is noted of a column."""
+        if index in self._few and self._few[index].name == name:
+            return self._few[index]
+        if self._schema is None:
+            return None
+        if index is None or index >= len(self._schema) or self._schema.field(index).name != name:
+            index = self._places.get(name)
+        return None if index is None else self._schema.field(index)
 
     @cached_property
     def _schema(self) -> pa.Schema | None:

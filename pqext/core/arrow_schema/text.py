@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from pqext.core.kernels.ipc_schema import check
+from pqext.core.kernels.ipc_schema import check, from_base64, only
 
 KEY = "ARROW:schema"
 
@@ -28,17 +27,21 @@ def serialise(schema: pa.Schema, pairs: Mapping[str, str | None]) -> str | None:
     return None if check(message) is not None else base64.b64encode(message).decode("ascii")
 
 
-def parse(text: str) -> pa.Schema:
-    """The schema of a file's text. Raises :exc:`Unreadable`.
+def parse(text: str, positions: Sequence[int] | None = None) -> pa.Schema:
+    """The schema of a file's text, or of the fields at ``positions`` alone, which ascend. Raises :exc:`Unreadable`.
 
     Arrow's reader meets only messages whose parts lie within them, nest 100 levels at most and are no more than the
     bytes: a message may name one part many times, and bytes of that kind could take any amount of memory.
     """
+    message: bytes | bytearray | None
     try:
-        message = base64.b64decode(text.encode("ascii"), validate=True)
-    except (UnicodeEncodeError, binascii.Error):
-        raise Unreadable("it is not base64") from None
-    fault = check(message)
+        message = from_base64(text)
+    except UnicodeEncodeError:
+        message = None
+    fault = "it is not base64" if message is None else check(message)
+    if message is not None and fault is None and positions is not None:
+        message = only(message, positions)
+        fault = "it has not as many fields" if message is None else check(message)
     if fault is not None:
         raise Unreadable(fault)
     try:

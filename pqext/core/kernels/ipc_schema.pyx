@@ -4,8 +4,12 @@
 A flatbuffer refers to its parts by offsets, so one part may be referred to any number of times. Arrow makes objects of
 each reference: here a message is walked without making any, and refused once it means more than its bytes could.
 """
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
+
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
 cdef enum:
     DEPTH = 100
@@ -155,31 +159,34 @@ cdef int one_field(Walk *w, int64_t field, int depth) noexcept nogil:
     return status or fields(w, field, 5, depth + 1) or pairs(w, field, 6)
 
 
-cdef int message(Walk *w) noexcept nogil:
-    cdef uint32_t root
+cdef int schema_of(Walk *w, int64_t *root, int64_t *schema) noexcept nogil:
+    """Where the tables of a message and of the schema in it lie."""
+    cdef uint32_t first
     cdef int64_t at
-    cdef int status = read_u32(w, 0, &root)
-    if status:
-        return status
-    status = slot(w, root, 1, &at)
+    cdef int status = read_u32(w, 0, &first)
+    root[0] = first
+    if status == 0:
+        status = slot(w, root[0], 1, &at)
     if status:
         return status
     if at == 0 or w.data[at] != SCHEMA:
         return OTHER
-    status = follow(w, root, 2, &at)
-    if status or at == 0:
-        return status or OTHER
-    return fields(w, at, 1, 1) or pairs(w, at, 2) or sized(w, at, 3, 8) or pairs(w, root, 4)
+    status = follow(w, root[0], 2, schema)
+    return OTHER if status == 0 and schema[0] == 0 else status
 
 
-def check(const uint8_t[::1] data not None):
-    """What is wrong with a message, `None` when Arrow's reader may see it."""
-    cdef Walk w
+cdef int message(Walk *w) noexcept nogil:
+    cdef int64_t root, at
+    cdef int status = schema_of(w, &root, &at)
+    return status or fields(w, at, 1, 1) or pairs(w, at, 2) or sized(w, at, 3, 8) or pairs(w, root, 4)
+
+
+cdef int open_walk(Walk *w, const uint8_t[::1] data) except -1:
+    """Begin on the message in `data`; 0 where that is cut short."""
     cdef uint32_t first, size
     cdef int64_t start = 4
-    cdef int status
     if data.shape[0] < 8:
-        return "it is cut short"
+        return 0
     memcpy(&first, &data[0], 4)
     memcpy(&size, &data[4], 4)
     if first == 0xFFFFFFFF:
@@ -187,13 +194,53 @@ def check(const uint8_t[::1] data not None):
     else:
         size = first
     if size > data.shape[0] - start or size < 4:
-        return "it is cut short"
+        return 0
     w.data = &data[start]
     w.size = size
     w.budget = 2 * w.size
+    return 1
+
+
+def check(const uint8_t[::1] data not None):
+    """What is wrong with a message, `None` when Arrow's reader may see it."""
+    cdef Walk w
+    cdef int status
+    if not open_walk(&w, data):
+        return "it is cut short"
     with nogil:
         status = message(&w)
     return _FAULTS[status]
+
+
+def only(const uint8_t[::1] data not None, positions):
+    """A copy of the message with no other fields than those at `positions`, which ascend; `None` where it has not these.
+
+    The copy is to be checked as well: what is written over may be a part of something else too.
+    """
+    cdef Walk w
+    cdef int64_t root = 0, schema = 0, first = 0, count = 0, moved, last = -1
+    cdef uint32_t distance = 0, kept = 0
+    cdef int64_t position
+    if not open_walk(&w, data) or schema_of(&w, &root, &schema) or vector(&w, schema, 1, &first, &count):
+        return None
+    made = bytearray(data)
+    cdef uint8_t[::1] copy = made
+    cdef uint8_t *out = &copy[0] + (w.data - &data[0])
+    for position in positions:
+        if position <= last or position >= count:
+            return None
+        memcpy(&distance, w.data + first + 4 * position, 4)
+        moved = distance + 4 * (position - kept)
+        if moved >= w.size:
+            return None
+        distance = <uint32_t> moved
+        memcpy(out + first + 4 * kept, &distance, 4)
+        kept += 1
+        last = position
+    if first == 0:
+        return None
+    memcpy(out + first - 4, &kept, 4)
+    return made
 
 
 _FAULTS = {
@@ -203,3 +250,49 @@ _FAULTS = {
     LARGE: "it refers to its parts again and again",
     OTHER: "it is no schema",
 }
+
+
+cdef enum:
+    NO_DIGIT = 1 << 24
+
+cdef uint32_t[4][256] DIGITS  # of base64, by their place among four
+
+
+cdef void fill_digits(const uint8_t[::1] alphabet) noexcept:
+    cdef int place, i
+    for place in range(4):
+        for i in range(256):
+            DIGITS[place][i] = NO_DIGIT
+        for i in range(64):
+            DIGITS[place][alphabet[i]] = <uint32_t> i << (18 - 6 * place)
+
+
+fill_digits(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+
+
+def from_base64(str text not None):
+    """The bytes of a text that is base64 and nothing else, with its padding; `None` for another."""
+    cdef Py_ssize_t size = 0, padding = 0, i, whole
+    cdef const uint8_t *p = <const uint8_t *> PyUnicode_AsUTF8AndSize(text, &size)
+    cdef uint32_t value, seen = 0
+    cdef uint8_t *out
+    if size % 4:
+        return None
+    if size and p[size - 1] == b"=":
+        padding = 2 if p[size - 2] == b"=" else 1
+    made = PyBytes_FromStringAndSize(NULL, size // 4 * 3 - padding)
+    out = <uint8_t *> PyBytes_AS_STRING(made)
+    whole = (size - (4 if padding else 0)) // 4
+    for i in range(whole):
+        value = DIGITS[0][p[0]] | DIGITS[1][p[1]] | DIGITS[2][p[2]] | DIGITS[3][p[3]]
+        seen |= value
+        out[0], out[1], out[2] = value >> 16 & 0xFF, value >> 8 & 0xFF, value & 0xFF
+        p += 4
+        out += 3
+    if padding:
+        value = DIGITS[0][p[0]] | DIGITS[1][p[1]] | (DIGITS[2][p[2]] if padding == 1 else 0)
+        seen |= value
+        out[0] = value >> 16 & 0xFF
+        if padding == 1:
+            out[1] = value >> 8 & 0xFF
+    return None if seen & NO_DIGIT else made

@@ -5,10 +5,16 @@ from numpy.typing import NDArray
 
 from pqext.core.kernels.thrift import StructIndex
 
-def elements(
-    index: StructIndex,
-) -> tuple[list[str | None], NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
-    """Names (None where one is not UTF-8), children, repetition types (-1: none) and whether there is a type."""
+class Names(Sequence[str]):
+    """The names of schema elements, in the footer's bytes."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, position: int) -> str: ...  # type: ignore[override]
+    def find(self, name: bytes, start: int, stop: int) -> int:
+        """The first of the elements from ``start`` to ``stop`` that is called ``name``, -1 where there is none."""
+
+def elements(index: StructIndex) -> tuple[Names, int, NDArray[np.int32], NDArray[np.int8], NDArray[np.uint8]]:
+    """Names, the first that is not UTF-8 or -1, children, repetition types (-1: none) and whether there is a type."""
 
 def levels(
     children: NDArray[np.int32], repetition: NDArray[np.int8], typed: NDArray[np.uint8], max_depth: int

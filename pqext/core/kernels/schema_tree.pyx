@@ -1,14 +1,14 @@
 # cython: language_level=3
 """The schema as a tree, without an object an element: what a wide file needs before a column is asked for."""
-from cpython.list cimport PyList_New, PyList_SET_ITEM
-from cpython.ref cimport Py_INCREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
 
 from pqext.core.kernels.compact cimport (
     BINARY, DONE, FALSE, I32, STOP, Cursor, read_header, read_size, read_varint, skip_value, unzigzag,
 )
-from pqext.core.kernels.thrift cimport StructIndex
+from pqext.core.kernels.thrift cimport Data, StructIndex
 
 import numpy as np
 
@@ -62,13 +62,57 @@ cdef bint read_element(
             c.p = p
 
 
-def elements(StructIndex index):
+cdef bint is_ascii(const uint8_t *text, Py_ssize_t size) noexcept nogil:
+    cdef uint64_t word
+    cdef uint8_t seen = 0
+    while size >= 8:
+        memcpy(&word, text, 8)
+        if word & <uint64_t> 0x8080808080808080:
+            return False
+        text += 8
+        size -= 8
+    while size:
+        size -= 1
+        seen |= text[size]
+    return seen < 0x80
+
+
+cdef class Names:
+    """The names of schema elements, in the footer's bytes."""
+    cdef Data data
+    cdef const uint8_t **starts
+    cdef Py_ssize_t *sizes
+    cdef Py_ssize_t count
+
+    def __dealloc__(self):
+        free(self.starts)
+        free(self.sizes)
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, Py_ssize_t position):
+        if not 0 <= position < self.count:
+            raise IndexError(f"no name {position} among {self.count}")
+        return PyUnicode_DecodeUTF8(<const char *> self.starts[position], self.sizes[position], NULL)
+
+    def find(self, const uint8_t[::1] name not None, Py_ssize_t start, Py_ssize_t stop):
+        """The first of the elements from `start` to `stop` that is called `name`, -1 where there is none."""
+        cdef Py_ssize_t size = name.shape[0], i
+        if not 0 <= start <= stop <= self.count:
+            raise IndexError(f"no names {start} to {stop} among {self.count}")
+        for i in range(start, stop):
+            if self.sizes[i] == size and (size == 0 or memcmp(self.starts[i], &name[0], size) == 0):
+                return i
+        return -1
+
+
+def elements(StructIndex index not None):
     cdef Cursor c = index.cursor
-    cdef Py_ssize_t i, size = 0, count = index.count
+    cdef Py_ssize_t i, size = 0, count = index.count, odd = -1
     cdef const uint8_t *name = NULL
     cdef int32_t type = 0, repetition = 0, children = 0
-    cdef list names
-    cdef object text
+    cdef Names names = Names()
     if index.plan.cls.__name__ != "SchemaElement":
         raise TypeError("not a list of SchemaElement")
     all_children = np.empty(count, np.int32)
@@ -77,7 +121,12 @@ def elements(StructIndex index):
     cdef int32_t[::1] children_view = all_children
     cdef int8_t[::1] repetition_view = all_repetition
     cdef uint8_t[::1] typed_view = all_typed
-    names = PyList_New(count)
+    names.data = index.data
+    names.starts = <const uint8_t **> calloc(count + 1, sizeof(const uint8_t *))
+    names.sizes = <Py_ssize_t *> calloc(count + 1, sizeof(Py_ssize_t))
+    if names.starts == NULL or names.sizes == NULL:
+        raise MemoryError
+    names.count = count
     for i in range(count):
         c.p = c.start + index.offsets[i]
         c.end = c.start + index.offsets[i + 1]
@@ -88,13 +137,13 @@ def elements(StructIndex index):
         children_view[i] = children
         repetition_view[i] = repetition
         typed_view[i] = type >= 0
-        try:
-            text = PyUnicode_DecodeUTF8(<const char *> name, size, NULL)
-        except UnicodeDecodeError:
-            text = None
-        Py_INCREF(text)
-        PyList_SET_ITEM(names, i, text)
-    return names, all_children, all_repetition, all_typed
+        names.starts[i], names.sizes[i] = name, size
+        if odd < 0 and not is_ascii(name, size):
+            try:
+                PyUnicode_DecodeUTF8(<const char *> name, size, NULL)
+            except UnicodeDecodeError:
+                odd = i
+    return names, odd, all_children, all_repetition, all_typed
 
 
 def levels(const int32_t[::1] children, const int8_t[::1] repetition, const uint8_t[::1] typed, Py_ssize_t max_depth):

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from pqext.core.kernels import Readable
@@ -7,7 +7,6 @@ from pqext.core.limits import Limits
 class SmallChunks:
     def __init__(self, limits: Limits, width: int, boolean: bool, optional: bool, room: int) -> None: ...
     def decode(
-        self, data: Readable, count: int,
-        unpack: Callable[[Sequence[Readable], Sequence[int]], Sequence[Readable]] | None,
+        self, data: Readable, count: int, unpack: Callable[[Readable, int], Readable] | None,
         crc32: Callable[[Readable], int] | None,
     ) -> tuple[int, Any, Any, Any] | None: ...

@@ -50,8 +50,8 @@ cdef class SmallChunks:
     def decode(self, data, Py_ssize_t count, unpack, crc32):
         """(data pages, validity, values, offsets) of the `count` slots of a chunk of bytes `data`; None if unusual.
 
-        `validity` has a bit a slot, and is None where all have a value; `offsets` is None for a fixed width. `unpack` is
-        as in `PageTable.open`; with `crc32` checksums are compared.
+        `validity` has a bit a slot, and is None where all have a value; `offsets` is None for a fixed width. `unpack`
+        gives a page's bytes, which are used before the next is unpacked; with `crc32` checksums are compared.
         """
         cdef const uint8_t[::1] held = data
         cdef Decoding work
@@ -123,9 +123,7 @@ cdef class Decoding:
                 if page.stored != page.unpacked:
                     return None
             else:
-                made = unpack(
-                    [PyMemoryView_FromMemory(<char *> body, length, PyBUF_READ)], [page.unpacked - clear]
-                )[0]
+                made = unpack(PyMemoryView_FromMemory(<char *> body, length, PyBUF_READ), page.unpacked - clear)
                 body, length = &made[0] if made.shape[0] else start, made.shape[0]
             if page.kind == DICTIONARY:
                 if self.keep_dictionary(&page, body, length) != OK:

@@ -65,7 +65,7 @@ class Wanted:
 
     def schema_of(self, file: ParquetFile) -> pa.Schema:
         """The Arrow schema of the result as a file alone has it."""
-        self.partitions.check_included(file.schema.root.child_names)
+        self.partitions.check_included(file.schema.root)
         if self.result is None:
             schema = self.partitions.complete_schema(file.read(None, row_groups=[]).schema)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.errors import UnsupportedError
+from pqext.core.schema import SchemaNode
 from pqext.core.text import visible
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import And, Column, Expression, Operand, Or, VariantField, all_of, any_of, literal_text
@@ -58,8 +59,6 @@ class Partitions:
 
     def values(self, sources: Sequence[Any]) -> pa.RecordBatch:
         """The value of each column in each source, a row a source; null where no folder names it."""
-        if not self:
-            return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), len(sources), [None]))
         found = [_named(source, self.root) for source in sources]
         columns = []
         for field in self.schema:
@@ -77,7 +76,7 @@ class Partitions:
 
         Raises ``TypeError`` for a literal that does not compare with its column.
         """
-        if filter is None or not self:
+        if filter is None:
             return [Narrowed(filter)] * values.num_rows
         whole = normal(filter)
         for operand in operands(whole):
@@ -121,10 +120,10 @@ class Partitions:
         lacking = {row: names - _named(source, self.root).keys() for row, source in enumerate(sources)}
         return {row: found for row, found in lacking.items() if found}
 
-    def check_included(self, names: Collection[str]) -> None:
-        """Raise ``ValueError`` where a file has a column of a name that is included."""
+    def check_included(self, root: SchemaNode) -> None:
+        """Raise ``ValueError`` where a file, by the root of its schema, has a column of a name that is included."""
         for name in (self.paths, self.rows):
-            if name is not None and name in names:
+            if name is not None and root.position(name) is not None:
                 raise ValueError(f"column {name!r} is in the file: give what is included another name")
 
     def check(self, operand: Operand, is_computed: bool = False) -> None:
@@ -192,6 +191,8 @@ def partitions_of(
     for file in folders.values():
         for name, text in _named(file, root).items():
             texts.setdefault(name, {})[text] = None
+    if not texts and root is None:
+        return NO_PARTITIONS
     return Partitions(root, pa.schema([(name, _type_of([*found])) for name, found in texts.items()]))
 
 

@@ -34,11 +34,9 @@ def _check(stage: Stage, file: ParquetFile, computed: Sequence[Computed], *, is_
     for name, node in zip(stage.columns or (), found, strict=True):
         if node is None:
             raise _other(f"it reads a column {visible(name)!r}, which the file does not have")
-    tops = {node.path[0] for node in found if node is not None}
-    if stage.columns is None:
-        tops = {child.name for child in file.schema.root.children}
+    tops = None if stage.columns is None else {node.path[0] for node in found if node is not None}
     for name in (*stage.kept, *stage.compared):
-        if name not in tops:
+        if file.schema.root.position(name) is None if tops is None else name not in tops:
             raise _other(f"a stage without column {visible(name)!r} keeps or compares it")
     for name, _ in stage.leaves:
         if all(column.name != name for column in computed):

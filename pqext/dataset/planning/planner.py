@@ -129,7 +129,7 @@ class FilePlanner:
 
     def _stages(self, group: RowGroupFacts, rows: RowRanges | None) -> tuple[Stage, ...]:
         if not self._conjuncts:
-            return (self._one_stage(self._own_leaves(group, self._tops)),)
+            return (self._one_stage(self._own_leaves(group, self._tops) if self.computed else {}),)
         own = self._own_leaves(group, self._result_tops)
         names, last = self._result(own)
         asked = [one.of_group(group) for one in self._conjuncts]
