@@ -206,6 +206,8 @@ class LeafColumnBuilder:
         definition = self._definition[start : self._at]
         highest = self._shape.node.max_definition_level
         rle.decode_levels(levels, highest, definition)
+        if len(definition) and definition.min() == highest:
+            return entries, entries, EMPTY
         flags = allocate(levels.total)
         slots, values = np.empty(len(entries), np.int64), np.empty(len(entries), np.int64)
         level_kernel.present_slots(definition, entries, self._shape.slot_level, highest, flags, slots, values)

@@ -49,7 +49,7 @@ class MonotoneCast:
 
     def bounds(self, known: Bounds) -> Bounds:
         """What is known of the values once they are cast."""
-        return replace(
+        return known if self.bound is _unchanged else replace(
             known,
             minimum=None if known.minimum is None else self.bound(known.minimum, False),
             maximum=None if known.maximum is None else self.bound(known.maximum, True),

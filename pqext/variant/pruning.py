@@ -86,7 +86,7 @@ def may_match(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPred
         return evidence.may_be_null(bounds)
     if not evidence.is_clean(residual):
         return True
-    return evidence.typed_may_match(bounds) and _bloom_may_match(evidence, row_group)
+    return evidence.typed_test()(bounds) and _bloom_may_match(evidence, row_group)
 
 
 def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: VariantPredicate) -> RowRanges | None:
@@ -100,14 +100,18 @@ def matching_rows(node: SchemaNode, row_group: RowGroupFacts, predicate: Variant
     if evidence is None or not row_group.trust_statistics:
         return None
     try:
-        row_group.load_page_indexes([leaf for leaf in (evidence.value, evidence.typed) if leaf is not None])
+        asks_for_null = isinstance(predicate.predicate, IsNull)
+        value = None if asks_for_null else evidence.value
+        if value is not None and evidence.is_clean(row_group.chunk(value).bounds()):
+            value = None  # what is so of the chunk is so of each page
+        row_group.load_page_indexes([leaf for leaf in (value, evidence.typed) if leaf is not None])
         typed = _bounded_rows(row_group, evidence.typed)
-        if isinstance(predicate.predicate, IsNull):
+        if asks_for_null:
             return _rows(typed, evidence.may_be_null)
-        residual = _rows(_bounded_rows(row_group, evidence.value), lambda bounds: not evidence.is_clean(bounds))
+        residual = _rows(_bounded_rows(row_group, value), lambda bounds: not evidence.is_clean(bounds))
         if not _bloom_may_match(evidence, row_group):
             return residual
-        return union(residual, _rows(typed, evidence.typed_may_match))
+        return union(residual, _rows(typed, evidence.typed_test()))
     except ParquetError:
         return None
 
@@ -143,12 +147,14 @@ class _Evidence:
         """Can the result be null where the typed column has these bounds?"""
         return self.typed is None or bounds.null_count != 0 or not always_casts(self.leaf, self.predicate.type)
 
-    def typed_may_match(self, bounds: Bounds) -> bool:
-        """Can a typed value within these bounds satisfy the predicate?"""
-        if bounds.all_null or self.typed is None:
-            return False
-        cast = monotone_cast(self.leaf, self.predicate.type)
-        return cast is None or core_may_match(self.predicate.predicate, cast.bounds(bounds))
+    def typed_test(self) -> Callable[[Bounds], bool]:
+        """Can a typed value within some bounds satisfy the predicate? What the types decide is decided once."""
+        if self.typed is None:
+            return lambda bounds: False
+        cast, asked = monotone_cast(self.leaf, self.predicate.type), self.predicate.predicate
+        if cast is None:
+            return lambda bounds: not bounds.all_null
+        return lambda bounds: not bounds.all_null and core_may_match(asked, cast.bounds(bounds))
 
 
 def _find_evidence(node: SchemaNode, predicate: VariantPredicate) -> _Evidence | None:
@@ -187,6 +193,8 @@ def _bounded_rows(row_group: RowGroupFacts, leaf: SchemaNode | None) -> _Bounded
 
 def _narrowed(page: Bounds, chunk: Bounds) -> Bounds:
     """What the chunk's statistics say where the page's own bounds are silent."""
+    if page.all_null:
+        return page
     if page.null_count is None and chunk.all_null:
         return replace(page, null_count=page.num_values)
     if page.null_count is None and chunk.null_count == 0:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pqext.core.kernels.decimals import narrow
+from pqext.core.kernels.decimals import narrow, quotients, widen_integers
 from pqext.core.types.logical import max_precision
 from reference.decimals import stored
 
@@ -37,3 +37,28 @@ def test_numbers_beyond_their_precision_are_refused(width: int, number: int) -> 
 def test_an_output_of_another_size_is_refused() -> None:
     with pytest.raises(ValueError, match="does not hold one number"):
         narrow(bytes(16), 16, 3, 5, np.empty(2, np.uint8))
+
+
+@given(st.data(), st.sampled_from([np.int32, np.int64]))
+def test_stored_integers_are_widened_and_those_beyond_are_told(data: st.DataObject, kind: type) -> None:
+    limits = np.iinfo(kind)
+    numbers = data.draw(st.lists(st.integers(int(limits.min), int(limits.max))))
+    most = data.draw(st.integers(0, int(limits.max)))
+    out = np.empty(2 * len(numbers), np.int64)
+    assert widen_integers(np.array(numbers, kind), most, out) == all(abs(number) <= most for number in numbers)
+    assert out.tobytes() == b"".join(number.to_bytes(16, "little", signed=True) for number in numbers)
+
+
+@given(st.lists(st.integers(-(2**60), 2**60)), st.integers(0, 2**60), st.integers(0, 22))
+def test_quotients_are_those_of_doubles(numbers: list[int], most: int, scale: int) -> None:
+    words = np.array([half for number in numbers for half in (number, number >> 63)], np.int64)
+    out = np.empty(len(numbers))
+    assert quotients(words, most, 10.0**scale, out) == all(abs(number) <= most for number in numbers)
+    assert out.tolist() == [float(number) / 10.0**scale for number in numbers]
+
+
+def test_words_and_numbers_must_be_as_many() -> None:
+    with pytest.raises(ValueError, match="does not hold"):
+        widen_integers(np.empty(2, np.int32), 9, np.empty(2, np.int64))
+    with pytest.raises(ValueError, match="does not hold"):
+        quotients(np.empty(2, np.int64), 9, 1.0, np.empty(2))

@@ -1,6 +1,6 @@
-# cython: language_level=3
+# cython: language_level=3, cdivision=True
 """Decimals: big-endian two's complement numbers as Arrow's little-endian words, held to their precision."""
-from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pqext.core.errors import CorruptFileError
@@ -93,6 +93,42 @@ def widen(const uint8_t[::1] data, offsets, Py_ssize_t length, Py_ssize_t count,
         raise ValueError("a number leaves the data")
     if status != OK:
         raise CorruptFileError(f"a decimal has more than the {digits} digits of its type")
+
+
+ctypedef fused stored_integer:
+    int32_t
+    int64_t
+
+
+def widen_integers(const stored_integer[::1] stored not None, int64_t most, int64_t[::1] out not None):
+    """Numbers as words of 16 bytes each, in `out`; false where one lies beyond `most` or below its negative."""
+    cdef Py_ssize_t i, count = stored.shape[0]
+    cdef int64_t value
+    cdef bint beyond = False
+    if out.shape[0] != 2 * count:
+        raise ValueError("the output does not hold one number of 16 bytes each")
+    with nogil:
+        for i in range(count):
+            value = stored[i]
+            beyond |= value > most or value < -most
+            out[2 * i] = value
+            out[2 * i + 1] = value >> 63
+    return not beyond
+
+
+def quotients(const int64_t[::1] words not None, int64_t most, double divisor, double[::1] out not None):
+    """Numbers of 16 bytes each, of which the low words are enough, divided; false where one lies beyond `most`."""
+    cdef Py_ssize_t i, count = out.shape[0]
+    cdef int64_t value
+    cdef bint beyond = False
+    if words.shape[0] != 2 * count:
+        raise ValueError("the output does not hold one quotient of each number")
+    with nogil:
+        for i in range(count):
+            value = words[2 * i]
+            beyond |= value > most or value < -most
+            out[i] = <double> value / divisor
+    return not beyond
 
 
 cdef inline bint fits(const uint8_t *number, int count, const uint64_t *bound) noexcept nogil:

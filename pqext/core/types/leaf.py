@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pqext.core.buffers import EMPTY, allocate, view
 from pqext.core.errors import CorruptFileError
 from pqext.core.kernels.byte_array import is_ascii
-from pqext.core.kernels.decimals import narrow, widen
+from pqext.core.kernels.decimals import narrow, widen, widen_integers
 from pqext.core.metadata import Type
 from pqext.core.types import int96, interval
 from pqext.core.types.logical import LeafType
@@ -135,13 +135,11 @@ def _decimals(leaf: LeafType, arrow: pa.DataType, slots: int, values: NDArray[np
         out = allocate(slots * arrow.byte_width)
         widen(values, None, leaf.length, slots, arrow.precision, out)
         return out
-    stored = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
-    most = 10**arrow.precision - 1
-    _check_range(stored, -most, most, f"a decimal has more than the {arrow.precision} digits of its type")
-    words = allocate(slots * 16).view(np.int64).reshape(slots, 2)
-    words[:, 0] = stored
-    np.right_shift(words[:, 0], 63, out=words[:, 1])
-    return words.reshape(-1).view(np.uint8)
+    stored: Any = values.view(np.int32 if leaf.physical == Type.INT32 else np.int64)
+    most, words = 10**arrow.precision - 1, allocate(slots * 16)
+    if not widen_integers(stored, most, words.view(np.int64)):
+        _check_range(stored, -most, most, f"a decimal has more than the {arrow.precision} digits of its type")
+    return words
 
 
 def to_physical(array: pa.Array, leaf: LeafType) -> pa.Array:

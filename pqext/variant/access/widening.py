@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from pqext.core.buffers import allocate
+from pqext.core.kernels.decimals import quotients
+
 _EXACT_DIGITS = 22
 """Powers of ten up to this one are doubles."""
 _EXACT_INTEGERS = 1 << 53
@@ -30,11 +33,10 @@ def _doubles(decimals: pa.Array) -> pa.Array | None:
     validity, words = decimals.buffers()
     if kind.precision > 18 or not 0 <= kind.scale <= _EXACT_DIGITS or not count:
         return None
-    unscaled = np.frombuffer(words, np.int64)[2 * decimals.offset : 2 * (decimals.offset + count) : 2]
-    if kind.precision > 15 and max(int(unscaled.max()), -int(unscaled.min())) > _EXACT_INTEGERS:
+    unscaled = np.frombuffer(words, np.int64)[2 * decimals.offset : 2 * (decimals.offset + count)]
+    doubles = allocate(8 * count)
+    if not quotients(unscaled, _EXACT_INTEGERS, 10.0**kind.scale, doubles.view(np.float64)) and kind.precision > 15:
         return None
-    doubles = unscaled.astype(np.float64)
-    doubles /= 10.0**kind.scale
     if validity is not None and decimals.offset:
         validity = decimals.is_valid().buffers()[1]
     return pa.Array.from_buffers(pa.float64(), count, [validity, pa.py_buffer(doubles)])
