@@ -54,7 +54,6 @@ from pqext.core.warn import warn, warn_of_file
 
 __all__ = ["ColumnChunk", "ParquetFile", "RowGroup", "open"]
 
-
 _ARGUMENTS = ("options", "limits", "filesystem", "storage_options")
 
 

@@ -92,11 +92,11 @@ class RowGroupReader:
         rows: _Rows = [range(rows_of(self._group))] if chosen is None else chosen
         whole: dict[int, LeafColumn] = {}
         if self._small is not None and chosen is None and self._group.num_rows <= (batch_rows or 1 << 62):
-            arrays = self._small.read(self._group, self._gathered)
-            if arrays and (batch := self._assembled(self._small, arrays)) is not None:
+            small = self._small.read(self._group, self._gathered)
+            if small and (batch := self._assembled(self._small, small)) is not None:
                 yield batch
                 return
-            whole = {index: LeafColumn(None, None, array) for index, array in arrays.items()}
+            whole = {index: LeafColumn(None, None, array) for index, array in small.items()}
         readers = self._readers(chosen, whole)
         most = max(min(batch_rows or (1 << 62), _count(rows)), 1)
         claimed = sum(reader.row_bytes for reader in readers.values())

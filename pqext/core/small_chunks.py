@@ -87,7 +87,7 @@ class SmallLeaves:
         try:
             data: list[Any] = [b""] * len(ranges)
             for places, start, read in source.gathered(ranges):
-                held_bytes = memoryview(read)
+                held_bytes = read.data
                 for place in places:
                     offset, length = ranges[place]
                     data[place] = held_bytes[offset - start : offset - start + length]
