@@ -238,6 +238,17 @@ def test_a_summary_that_is_named_stands_for_the_files_that_it_names(folder: Path
         pqext.scan(folder / "_metadata").count()
 
 
+@pytest.mark.spec("querying.summary")
+def test_a_summary_that_is_named_is_not_trusted_for_files_of_another_size(folder: Path) -> None:
+    path = folder / "y=1" / "7.parquet"
+    os.utime(path)  # as in a copy
+    assert pqext.scan(folder / "_metadata").filter(col("a") >= 70).count() == 10
+    pqext.write_table(rows(1000, 25), path)
+    for ask in (lambda scan: scan.count(), lambda scan: scan.filter(col("a") >= 1000).to_table()):
+        with pytest.raises(ChangedFileError, match=r"where .*_metadata notes \d+: .*7\.parquet"):
+            ask(pqext.scan(folder / "_metadata"))
+
+
 def _rename(name: str) -> Change:
     def change(metadata: FileMetaData) -> None:
         for chunk in metadata.row_groups[0].columns:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import overload
 
 from pqext.core.buffers import EMPTY, Bytes
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import ChangedFileError, CorruptFileError
 from pqext.core.files.external import FileResolver, is_plain
 from pqext.core.files.summary_note import NotedFile, noted
 from pqext.core.footer import FootedSource, Footer, read_footer
@@ -85,9 +85,9 @@ class Summary:
         return None if message is None else CorruptFileError(message, path=self.path)
 
     def trusted(self, name: str, place: str) -> SummarisedSource:
-        """The file ``name`` at ``place``, taken for what the summary says, whatever has become of it.
+        """The file ``name`` at ``place``, taken for what the summary says.
 
-        Raises ``CorruptFileError`` where there is none.
+        Raises ``CorruptFileError`` where there is none, and ``ChangedFileError`` for one of another size than is noted.
         """
         resolver = FileResolver(self.path, "folder")
         try:
@@ -98,7 +98,12 @@ class Summary:
             ) from None
         if not stat.S_ISREG(found.st_mode):
             raise CorruptFileError(f"the column chunk's file {name!r} is no regular file", path=self.path)
-        stamp = found.st_size, found.st_mtime_ns
+        stamp, file = (found.st_size, found.st_mtime_ns), (self.noted or {}).get(name)
+        if file is not None and file.size != found.st_size:  # the time alone differs in copies
+            raise ChangedFileError(
+                f"it has {found.st_size} bytes where {visible(self.path)} notes {file.size}: "
+                "pqext.write_summary makes the summary anew, and a scan of the folder needs none", path=place,
+            )
         return self._source(name, place, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
 
     def unchanged(self, name: str, place: str) -> SummarisedSource | None:

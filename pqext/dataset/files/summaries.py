@@ -1,9 +1,9 @@
 """What summaries (``_metadata``) tell of the files of a scan, so that their footers need not be read.
 
 One that is named itself is trusted: it stands for the files that it names, as ``pyarrow.dataset.parquet_dataset`` reads
-it. Of one in a folder that is scanned only that is taken which it notes of files that still have the size and the time
-of their last change (:mod:`pqext.core.files.summary_note`); all other files are read by their own footers. So it cannot
-hide a file or a row, whatever became of the folder since.
+it, unless it notes that one of them had another size. Of one in a folder that is scanned only that is taken which it
+notes of files that still have the size and the time of their last change (:mod:`pqext.core.files.summary_note`); all
+other files are read by their own footers. So it cannot hide a file or a row, whatever became of the folder since.
 """
 
 from __future__ import annotations
