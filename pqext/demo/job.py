@@ -142,7 +142,7 @@ def _write(spark: SparkSession, job: Job, listener: Listener) -> tuple[Source, l
         folder = job.output / name
         label = f"{name} schema"
         with listener.step(f"shred by the {label}, sort along a Hilbert curve, write {folder}"):
-            shredded = on_spark.shred_variant(events, {source.column: schema})
+            shredded = on_spark.shred_variant(events, {source.column: schema}, infer="once")
             order = on_spark.functions.st_hilbert(GEOMETRY, bounds)
             ordered = shredded.repartition(1).sortWithinPartitions(order)
             ordered.write.format("pqext").option("row_group_rows", rows).mode("overwrite").save(str(folder))

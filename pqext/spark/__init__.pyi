@@ -13,3 +13,6 @@ from .registration import register as register
 from .session import local_session as local_session
 from .shredding import shred_variant as shred_variant
 from .shredding import unshred_variant as unshred_variant
+from .write_plan import VariantPlan as VariantPlan
+from .write_plan import WritePlan as WritePlan
+from .write_plan import explain_write as explain_write

@@ -37,10 +37,12 @@ from pqext.dataset.one_table.agreement import check_agreement
 from pqext.dataset.one_table.partitions import partitions_of
 from pqext.spark import commit
 from pqext.spark.arrays import conform_batch
+from pqext.spark.carried import carried
 from pqext.spark.files import option_paths
 from pqext.spark.instants import file_schema_in_spark
 from pqext.spark.query import Query
 from pqext.spark.types import file_schema
+from pqext.variant.shredding.choice import shredding
 
 _SPARK_OPTIONS = {"path", "paths"}
 
@@ -60,10 +62,11 @@ class Sink(DataSourceArrowWriter):
         if len(paths) != 1:
             raise ValueError("save() takes one path")
         self.target = Path(paths[0]).absolute()
-        self.options = write_options(options)
+        self.options = options_of(schema, options)
         self.schema = file_schema(schema)
         self.overwrite = overwrite
-        check_target(self.target, overwrite, self._empty_file)
+        empty = self._empty_file()  # options that do not suit the columns are refused before any task runs
+        check_target(self.target, overwrite, lambda: empty)
         self.job = uuid.uuid4().hex
         # A task that starts after the job was aborted finds it gone.
         self.folder = commit.begin(self.target, self.job)
@@ -99,17 +102,23 @@ class Sink(DataSourceArrowWriter):
         return Written(name)
 
     def _gathered(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """The batches one by one, or as many as make a row group's bytes where a column orders the rows."""
+        """The batches one by one, or as many as make a row group where that is looked at as a whole.
+
+        Every row group is where a column orders the rows, the first one where a schema is inferred from it.
+        """
         options = WriteOptions(**self.options)
         ordered = any(isinstance(choice, Mapping) and choice.get("order") for choice in options.geometry.values())
+        whole = ordered or any(shredding(choice).schema is None for choice in options.shredding.values())
         gathered: list[pa.RecordBatch] = []
-        size = 0
+        rows = size = 0
         for batch in batches:
             gathered.append(batch)
+            rows += batch.num_rows
             size += batch.nbytes
-            if not ordered or size >= options.row_group_bytes:
+            full = size >= options.row_group_bytes or (rows >= options.row_group_rows and not ordered)
+            if full or not whole:
                 yield pa.Table.from_batches(gathered)
-                gathered, size = [], 0
+                gathered, rows, size, whole = [], 0, 0, ordered
         if gathered:
             yield pa.Table.from_batches(gathered)
 
@@ -187,6 +196,17 @@ def check_append(target: Path, appended: bytes) -> None:
 
 def _nullable(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
+
+
+def options_of(schema: StructType, options: Mapping[str, str]) -> dict[str, Any]:
+    """The writer's options for a data frame of ``schema``: as :func:`write_options`, with what its columns carry.
+
+    Where both say how a column is shredded, the option takes precedence. Raises ``VariantError`` as
+    :func:`pqext.spark.carried.carried` does.
+    """
+    parsed = write_options(options)
+    choices = {path: choice.options() for path, choice in carried(schema).items()}
+    return {**parsed, "shredding": {**choices, **parsed.get("shredding", {})}} if choices else parsed
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, Any]:

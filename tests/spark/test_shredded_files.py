@@ -121,9 +121,9 @@ def test_pqext_reads_what_spark_shredded(spark: Any, tmp_path: Path) -> None:
 
 def test_shred_variant_takes_the_options_of_the_writer(spark: Any) -> None:
     df = spark.createDataFrame([('{"a": 2.5, "b": 1}',)] * 5, "text string").selectExpr("parse_json(text) AS v")
-    rows = shred_variant(df, {"v": {"schema": "a DOUBLE", "coerce": "json"}}).collect()
+    rows = shred_variant(df, {"v": {"schema": "a DOUBLE", "coerce": "json"}}, storage=True).collect()
     assert [row.v.typed_value.a.typed_value for row in rows] == [2.5] * 5
-    inferred = shred_variant(df, {"v": '{"max_fields": 1, "decimals": 0, "sample_rows": 3}'})
+    inferred = shred_variant(df, {"v": '{"max_fields": 1, "decimals": 0, "sample_rows": 3}'}, storage=True)
     assert inferred.schema["v"].dataType["typed_value"].dataType.fieldNames() == ["a"]
     assert inferred.schema["v"].dataType["typed_value"].dataType["a"].dataType[
         "typed_value"

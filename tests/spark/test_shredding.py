@@ -40,7 +40,7 @@ def documents(spark: Any) -> Any:
     ids=["ddl", "spark", "arrow"],
 )
 def test_a_column_is_shredded_by_the_schema_in_any_form(documents: Any, schema: Any) -> None:
-    df = shred_variant(documents, {"v": schema})
+    df = shred_variant(documents, {"v": schema}, storage=True)
     assert is_marked_struct(df.schema["v"].dataType)
     rows = {row.id: row.v for row in df.collect()}
     assert rows[0].typed_value.mag.typed_value == Decimal("2.00")
@@ -55,20 +55,20 @@ def test_a_column_is_shredded_by_the_schema_in_any_form(documents: Any, schema: 
 
 def test_an_unshredded_column_is_what_it_was(documents: Any) -> None:
     text = F.to_json("v").alias("text")
-    back = unshred_variant(shred_variant(documents, {"v": "mag DECIMAL(9,2), place STRING"}))
+    back = unshred_variant(shred_variant(documents, {"v": "mag DECIMAL(9,2), place STRING"}, storage=True))
     assert back.schema["v"].dataType == T.VariantType()
     before, after = ({row.id: row.text for row in df.select("id", text).collect()} for df in (documents, back))
     assert after == before
 
 
 def test_a_schema_is_inferred_from_the_data(spark: Any, events_file: Path) -> None:
-    df = shred_variant(read_json(spark, str(events_file), column="event"), {"event": "infer"})
+    df = shred_variant(read_json(spark, str(events_file), column="event"), {"event": "infer"}, storage=True)
     properties = df.schema["event"].dataType["typed_value"].dataType["properties"].dataType["typed_value"].dataType
     assert {"mag", "place", "time"} <= set(properties.names)
 
 
 def test_the_mark_survives_what_spark_does_to_columns(documents: Any) -> None:
-    df = shred_variant(documents, {"v": "mag DOUBLE"})
+    df = shred_variant(documents, {"v": "mag DOUBLE"}, storage=True)
     changed = df.union(df).select(F.coalesce("v", "v").alias("w"), F.array("v").alias("list"))
     assert is_marked_struct(changed.schema["w"].dataType)
     assert is_marked_struct(changed.select(F.explode("list")).schema["col"].dataType)
@@ -84,7 +84,7 @@ def test_what_cannot_be_shredded_is_named(documents: Any) -> None:
     with pytest.raises(ValueError, match="no column 'w'"):
         unshred_variant(documents, ["w"])
     with pytest.raises(ValueError, match="Spark has no type for shredded field 'a'"):
-        shred_variant(documents, {"v": "a UUID"})
+        shred_variant(documents, {"v": "a UUID"}, storage=True)
 
 
 @pytest.mark.parametrize("shredded", [False, True], ids=["variant", "shredded"])
@@ -94,7 +94,7 @@ def test_what_cannot_be_shredded_is_named(documents: Any) -> None:
 )
 def test_try_variant_get_is_spark_s_own(documents: Any, shredded: bool, path: str, type: str) -> None:
     expected = documents.select("id", F.try_variant_get("v", path, type).alias("x"))
-    df = shred_variant(documents, {"v": "mag DECIMAL(9,2), place STRING"}) if shredded else documents
+    df = shred_variant(documents, {"v": "mag DECIMAL(9,2), place STRING"}, storage=True) if shredded else documents
     found = df.select("id", functions.try_variant_get("v", path, type).alias("x"))
     if path == "$" and shredded:  # a number comes back as the leaf's type, 2 as 2.00
         found, expected = (df.where("id > 0") for df in (found, expected))

@@ -167,7 +167,7 @@ def test_variant_get_fails_where_spark_s_fails(frame: Any) -> None:
 
 @pytest.mark.parametrize("shredded", [False, True], ids=["variant", "shredded"])
 def test_the_functions_for_data_frames_are_spark_s_own(frame: Any, shredded: bool) -> None:
-    df = shred_variant(frame, {"v": "a INT, b STRING"}) if shredded else frame
+    df = shred_variant(frame, {"v": "a INT, b STRING"}, storage=True) if shredded else frame
     kept = [i for i, key in enumerate(KEYS) if key[0] in "[{" and key != "[mixed]"]
     types = ["string", "array<int>", "struct<a:int,b:string>", "map<string,array<int>>", "struct<a:string,c:boolean>"]
     mine = [functions.try_variant_get("v", "$", type).alias(type) for type in types]

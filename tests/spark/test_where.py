@@ -147,7 +147,7 @@ def test_conditions_are_true_false_and_null_where_pqext_says(
     questions = grid()
     df = read(spark, path)
     if shredded:
-        df = shred_variant(df, {"v": "x DECIMAL(9,2)"})
+        df = shred_variant(df, {"v": "x DECIMAL(9,2)"}, storage=True)
         questions = [question for question in questions if columns(question) == ("v",)]
     conditions = [condition(df, question) for question in questions]
     exact = F.array([one.exact for one in conditions])

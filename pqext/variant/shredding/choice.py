@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from pqext.core.suggest import around, did_you_mean
@@ -33,6 +33,12 @@ class Shredding:
         if self.schema is not None:
             return self.schema
         return inferred(sample, self.inference) if sample is not None else Untyped()
+
+    def options(self) -> dict[str, Any]:
+        """The mapping, of JSON's types alone, that :func:`shredding` reads as this."""
+        if self.schema is not None:
+            return {"schema": str(self.schema), "coerce": self.coerce}
+        return {"schema": "infer", **asdict(self.inference)}
 
 
 def shredding(spec: Any, default: Coerce = "equivalent") -> Shredding:
