@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.arrow_schema.arrays import filtered
@@ -337,7 +338,7 @@ def side_by_side(first: pa.RecordBatch | None, second: pa.RecordBatch | None) ->
 
 def _places(mask: pa.BooleanArray, found: int, first: int = 0) -> NDArray[np.int64]:
     """Where a condition is true, ``found`` times, counted from ``first`` on."""
-    mask = mask.fill_null(False) if mask.null_count else mask
+    mask = pc.and_kleene(mask, mask.is_valid()) if mask.null_count else mask  # fill_null imports pandas
     places = np.empty(found, np.int64)
     wanted.rows_of_mask(view(mask.buffers()[1]), mask.offset, len(mask), first, places)
     return places
