@@ -36,7 +36,7 @@ Select = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
-_WITHIN = re.compile(r"(?:(?P<name>[^=:]+)=)?(?P<column>[^:=]+):(?P<path>\$.*?)(?:::(?P<type>[^:]+))?", re.S)
+_WITHIN = re.compile(r"(?:(?P<name>[^=:]+)=)?(?P<column>[^:=]+):(?P<path>[^:].*?)(?:::(?P<type>[^:]+))?", re.S)
 
 
 def asked(sources: list[Place], where: list[str] | None, select: list[str] | None) -> Scan:
@@ -85,5 +85,7 @@ def _column(item: str) -> Any:
     match = _WITHIN.fullmatch(item)
     if match is None:
         return item
-    field = col(match["column"].strip()).variant(match["path"].strip(), (match["type"] or "variant").strip())
+    path = match["path"].strip()
+    path = path if path.startswith("$") else "$." + path
+    field = col(match["column"].strip()).variant(path, (match["type"] or "variant").strip())
     return field if match["name"] is None else (match["name"].strip(), field)

@@ -22,6 +22,7 @@ OF_OTHERS: dict[str, dict[str, str]] = {
         "engine": "leave it out",
         "filters": "it is filter here",
         "hive_partitioning": _PARTITIONS,
+        "limit": "pqext.scan(...).limit(n) reads the first rows",
         "memory_map": "leave it out: pqext fetches only the byte ranges that it needs",
         "n_rows": "pqext.scan(...).limit(n) reads the first rows",
         "page_checksum_verification": "it is checksums here, on by default",

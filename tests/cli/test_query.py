@@ -140,7 +140,7 @@ def test_values_within_variants_and_geometries_are_printed(special: Path) -> Non
         ("a", ["a"]),
         (" a , b.c ", ["a", "b.c"]),
         ('"a,b","say ""hi"""', ["a,b", 'say "hi"']),
-        ("x:y", ["x:y"]),
+        ('"x:y"', ["x:y"]),
     ],
 )
 def test_columns_are_named_as_text(text: str, columns: list[str]) -> None:
@@ -148,6 +148,7 @@ def test_columns_are_named_as_text(text: str, columns: list[str]) -> None:
 
 
 def test_paths_in_a_selection_may_hold_commas_and_types_too() -> None:
+    assert repr(selection("v:a.b::int")) == repr(selection("v:$.a.b::int"))
     (first, second) = selection("p=v:$.a['x,y']::DECIMAL(9,2),v:$.b")
     assert first[0] == "p"
     assert str(first[1]) == "v[$.a.x,y: DECIMAL(9,2)]"

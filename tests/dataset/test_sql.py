@@ -104,6 +104,8 @@ REFUSED = [
     ("drop table x", "not understood", None), ("a = 1 as y", "not understood", None),
     ("a between symmetric 1 and 2", "not understood", 1), ("a = 'abc", "quote", None), ("a like b", "in quotes", 8),
     ("a in (b)", "no columns", None), ("v:$[ = 5", "path", None), ("v:$.a > b", "write the type of", 1),
+    ("v:$.a = 9007199254740993", "::bigint", 1), ("v:$.a = 9223372036854775808", "::decimal", 1),
+    ('v:$.a = "x"', "single quotes: 'x'", 1),
     ("a = '5'::foo", "foo", None), ("a < date 'x'", "isoformat", 10),
     ("a < decimal 'x'", "no decimal", None), ("a & b", "and and or", 1), ("a || 'x' = 'y'", "not understood", 1),
     ("a[1] = 2", "brackets", 1), ("(a, b) = (1, 2)", "not understood", None),

@@ -283,7 +283,9 @@ class _Reader:
         if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
             raise self._refusal(node, "a column is expected here")
         start, path = literals.start_of(node), tuple(str(part.this) for part in parts)
-        return Column(path, None if start is None else literals.shown(self.text, start))
+        quoted = len(parts) == 1 and self.text.startswith('"', start)
+        hint = f"; text stands in single quotes: '{visible(path[0])}'" if quoted else ""
+        return Column(path, None if start is None else hint + literals.shown(self.text, start))
 
     def _inside(self, node: exp.Bracket) -> Any:
         """A field of a struct, or a path of a VARIANT."""
@@ -341,7 +343,11 @@ class _Reader:
             case date():
                 type = "date"
             case _:
-                raise self._refusal(node, f"write the type of {path.path}, as in {path.column}:{path.path}::double")
+                exact = "bigint" if isinstance(beside, int) and abs(beside) < 1 << 63 else "decimal(38, 0)"
+                type = exact if isinstance(beside, int) else "double"
+                hint = (beside.place or "").partition("\n")[0] if isinstance(beside, Column) else ""
+                typed = f"{path.column}:{path.path}::{type}{hint}"
+                raise self._refusal(node, f"write the type of {path.path}, as in {typed}")
         return path.column.variant(path.path, type)
 
     def _is(self, node: exp.Is) -> Expression:
