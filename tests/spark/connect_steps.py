@@ -1,0 +1,67 @@
+"""Shreds, explains and saves on a Spark Connect server on loopback, and prints what came of it as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pqext.spark as on_spark
+from pqext import variant
+from pqext.spark.carried import KEY, carried
+from pqext.spark.session import _defaults, _worker_environment, java_environment
+
+
+def session() -> Any:
+    scratch = Path(tempfile.mkdtemp(dir=sys.argv[1]))
+    os.environ.update(_worker_environment() | java_environment(scratch))
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote("local[1]")
+    for key, value in (_defaults(scratch) | {"spark.driver.memory": "1g"}).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def failure(action: Any) -> str:
+    try:
+        action()
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+def main() -> None:
+    from pyspark.sql import functions as F
+
+    spark, folder = session(), Path(sys.argv[1])
+    on_spark.register(spark)
+    df = spark.createDataFrame([(n, json.dumps({"a": n, "b": "x"})) for n in range(5)], "id int, text string")
+    df = df.select("id", F.parse_json("text").alias("v"), F.array(F.parse_json("text")).alias("l")).coalesce(1)
+    found: dict[str, Any] = {"type": type(df).__module__}
+    chosen = on_spark.shred_variant(df, {"v": "a INT", "l.list.element": "infer"})
+    kept = chosen.where("id >= 0").sort("id").withColumnRenamed("v", "w").join(df.select("id"), "id").union(chosen)
+    found["kept"] = {path: str(one.schema) for path, one in carried(kept.schema).items()}
+    found["lost"] = list(carried(chosen.groupBy("id").agg(F.first("v").alias("v")).schema))
+    found["once"] = str(carried(on_spark.shred_variant(df, {"v": "infer"}, infer="once").schema)["v"].schema)
+    found["plan"] = [str(one) for one in on_spark.explain_write(chosen).variants]
+    chosen.write.format("pqext").mode("append").save(str(folder / "out"))
+    (file,) = (folder / "out").glob("*.parquet")
+    found["stored"] = [str(variant.schema_of_file(file, path)) for path in ("v", "l.list.element")]
+    found["rows"] = [row.a for row in on_spark.read(spark, str(folder / "out")).selectExpr(
+        "variant_get(v, '$.a', 'int') AS a").sort("a").collect()]  # fmt: skip
+    storage = on_spark.shred_variant(df, {"v": "a INT"}, storage=True)
+    found["structs"] = [row.v.typed_value.a.typed_value for row in storage.sort("id").collect()]
+    found["removed"] = list(carried(on_spark.unshred_variant(chosen).schema))
+    bad = df.select(F.col("v").alias("v", metadata={KEY: "{"}))
+    found["explained"] = failure(lambda: on_spark.explain_write(bad))
+    found["saved"] = failure(lambda: bad.write.format("pqext").mode("append").save(str(folder / "bad")))
+    print(json.dumps(found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

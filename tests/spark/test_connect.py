@@ -1,0 +1,39 @@
+"""On Spark Connect, shredding is chosen, explained and followed as on Classic."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status (extra 'test')")
+
+STEPS = Path(__file__).parent / "connect_steps.py"
+
+
+@pytest.mark.slow
+def test_a_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, str(STEPS), str(tmp_path)], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert run.returncode == 0, run.stderr[-3000:]
+    found = json.loads(run.stdout.splitlines()[-1])
+    assert found.pop("type").startswith("pyspark.sql.connect")
+    for message in (found.pop("explained"), found.pop("saved")):
+        assert "the metadata 'pqext:shredding' of column 'v' cannot be followed: '{' is no JSON" in message
+    assert found == {
+        "kept": {"w": "STRUCT<a: INT>", "l.list.element": "None"},
+        "lost": [],
+        "once": "STRUCT<a: BIGINT, b: STRING>",
+        "plan": [
+            "v: shredded as STRUCT<a: INT> (shred_variant)",
+            "l.list.element: shredded by a schema inferred from each file's first row group (shred_variant)",
+        ],
+        "stored": ["STRUCT<a: INT>", "STRUCT<a: BIGINT, b: STRING>"],
+        "rows": [0, 1, 2, 3, 4],
+        "structs": [0, 1, 2, 3, 4],
+        "removed": [],
+    }
