@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pqext.cli.inputs import Losses, OnError, Stream
 from pqext.core.errors import ParquetError
+from pqext.dataset.made_columns import Kind, Made, make, maker, path_within, without_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind = Literal["points", "wkt", "geojson", "json"]
 GEOMETRY = "geom"
 """The name of a geometry column that takes no other one's place."""
-
-
-@dataclass(frozen=True)
-class Made:
-    """A column ``name`` made of ``paths``: paths within the variant of JSON input, else columns.
-
-    ``name`` is None where none was given.
-    """
-
-    kind: Kind
-    name: str | None
-    paths: tuple[str, ...]
 
 
 def parse_made(kind: Kind, text: str) -> Made:
@@ -80,14 +66,14 @@ def _one(
     fields = list(stream.schema)
     fields[at : at + (replaced is not None)] = [made_field]
     schema = pa.schema(fields, stream.schema.metadata)
-    maker = _maker(one, variant)
+    making = maker(one, variant)
 
     def batches() -> Iterator[pa.RecordBatch]:
         row, some = 0, False
         lacking = dict.fromkeys(one.paths if variant is not None else ())
         keys: dict[str, None] = {}
         for batch in stream.batches:
-            array, bad = _tolerant(maker, batch, on_error, row, losses)
+            array, bad = _tolerant(making, batch, on_error, row, losses)
             columns = list(batch.columns)
             columns[at : at + (replaced is not None)] = [array.cast(made_field.type)]
             some = some or array.null_count < len(array)
@@ -96,7 +82,7 @@ def _one(
                 keys |= _keys(batch.column(variant))
             row += batch.num_rows
             made = pa.RecordBatch.from_arrays(columns, schema=schema)
-            yield made.filter(pa.array(bad)) if bad is not None else made
+            yield made.filter(bad) if bad is not None else made
         if row and not some and lacking:
             from pqext.core.suggest import did_you_mean, listed
 
@@ -113,7 +99,7 @@ def _holds(documents: pa.Array, path: str) -> bool:
     """Is there a value, a null of JSON's included, at ``path`` in any row?"""
     from pqext.variant.access.cast import get
 
-    return bool(get(documents, _path(path), "variant").null_count < len(documents))
+    return bool(get(documents, path_within(path), "variant").null_count < len(documents))
 
 
 def _keys(documents: pa.Array) -> dict[str, None]:
@@ -146,90 +132,23 @@ def hint(documents: pa.Array) -> str | None:
     return None
 
 
-def _path(path: str) -> str:
-    return path if path.startswith("$") else f"$.{path}"
-
-
-def _maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
-    """What makes the column of a batch."""
-    import pyarrow as pa
-
-    from pqext.geo.text.geojson import from_geojson
-    from pqext.geo.text.wkt import from_wkt
-    from pqext.geo.wkb import from_points
-    from pqext.variant.access.cast import get
-    from pqext.variant.json.parse import parse_json
-    from pqext.variant.json.text import to_json
-
-    paths = tuple(path if variant is None else _path(path) for path in one.paths)
-
-    def part(batch: pa.RecordBatch, path: str, kind: str) -> pa.Array:
-        if variant is None:
-            return _cast(batch.column(path), path, pa.float64() if kind == "double" else pa.string())
-        found = get(batch.column(variant), path, kind)
-        return to_json(found) if kind == "variant" else found
-
-    if one.kind == "points":
-        return lambda batch: from_points(*(part(batch, path, "double") for path in paths))
-    if one.kind == "wkt":
-        return lambda batch: from_wkt(part(batch, paths[0], "string"))
-    if one.kind == "geojson":
-        return lambda batch: from_geojson(part(batch, paths[0], "variant"))
-    return lambda batch: parse_json(part(batch, paths[0], "variant"))
-
-
-def _cast(array: pa.Array, column: str, kind: pa.DataType) -> pa.Array:
-    """The values of a column as ``kind``; ``GeometryError`` with the row of the first that has no such value."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from pqext.core.errors import GeometryError
-
-    try:
-        return pc.cast(array, kind)
-    except pa.ArrowInvalid as error:
-        for row in range(len(array)):
-            try:
-                pc.cast(array.slice(row, 1), kind)
-            except pa.ArrowInvalid:
-                value = str(array[row].as_py())[:100]
-                raise GeometryError(f"column {column!r} has {value!r}, which is no {kind}", row=row) from None
-        raise GeometryError(f"column {column!r} is no {kind}: {error}") from None
-
-
 def _tolerant(
-    maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch, on_error: OnError, first: int, losses: Losses
+    making: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch, on_error: OnError, first: int, losses: Losses
 ) -> tuple[pa.Array, Any]:
-    """What ``maker`` gives, with nulls for rows on which it fails; and which rows stay, None for all."""
-    import numpy as np
+    """What ``making`` gives, with nulls for rows on which it fails; and which rows stay, None for all."""
     import pyarrow as pa
 
-    try:
-        return maker(batch), None
-    except ParquetError as error:
-        if on_error == "stop":
-            row = getattr(error, "row", None)
-            error.message = error.message if row is None else f"row {first + row}: {_without_row(error)}"
-            raise
-    good = np.ones(batch.num_rows, np.bool_)
-    parts: list[pa.Array] = []
-    rest = [(0, batch.num_rows)]
-    while rest:  # by halves, so that a few faults in many rows cost little
-        start, rows = rest.pop()
+    if on_error == "stop":
         try:
-            parts.append(maker(batch.slice(start, rows)))
+            return making(batch), None
         except ParquetError as error:
-            if rows > 1:
-                rest += [(start + rows // 2, rows - rows // 2), (start, rows // 2)]
-                continue
-            losses.add(f"row {first + start}: {_without_row(error)}")
-            good[start] = False
-            parts.append(pa.nulls(1, parts[0].type if parts else pa.binary()))
-    kind = next((made.type for made in parts if made.null_count < len(made)), parts[0].type)
-    array = pa.concat_arrays([made if made.type == kind else pa.nulls(len(made), kind) for made in parts])
-    return array, good if on_error == "skip" else None
-
-
-def _without_row(error: ParquetError) -> str:
-    """The message without the row, which counts from the start of a batch."""
-    return re.sub(r"^row \d+: ", "", error.message)
+            row = getattr(error, "row", None)
+            error.message = error.message if row is None else f"row {first + row}: {without_row(error)}"
+            raise
+    array, faults = make(making, batch)
+    for row, reason in faults:
+        losses.add(f"row {first + row}: {reason}")
+    if not faults or on_error == "null":
+        return array, None
+    bad = {row for row, _ in faults}
+    return array, pa.array([row not in bad for row in range(batch.num_rows)])

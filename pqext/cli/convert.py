@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pqext.cli.columns import Kind, Made, hint, parse_made, with_made
+from pqext.cli.columns import hint, parse_made, with_made
 from pqext.cli.files import refusals
 from pqext.cli.inputs import MAX_TOLD, Format, Losses, Source, Stream, csv, format_of, geojson, json_documents, parquet
 from pqext.cli.outputs import STREAM, Force, binary_output, check_new, named
@@ -19,6 +19,7 @@ from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.shredding import MAX_TEXT, stated
 from pqext.core.limits import ROW_GROUP_ROWS
+from pqext.dataset.made_columns import Kind, Made
 from pqext.text import counted, shorten, size, visible
 
 _FORMAT = "Input"

@@ -8,15 +8,14 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
-from pqext.core.keywords import WriteKeywords
 from pqext.core.options import WriteOptions, from_keywords
 from pqext.spark import commit
 from pqext.spark.files import local_path
-from pqext.spark.ingest_plan import Ingestion, Part, find_parts, ingested, log_of, share_out
+from pqext.spark.ingest_plan import Ingestion, Part, find_parts, ingested, log_of, made_columns, share_out
 from pqext.spark.ingest_task import Attempt, IngestTask, Stopped
 from pqext.spark.sink import check_target, empty_file, with_profile
 from pqext.variant.json.documents import Form
@@ -74,6 +73,7 @@ def ingest_json(
     paths: str | Sequence[str],
     dest: str,
     schema: Any = "infer",
+    geometry: Mapping[str, Any] | None = None,
     *,
     column: str = "value",
     mode: Mode = "append",
@@ -86,7 +86,7 @@ def ingest_json(
     max_bytes: int = DEFAULT_MAX_BYTES,
     task_bytes: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    **options: Unpack[WriteKeywords],
+    **options: Any,
 ) -> Ingested:
     """Write JSON documents as rows of a shredded VARIANT column into folder ``dest``, in the tasks of ``spark``.
 
@@ -98,13 +98,19 @@ def ingest_json(
 
     ``schema`` is the shredding of the column, in every form that the writer's option ``shredding`` takes; ``"infer"``
     infers one for all files from the first documents of some of them, and None stores values whole. ``options`` are
-    those of the writer; ``profile`` is ``"spark"`` unless it is given.
+    those of the writer; ``encodings`` is ``"auto"`` and ``profile`` is ``"spark"`` unless they are given.
+
+    ``geometry`` adds columns made of paths within the documents: ``{"at": ("$.lon", "$.lat")}`` are points, with a
+    third path for z, and ``{"at": {"wkt": "$.shape"}}`` or ``{"at": {"geojson": "$.geometry"}}`` geometries from text
+    or GeoJSON objects. Such a mapping (with ``"points"`` for coordinates) also takes ``crs``, ``edges``, ``order`` and
+    the other choices of the writer's option ``geometry``.
 
     ``form`` is ``"lines"`` for one document on each line. Documents that span lines need ``"documents"``, ``"array"``
     or ``"auto"``, as in :func:`pqext.variant.read_json`, and one task reads a whole file then.
 
-    The first document that is not JSON ends the job with its file, line and reason. With ``on_error="null"`` it
-    becomes a null row and ``error_column`` names a string column that says why; with ``"skip"`` it is left out.
+    The first document that is not JSON, or has a geometry that is none, ends the job with its file, line and reason.
+    With ``on_error="null"`` the document or the geometry becomes null, and ``error_column`` names a string column that
+    says why; with ``"skip"`` the row is left out.
 
     The save happens whole or not at all, as that of data source ``pqext``. With ``mode="append"``, files from which
     rows in ``dest`` already come are skipped while their size and time of change stay the same, so that a job can be
@@ -114,19 +120,24 @@ def ingest_json(
     256 MiB. Raises ``VariantError``, ``CorruptFileError`` and other errors of pqext for what is wrong with a file,
     ``FileNotFoundError`` for paths without files, and ``ValueError`` or ``TypeError`` for wrong arguments.
     """
-    for name, given, known in (("on_error", on_error, OnError), ("mode", mode, Mode), ("form", form, Form)):
-        if given not in get_args(known):
-            raise ValueError(f"{name} is one of {', '.join(map(repr, get_args(known)))}, not {given!r}")
+    for name, given, words in (("on_error", on_error, OnError), ("mode", mode, Mode), ("form", form, Form)):
+        if given not in get_args(words):
+            raise ValueError(f"{name} is one of {', '.join(map(repr, get_args(words)))}, not {given!r}")
     if error_column is not None and on_error != "null":
         raise ValueError('an error_column tells of null rows, so it needs on_error="null"')
-    if error_column == column:
-        raise ValueError(f"column and error_column are both {column!r}")
+    made, choices = made_columns(geometry)
+    names = [column, *(marked.name for _, marked in made), *([] if error_column is None else [error_column])]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two columns have one name: {', '.join(map(repr, names))}")
+    if "shredding" in options:
+        raise TypeError("schema says how the column is shredded: leave out shredding")
     if task_bytes is not None and task_bytes < 1:
         raise ValueError(f"task_bytes must be positive, not {task_bytes}")
+    options = {"threads": 1, "encodings": "auto", **options, **({"geometry": choices} if choices else {})}
     from_keywords(WriteOptions, options)
     how = Ingestion(
         column, None if schema is None else shredding(schema), numbers, duplicate_keys, max_bytes, form, on_error,
-        error_column, storage_options, with_profile({"threads": 1, **options}, "profile=None"),
+        error_column, made, storage_options, with_profile(options, "profile=None"),
     )
     how.parsing()  # wrong arguments are told now
     target = Path(local_path(dest)).absolute()
@@ -159,7 +170,8 @@ def _save(
 ) -> tuple[list[Attempt], tuple[tuple[str, int], ...]]:
     """Have tasks do the work, and commit what they wrote."""
     schema = how.schema(how.parsing())
-    check_target(target, mode == "overwrite", lambda: empty_file(schema, how.options))
+    empty = empty_file(schema, how.options)  # which tells options that do not suit the columns
+    check_target(target, mode == "overwrite", lambda: empty)
     job = uuid.uuid4().hex
     staged = commit.begin(target, job, os.getpid())
     try:
@@ -173,7 +185,7 @@ def _save(
         names = [name for name, _ in written]
         if not names and (mode == "overwrite" or not any(target.glob("*.parquet"))):
             names = [f"part-00000-{job}-empty.parquet"]
-            (staged / names[0]).write_bytes(empty_file(schema, how.options))
+            (staged / names[0]).write_bytes(empty)
         log = f"{commit.LOG}{job}.json"
         (staged / log).write_bytes(log_of(parts, _of_files(parts, attempts)))
         for name in (*names[len(written) :], log):

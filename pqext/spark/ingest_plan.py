@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -19,9 +19,12 @@ from pqext.core.sources.store import Location
 from pqext.core.sources.streams import codec_of
 from pqext.dataset.files.notes import parsed, read_note
 from pqext.dataset.files.sources import find_sources
+from pqext.dataset.made_columns import Made, path_within
+from pqext.geo.types import geometry_field
 from pqext.spark import commit
 from pqext.spark.files import local_path, slice_bytes
 from pqext.spark.json_source import READ_BYTES
+from pqext.variant.access.path import as_path
 from pqext.variant.json.files import Piece, pieces_at
 from pqext.variant.json.lines import SAMPLE_BYTES
 from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, Parsing, parsing
@@ -32,6 +35,7 @@ TASK_BYTES = 256 << 20
 _PACKED = 5
 """How many times its stored bytes a compressed file is taken to hold."""
 _SAMPLED_FILES = 4
+_GEOMETRIES: tuple[Literal["points", "wkt", "geojson"], ...] = ("points", "wkt", "geojson")
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class Ingestion:
     form: str
     on_error: str
     error_column: str | None
+    made: tuple[tuple[Made, pa.Field], ...]
     storage_options: Mapping[str, Any] | None = field(repr=False)
     options: Mapping[str, Any] = field(repr=False)
 
@@ -73,6 +78,7 @@ class Ingestion:
     def schema(self, how: Parsing) -> pa.Schema:
         """The schema of the files that are written."""
         fields = [variant_field(self.column) if how.schema is None else pa.field(self.column, how.type)]
+        fields += [marked for _, marked in self.made]
         if self.error_column is not None:
             fields.append(pa.field(self.error_column, pa.string()))
         return pa.schema(fields)
@@ -95,6 +101,32 @@ class Ingestion:
             for piece in islice(self.pieces(part), 1):
                 found += piece.sample(self.parsing(), SAMPLE_BYTES // len(chosen))
         return found
+
+
+def made_columns(geometry: Mapping[str, Any] | None) -> tuple[tuple[tuple[Made, pa.Field], ...], dict[str, Any]]:
+    """The geometry columns that are made of paths within documents, and what the writer is told of them.
+
+    Raises ``ValueError`` or ``TypeError`` for what is no choice of paths.
+    """
+    made, choices = [], {}
+    for name, given in (geometry or {}).items():
+        choice = dict(given) if isinstance(given, Mapping) else {"points": given}
+        kinds = [kind for kind in _GEOMETRIES if kind in choice]
+        if len(kinds) != 1:
+            raise ValueError(
+                f"geometry {name!r} has {' and '.join(kinds) or 'no paths'}: give one of 'points', 'wkt' and 'geojson'"
+            )
+        kind, paths = kinds[0], choice.pop(kinds[0])
+        paths = (paths,) if isinstance(paths, str) else tuple(paths)
+        if len(paths) not in ((2, 3) if kind == "points" else (1,)) or not all(isinstance(path, str) for path in paths):
+            wanted = 'two or three paths, as in ("$.lon", "$.lat")' if kind == "points" else "one path"
+            raise ValueError(f"geometry {name!r}: {kind} takes {wanted}, not {paths!r}")
+        for path in paths:
+            as_path(path_within(path))
+        made.append((Made(kind, name, paths), geometry_field(name, choice.get("crs"), choice.get("edges", "planar"))))
+        if choice:
+            choices[name] = choice
+    return tuple(made), choices
 
 
 def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | None) -> list[Part]:

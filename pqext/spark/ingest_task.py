@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
-from pqext.core.errors import ChangedFileError, ParquetError, SourceError, VariantError
+from pqext.core.errors import ChangedFileError, GeometryError, ParquetError, SourceError, VariantError
 from pqext.core.sources.streams import open_stream
 from pqext.core.writer import ParquetWriter
+from pqext.dataset.made_columns import make, maker
 from pqext.spark import commit
 from pqext.spark.ingest_plan import Ingestion, Part, stamp_of
-from pqext.variant.json.faults import LineFault, line_fault, placed
+from pqext.variant.json.faults import line_fault, placed
 from pqext.variant.json.lines import count_newlines
 from pqext.variant.json.parser import Parsing
 
 FAILED = "failed"
 """The file in a job's folder that tells its tasks that one of them met an error that comes again."""
+_ADVICE = 'on_error="null" or "skip" goes on without it'
 
 
 @dataclass
@@ -108,7 +111,8 @@ class IngestTask:
     def _batches(self, taken: Taken, how: Parsing, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part; ``taken`` counts what is in it."""
         part = taken.part
-        before, is_placed = 0, part.start == 0
+        makers = [(maker(one, self.how.column), marked) for one, marked in self.how.made]
+        before, is_placed, document = 0, part.start == 0, 0
         for piece in self.how.pieces(part):
             _, arrays, found, lines = piece.parsed(how)
             taken.bytes += len(piece.text)
@@ -118,27 +122,40 @@ class IngestTask:
             before += lines
             taken.bad += len(faults)
             if faults and self.how.on_error == "fail":
-                raise VariantError(f'{placed(faults[0], part.name)}; on_error="null" or "skip" goes on without it')
+                raise VariantError(f"{placed(faults[0], part.name)}; {_ADVICE}")
             for array in arrays:
                 # Faulty documents are null rows, and there are no others: JSON's null is a variant.
                 mine, faults = faults[: array.null_count], faults[array.null_count :]
-                batch = self._batch(array, part.name, mine, schema)
+                rows = np.flatnonzero(array.is_null()) if mine else ()
+                reasons = {int(row): placed(fault, part.name) for row, fault in zip(rows, mine, strict=True)}
+                columns = [array]
+                for make_one, marked in makers:
+                    made, bad = make(make_one, pa.RecordBatch.from_arrays([array], [self.how.column]))
+                    columns.append(made.cast(marked.type))
+                    for row, reason in bad:
+                        where = f"{part.name}, document {document + row + 1} from byte {part.start}"
+                        reasons.setdefault(row, f"{where}, column {marked.name}: {reason}")
+                if reasons and self.how.on_error == "fail":
+                    raise GeometryError(f"{reasons[min(reasons)]}; {_ADVICE}")
+                taken.bad += len(reasons) - len(mine)
+                document += len(array)
+                batch = self._batch(columns, reasons, schema)
                 taken.rows += len(batch)
                 if len(batch):
                     yield batch
         if stamp_of(self.how.place(part))[0] != part.stamp:
             raise ChangedFileError("the file has changed since it was listed: ingest it again", path=part.name)
 
-    def _batch(self, array: pa.Array, name: str, faults: list[LineFault], schema: pa.Schema) -> pa.RecordBatch:
-        columns = [array]
+    def _batch(self, columns: list[pa.Array], reasons: Mapping[int, str], schema: pa.Schema) -> pa.RecordBatch:
+        """The rows as they are written; ``reasons`` tell of those that have a fault."""
+        rows = len(columns[0])
         if self.how.error_column is not None:
-            reasons = pa.nulls(len(array), pa.string())
-            if faults:
-                told = pa.array([placed(fault, name) for fault in faults])
-                reasons = pa.compute.replace_with_mask(reasons, array.is_null(), told)
-            columns.append(reasons)
+            told = [reasons.get(row) for row in range(rows)] if reasons else pa.nulls(rows, pa.string())
+            columns = [*columns, pa.array(told, pa.string())]
         batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-        return batch.filter(array.is_valid()) if faults and self.how.on_error == "skip" else batch
+        if not reasons or self.how.on_error != "skip":
+            return batch
+        return batch.filter(pa.array([row not in reasons for row in range(rows)]))
 
     def _lines_before(self, part: Part, at: int) -> int:
         """The lines before byte ``at`` of a file that is not compressed."""

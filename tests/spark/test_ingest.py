@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
 import pqext
 from pqext import variant
-from pqext.core.errors import CorruptFileError, VariantError
+from pqext.core.errors import CorruptFileError, GeometryError, VariantError
 from pqext.spark import commit, ingest_json, read
 
 
@@ -61,6 +63,20 @@ def test_files_are_cut_packed_and_decompressed(spark: Any, tmp_path: Path) -> No
     assert done.schema == "STRUCT<n: INT>"
 
 
+def test_documents_over_many_lines_and_files_of_every_codec_are_read_whole(spark: Any, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    source.mkdir()
+    (source / "a.json").write_text('[{"n": 1,\n "m": 2},\n {"n": 3}]')
+    (source / "b.json.bz2").write_bytes(bz2.compress(b'{"n":\n 4}\n{"n": 5}'))
+    (source / "c.json.zst").write_bytes(pa.compress(b'{"n": 6}\n', "zstd", asbytes=True))
+    ingest_json(spark, str(source), str(tmp_path / "out"), form="auto")
+    assert sorted(one["n"] for one in values(tmp_path / "out")) == [1, 3, 4, 5, 6]
+    (source / "d.json.gz").write_bytes(gzip.compress(b'{"n": 7}\n' * 1000)[:-9])
+    with pytest.raises(CorruptFileError, match=r"Truncated compressed stream \[file .*d\.json\.gz"):
+        ingest_json(spark, str(source), str(tmp_path / "out"), "n INT", form="auto")
+    assert len(values(tmp_path / "out")) == 5
+
+
 def test_a_line_that_is_not_json_ends_the_job_and_leaves_nothing(spark: Any, tmp_path: Path) -> None:
     source = lines(tmp_path / "in.json", [{"n": n} for n in range(400)])
     source.write_text(source.read_text() + '{"n": 0x10}\n' + '{"n": 1}\n' * 200)
@@ -85,6 +101,35 @@ def test_bad_lines_become_null_rows_with_reasons_or_are_left_out(spark: Any, tmp
     done = ingest_json(spark, str(source), str(out), schema, on_error="skip", mode="overwrite", task_bytes=9)
     assert (done.rows, done.bad_lines) == (3, 2)
     assert sorted(map(str, values(out))) == ["None", "{'n': 1}", "{'n': 2}"]
+
+
+def test_geometries_are_made_of_coordinates_text_and_geojson_within_documents(spark: Any, tmp_path: Path) -> None:
+    places = [
+        {"lon": n, "at": {"lat": n / 2}, "wkt": f"POINT ({n} 1)", "shape": {"type": "Point", "coordinates": [n, 2]}}
+        for n in range(60)
+    ]
+    places[30]["wkt"] = "POINT (("
+    places[40]["shape"] = 5
+    source, out = lines(tmp_path / "in.json", places), tmp_path / "out"
+    made = {
+        "at": ("lon", "$.at.lat"),
+        "text": {"wkt": "$.wkt"},
+        "shape": {"geojson": "$.shape", "edges": "spherical"},
+    }
+    with pytest.raises(GeometryError, match=r"in\.json, document \d+ from byte \d+, column text: .*; on_error="):
+        ingest_json(spark, str(source), str(out), geometry=made, task_bytes=1000)
+    assert not out.exists()
+    done = ingest_json(
+        spark, str(source), str(out), None, made, on_error="null", error_column="why", task_bytes=1000
+    )
+    assert (done.rows, done.bad_lines) == (60, 2)
+    table = pqext.read_table(out)
+    assert [table[name].null_count for name in ("value", "at", "text", "shape", "why")] == [0, 0, 1, 1, 58]
+    strong = pqext.read_table(out, filter=pqext.col("at").intersects((10, 5, 12, 6)))
+    assert sorted(one["lon"] for one in variant.to_python(strong["value"])) == [10, 11, 12]
+    types = {field.name: field.dataType.simpleString() for field in spark.read.parquet(str(out)).schema}
+    assert (types["at"], types["shape"]) == ("geometry(4326)", "geography(4326)")
+    assert ingest_json(spark, str(source), str(out), None, made, on_error="skip", mode="overwrite").rows == 58
 
 
 def test_a_second_start_takes_only_what_is_new_or_has_changed(spark: Any, tmp_path: Path) -> None:
@@ -122,9 +167,17 @@ def test_what_is_wrong_is_told_before_a_task_starts(spark: Any, tmp_path: Path) 
     with pytest.raises(ValueError, match="on_error is one of 'fail', 'null', 'skip', not 'raise'"):
         ingest_json(spark, source, out, on_error="raise")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="compresion"):
-        ingest_json(spark, source, out, compresion="zstd")  # type: ignore[call-arg]
+        ingest_json(spark, source, out, compresion="zstd")
     with pytest.raises(ValueError, match=r'an error_column .* needs on_error="null"'):
         ingest_json(spark, source, out, error_column="e")
+    for wrong, message in (
+        ({"at": ("lon",)}, r"geometry 'at': points takes two or three paths"),
+        ({"at": {"crs": "EPSG:4326"}}, r"geometry 'at' has no paths"),
+        ({"value": ("lon", "lat")}, r"two columns have one name"),
+        ({"at": {"wkt": "$.w", "ordr": "hilbert"}}, r"'ordr' is no geometry option; did you mean 'order'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ingest_json(spark, source, out, geometry=wrong)
     with pytest.raises(FileNotFoundError):
         ingest_json(spark, str(tmp_path / "nothing"), out)
     with pytest.raises(ValueError, match=r"s3://bucket/out is not on a local file system"):

@@ -1,0 +1,107 @@
+"""Columns made of others: VARIANT from JSON text, geometries from coordinates or text, also within variants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pqext.core.errors import GeometryError, ParquetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Kind = Literal["points", "wkt", "geojson", "json"]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A column ``name`` made of ``paths``: paths within a variant, else columns.
+
+    ``name`` is None where none was given.
+    """
+
+    kind: Kind
+    name: str | None
+    paths: tuple[str, ...]
+
+
+def path_within(path: str) -> str:
+    """A path within a variant, which may be written without its root."""
+    return path if path.startswith("$") else f"$.{path}"
+
+
+def maker(one: Made, variant: str | None) -> Callable[[pa.RecordBatch], pa.Array]:
+    """What makes the column of a batch; ``variant`` is the column that its paths lead into."""
+    import pyarrow as pa
+
+    from pqext.geo.text.geojson import from_geojson
+    from pqext.geo.text.wkt import from_wkt
+    from pqext.geo.wkb import from_points
+    from pqext.variant.access.cast import get
+    from pqext.variant.json.parse import parse_json
+    from pqext.variant.json.text import to_json
+
+    paths = tuple(path if variant is None else path_within(path) for path in one.paths)
+
+    def part(batch: pa.RecordBatch, path: str, kind: str) -> pa.Array:
+        if variant is None:
+            return _cast(batch.column(path), path, pa.float64() if kind == "double" else pa.string())
+        found = get(batch.column(variant), path, kind)
+        return to_json(found) if kind == "variant" else found
+
+    if one.kind == "points":
+        return lambda batch: from_points(*(part(batch, path, "double") for path in paths))
+    if one.kind == "wkt":
+        return lambda batch: from_wkt(part(batch, paths[0], "string"))
+    if one.kind == "geojson":
+        return lambda batch: from_geojson(part(batch, paths[0], "variant"))
+    return lambda batch: parse_json(part(batch, paths[0], "variant"))
+
+
+def _cast(array: pa.Array, column: str, kind: pa.DataType) -> pa.Array:
+    """The values of a column as ``kind``; ``GeometryError`` with the row of the first that has no such value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        return pc.cast(array, kind)
+    except pa.ArrowInvalid as error:
+        for row in range(len(array)):
+            try:
+                pc.cast(array.slice(row, 1), kind)
+            except pa.ArrowInvalid:
+                value = str(array[row].as_py())[:100]
+                raise GeometryError(f"column {column!r} has {value!r}, which is no {kind}", row=row) from None
+        raise GeometryError(f"column {column!r} is no {kind}: {error}") from None
+
+
+def make(maker: Callable[[pa.RecordBatch], pa.Array], batch: pa.RecordBatch) -> tuple[pa.Array, list[tuple[int, str]]]:
+    """What ``maker`` gives, with nulls for rows on which it fails; and these rows, in order, each with its reason."""
+    import pyarrow as pa
+
+    try:
+        return maker(batch), []
+    except ParquetError:
+        pass
+    faults: list[tuple[int, str]] = []
+    parts: list[pa.Array] = []
+    rest = [(0, batch.num_rows)]
+    while rest:  # by halves, so that a few faults in many rows cost little
+        start, rows = rest.pop()
+        try:
+            parts.append(maker(batch.slice(start, rows)))
+        except ParquetError as error:
+            if rows > 1:
+                rest += [(start + rows // 2, rows - rows // 2), (start, rows // 2)]
+                continue
+            faults.append((start, without_row(error)))
+            parts.append(pa.nulls(1, parts[0].type if parts else pa.binary()))
+    kind: Any = next((made.type for made in parts if made.null_count < len(made)), parts[0].type)
+    return pa.concat_arrays([made if made.type == kind else pa.nulls(len(made), kind) for made in parts]), faults
+
+
+def without_row(error: ParquetError) -> str:
+    """The message without the row, which counts from the start of a batch."""
+    return re.sub(r"^row \d+: ", "", error.message)
