@@ -72,7 +72,8 @@ class ParquetError(ValueError):
 
 def _unpickled(kind: type[ParquetError], arguments: tuple[Any, ...], state: dict[str, Any]) -> ParquetError:
     """An error as it was in the process that it comes from, whatever its class takes to be made."""
-    error = kind.__new__(kind)
+    # Of two bases, Python makes an object by the first one, which may not be the one that lays it out.
+    error = OSError.__new__(kind) if issubclass(kind, OSError) else kind.__new__(kind)
     error.args = arguments
     error.__dict__.update(state)
     return error
