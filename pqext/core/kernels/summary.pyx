@@ -128,10 +128,7 @@ def files_of(StructIndex groups not None):
     cdef bytes name = b""
     cdef list names = [], rows = [], starts = []
     for position in range(groups.count):
-        c = groups.cursor
-        c.p = c.start + groups.offsets[position]
-        c.end = c.start + groups.offsets[position + 1]
-        c.elements, c.objects = c.max_elements, c.max_objects
+        c = groups.at(position)
         group.name, group.length, group.rows, group.start = NULL, 0, 0, INT64_MIN
         if read_group(&c, &group) != DONE:
             return None
@@ -142,6 +139,21 @@ def files_of(StructIndex groups not None):
         rows.append(group.rows)
         starts.append(group.start)
     return names, rows, starts
+
+
+cdef int pass_noted(Cursor *c) noexcept nogil:
+    """Pass over a list, at once where the cursor knows the places of its structures."""
+    cdef int element = 0
+    cdef Py_ssize_t count = 0
+    cdef const uint8_t *begin = c.p
+    if c.noted != NULL:
+        if read_list(c, &element, &count) != DONE:
+            return UNUSUAL
+        if element == STRUCT and count == c.noted_count and c.p - c.start == c.noted[0]:
+            c.p = c.start + c.noted[count]
+            return DONE
+        c.p = begin
+    return pass_over(c, LIST)
 
 
 cdef int read_rows(Cursor *c, int64_t *rows) noexcept nogil:
@@ -156,7 +168,7 @@ cdef int read_rows(Cursor *c, int64_t *rows) noexcept nogil:
             if has_rows or read_integer(c, wire, rows) != DONE:
                 return UNUSUAL
             has_rows = True
-        elif pass_over(c, wire) != DONE:
+        elif (pass_noted(c) if wire == LIST else pass_over(c, wire)) != DONE:
             return UNUSUAL
 
 
@@ -167,10 +179,7 @@ def rows_in(StructIndex groups not None):
     cdef int64_t rows = 0, most = INT64_MAX
     cdef int64_t total = 0
     for position in range(groups.count):
-        c = groups.cursor
-        c.p = c.start + groups.offsets[position]
-        c.end = c.start + groups.offsets[position + 1]
-        c.elements, c.objects = c.max_elements, c.max_objects
+        c = groups.at(position)
         if read_rows(&c, &rows) != DONE or rows < 0 or rows > most - total:
             return None
         total += rows

@@ -24,3 +24,4 @@ cdef class StructIndex:
     cdef int build(self, Cursor *c, Plan plan, FieldPlan *field, Py_ssize_t count, Data data, int depth) except -1
     cdef int walk(self, Cursor *c, Py_ssize_t count, int id, Py_ssize_t least) noexcept nogil
     cdef int check(self, Py_ssize_t position) except -1
+    cdef Cursor at(self, Py_ssize_t position) noexcept nogil

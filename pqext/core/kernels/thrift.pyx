@@ -353,9 +353,8 @@ cdef class StructIndex:
             raise IndexError(f"no element {position} in a list of {self.count}")
         return 0
 
-    def decode(self, Py_ssize_t position):
-        """Decode one element."""
-        self.check(position)
+    cdef Cursor at(self, Py_ssize_t position) noexcept nogil:
+        """A cursor on one element, which knows where the structures of its list lie."""
         cdef Cursor c = self.cursor
         cdef const int64_t *starts
         c.p = c.start + self.offsets[position]
@@ -366,6 +365,12 @@ cdef class StructIndex:
             if starts[position + 1] - starts[position] > 1:
                 c.noted = <const int64_t *> self.inner.data + starts[position]
                 c.noted_count = starts[position + 1] - starts[position] - 1
+        return c
+
+    def decode(self, Py_ssize_t position):
+        """Decode one element."""
+        self.check(position)
+        cdef Cursor c = self.at(position)
         return read_struct(&c, self.plan, self.data, self.depth)
 
     def raw(self, Py_ssize_t start, Py_ssize_t stop):
