@@ -46,7 +46,7 @@ class Place:
 
     @property
     def below(self) -> str:
-        """The same path with ``$`` for the column."""
+        """The path with ``$`` for the column."""
         return f"${self.path[len(self.column) :]}"
 
 

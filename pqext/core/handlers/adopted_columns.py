@@ -101,3 +101,6 @@ class _Replaced(Sequence[SchemaNode]):
     def names(self) -> list[str]:
         """The names of all nodes."""
         return list(self._names)
+
+    def search(self, name: str) -> None:
+        """Nodes are not searched for one by one: their names are at hand."""

@@ -101,7 +101,7 @@ def translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
 
 
 def _translated(filter: pc.Expression, schema: pa.Schema) -> Expression | None:
-    """The same condition, None where it is not understood as a whole."""
+    """A condition of pqext that asks what the given one does, None where it is not understood as a whole."""
     text = str(filter)
     if len(text) > MAX_TEXT:
         return None
