@@ -210,4 +210,5 @@ def test_a_terminal_that_lacks_characters_ends_no_command(tmp_path: Path) -> Non
         called = [sys.executable, "-m", "pqext", name, str(path), *options]
         shown[command] = subprocess.run(called, capture_output=True, env=environment, check=True).stdout
     assert json.loads(shown["head --format json"].decode()) == {"Straße…": "東京"}
-    assert all(rb"Stra\xdfe" in shown[command] for command in ("head", "schema", "inspect"))
+    forms = rb"Stra\xdfe", "Straße".encode()  # click takes ASCII for a mistake, and writes UTF-8
+    assert all(any(form in shown[command] for form in forms) for command in ("head", "schema", "inspect"))
