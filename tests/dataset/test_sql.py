@@ -124,7 +124,9 @@ REFUSED = [
     ("a = 1\n  and b <", "something is missing", None), ("a = @x", "not understood", None),
     ("st_dwithin(g, 'POINT (1 2)', 'x')", "float", 1), ("a::array<int> is null", "single values", None),
     ("list_length(a + 1) > 1", "column of lists", None), ("a like 'x!' escape '!'", "must stand before", 1),
-    ("exists(select 1)", "not understood", None),
+    ("exists(select 1)", "not understood", None), ("a = '\ud800'", "surrogate", 1),
+    ("st_within(g, st_geomfromwkb(9999999999))", "WKB is written", 14),
+    ("a = 1e999", "beyond every double", None), ("a = '-1e999'::double", "beyond every double", 5),
 ]  # fmt: skip
 
 
@@ -144,6 +146,13 @@ def test_statements_are_refused_and_their_text_is_not_logged(text: str, caplog: 
     with pytest.raises(ValueError, match="at character"):
         from_sql(text)
     assert not caplog.records
+
+
+def test_a_long_literal_is_not_told_whole() -> None:
+    for text in (f"st_within(g, '{'x(' * 9_000}')", f"a = '{'x' * 9_000}'::date", f"{'x' * 9_000}() = 1"):
+        with pytest.raises(ValueError, match="xxx|x\\(x\\(") as told:
+            from_sql(text)
+        assert len(str(told.value)) < 1_000
 
 
 def test_a_wrong_name_is_shown_where_it_stands() -> None:

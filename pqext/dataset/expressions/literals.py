@@ -20,6 +20,7 @@ import pyarrow as pa
 from pqext.core.annotations import for_logical
 from pqext.core.predicate import Value
 from pqext.core.schema import SchemaNode
+from pqext.core.suggest import around
 
 Literal: TypeAlias = bool | int | float | Decimal | str | bytes | UUID | date | time | datetime | pa.Scalar
 """A canonical literal. Datetimes are naive or in UTC; timestamps and times that Python's types cannot hold
@@ -59,7 +60,10 @@ def canonical(value: Any) -> Literal:
     if isinstance(value, Decimal):
         return _decimal(value)
     if isinstance(value, str):
-        value.encode()  # lone surrogates are no text: UnicodeEncodeError is a ValueError
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{around(repr(value))} holds half of a surrogate pair, which is no text") from None
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
@@ -325,4 +329,4 @@ def _describe(literal: Literal) -> str:
         return f"{literal} ({literal.type})"
     if isinstance(literal, datetime):
         return f"{literal.isoformat()} (datetime {'in UTC' if literal.tzinfo else 'without timezone'})"
-    return f"{literal!r} ({type(literal).__name__})"
+    return f"{around(repr(literal))} ({type(literal).__name__})"

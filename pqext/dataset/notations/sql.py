@@ -20,7 +20,7 @@ import sqlglot
 from sqlglot import ParseError, Token, TokenError, TokenType, exp
 
 from pqext.core.predicate import Operator
-from pqext.core.suggest import did_you_mean
+from pqext.core.suggest import around, did_you_mean
 from pqext.core.text import visible
 from pqext.dataset.expressions import (
     Arithmetic,
@@ -437,7 +437,7 @@ class _Reader:
         return self._failure(literals.start_of(node) or 0, why)
 
     def _failure(self, offset: int, why: str) -> _PlacedError:
-        return _PlacedError(f"{why}, at character {offset + 1}{literals.shown(self.text, offset)}")
+        return _PlacedError(f"{around(why)}, at character {offset + 1}{literals.shown(self.text, offset)}")
 
 
 _KNOWN = {

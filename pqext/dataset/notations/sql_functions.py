@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pqext.core.suggest import around
 from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type
 from pqext.dataset.expressions import ArithmeticOperator, check_number
 
@@ -31,7 +32,13 @@ def wkt(text: str) -> Any:
     try:
         return shapely.from_wkt(text)
     except shapely.errors.GEOSException as error:
-        raise ValueError(f"{text!r} is no WKT: {error}") from None
+        raise ValueError(f"{around(text)!r} is no WKT: {around(str(error))}") from None
+
+
+def _wkb(value: Any) -> bytes:
+    if not isinstance(value, bytes):  # of a number, bytes() would make so many zeros
+        raise ValueError("WKB is written as x'0101...'")
+    return value
 
 
 def _point(x: Any, y: Any) -> Any:
@@ -54,7 +61,7 @@ TEXT = {
 LENGTH = ("list_length", "array_length", "array_size", "cardinality", "len", "size")
 NAN = ("isnan", "is_nan")
 GEOMETRIES: dict[str, Callable[..., Any]] = {
-    "st_geomfromtext": wkt, "st_geogfromtext": wkt, "st_geomfromwkb": bytes, "st_point": _point,
+    "st_geomfromtext": wkt, "st_geogfromtext": wkt, "st_geomfromwkb": _wkb, "st_point": _point,
     "st_makepoint": _point, "st_makeenvelope": _box, "box": _box,
 }  # fmt: skip
 SPATIAL = {

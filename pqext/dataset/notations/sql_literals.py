@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal
+from math import isinf
 from typing import Any
 from uuid import UUID
 
@@ -39,9 +40,16 @@ def number(text: str) -> int | float | Decimal:
         return int(text)
     value = float(text)
     if "e" in text.lower():
-        return value
+        return _finite(value, text)
     exact = Decimal(text)
     return value if Decimal(repr(value)) == exact else exact
+
+
+def _finite(value: float, text: str) -> float:
+    """``value``, unless it is infinite and its ``text`` is not."""
+    if isinf(value) and "inf" not in text.lower():
+        raise ValueError(f"{text} is beyond every double")
+    return value
 
 
 def shown(text: str, offset: int) -> str:
@@ -80,7 +88,7 @@ def cast_literal(value: Any, type: exp.DataType) -> Any:
     if kind.startswith(("int", "uint")) and isinstance(value, int | str):
         return int(value)
     if kind in ("double", "float"):
-        return float(value)
+        return _finite(float(value), str(value))
     if kind == "boolean" and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
     raise ValueError(f"{value!r} is no literal of the type {visible(type.sql()).lower()}")
