@@ -7,7 +7,7 @@ filter is evaluated exactly on their rows, and the other columns of the result a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,6 +43,8 @@ _FEW_ROWS = 1 << 16
 _NO_FILE = "no file is left to take the schema from: none is Parquet"
 _COUNTED_ROWS = 1 << 18
 """Rows that are looked at together where they are only counted."""
+_FILTERED_ROWS = 1 << 13
+"""Rows that a filter looks at together at least, however few are wanted."""
 
 
 @dataclass(eq=False)
@@ -169,9 +171,11 @@ class FilesQuery:
         passed, left = self.offset, 1 << 62 if self.limit is None else self.limit
         if not left:
             return
-        most = max(1, min(batch_rows, passed + left))
-        with closing(self._matching(run, most, self._wanted, ahead=passed + left > _FEW_ROWS)) as found:
-            for batch, opened in found:
+        most = min(batch_rows, passed + left)
+        if self.filter is not None:  # of the rows that are looked at together few may match
+            most = max(most, _FILTERED_ROWS)
+        with closing(self._matching(run, most, self._wanted, ahead=passed + left > _FEW_ROWS)) as matching:
+            for batch, opened in _cut(matching, batch_rows):
                 if passed or batch.num_rows > left:
                     batch, passed = batch.slice(passed, left), max(0, passed - batch.num_rows)
                 left -= batch.num_rows
@@ -328,6 +332,17 @@ class FilesQuery:
         if len(self.sources) > 1:
             self._planner = asked, planner
         return planner
+
+
+def _cut(
+    batches: Iterable[tuple[pa.RecordBatch, int]], batch_rows: int
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The batches with what is beside each, in slices of at most ``batch_rows``."""
+    for batch, beside in batches:
+        if batch.num_rows <= batch_rows:
+            yield batch, beside
+        else:
+            yield from ((batch.slice(start, batch_rows), beside) for start in range(0, batch.num_rows, batch_rows))
 
 
 def _unnumbered(

@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext.core.source import MemorySource
+from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression, col
+from pqext.dataset.one_table import numbering
 from pqext.dataset.planning import planner
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.planner import FilePlanner
@@ -355,3 +357,27 @@ def test_columns_of_one_name_are_read_in_one_stage(small: None) -> None:
     with pqext.open(content) as file:
         plan = next(FilePlanner(file, file.options, None, (), col("k") == 3).row_groups(pages=True, places=False))
     assert len(plan.stages) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"include_row_numbers": "row"}, {"schema": "union"}], ids=str)
+def test_few_rows_that_are_wanted_do_not_make_a_filter_look_at_few_at_a_time(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    numbers = pa.table({"n": range(30_000), "m": [0, 1] * 15_000})
+    pqext.write_table(numbers, tmp_path / "n.parquet", row_group_rows=30_000)
+    asked = 0
+
+    def counted(*given: Any) -> pa.BooleanArray:
+        nonlocal asked
+        asked += 1
+        return evaluate(*given)
+
+    for module in (stages, numbering):
+        monkeypatch.setattr(module, "evaluate", counted)
+    scan = pqext.scan(tmp_path / "n.parquet", filter="m = 1 and n % 15000 = 14999", **options)
+    assert scan.limit(1).to_table()["n"].to_pylist() == [14_999]
+    assert scan.limit(1, offset=1).to_table()["n"].to_pylist() == [29_999]
+    assert scan.head(1).num_rows == 1
+    assert asked < 40
+    assert [batch.num_rows for batch in scan.to_batches(1)] == [1, 1]
+    assert asked < 60
