@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.predicate import Value
-from pqext.core.row_group import ColumnChunk
+from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.statistics import is_cuttable
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.execution.stages import matching
@@ -153,6 +153,20 @@ def _parts(
         with closing(matching(file, rest, (), _ROWS)) as parts:
             for batch, _ in parts:
                 yield found(value_of(Column(node.path), batch))
+
+
+def told(group: RowGroup, column: Column, function: str) -> pa.Array | None:
+    """What the metadata of a row group proves of a column's values, one value: its ``count`` of those that are not
+    null, ``min`` or ``max``; None where it proves nothing.
+    """
+    node = find(group.schema, column)
+    if not node.is_leaf or node.max_repetition_level:
+        return None
+    chunk = group.chunk(node)
+    if function == "count":
+        nulls = _known_nulls(chunk)
+        return None if nulls is None else pa.array([group.num_rows - nulls], pa.int64())
+    return _known_extreme(chunk, function)
 
 
 def _values(batch: pa.RecordBatch, column: Column | None, top: str) -> pa.Array:

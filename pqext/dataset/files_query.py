@@ -30,8 +30,8 @@ from pqext.dataset.one_table.numbering import matching_numbered
 from pqext.dataset.one_table.partitions import NO_PARTITIONS, Narrowed, Partitions
 from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.union import Union
-from pqext.dataset.planning.certainty import apart
-from pqext.dataset.planning.plan import REACHED, Task
+from pqext.dataset.planning.certainty import apart, certain_rows, may_be_certain
+from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted, footer_crc
 from pqext.dataset.planning.projection import Computed
 
@@ -201,13 +201,39 @@ class FilesQuery:
                             for batch in found:
                                 yield batch, opened
 
+    def planned(
+        self, plans: Iterable[RowGroupPlan], file: ParquetFile, batch_rows: int
+    ) -> Generator[pa.RecordBatch, None, None]:
+        """The rows that match in the one ``file`` of the query, for which a query of more files has made ``plans``."""
+        with located(file):
+            asked = self._ask(0, file)
+            with closing(self.given(self._start(), 0, file, asked, batch_rows, plans=plans)) as found:
+                yield from found
+
+    def divided(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
+        """The plans of a task in two: row groups all of whose rows match for certain, and others that are read."""
+        with located(file):
+            asked = self._ask(0, file)
+            certain: list[RowGroupPlan] = []
+            others: list[RowGroupPlan] = []
+            for plan in task.row_groups:
+                if plan.refusal is not None:
+                    continue
+                group = file.row_groups[plan.index]
+                whole = [range(group.num_rows)]
+                is_certain = asked.is_exact and may_be_certain(file) and plan.rows in (None, whole) and (
+                    asked.filter is None or certain_rows(asked.filter, group) == whole
+                )
+                (certain if is_certain else others).append(plan)
+            return certain, others
+
     def given(
         self, run: Run, row: int, file: ParquetFile, asked: Asked, batch_rows: int,
-        wanted: RowsWanted | None = None, *, ahead: bool = True,
+        wanted: RowsWanted | None = None, *, ahead: bool = True, plans: Iterable[RowGroupPlan] | None = None,
     ) -> Generator[pa.RecordBatch, None, None]:
-        """The rows of one file that match, at least as many as are ``wanted``."""
+        """The rows of one file that match, at least as many as are ``wanted``; by ``plans`` where these are made."""
         file.check_rows()
-        plans = run.plans(self.planner(asked, file).row_groups(True, False, wanted))
+        plans = run.plans(self.planner(asked, file).row_groups(True, False, wanted) if plans is None else plans)
         name = self.partitions.rows
         if name is None:
             found = _unnumbered(matching(file, plans, asked.computed, batch_rows, ahead=ahead))

@@ -7,6 +7,7 @@ from .ingest import ingest_json as ingest_json
 from .json_reading import read_json as read_json
 from .planning import read_metrics as read_metrics
 from .reading import explain_read as explain_read
+from .reading import query as query
 from .reading import read as read
 from .reading import where as where
 from .registration import register as register

@@ -16,16 +16,17 @@ from pyspark.sql.types import StructType
 
 from pqext.core.errors import ParquetError, UnsupportedError
 from pqext.core.reader import ParquetFile
-from pqext.dataset.execution.stages import matching
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.planner import footer_crc
 from pqext.spark.arrays import conform_batch
 from pqext.spark.brief import brief
 from pqext.spark.planning import ReadMetrics, Slice, plan_read, write_metrics
-from pqext.spark.query import Query
+from pqext.spark.request import Query
 from pqext.spark.types import exchange_schema
 
 BATCH_ROWS = 32_768
+GROUPED_ROWS = 1 << 19
+"""Rows of which a task makes groups together."""
 BATCH_BYTES = 64 << 20
 """A batch is cut above this size: Spark's Arrow vectors have 32-bit offsets, and rows can be large."""
 
@@ -33,7 +34,7 @@ BATCH_BYTES = 64 << 20
 class PqextSource(DataSource):
     """``spark.read.format("pqext")`` and ``df.write.format("pqext")``.
 
-    Options of reading: :class:`pqext.spark.query.Query`. Options of writing:
+    Options of reading: :class:`pqext.spark.request.Query`. Options of writing:
     :class:`pqext.core.options.WriteOptions`.
     """
 
@@ -106,7 +107,8 @@ class Reader(DataSourceReader):
     def __init__(self, query: Query, schema: StructType) -> None:
         self.query = query
         self.name = uuid4().hex
-        self.target = exchange_schema(schema)
+        self.values = schema if query.aggregation is None else query.values_schema()
+        self.target = exchange_schema(self.values)
 
     @brief
     def partitions(self) -> list[InputPartition]:
@@ -123,14 +125,19 @@ class Reader(DataSourceReader):
 
     def _run(self, task: Task, number: int) -> Iterator[pa.RecordBatch]:
         """The matching rows of one file, by the plan that the driver has made."""
-        partitions = self.query.partitions
-        values = partitions.values([task.path])
-        rows = 0
+        aggregation, rows = self.query.aggregation, 0
         with self._open(task) as file:
             try:
-                for batch, _ in matching(file, task.row_groups, (), BATCH_ROWS):
+                query, plans = self.query.query([task.path], self.target.names), list(task.row_groups)
+                if aggregation is not None:
+                    told, plans = aggregation.from_metadata(query, task, file, self.values)
+                    yield from told
+                for batch in query.planned(plans, file, BATCH_ROWS if aggregation is None else GROUPED_ROWS):
                     rows += batch.num_rows
-                    yield from self._give(partitions.complete(batch, values, 0))
+                    if aggregation is None:
+                        yield from self._give(batch)
+                    else:
+                        yield aggregation.partial(self.values, conform_batch(batch, self.target))
             finally:
                 if self.query.metrics_path is not None:
                     done = ReadMetrics(1, len(task.row_groups), task.rows_kept, rows, file.source.bytes_read)

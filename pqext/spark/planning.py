@@ -10,11 +10,9 @@ from pathlib import Path
 
 from pyspark.sql.datasource import InputPartition
 
-from pqext.dataset.files.file_set import FileSet
-from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.spark.files import local_path, slice_bytes
-from pqext.spark.query import Query
+from pqext.spark.request import Query
 
 
 @dataclass(frozen=True)
@@ -88,10 +86,7 @@ def plan_read(query: Query, names: Sequence[str]) -> ReadPlan:
 
     Raises ``ValueError`` when the files' schemas differ.
     """
-    planned = FilesQuery(
-        FileSet(query.files, query.options, query.limits), tuple(names), query.filter(), query.partitions
-    )
-    return ReadPlan(tuple(planned.plan(pages=True)))
+    return ReadPlan(tuple(query.query(query.files, names).plan(pages=True)))
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 
-from pqext.dataset.expressions import MAX_DEPTH, Expression, all_of
+from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import Partitioning
+from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.spark.aggregation import Aggregate, Aggregation, aggregates_of
 from pqext.spark.conditions import condition, reads_alike
 from pqext.spark.planning import ReadPlan, plan_read
-from pqext.spark.query import Query, encode_options
 from pqext.spark.registration import ensure_registered
+from pqext.spark.request import Query, encode_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +42,7 @@ _reads: WeakKeyDictionary[DataFrame, _Read] = WeakKeyDictionary()
 def read(
     spark: SparkSession,
     path: str | Sequence[str],
-    columns: Sequence[str] | None = None,
+    columns: Sequence[Any] | None = None,
     where: Any = None,
     bbox: Box | None = None,
     shredded: bool = False,
@@ -52,7 +55,10 @@ def read(
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext.
 
-    ``path`` is a file, a folder, a pattern or a list of them. ``where`` is an expression of ``pqext.col`` or a
+    ``path`` is a file, a folder, a pattern or a list of them. ``columns`` are names, values within VARIANT columns
+    (``col("event").variant("$.mag", "double")``) and named values of others (``(col("a") * 2).alias("b")``), as
+    :meth:`pqext.Scan.select` takes them: nothing else is read, while Spark would not say which columns it needs.
+    ``where`` is an expression of ``pqext.col`` or a
     filter in lists of tuples, ``bbox`` a box ``(xmin, ymin, xmax, ymax)`` that the file's geometry column
     (``bbox_column`` when there are several) must intersect, crossing the antimeridian when ``xmin > xmax``.
     Both are evaluated exactly by pqext: row groups whose statistics refuse them are never read. Spark's own
@@ -89,6 +95,76 @@ def read(
     )
     _reads[df] = _Read(again, expression)
     return df
+
+
+def query(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    agg: Mapping[str, Any],
+    by: Sequence[Any] = (),
+    where: Any = None,
+    **options: Any,
+) -> DataFrame:
+    """Counts, sums and extremes of groups of rows, made by the tasks that read them; Spark gets only the results.
+
+    A task reads the columns that are asked for and nothing else, values within VARIANT columns from their own leaf
+    where they have one, and gives a row for each group that it has found. Spark adds these up.
+
+    Args:
+        spark: The session.
+        path: A file, a folder, a pattern or a list of them.
+        agg: By name of the result, ``"count"`` for rows, or a pair of a function and a column: ``("sum", "price")``.
+            Functions are count (of values that are not null), sum, min, max and avg. Columns are given as ``columns``
+            of :func:`read`. Results have the types of Spark's functions of that name, integers and decimals add up
+            exactly, and NaN is the greatest number.
+        by: Columns, given likewise, of which equal values make a group. With none, all rows are one.
+        where: Which rows count: an expression of ``pqext.col`` or a filter in lists of tuples.
+        options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
+            ``trust_statistics`` and ``memory_bytes``, as :func:`read` has them.
+
+    Returns:
+        A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
+
+    Raises:
+        TypeError: For columns whose values cannot be grouped, ordered or added, and for other mistakes of that kind.
+        ValueError: For unknown functions, columns and options.
+    """
+    groups = list(parse_columns(by))
+    asked: list[str | Computed] = list(groups)
+    wanted: list[Aggregate] = []
+    for name, function, column in aggregates_of(agg):
+        place = None
+        if column is not None:
+            (found,) = parse_columns([column])
+            if found not in asked:
+                taken = set(map(_name, asked))
+                asked.append(found if _name(found) not in taken else Computed(_free(taken), _value(found)))
+                place = len(asked) - 1
+            else:
+                place = asked.index(found)
+        wanted.append(Aggregate(name, function, place))
+    names = [*map(_name, groups), *(one.name for one in wanted)]
+    if len(set(names)) != len(names):
+        raise ValueError(f"a column of the result is named twice: {', '.join(map(str, names))}")
+    aggregation = Aggregation(len(groups), tuple(wanted))
+    encoded = encode_options(asked, where=as_expression(where), aggregation=aggregation, **options)
+    ensure_registered(spark)
+    paths = path if isinstance(path, str) else list(path)
+    made = spark.read.format("pqext").options(**encoded).load(paths)
+    return aggregation.result(made, list(map(_name, groups)))
+
+
+def _name(column: str | Computed) -> str:
+    return column if isinstance(column, str) else column.name
+
+
+def _value(column: str | Computed) -> Value:
+    return col(column) if isinstance(column, str) else column.field
+
+
+def _free(names: Collection[str]) -> str:
+    """A name that is not among ``names``."""
+    return next(name for number in count() if (name := f"value_{number}") not in names)
 
 
 def where(df: DataFrame, expression: Any) -> DataFrame:
@@ -140,4 +216,4 @@ def explain_read(
     )
     paths = [path] if isinstance(path, str) else list(path)
     query = Query.from_options({**options, "paths": json.dumps(paths)}).resolved()
-    return plan_read(query, query.schema().names)
+    return plan_read(query, query.values_schema().names)

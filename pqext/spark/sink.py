@@ -40,7 +40,7 @@ from pqext.spark.arrays import conform_batch
 from pqext.spark.carried import carried
 from pqext.spark.files import option_paths
 from pqext.spark.instants import file_schema_in_spark
-from pqext.spark.query import Query
+from pqext.spark.request import Query
 from pqext.spark.types import file_schema
 from pqext.variant.shredding.choice import shredding
 

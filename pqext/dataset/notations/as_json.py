@@ -92,6 +92,19 @@ def from_json(text: str | bytes) -> Expression:
         raise ValueError(f"not an expression: {error}; text is JSON, and in Python it is col('a') > 5") from error
 
 
+def tree_of(value: Value) -> dict[str, Any]:
+    """A value that is computed of columns, as the JSON object that stands for it in an expression."""
+    return _write_operand(value)
+
+
+def value_of_tree(tree: Any) -> Value:
+    """The value of which :func:`tree_of` made ``tree``. Raises ``ValueError`` for what is no operand."""
+    try:
+        return _whole_operand(tree)
+    except (RecursionError, TypeError, OverflowError) as error:
+        raise ValueError(f"not a value: {error}") from error
+
+
 class _Writer(Visitor[dict[str, Any]]):
     def visit_and(self, operands: list[dict[str, Any]]) -> dict[str, Any]:
         return {"and": operands}

@@ -95,7 +95,7 @@ def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
         raise TypeError(f"columns is a list of names: columns=[{around(columns)!r}]")
     parsed: list[str | Computed] = []
     for column in columns:
-        if isinstance(column, str):
+        if isinstance(column, str | Computed):
             parsed.append(column)
         elif isinstance(column, VariantField):
             parsed.append(Computed(".".join(column.column.path) + column.path[1:], column))

@@ -16,11 +16,15 @@ from pyspark.sql import types as T
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
 from pqext.core.suggest import did_you_mean
-from pqext.dataset.expressions import Expression, all_of, col
-from pqext.dataset.notations.as_json import to_json
+from pqext.dataset.expressions import Column, Expression, all_of, col
+from pqext.dataset.files.file_set import FileSet
+from pqext.dataset.files_query import FilesQuery
+from pqext.dataset.notations.as_json import to_json, tree_of, value_of_tree
 from pqext.dataset.notations.dnf import as_expression, from_text
 from pqext.dataset.one_table.partitions import NO_PARTITIONS, Partitioning, Partitions, partitions_of
+from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.geo import types as geo
+from pqext.spark.aggregation import Aggregation, as_data, of_data
 from pqext.spark.files import list_files, local_path, option_paths
 from pqext.spark.instants import file_schema_in_spark
 from pqext.spark.types import spark_schema
@@ -35,7 +39,7 @@ class Query:
     """One read."""
 
     files: tuple[str, ...]
-    columns: tuple[str, ...] | None = None
+    columns: tuple[str | Computed, ...] | None = None
     where: Expression | None = None
     bbox: Box | None = None
     bbox_column: str | None = None
@@ -45,6 +49,8 @@ class Query:
     memory_bytes: int | None = None
     partitions: Partitions = NO_PARTITIONS
     trust_statistics: bool = True
+    aggregation: Aggregation | None = None
+    """What is wanted of groups of rows, in place of the rows."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Query:
@@ -63,6 +69,8 @@ class Query:
                     raise ValueError(f"option {name}: {error}") from None
         paths = option_paths(options)
         files = tuple(list_files(paths))
+        if (aggregation := values.pop("aggregation", None)) is not None:
+            values["aggregation"] = of_data(aggregation, values.get("columns"))
         return cls(files, partitions=partitions_of(paths, files, values.pop("partitioning", "hive")), **values)
 
     @property
@@ -85,15 +93,33 @@ class Query:
         """The Arrow schema of the first file, with which all must agree, and of what folders name."""
         return self.partitions.complete_schema(file_schema_in_spark(self.files[0], self.options, self.limits))
 
-    def schema(self) -> T.StructType:
-        """The Spark schema of the result."""
+    def values_schema(self) -> T.StructType:
+        """The Spark schema of the rows that are read."""
         arrow = self.arrow_schema()
         if self.columns is not None:
-            missing = [name for name in self.columns if name not in arrow.names]
+            fields = {field.name: field for field in arrow}
+            asked = [one for one in self.columns if isinstance(one, Computed)]
+            if asked:
+                first = FileSet(self.files[:1], self.options, self.limits)
+                made = {field.name: field for field in FilesQuery(first, tuple(asked), None, self.partitions).schema}
+                fields |= {one.name: _stored(one, fields) or made[one.name] for one in asked}
+            names = [one.name if isinstance(one, Computed) else one for one in self.columns]
+            missing = [name for name in names if name not in fields]
             if missing:
                 raise ValueError(f"no column {missing[0]!r}; there are {', '.join(arrow.names)}")
-            arrow = pa.schema([arrow.field(name) for name in self.columns])
+            arrow = pa.schema([fields[name] for name in names])
         return spark_schema(arrow)
+
+    def schema(self) -> T.StructType:
+        """The Spark schema of what tasks give."""
+        values = self.values_schema()
+        return values if self.aggregation is None else self.aggregation.partial_schema(values)
+
+    def query(self, files: Sequence[str], names: Sequence[str]) -> FilesQuery:
+        """What is asked of ``files``, for the result's columns ``names``."""
+        computed = {one.name: one for one in self.columns or () if isinstance(one, Computed)}
+        result = tuple(computed.get(name, name) for name in names)
+        return FilesQuery(FileSet(tuple(files), self.options, self.limits), result, self.filter(), self.partitions)
 
     def filter(self) -> Expression | None:
         """``where`` and ``bbox`` as one expression."""
@@ -115,8 +141,14 @@ class Query:
         return replace(self, bbox_column=names[0])
 
 
+def _stored(column: Computed, fields: Mapping[str, pa.Field]) -> pa.Field | None:
+    """The field of a column that is read as it is, by another name perhaps."""
+    path = column.field.path if isinstance(column.field, Column) else ()
+    return fields[path[0]].with_name(column.name) if len(path) == 1 and path[0] in fields else None
+
+
 def encode_options(
-    columns: Sequence[str] | None = None,
+    columns: Sequence[Any] | None = None,
     where: Any = None,
     bbox: Sequence[float] | None = None,
     bbox_column: str | None = None,
@@ -126,11 +158,13 @@ def encode_options(
     partitioning: Partitioning = "hive",
     trust_statistics: bool = True,
     memory_bytes: int | None = None,
+    aggregation: Aggregation | None = None,
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
     options = {
-        "columns": None if columns is None else json.dumps(list(columns)),
+        "columns": None if columns is None else json.dumps(list(map(_column_as_data, parse_columns(columns)))),
+        "aggregation": None if aggregation is None else json.dumps(as_data(aggregation)),
         "where": None if expression is None else to_json(expression),
         "bbox": None if bbox is None else json.dumps(list(map(float, bbox))),
         "bbox_column": bbox_column,
@@ -147,11 +181,21 @@ def encode_options(
     return given
 
 
-def _columns(text: str) -> tuple[str, ...]:
-    names = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+def _column_as_data(column: str | Computed) -> Any:
+    return column if isinstance(column, str) else {"name": column.name, "value": tree_of(column.field)}
+
+
+def _columns(text: str) -> tuple[str | Computed, ...]:
+    given = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+    columns = tuple(
+        Computed(one["name"], value_of_tree(one["value"]))
+        if isinstance(one, dict) and one.keys() == {"name", "value"} and isinstance(one["name"], str) else one
+        for one in given
+    )
+    names = [one.name if isinstance(one, Computed) else one for one in columns]
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
         raise ValueError("expected distinct column names")
-    return tuple(names)
+    return columns
 
 
 def _bbox(text: str) -> Box:
@@ -184,6 +228,7 @@ def _partitioning(text: str) -> Partitioning:
 
 _PARSERS: dict[str, Any] = {
     "columns": _columns,
+    "aggregation": json.loads,
     "where": from_text,
     "bbox": _bbox,
     "bbox_column": str,

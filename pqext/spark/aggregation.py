@@ -1,0 +1,280 @@
+"""Counts, sums and extremes of groups: tasks make them of the rows of their files, Spark only of what tasks made.
+
+A task gives a row for each group of a batch: the group's values, and what each function needs of the batch to be
+finished. Results have the types and the meaning of Spark's own functions: NaN is the greatest number, integers and
+decimals add up exactly, and a sum that its type cannot hold is an error where Spark's is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from pqext.core.errors import UnsupportedError
+from pqext.core.reader import ParquetFile
+from pqext.core.suggest import did_you_mean
+from pqext.core.text import visible
+from pqext.dataset.aggregates import told
+from pqext.dataset.expressions import Column as Stored
+from pqext.dataset.files_query import FilesQuery
+from pqext.dataset.planning.plan import RowGroupPlan, Task
+from pqext.dataset.planning.projection import Computed
+from pqext.spark.arrays import conform
+from pqext.spark.types import exchange_schema
+
+FUNCTIONS = ("count", "sum", "min", "max", "avg")
+_ADDED = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType)
+_ORDERED = (
+    *_ADDED, T.StringType, T.BinaryType, T.BooleanType, T.DateType, T.TimestampType, T.TimestampNTZType, T.TimeType,
+)  # fmt: skip
+_DIGITS = 38
+_OF = "of"
+"""In the metadata of a part, the type of the values that it is of."""
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """A column ``name`` of the result: ``function`` of the value in ``place``, of rows where that is None."""
+
+    name: str
+    function: str
+    place: int | None
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Groups by the first ``by`` of the values that are read, and what is wanted of each."""
+
+    by: int
+    wanted: tuple[Aggregate, ...]
+
+    def check(self, values: T.StructType) -> None:
+        """Raise ``TypeError`` for values that cannot be grouped, ordered or added."""
+        for field in values.fields[: self.by]:
+            if not isinstance(field.dataType, _ORDERED):
+                raise TypeError(f"rows cannot be grouped by {_told(field)}")
+        for one in self.wanted:
+            if one.place is None or one.function == "count":
+                continue
+            field, is_added = values[one.place], one.function in ("sum", "avg")
+            if not isinstance(field.dataType, _ADDED if is_added else _ORDERED):
+                raise TypeError(f"{one.function} is not defined for {_told(field)}")
+
+    def partial_schema(self, values: T.StructType) -> T.StructType:
+        """The columns that tasks give: the groups' values, then what each function needs."""
+        self.check(values)
+        groups = values.fields[: self.by]
+        fields = [T.StructField(f"group_{place}", field.dataType) for place, field in enumerate(groups)]
+        for number, one in enumerate(self.wanted):
+            of = {} if one.place is None else {_OF: values[one.place].dataType.simpleString()}
+            fields += [T.StructField(_part(number, what), type, True, of) for what, type in _parts(one, values)]
+        return T.StructType(fields)
+
+    def partial(self, values: T.StructType, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What a task gives of a ``batch`` of ``values`` in their exchange types, with :meth:`partial_schema`."""
+        names = [f"group_{place}" for place in range(self.by)]
+        columns: dict[str, pa.Array] = dict(zip(names, batch.columns, strict=False))
+        asked: list[tuple[Any, str]] = []
+        for number, one in enumerate(self.wanted):
+            for what, array in _prepared(one, values, batch):
+                part = _part(number, what)
+                if array is None:
+                    asked.append(([], "count_all"))
+                else:
+                    columns[part] = array
+                    asked.append((part, _ARROW[what]))
+        table = pa.table(columns) if columns else pa.table({"": pa.nulls(batch.num_rows)})
+        made = table.group_by(names, use_threads=False).aggregate(asked)
+        found = {name: made[name] for name in names}
+        for (part, _), column in zip(asked, made.columns[len(names) :], strict=True):
+            found[part or "count_all"] = column
+        schema = exchange_schema(self.partial_schema(values))
+        arrays = [self._finished(found, field) for field in schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def from_metadata(
+        self, query: FilesQuery, task: Task, file: ParquetFile, values: T.StructType
+    ) -> tuple[list[pa.RecordBatch], list[RowGroupPlan]]:
+        """What the metadata of a file's row groups proves, as :meth:`partial` has it, and the plans of the others."""
+        columns = [_stored(one) for one in query.result or ()]
+        names = query.partitions.schema.names
+        is_told = not self.by and all(
+            one.function in ("count", "min", "max")
+            and (one.place is None or ((column := columns[one.place]) is not None and column.path[0] not in names))
+            for one in self.wanted
+        )
+        certain, others = query.divided(task, file) if is_told else ([], list(task.row_groups))
+        schema, batches = exchange_schema(self.partial_schema(values)), []
+        for plan in certain:
+            group = file.row_groups[plan.index]
+            found = [
+                pa.array([group.num_rows]) if one.place is None or (column := columns[one.place]) is None
+                else told(group, column, one.function)
+                for one in self.wanted
+            ]
+            if any(array is None for array in found):
+                others.append(plan)
+                continue
+            arrays = [conform(array, field.type, field.name) for array, field in zip(found, schema, strict=True)]
+            batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        return batches, sorted(others, key=lambda plan: plan.index)
+
+    def _finished(self, found: Mapping[str, pa.ChunkedArray], field: pa.Field) -> pa.Array:
+        """A column of the partial result; the greatest of numbers among which is NaN is NaN."""
+        if field.name.startswith("count") and field.name not in found:
+            column = found["count_all"]
+        else:
+            column = found[field.name]
+        nan = found.get(field.name.replace("max_", "nan_", 1)) if field.name.startswith("max_") else None
+        array = column.combine_chunks()
+        array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+        if nan is not None:
+            array = pc.if_else(pc.fill_null(nan, False), pa.scalar(float("nan"), array.type), array)
+            array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+        try:
+            return array.cast(field.type)
+        except pa.ArrowInvalid as error:
+            raise UnsupportedError(f"a sum has more than {_DIGITS} digits", feature="sums of large decimals") from error
+
+    def result(self, partial: DataFrame, groups: Sequence[str]) -> DataFrame:
+        """The result, of what all tasks gave, with the ``groups`` by these names."""
+        by = [F.col(f"group_{place}").alias(name) for place, name in enumerate(groups)]
+        kinds = {field.name: (field.metadata or {}).get(_OF, "") for field in partial.schema}
+        made = [_final(number, one.function, kinds).alias(one.name) for number, one in enumerate(self.wanted)]
+        return partial.groupBy(*by).agg(*made)
+
+
+def aggregates_of(agg: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    """The name, function and column, None for rows, of each aggregate as users give them.
+
+    Raises ``TypeError`` or ``ValueError`` for others.
+    """
+    if not isinstance(agg, Mapping) or not agg:
+        raise TypeError("agg is a mapping of names to functions, such as {'rows': 'count', 'total': ('sum', 'price')}")
+    for name, asked in agg.items():
+        function, column = (asked, None) if isinstance(asked, str) else asked if _is_pair(asked) else (None, None)
+        if not isinstance(name, str) or not isinstance(function, str):
+            raise TypeError(f"agg[{name!r}] is 'count', or a pair of a function and a column, not {asked!r}")
+        if function not in FUNCTIONS:
+            meant = did_you_mean(function, FUNCTIONS) or f"; there are {', '.join(FUNCTIONS)}"
+            raise ValueError(f"agg[{name!r}]: unknown function {function!r}{meant}")
+        if column is None and function != "count":
+            raise ValueError(f"agg[{name!r}]: {function} is of a column: ('{function}', 'name')")
+        yield name, function, None if isinstance(column, str) and column == "*" else column
+
+
+def _stored(column: str | Computed) -> Stored | None:
+    """The stored column that a value is, None where it is computed."""
+    if isinstance(column, str):
+        return Stored((column,))
+    return column.field if isinstance(column.field, Stored) else None
+
+
+def _is_pair(asked: Any) -> bool:
+    return isinstance(asked, tuple | list) and len(asked) == 2
+
+
+def _told(field: T.StructField) -> str:
+    return visible(f"column {field.name!r} of type {field.dataType.simpleString()}")
+
+
+def _part(number: int, what: str) -> str:
+    return f"{what}_{number}"
+
+
+_ARROW = {"count": "count", "min": "min", "max": "max", "nan": "any", "sum": "sum"}
+"""What Arrow calls the function that makes a part."""
+
+
+def _parts(one: Aggregate, values: T.StructType) -> Iterator[tuple[str, T.DataType]]:
+    """What tasks give for a function: part and type."""
+    type = None if one.place is None else values[one.place].dataType
+    if one.function in ("count", "avg"):
+        yield "count", T.LongType()
+    if type is not None and one.function in ("sum", "avg"):
+        yield "sum", _sum_type(type, is_mean=one.function == "avg")
+    if type is not None and one.function in ("min", "max"):
+        yield one.function, type
+
+
+def _sum_type(type: T.DataType, *, is_mean: bool) -> T.DataType:
+    if isinstance(type, T.DecimalType):
+        return T.DecimalType(_DIGITS, type.scale)
+    is_float = isinstance(type, T.FloatType | T.DoubleType)
+    return T.DoubleType() if is_float or is_mean else T.DecimalType(_DIGITS, 0)
+
+
+def _prepared(one: Aggregate, values: T.StructType, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array | None]]:
+    """What Arrow works on for a function: part and values, None for the rows themselves."""
+    if one.place is None:
+        yield "count", None
+        return
+    array = batch.column(one.place)
+    for what, type in _parts(one, values):
+        yield what, _addable(array, type) if what == "sum" else array
+        if what == "max" and pa.types.is_floating(array.type):
+            yield "nan", pc.is_nan(array)
+
+
+def _addable(array: pa.Array, type: T.DataType) -> pa.Array:
+    """Values whose sum over a batch Arrow holds exactly; of floats, as doubles."""
+    if isinstance(type, T.DoubleType):
+        return array.cast(pa.float64(), safe=False)  # as Spark adds integers up for a mean
+    if pa.types.is_integer(array.type):
+        array = array.cast(pa.int64())
+        least, most = pc.min_max(array).values()
+        if not least.is_valid or len(array) * max(abs(least.as_py()), abs(most.as_py())) < 1 << 63:
+            return array
+        return array.cast(pa.decimal128(_DIGITS, 0))
+    spare = _DIGITS - array.type.precision
+    wide = pa.decimal128(_DIGITS, array.type.scale)
+    return array.cast(wide if len(array) <= 10**spare else pa.decimal256(76, array.type.scale))
+
+
+def _final(number: int, function: str, kinds: Mapping[str, str]) -> Column:
+    """The function of all rows, of the parts of them; ``kinds`` are the types of what parts are of."""
+    part = _part(number, function)
+    if function in ("min", "max"):
+        return F.min(part) if function == "min" else F.max(part)
+    count, total = F.sum(_part(number, "count")), F.sum(_part(number, "sum"))
+    if function == "count":
+        return F.coalesce(count, F.lit(0).cast("bigint"))
+    decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", kinds[_part(number, "sum")])
+    digits, scale = map(int, decimal.groups()) if decimal else (0, 0)
+    if function == "sum":
+        if decimal:
+            return total.cast(T.DecimalType(min(digits + 10, _DIGITS), scale))
+        return total if kinds[part] in ("float", "double") else total.cast(T.LongType())
+    mean = total / F.when(count > 0, count)
+    return mean.cast(T.DecimalType(min(digits + 4, _DIGITS), min(scale + 4, _DIGITS))) if decimal else mean
+
+
+def as_data(aggregation: Aggregation) -> dict[str, Any]:
+    """An aggregation as JSON's values."""
+    return {"by": aggregation.by, "wanted": [[one.name, one.function, one.place] for one in aggregation.wanted]}
+
+
+def of_data(data: Any, columns: Sequence[Any] | None) -> Aggregation:
+    """The aggregation of which :func:`as_data` made ``data``; ``ValueError`` for anything else."""
+    count = 0 if columns is None else len(columns)
+    if not isinstance(data, dict) or data.keys() != {"by", "wanted"} or not isinstance(data["wanted"], list):
+        raise ValueError("expected an object of by and wanted, as pqext.spark.query writes it")
+    by, wanted = data["by"], []
+    for one in data["wanted"]:
+        name, function, place = one if isinstance(one, list) and len(one) == 3 else (None, None, None)
+        is_place = isinstance(place, int) and not isinstance(place, bool) and 0 <= place < count
+        is_known = function in FUNCTIONS and (is_place or (place is None and function == "count"))
+        if not isinstance(name, str) or not isinstance(function, str) or not is_known:
+            raise ValueError("expected [name, function, place of a column] for each that is wanted")
+        wanted.append(Aggregate(name, function, place))
+    if not isinstance(by, int) or isinstance(by, bool) or not 0 <= by <= count:
+        raise ValueError("by is how many of the columns make the groups")
+    return Aggregation(by, tuple(wanted))
