@@ -109,6 +109,7 @@ class Reader(DataSourceReader):
         self.name = uuid4().hex
         self.values = schema if query.aggregation is None else query.values_schema()
         self.target = exchange_schema(self.values)
+        self.named = query.named()
 
     @brief
     def partitions(self) -> list[InputPartition]:
@@ -128,7 +129,7 @@ class Reader(DataSourceReader):
         aggregation, rows = self.query.aggregation, 0
         with self._open(task) as file:
             try:
-                query, plans = self.query.query([task.path], self.target.names), list(task.row_groups)
+                query, plans = self.query.query([self._file(task)], self.target.names), list(task.row_groups)
                 if aggregation is not None:
                     told, plans = aggregation.from_metadata(query, task, file, self.values)
                     yield from told
@@ -147,13 +148,17 @@ class Reader(DataSourceReader):
         """The file of a plan, if it is still that: Spark keeps the plan of a data frame for all of its actions."""
         advice = "since this data frame was planned: read it again with a new data frame"
         try:
-            file = ParquetFile(task.path, self.query.options, limits=self.query.limits)
+            file = ParquetFile(self.query.place(self._file(task)), self.query.options, limits=self.query.limits)
         except FileNotFoundError as error:
             raise FileNotFoundError(error.errno, f"The file was removed {advice}", task.path) from None
         if footer_crc(file) != task.footer_crc:
             file.close()
             raise ParquetError(f"another file has taken its place {advice}", path=task.path)
         return file
+
+    def _file(self, task: Task) -> str:
+        """The path or URL of a plan's file."""
+        return self.named.get(task.path, task.path)
 
     def _task(self) -> str:
         """A name for what a task does, the same for all its attempts."""

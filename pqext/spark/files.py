@@ -1,15 +1,18 @@
-"""The files that a data source's paths name, on the file system of the machine that asks."""
+"""The files that a data source's paths name: on the file system of the machine that asks, and in stores."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 from urllib.parse import unquote
 
 from pqext.core import local_paths
 from pqext.core.errors import UnsupportedError
+from pqext.core.local_paths import scheme_of
+from pqext.core.sources.locate import locate
 from pqext.dataset.files.sources import find_sources
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
@@ -17,16 +20,21 @@ _DRIVE = re.compile(r"/[A-Za-z]:")
 _LOCAL_HOSTS = ("", "localhost")
 
 
-def option_paths(options: Mapping[str, str]) -> list[str]:
+def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[str]:
     """The local paths given to ``load`` or ``save``: option ``path`` or, as a JSON list, ``paths``.
 
-    They are absolute: executors stand in other folders than the driver, which calls this. Raises ``ValueError`` when
-    there are none and ``UnsupportedError`` as :func:`local_path`.
+    They are absolute: executors stand in other folders than the driver, which calls this. ``remote``: URLs of stores
+    are given as they are. Raises ``ValueError`` when there are none and ``UnsupportedError`` as :func:`local_path`.
     """
     paths = json.loads(options["paths"]) if "paths" in options else [options["path"]] if "path" in options else []
     if not paths or not all(paths):
         raise ValueError("no path: give one to load() or save()")
-    return [local_path(path) for path in paths]
+    return [path if remote and is_remote(path) else local_path(path) for path in paths]
+
+
+def is_remote(path: str) -> bool:
+    """Is this the URL of a store?"""
+    return scheme_of(path) not in (None, "file")
 
 
 def local_path(path: str) -> str:
@@ -55,6 +63,26 @@ def local_path(path: str) -> str:
 def list_files(paths: Iterable[str]) -> list[str]:
     """All files that ``paths`` name: files, folders with all below them, and patterns; hidden ones left out."""
     return [str(found) for found in find_sources(list(paths))]
+
+
+def list_sources(paths: Sequence[str], storage_options: Mapping[str, Any] | None) -> Iterator[tuple[str, Any]]:
+    """All files that ``paths`` and URLs name: the path or URL that opens each, and where it lies.
+
+    Raises ``ValueError`` for options with nothing that they apply to.
+    """
+    if not any(map(is_remote, paths)):
+        if storage_options:
+            raise ValueError("storage_options are for URLs, such as s3://bucket/key")
+        yield from ((path, path) for path in list_files(paths))
+        return
+    for given in paths:
+        options = storage_options if is_remote(given) else None
+        for place in find_sources(given, None, options):
+            if isinstance(place, str):
+                yield place, place
+                continue
+            # What is named outright may need what names in messages leave out, a signature for example.
+            yield given if place.key == locate(given, None, options).key else place.path, place
 
 
 def slice_bytes(total: int, upper: int) -> int:

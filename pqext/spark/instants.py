@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,16 +13,16 @@ from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 
 
-def file_schema_in_spark(path: str, options: ReadOptions, limits: Limits) -> pa.Schema:
-    """The Arrow schema of the file at ``path``, in which INT96 timestamps are microseconds in UTC."""
-    with ParquetFile(path, options, limits=limits) as file:
+def file_schema_in_spark(place: Any, options: ReadOptions, limits: Limits) -> pa.Schema:
+    """The Arrow schema of the file at a ``place``, in which INT96 timestamps are microseconds in UTC."""
+    with ParquetFile(place, options, limits=limits) as file:
         schema = file.arrow_schema
         if not any(leaf.physical_type == Type.INT96 for leaf in file.schema.leaves):
             return schema
     # Only INT96 is read in the unit that is asked for: two units tell it from other timestamps, however deep.
     schemas = []
     for unit in ("us", "ms"):
-        with ParquetFile(path, replace(options, int96=unit), limits=limits) as file:
+        with ParquetFile(place, replace(options, int96=unit), limits=limits) as file:
             schemas.append(file.arrow_schema)
     fields = [_field(*pair) for pair in zip(*schemas, strict=True)]
     return pa.schema(fields, schema.metadata)

@@ -18,6 +18,7 @@ from pqext.dataset.one_table.partitions import Partitioning
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.spark.aggregation import Aggregate, Aggregation, aggregates_of
 from pqext.spark.conditions import condition, reads_alike
+from pqext.spark.hadoop import from_hadoop
 from pqext.spark.planning import ReadPlan, plan_read
 from pqext.spark.registration import ensure_registered
 from pqext.spark.request import Query, encode_options
@@ -52,12 +53,17 @@ def read(
     partitioning: Partitioning = "hive",
     trust_statistics: bool = True,
     memory_bytes: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext.
 
-    ``path`` is a file, a folder, a pattern or a list of them. ``columns`` are names, values within VARIANT columns
-    (``col("event").variant("$.mag", "double")``) and named values of others (``(col("a") * 2).alias("b")``), as
-    :meth:`pqext.Scan.select` takes them: nothing else is read, while Spark would not say which columns it needs.
+    ``path`` is a file, a folder, a pattern, the URL of one (``s3://``, ``s3a://``, ``gs://``, ``abfss://``, ``hdfs://``,
+    ``https://``, ...) or a list of them. ``storage_options`` are credentials and the like for URLs, as
+    :func:`pqext.scan` takes them; without them, Spark's Hadoop settings for the store count, else the environment.
+    ``columns`` are names, values within VARIANT columns (``col("event").variant("$.mag", "double")``) and named values
+    of others (``(col("a") * 2).alias("b")``), as :meth:`pqext.Scan.select` takes them: nothing else is read, while
+    Spark would not say which columns it needs.
+
     ``where`` is an expression of ``pqext.col`` or a
     filter in lists of tuples, ``bbox`` a box ``(xmin, ymin, xmax, ymax)`` that the file's geometry column
     (``bbox_column`` when there are several) must intersect, crossing the antimeridian when ``xmin > xmax``.
@@ -72,12 +78,13 @@ def read(
     default what ``pqext.Limits.untrusted()`` allows: a file that asks for more is refused.
     """
     expression = as_expression(where)
+    paths = path if isinstance(path, str) else list(path)
+    storage = storage_options or from_hadoop(spark, paths)
     options = encode_options(
         columns, expression, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
-        trust_statistics, memory_bytes,
+        trust_statistics, memory_bytes, storage_options=storage,
     )
     ensure_registered(spark)
-    paths = path if isinstance(path, str) else list(path)
     df = spark.read.format("pqext").options(**options).load(paths)
     again = partial(
         read,
@@ -92,6 +99,7 @@ def read(
         partitioning=partitioning,
         trust_statistics=trust_statistics,
         memory_bytes=memory_bytes,
+        storage_options=storage,
     )
     _reads[df] = _Read(again, expression)
     return df
@@ -120,7 +128,7 @@ def query(
         by: Columns, given likewise, of which equal values make a group. With none, all rows are one.
         where: Which rows count: an expression of ``pqext.col`` or a filter in lists of tuples.
         options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
-            ``trust_statistics`` and ``memory_bytes``, as :func:`read` has them.
+            ``trust_statistics``, ``memory_bytes`` and ``storage_options``, as :func:`read` has them.
 
     Returns:
         A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
@@ -147,9 +155,10 @@ def query(
     if len(set(names)) != len(names):
         raise ValueError(f"a column of the result is named twice: {', '.join(map(str, names))}")
     aggregation = Aggregation(len(groups), tuple(wanted))
+    paths = path if isinstance(path, str) else list(path)
+    options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
     encoded = encode_options(asked, where=as_expression(where), aggregation=aggregation, **options)
     ensure_registered(spark)
-    paths = path if isinstance(path, str) else list(path)
     made = spark.read.format("pqext").options(**encoded).load(paths)
     return aggregation.result(made, list(map(_name, groups)))
 
@@ -209,10 +218,12 @@ def explain_read(
     bbox_column: str | None = None,
     partitioning: Partitioning = "hive",
     trust_statistics: bool = True,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> ReadPlan:
     """What :func:`read` with these arguments would read, by the same planner, run here on the footers."""
     options = encode_options(
-        columns, where, bbox, bbox_column, partitioning=partitioning, trust_statistics=trust_statistics
+        columns, where, bbox, bbox_column, partitioning=partitioning, trust_statistics=trust_statistics,
+        storage_options=storage_options,
     )
     paths = [path] if isinstance(path, str) else list(path)
     query = Query.from_options({**options, "paths": json.dumps(paths)}).resolved()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +15,11 @@ from pyspark.sql import types as T
 
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
+from pqext.core.sources.locate import locate
 from pqext.core.suggest import did_you_mean
 from pqext.dataset.expressions import Column, Expression, all_of, col
 from pqext.dataset.files.file_set import FileSet
+from pqext.dataset.files.sources import source_name
 from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.notations.as_json import to_json, tree_of, value_of_tree
 from pqext.dataset.notations.dnf import as_expression, from_text
@@ -25,7 +27,7 @@ from pqext.dataset.one_table.partitions import NO_PARTITIONS, Partitioning, Part
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.geo import types as geo
 from pqext.spark.aggregation import Aggregation, as_data, of_data
-from pqext.spark.files import list_files, local_path, option_paths
+from pqext.spark.files import is_remote, list_sources, local_path, option_paths
 from pqext.spark.instants import file_schema_in_spark
 from pqext.spark.types import spark_schema
 
@@ -38,7 +40,8 @@ Box = tuple[float, float, float, float]
 class Query:
     """One read."""
 
-    files: tuple[str, ...]
+    files: tuple[str, ...] = field(repr=False)
+    """Paths and URLs."""
     columns: tuple[str | Computed, ...] | None = None
     where: Expression | None = None
     bbox: Box | None = None
@@ -51,6 +54,8 @@ class Query:
     trust_statistics: bool = True
     aggregation: Aggregation | None = None
     """What is wanted of groups of rows, in place of the rows."""
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Credentials and the like, for URLs."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Query:
@@ -67,11 +72,21 @@ class Query:
                     values[name] = parse(options[name])
                 except (ValueError, TypeError) as error:
                     raise ValueError(f"option {name}: {error}") from None
-        paths = option_paths(options)
-        files = tuple(list_files(paths))
+        paths, storage = option_paths(options, remote=True), values.get("storage_options")
+        files, places = zip(*list_sources(paths, storage), strict=True)
         if (aggregation := values.pop("aggregation", None)) is not None:
             values["aggregation"] = of_data(aggregation, values.get("columns"))
-        return cls(files, partitions=partitions_of(paths, files, values.pop("partitioning", "hive")), **values)
+        partitions = partitions_of(paths, places, values.pop("partitioning", "hive"), storage_options=storage)
+        return cls(files, partitions=partitions, **values)
+
+    def place(self, file: str) -> Any:
+        """Where one of the files lies."""
+        return locate(file, None, self.storage_options) if is_remote(file) else file
+
+    def named(self) -> dict[str, str]:
+        """The files by the names that plans and messages have for them, where these differ."""
+        names = {source_name(self.place(file)): file for file in self.files if is_remote(file)}
+        return {name: file for name, file in names.items() if name != file}
 
     @property
     def options(self) -> ReadOptions:
@@ -91,7 +106,8 @@ class Query:
 
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the first file, with which all must agree, and of what folders name."""
-        return self.partitions.complete_schema(file_schema_in_spark(self.files[0], self.options, self.limits))
+        first = file_schema_in_spark(self.place(self.files[0]), self.options, self.limits)
+        return self.partitions.complete_schema(first)
 
     def values_schema(self) -> T.StructType:
         """The Spark schema of the rows that are read."""
@@ -100,7 +116,7 @@ class Query:
             fields = {field.name: field for field in arrow}
             asked = [one for one in self.columns if isinstance(one, Computed)]
             if asked:
-                first = FileSet(self.files[:1], self.options, self.limits)
+                first = FileSet((self.place(self.files[0]),), self.options, self.limits)
                 made = {field.name: field for field in FilesQuery(first, tuple(asked), None, self.partitions).schema}
                 fields |= {one.name: _stored(one, fields) or made[one.name] for one in asked}
             names = [one.name if isinstance(one, Computed) else one for one in self.columns]
@@ -119,7 +135,8 @@ class Query:
         """What is asked of ``files``, for the result's columns ``names``."""
         computed = {one.name: one for one in self.columns or () if isinstance(one, Computed)}
         result = tuple(computed.get(name, name) for name in names)
-        return FilesQuery(FileSet(tuple(files), self.options, self.limits), result, self.filter(), self.partitions)
+        places = FileSet(tuple(map(self.place, files)), self.options, self.limits)
+        return FilesQuery(places, result, self.filter(), self.partitions)
 
     def filter(self) -> Expression | None:
         """``where`` and ``bbox`` as one expression."""
@@ -137,7 +154,8 @@ class Query:
         names = [field.name for field in self.arrow_schema() if geo.type_of(field) is not None]
         if len(names) != 1:
             found = f"has {', '.join(names)}" if names else "has none"
-            raise ValueError(f"bbox needs a geometry column and {self.files[0]} {found}: name it with bbox_column")
+            name = source_name(self.place(self.files[0]))
+            raise ValueError(f"bbox needs a geometry column and {name} {found}: name it with bbox_column")
         return replace(self, bbox_column=names[0])
 
 
@@ -159,6 +177,7 @@ def encode_options(
     trust_statistics: bool = True,
     memory_bytes: int | None = None,
     aggregation: Aggregation | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
@@ -174,6 +193,7 @@ def encode_options(
         "memory_bytes": None if memory_bytes is None else str(memory_bytes),
         "partitioning": {None: "none", "hive": None}.get(partitioning, str(partitioning)),
         "trust_statistics": None if trust_statistics else "false",
+        "storage_options": None if not storage_options else json.dumps(dict(storage_options)),
     }
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
@@ -226,6 +246,16 @@ def _partitioning(text: str) -> Partitioning:
     return known[text.lower()]
 
 
+def _storage_options(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(one, str | bool | int | float) for one in found.values()):
+        raise ValueError("expected a JSON object of names and values") from None
+    return found
+
+
 _PARSERS: dict[str, Any] = {
     "columns": _columns,
     "aggregation": json.loads,
@@ -238,4 +268,5 @@ _PARSERS: dict[str, Any] = {
     "memory_bytes": _positive,
     "partitioning": _partitioning,
     "trust_statistics": _flag,
+    "storage_options": _storage_options,
 }

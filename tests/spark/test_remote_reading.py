@@ -1,0 +1,69 @@
+"""Reading files of an S3 store on loopback from Spark: folders, partitions, filters, credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from remote.conftest import KEY, S3, SECRET, s3, server
+
+import pqext
+from pqext import col
+from pqext.spark import explain_read, query, read
+from pqext.spark.request import Query
+
+__all__ = ["s3", "server"]
+
+
+@pytest.fixture
+def folder(s3: S3) -> str:
+    """A folder of two partitions in the store."""
+    for part in range(2):
+        sink = pa.BufferOutputStream()
+        rows = range(part * 100, (part + 1) * 100)
+        pqext.write_table(pa.table({"id": rows, "word": [f"w{row % 3}" for row in rows]}), sink, row_group_rows=20)
+        s3.put(f"t/part={part}/rows.parquet", sink.getvalue().to_pybytes())
+    return "s3a://bucket/t"
+
+
+@pytest.fixture
+def hadoop(spark: Any, server: S3) -> Iterator[None]:
+    """The store in the session's Hadoop settings."""
+    settings = {
+        "access.key": KEY, "secret.key": SECRET, "endpoint": server.url, "endpoint.region": "us-east-1",
+    }  # fmt: skip
+    for name, value in settings.items():
+        spark.conf.set(f"spark.hadoop.fs.s3a.{name}", value)
+    yield
+    for name in settings:
+        spark.conf.unset(f"spark.hadoop.fs.s3a.{name}")
+
+
+def test_folders_of_a_store_are_read_with_partitions_and_pruned(spark: Any, s3: S3, folder: str) -> None:
+    asked = (col("part") == 1) & (col("id") >= 170)
+    found = read(spark, folder, where=asked, storage_options=s3.options)
+    assert sorted(row.id for row in found.collect()) == list(range(170, 200))
+    assert SECRET not in found._jdf.queryExecution().toString()
+    plan = explain_read(folder, where=asked, storage_options=s3.options)
+    assert (plan.row_groups, plan.row_groups_total) == (2, 5)
+    total = query(spark, folder, {"n": "count", "last": ("max", "id")}, by=["word"], storage_options=s3.options)
+    assert sorted(map(tuple, total.collect())) == [("w0", 67, 198), ("w1", 67, 199), ("w2", 66, 197)]
+
+
+@pytest.mark.usefixtures("hadoop")
+def test_credentials_come_from_spark_s_hadoop_settings(spark: Any, folder: str) -> None:
+    assert read(spark, [f"{folder}/part=0", f"{folder}/part=1/rows.parquet"]).count() == 200
+
+
+def test_errors_name_the_place_and_no_secret(spark: Any, s3: S3, folder: str) -> None:
+    with pytest.raises(PySparkException, match=r"bucket/nothing") as caught:
+        read(spark, "s3://bucket/nothing", storage_options=s3.options)
+    assert SECRET not in str(caught.value)
+    with pytest.raises(PySparkException, match="storage_options are for URLs"):
+        read(spark, "/nowhere.parquet", storage_options=s3.options)
+    with pytest.raises(ValueError, match="option storage_options: expected a JSON object") as wrong:
+        Query.from_options({"path": folder, "storage_options": f'{{"secret": "{SECRET}"'})
+    assert SECRET not in str(wrong.value)
