@@ -121,7 +121,7 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
         lambda path: pqext.read_table(path, filter=[("station.bikes", ">", 3)]),
         r"inside station, a VARIANT; .* col\('station'\).variant\('\$.bikes'",
     ),
-    ("a field that a struct lacks", lambda path: pqext.read_table(path, ["user.nam"]), "did you mean 'name'"),
+    ("a field that a struct lacks", lambda path: pqext.read_table(path, ["user.nam"]), "did you mean 'user.name'"),
     (
         "a whole variant",
         lambda path: pqext.read_table(path, filter=col("station") > 3),

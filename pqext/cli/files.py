@@ -88,14 +88,14 @@ def names(text: str | None) -> list[str] | None:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """A ``ValueError`` within is the user's argument; an error of the file is none of these."""
+    """A ``ValueError`` or ``TypeError`` within is the user's argument; an error of the file is none of these."""
     from pqext.core.errors import ParquetError
 
     try:
         yield
     except ParquetError:
         raise
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise typer.BadParameter("\n".join(map(visible, str(error).split("\n")))) from None
 
 

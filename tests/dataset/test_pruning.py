@@ -180,7 +180,7 @@ NESTED = pa.table({"total": [1], "s": [{"x": 1}], "l": [[{"x": 1}]], "m": MAP})
         (col("total.x") > 1, ValueError, "no column 'total.x': 'total' is a plain column and has no fields"),
         (col("totl") > 1, ValueError, "no column 'totl': did you mean 'total'"),
         (col("zzz").is_null(), ValueError, "no column 'zzz': there are 'total', 's', 'l', 'm'"),
-        (col("s.y") > 1, ValueError, "no column 's.y': there are 'x'"),
+        (col("s.y") > 1, ValueError, "no column 's.y': there are 's.x'"),
         (col("s") > 1, TypeError, "column s compares with no literal"),
         (col("l") > 1, TypeError, "column l compares with no literal"),
         (col("l.list.element.x") > 1, TypeError, r"column l\.list\.element\.x lies inside a list"),

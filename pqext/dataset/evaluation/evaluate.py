@@ -38,7 +38,8 @@ from pqext.dataset.expressions import (
     Stored,
     VariantField,
 )
-from pqext.dataset.expressions.literals import NANOSECONDS, Kind, kind_of_arrow, to_value
+from pqext.dataset.expressions.literals import NANOSECONDS, Kind, kind_of_arrow
+from pqext.dataset.expressions.mistakes import compared_value
 from pqext.dataset.expressions.patterns import matches
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import Visitor, fold
@@ -115,15 +116,14 @@ class _Evaluator(Visitor[pa.Array]):
 
     def visit_comparison(self, node: Comparison) -> pa.Array:
         array, kind, indices = self._comparable(node.operand)
-        found = compare(array, node.operator, to_value(node.value, kind, str(node.operand)))
+        found = compare(array, node.operator, compared_value(node.value, kind, node.operand))
         return found if indices is None else _by_entry(found, indices)
 
     def visit_is_in(self, node: IsIn) -> pa.Array:
         array, kind, indices = self._comparable(node.operand)
         held = self.prepared.get((id(node), array.type))
         if held is None or held[0] is not node:
-            name = str(node.operand)
-            listed = _Listed.of(array.type, tuple(to_value(value, kind, name) for value in node.values))
+            listed = _Listed.of(array.type, tuple(compared_value(value, kind, node.operand) for value in node.values))
             held = self.prepared[id(node), array.type] = node, listed
         found = held[1].holds(array)
         return found if indices is None else _by_entry(found, indices)

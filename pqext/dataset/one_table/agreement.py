@@ -64,6 +64,7 @@ class Agreement(Form):
             return
         wanted = self.wanted
         for leaf in wanted.partitions.others(wanted.filter) if wanted.partitions else ():
+            wanted.find_columns(leaf, file.schema)
             bind(leaf, file.schema)
         self._suited = file.schema
 

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.reader import ParquetFile
+from pqext.core.schema import Schema
 from pqext.dataset.expressions import Expression, bases, operand_column
-from pqext.dataset.expressions.visitors import paths
+from pqext.dataset.expressions.visitors import operands, paths
 from pqext.dataset.one_table.partitions import Partitions
 from pqext.dataset.planning.projection import Computed
-from pqext.dataset.pruning.binding import lookup
+from pqext.dataset.pruning.binding import find, lookup
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,11 @@ class Wanted:
                 columns = self.partitions.columns_of_files(file.arrow_schema.names)
         return columns
 
+    def find_columns(self, condition: Expression, schema: Schema) -> None:
+        """Raise as ``find`` does unless files of ``schema`` have what a condition asks about."""
+        for base in operands(condition):
+            find(schema, operand_column(base), self.partitions.schema.names)
+
     def schema_of(self, file: ParquetFile) -> pa.Schema:
         """The Arrow schema of the result as a file alone has it."""
         self.partitions.check_included(file.schema.root)
@@ -73,7 +79,7 @@ class Wanted:
             fields = {field.name: field for field in (*held, *self.partitions.schema)}
             names = [column.name if isinstance(column, Computed) else column for column in self.result]
             known = folders | {column.name for column in self.computed}
-            order = [name if name in known else lookup(file.schema, name).path[0] for name in names]
+            order = [name if name in known else lookup(file.schema, name, folders).path[0] for name in names]
             schema = pa.schema([fields[name] for name in dict.fromkeys(order)], held.metadata)
         if len(self.sources) > 1:  # a later file may hold nulls where the first declares none
             schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
@@ -83,7 +89,7 @@ class Wanted:
         """The Arrow schema of a file's columns, in the order of the file, and after them of the computed ones."""
         columns = self.columns_of(file)
         for name in columns or ():
-            lookup(file.schema, name)
+            lookup(file.schema, name, self.partitions.schema.names)
         schema: pa.Schema = file.read(columns, row_groups=[]).schema
         for column in self.computed:
             if column.name in schema.names:

@@ -60,12 +60,14 @@ class Union(Form):
         self._stored = schema
         self._alike: dict[tuple[int, int], tuple[Schema, Expression | None, Asked]] = {}
         found = wanted.schema_of(self._template)
-        self._paths = [lookup(self._template.schema, name).path for name in self._columns()]
+        folders = wanted.partitions.schema.names
+        self._paths = [lookup(self._template.schema, name, folders).path for name in self._columns()]
         whole = {path[0] for path in self._paths if len(path) == 1}
         fields = [(schema.field(one.name) if one.name in whole else one).with_nullable(True) for one in found]
         self._schema = pa.schema(fields, schema.metadata)
         if wanted.filter is not None:
             for leaf in wanted.partitions.others(wanted.filter):
+                wanted.find_columns(leaf, self._template.schema)
                 bind(leaf, self._template.schema)
 
     @property

@@ -7,9 +7,8 @@ questions that its column's statistics must not refuse; none means that they can
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -40,9 +39,10 @@ from pqext.dataset.expressions import (
     Spatial,
     VariantField,
     bases,
+    mistakes,
     operand_column,
 )
-from pqext.dataset.expressions.literals import Kind, kind_of_arrow, to_value
+from pqext.dataset.expressions.literals import Kind, kind_of_arrow
 from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import normal
@@ -166,7 +166,7 @@ def _bind_leaf(leaf: Expression, whole: Expression, schema: Schema) -> Bound:
         case Comparison() | IsIn():
             kind = _kind(leaf.operand, schema)
             literals = leaf.values if isinstance(leaf, IsIn) else (leaf.value,)
-            values = tuple(to_value(literal, kind, str(leaf.operand)) for literal in literals)
+            values = tuple(mistakes.compared_value(literal, kind, leaf.operand) for literal in literals)
             return _answered(whole, leaf.operand, schema, _comparisons(leaf, values, negated))
         case Matches():
             check_matched(_kind(leaf.operand, schema), leaf)
@@ -270,28 +270,35 @@ def _spatial(leaf: Spatial, node: SchemaNode, negated: bool) -> tuple[Question, 
     return (predicate(leaf.operation, leaf.geometry, leaf.distance),)
 
 
-def find(schema: Schema, column: Column) -> SchemaNode:
-    """The node of ``column``: raises ``ValueError`` when there is none, ``TypeError`` when it has no value a row."""
+def find(schema: Schema, column: Column, also: Iterable[str] = ()) -> SchemaNode:
+    """The node of ``column``: raises ``ValueError`` when there is none, ``TypeError`` when it has no value a row.
+
+    ``also`` are columns that the file has not, but that may have been meant.
+    """
     node = schema.root
     for depth, name in enumerate(column.path):
         if depth and for_logical(node.logical_name) is not None:
             inside = f"column {column} lies inside {visible(node.dotted)}, a {node.logical_name}"
-            raise TypeError(inside + _ask_for(node, column.path[depth:]))
+            told = mistakes.ask_for(node, mistakes.notation(column), column.path[depth:])
+            raise TypeError(inside + told + (column.place or ""))
         if node.max_repetition_level or node.logical_name in ("LIST", "MAP"):
             raise TypeError(f"column {column} lies inside a list or map, where a row has no single value")
         child = node.child(name)
         if child is None:
-            raise ValueError(_missing(str(column), node, name) + (column.place or ""))
+            raise ValueError(mistakes.no_column(column, node, name, also))
         _check_unique(node, child)
         node = child
     return node
 
 
-def lookup(schema: Schema, column: str) -> SchemaNode:
-    """The node of a column asked for by name or dotted path; raises ``ValueError`` when there is none."""
+def lookup(schema: Schema, column: str, also: Iterable[str] = ()) -> SchemaNode:
+    """The node of a column asked for by name or dotted path; raises ``ValueError`` when there is none.
+
+    ``also`` are columns that the file has not, but that may have been meant.
+    """
     node = schema.find(column)
     if node is None:
-        raise ValueError(_missing_within(schema.root, column))
+        raise ValueError(mistakes.no_column_named(schema.root, column, also))
     parent = schema.root
     for name in node.path:
         child = parent.child(name)
@@ -306,40 +313,6 @@ def _check_unique(parent: SchemaNode, child: SchemaNode) -> None:
         raise ValueError(f"column {visible(child.dotted)} is ambiguous: the file has several of this name")
 
 
-def _missing(column: str, node: SchemaNode, name: str) -> str:
-    if node.is_leaf:
-        return f"there is no column {column!r}: {visible(node.dotted)!r} is a plain column and has no fields"
-    names = [child.name for child in node.children]
-    near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(map(repr, names[:10]))}"
-    hint += ", ..." if len(names) > 10 and not near else ""
-    return f"there is no column {column!r}: {hint}"
-
-
-def _missing_within(root: SchemaNode, column: str) -> str:
-    node = root
-    for depth, name in enumerate(names := column.split(".")):
-        child = node.child(name)
-        if child is None:
-            break
-        if child.logical_name == "VARIANT" and names[depth + 1 :]:
-            return f"there is no column {visible(column)!r}{_ask_for(child, names[depth + 1 :])}"
-        node = child
-    return _missing(visible(column), node, name)
-
-
-def _ask_for(node: SchemaNode, path: Sequence[str] = ("name",)) -> str:
-    """How to ask for what lies inside ``node``; nothing where there is no way to."""
-    if node.logical_name == "VARIANT":
-        inside = visible(".".join(path))
-        return f"; a value inside a VARIANT is col({visible(node.dotted)!r}).variant('$.{inside}', 'string')"
-    if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
-        return "; ask with intersects, within, dwithin or another spatial condition"
-    if not node.is_leaf and not node.logical_name and node.children:
-        return f"; compare a field of it, col({visible(node.children[0].dotted)!r})"
-    return ""
-
-
 def _check_variant(operand: VariantField, node: SchemaNode) -> None:
     if node.logical_name != "VARIANT" and not {"metadata", "value"} <= {child.name for child in node.children}:
         raise TypeError(f"column {operand.column} is no VARIANT")
@@ -352,8 +325,9 @@ def _kind(operand: Operand, schema: Schema) -> Kind:
         node = find(schema, operand) if isinstance(operand, Column) else None
         if node is not None and node.max_repetition_level:
             raise TypeError(f"column {operand} is repeated, where a row has no single value")
-        hint = "" if node is None else _ask_for(node)
-        raise TypeError(f"column {operand} compares with no literal, only with null{hint}")
+        hint = "" if node is None else mistakes.ask_for(node, mistakes.notation(operand))
+        place = mistakes.place(operand)
+        raise TypeError(f"column {operand} compares with no literal, only with null{hint}{place}")
     return kind
 
 

@@ -1,0 +1,159 @@
+"""What errors say of columns that are not there, and of questions and literals that a column's type does not answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from difflib import get_close_matches
+from enum import Enum
+from typing import Any
+
+from pqext.core.schema import SchemaNode
+from pqext.core.text import visible
+from pqext.dataset.expressions.literals import Kind, Literal, Value, to_value
+from pqext.dataset.expressions.operands import Column, Operand, bases, operand_column
+
+_SHOWN = 10
+"""Names of columns that an error lists."""
+_LONGEST = 40
+"""Characters of a literal that an error writes anew."""
+
+
+class Notation(Enum):
+    """How the question was written, in which an error shows a better one."""
+
+    SQL = "sql"
+    PYTHON = "python"
+    NAME = "name"
+    """A column of the result is named by its name alone, in Python or on the command line."""
+
+
+def notation(operand: Operand) -> Notation:
+    """How an operand was written: what SQL text names knows its place there."""
+    return Notation.SQL if any(place(operand)) else Notation.PYTHON
+
+
+def place(operand: Operand) -> str:
+    """Where SQL text names an operand, as errors end; nothing for what Python names."""
+    return next((found for base in bases(operand) if (found := operand_column(base).place)), "")
+
+
+def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) -> str:
+    """That ``node`` has no field ``name``, which a condition asks for; the root also has the columns ``also``."""
+    return _missing(str(column), node, name, also, notation(column)) + (column.place or "")
+
+
+def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
+    """That no column has a dotted path, which the result is to have."""
+    node = root
+    for depth, name in enumerate(names := column.split(".")):
+        child = node.child(name)
+        if child is None:
+            break
+        if child.logical_name == "VARIANT" and names[depth + 1 :]:
+            return f"there is no column {visible(column)!r}{ask_for(child, Notation.NAME, names[depth + 1 :])}"
+        node = child
+    return _missing(visible(column), node, name, also, Notation.NAME)
+
+
+def _missing(column: str, node: SchemaNode, name: str, also: Iterable[str], written: Notation) -> str:
+    if node.is_leaf:
+        return f"there is no column {column!r}: {visible(node.dotted)!r} is a plain column and has no fields"
+    names = [child.name for child in node.children]
+    if not node.path:
+        names += [one for one in also if one not in names]
+    near = get_close_matches(name, names, n=1)
+    shown = [visible(".".join((*node.path, one))) for one in near or names]
+    if near:
+        return f"there is no column {column!r}: did you mean {shown[0]!r}?"
+    hint = f"there are {', '.join(map(repr, shown[:_SHOWN]))}" + (", ..." if len(shown) > _SHOWN else "")
+    variants = [child for child in node.children if child.logical_name == "VARIANT"]
+    if len(variants) == 1 and not node.path:
+        hint += ask_for(variants[0], written, [name])
+    return f"there is no column {column!r}: {hint}"
+
+
+def ask_for(node: SchemaNode, written: Notation, path: Sequence[str] = ("name",)) -> str:
+    """How to ask for what lies inside ``node``; nothing where there is no way to."""
+    name = visible(node.dotted)
+    if node.logical_name == "VARIANT":
+        inside = visible(".".join(path))
+        sql, python = f"{name}:$.{inside}", f"col({name!r}).variant('$.{inside}', 'string')"
+        form = {Notation.SQL: sql, Notation.PYTHON: python}.get(written, f"{python}, on the command line {sql}")
+        return f"; a value inside a VARIANT is {form}"
+    if node.logical_name in ("GEOMETRY", "GEOGRAPHY"):
+        return f"; ask with {_SPATIAL[written is Notation.SQL]} or another spatial condition"
+    if not node.is_leaf and not node.logical_name and node.children:
+        child = visible(node.children[0].dotted)
+        return f"; compare a field of it, {child if written is Notation.SQL else f'col({child!r})'}"
+    return ""
+
+
+_SPATIAL = {False: "intersects, within, dwithin", True: "st_intersects, st_within, st_dwithin"}
+
+
+def compared_value(literal: Literal, kind: Kind, operand: Operand) -> Value:
+    """As ``to_value``; where the literal does not compare with the operand, the error shows one that does."""
+    try:
+        return to_value(literal, kind, str(operand))
+    except TypeError as error:
+        instead = write_instead(literal, kind, notation(operand))
+        raise TypeError(f"{error}{instead}{place(operand)}") from None
+
+
+def write_instead(literal: Literal, kind: Kind, written: Notation) -> str:
+    """The literal as one that compares with values of ``kind``, where that may have been meant; else nothing.
+
+    >>> write_instead("2026-05-01", Kind("date"), Notation.SQL)
+    "; write date '2026-05-01'"
+    >>> write_instead("2026-05-01", Kind("date"), Notation.PYTHON)
+    '; write datetime.date(2026, 5, 1)'
+    """
+    is_sql = written is Notation.SQL
+    form = ""
+    if isinstance(literal, str):
+        form = _of_text(literal, kind, is_sql)
+    elif kind.name == "string" and isinstance(literal, int | float) and not isinstance(literal, bool):
+        form = f"'{literal}'" if len(str(literal)) <= _LONGEST else ""
+    elif kind.name == "boolean" and isinstance(literal, int) and literal in (0, 1):
+        form = _word(bool(literal), is_sql)
+    elif isinstance(literal, date) and kind.name in ("date", "timestamp"):
+        form = _temporal(literal, kind, is_sql)
+    return form and f"; write {form}"
+
+
+def _of_text(text: str, kind: Kind, is_sql: bool) -> str:
+    text = text.strip()
+    try:
+        if kind.name in ("date", "timestamp"):
+            return _temporal(datetime.fromisoformat(text), kind, is_sql)
+        if kind.name in ("integer", "float", "decimal") and len(text) <= _LONGEST and text.isascii():
+            return text if kind.name != "integer" and float(text) else str(int(text))
+    except ValueError:
+        return ""
+    return _word(text.lower() == "true", is_sql) if kind.name == "boolean" and text.lower() in _TRUTHS else ""
+
+
+_TRUTHS = ("true", "false")
+
+
+def _word(value: bool, is_sql: bool) -> str:
+    return str(value).lower() if is_sql else str(value)
+
+
+def _temporal(value: date, kind: Kind, is_sql: bool) -> str:
+    """A date or timestamp as a literal of ``kind``; without a zone it is taken to be in UTC where one is needed."""
+    if kind.name == "date":
+        return f"date '{value:%Y-%m-%d}'" if is_sql else f"datetime.date({value.year}, {value.month}, {value.day})"
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    if is_sql:
+        return f"timestamptz '{value.isoformat(' ')}Z'" if kind.utc else f"timestamp '{value.isoformat(' ')}'"
+    parts: list[Any] = [value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond]
+    while len(parts) > 3 and not parts[-1]:
+        parts.pop()
+    if kind.utc:
+        parts.append("tzinfo=datetime.UTC")
+    return f"datetime.datetime({', '.join(map(str, parts))})"

@@ -1,0 +1,112 @@
+"""Errors of conditions show what to write instead, in the notation in which the condition was written."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext import col, geo, variant
+from pqext.dataset.expressions import Expression
+
+_MIDNIGHT = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of one row in folders of years and months."""
+    root = tmp_path_factory.mktemp("mistakes")
+    table = pa.table({
+        "id": [1], "city": ["Suva"], "day": [date(2026, 5, 1)], "ok": [True], "price": [1.5],
+        "local": [datetime(2026, 5, 1)], "instant": pa.array([_MIDNIGHT], pa.timestamp("us", "UTC")),
+        "user": [{"name": "Ann"}], "event": variant.parse_json(['{"type": "view"}']), "at": geo.from_points([1], [2]),
+    })
+    for year in (2025, 2026):
+        (root / f"year={year}" / "month=01").mkdir(parents=True)
+        pqext.write_table(
+            table, root / f"year={year}" / "month=01" / "a.parquet", geometry={"at": "OGC:CRS84"}
+        )
+    return root
+
+
+@pytest.mark.parametrize("schema", [None, "union"])
+def test_columns_of_folders_are_among_those_that_may_have_been_meant(folder: Path, schema: Any) -> None:
+    for filter in ("yeer = 2025", col("yeer") == 2025):
+        with pytest.raises(ValueError, match="no column 'yeer': did you mean 'year'"):
+            pqext.read_table(folder, ["id"], filter, schema=schema)
+    with pytest.raises(ValueError, match="no column 'yeer': did you mean 'year'"):
+        pqext.read_table(folder, ["id", "yeer"], schema=schema)
+    with pytest.raises(ValueError, match=r"no column 'zzzz': there are 'id', .*'user', 'event', \.\.\."):
+        pqext.read_table(folder, ["zzzz"], schema=schema)
+
+
+CONDITIONS: list[tuple[str, Expression | None, str, str]] = [
+    ("day > '2026-05-01'", col("day") > "2026-05-01", "date '2026-05-01'", "datetime.date(2026, 5, 1)"),
+    (
+        "local > '2026-05-01T02:00:00+02:00'", col("local") > "2026-05-01T02:00:00+02:00",
+        "timestamp '2026-05-01 00:00:00'", "datetime.datetime(2026, 5, 1)",
+    ),
+    (
+        "instant > timestamp '2026-05-01 12:30:00'", col("instant") > datetime(2026, 5, 1, 12, 30),
+        "timestamptz '2026-05-01 12:30:00Z'", "datetime.datetime(2026, 5, 1, 12, 30, tzinfo=datetime.UTC)",
+    ),
+    ("id in ('12')", col("id").isin(["12"]), "12", "12"),
+    ("price = '1.5'", col("price") == "1.5", "1.5", "1.5"),
+    ("month = '01'", col("month") == "01", "1", "1"),
+    ("ok = 'TRUE'", col("ok") == "TRUE", "true", "True"),
+    ("ok = 0", col("ok") == 0, "false", "False"),
+    ("city = 5", col("city") == 5, "'5'", "'5'"),
+]
+
+
+@pytest.mark.parametrize(("text", "expression", "sql", "python"), CONDITIONS, ids=[case[0] for case in CONDITIONS])
+def test_a_literal_that_does_not_compare_is_shown_as_one_that_does(
+    folder: Path, text: str, expression: Expression, sql: str, python: str
+) -> None:
+    for filter, instead in ((text, sql), (expression, python)):
+        with pytest.raises(TypeError) as told:
+            pqext.scan(folder, ["id"], filter).to_table()
+        lines = str(told.value).split("\n")
+        assert lines[0].endswith(f"; write {instead}")
+        assert lines[1:] == ([f"  {text}", "  ^"] if filter is text else [])
+    mended = text[: text.index(" ")] + " = " + sql
+    pqext.scan(folder, ["id"], mended).to_table()
+
+
+@pytest.mark.parametrize("text", ["day = 'soon'", "id = '1.5'", "id = 'abc'", "ok = 2", "price = '١٢'"])
+def test_what_can_mean_nothing_has_no_such_hint(folder: Path, text: str) -> None:
+    with pytest.raises(TypeError, match="which do not compare with") as told:
+        pqext.scan(folder, ["id"], text).to_table()
+    assert "; write" not in str(told.value)
+
+
+INSIDE = [
+    ("event.user.id = 7", col("event.user.id") == 7, "event:$.user.id", r"col('event').variant('$.user.id', 'string')"),
+    ("event = 'x'", col("event") == "x", "event:$.name", "col('event').variant('$.name', 'string')"),
+    ("user = 'x'", col("user") == "x", "user.name", "col('user.name')"),
+    ("at = 1", col("at") == 1, "ask with st_intersects", "ask with intersects"),
+    ("browser = 1", col("browser") == 1, "event:$.browser", "col('event').variant('$.browser', 'string')"),
+]
+
+
+@pytest.mark.parametrize(("text", "expression", "sql", "python"), INSIDE, ids=[case[0] for case in INSIDE])
+def test_what_lies_inside_a_column_is_asked_for_in_the_notation_of_the_condition(
+    folder: Path, text: str, expression: Expression, sql: str, python: str
+) -> None:
+    for filter, form, other in ((text, sql, python), (expression, python, sql)):
+        with pytest.raises((TypeError, ValueError)) as told:
+            pqext.scan(folder, ["id"], filter).to_table()
+        assert form in str(told.value)
+        assert other == "user.name" or other not in str(told.value)
+
+
+def test_a_name_of_the_result_is_told_for_python_and_for_the_command_line(folder: Path) -> None:
+    both = r"col\('event'\)\.variant\('\$\.user', 'string'\), on the command line event:\$\.user"
+    with pytest.raises(ValueError, match=both):
+        pqext.read_table(folder, ["event.user"])
+    with pytest.raises(ValueError, match=r"no column 'user\.nam': did you mean 'user\.name'"):
+        pqext.read_table(folder, ["user.nam"])
