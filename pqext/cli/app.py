@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from pqext.cli import convert, demo, inspect, map, query, schema, shredding, verify
+from pqext.cli.alone import without_pandas
 from pqext.cli.files import describe
 
 EXIT_CODES = "Exit status: 0 done; 1 an input, a file or the machine is at fault; 2 wrong arguments; 130 interrupted."
@@ -62,6 +63,8 @@ def main() -> None:
             # Windows gives pipes a code page, which lacks most characters: what is piped is UTF-8, as elsewhere.
             piped = os.name == "nt" and not stream.isatty()
             stream.reconfigure(encoding="utf-8" if piped else None, errors="backslashreplace")
+    if sys.argv[1:2] != ["demo"]:
+        without_pandas()
     try:
         app()
     except BrokenPipeError:

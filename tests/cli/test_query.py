@@ -292,3 +292,16 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
         )
         peaks.append(int(done.stderr.split()[-1]))
     assert peaks[1] - peaks[0] < 60_000  # KB, of 120 MB of text
+
+
+def test_commands_import_no_pandas_where_it_is_installed(tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2], "at": geo.from_points([1, 2], [3, 4])})
+    pqext.write_table(table, tmp_path / "a.parquet", geometry={"at": "OGC:CRS84"})
+    pytest.importorskip("pandas")
+    told = "import atexit, sys; atexit.register(lambda: print('pandas' in sys.modules)); " + MAIN[-1]
+    where = "id > 1 and st_intersects(at, box(0, 0, 9, 9))"
+    found = subprocess.run(
+        [sys.executable, "-c", told, "query", tmp_path / "a.parquet", "--where", where, "--select", "id"],
+        capture_output=True, text=True, check=True,
+    )
+    assert found.stdout.split() == ["id", "2", "False"]

@@ -164,7 +164,7 @@ def test_a_wrong_name_is_shown_where_it_stands() -> None:
         pqext.scan(data, filter="user.name = 'x' and mgg > 5").count()
     *_, line, caret = str(caught.value).splitlines()
     assert line[caret.index("^") :] == "mgg > 5"
-    with pytest.raises(ValueError, match="did you mean 'user.name'"):
+    with pytest.raises(ValueError, match=r"did you mean 'user\.name'"):
         pqext.scan(data, filter="user.nme = 'x'").count()
 
 
