@@ -50,6 +50,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rule = config.getoption("--rule")
     if rule is not None:
         items[:] = [item for item in items if any(rule in mark.args for mark in item.iter_markers("spec"))]
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)  # no process waits for a long one at the end
 
 
 @pytest.hookimpl(trylast=True)
@@ -67,6 +68,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class ByFixture(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return unit(nodeid.partition("::")[0]) or nodeid
+
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            super().mark_test_complete(node, item_index, duration)
+            units = self.assigned_work[node]  # each test looks through all of them
+            scope = self._split_scope(self.registered_collections[node][item_index])
+            if all(units[scope].values()):
+                del units[scope]
 
     return ByFixture(config, log)
 
