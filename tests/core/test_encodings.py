@@ -23,7 +23,7 @@ from pqext.core.errors import ParquetError
 from pqext.core.limits import Limits
 from pqext.core.metadata import Encoding, Type
 from reference import page_headers
-from reference.effort import share
+from reference.effort import share, some
 
 SUITED: dict[str, tuple[str, ...]] = {
     "plain": tuple(kind.name for kind in Type),
@@ -244,7 +244,7 @@ def test_a_flipped_byte_in_an_encoded_file_gives_a_table_or_a_typed_error(name: 
     data = written(
         table, encodings=name, dictionary=False, checksums=False, compression="uncompressed", arrow_schema=False
     )
-    for at in range(len(data)):
+    for at in some(range(len(data)), 4):
         damaged = bytearray(data)
         damaged[at] ^= (0xFF, 0x01, 0x80)[at % 3]
         with suppress(ParquetError):

@@ -21,7 +21,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     set_small(monkeypatch, 64)
 
 
-@pytest.mark.parametrize("options", [{}, {"page_version": 2, "page_index": False}], ids=["", "version 2, no index"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, id=""),
+        pytest.param({"page_version": 2, "page_index": False}, id="version 2, no index", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("keys", [{}, COLUMN_KEYS], ids=["one key", "keys of columns"])
 def test_encrypted_files_are_read_in_stages(keys: dict[str, bytes], options: dict[str, int]) -> None:
     encryption = FileEncryption(FOOTER_KEY, column_keys=keys, plaintext_footer=bool(keys))
