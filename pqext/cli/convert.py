@@ -13,7 +13,19 @@ import typer
 
 from pqext.cli.columns import hint, parse_made, with_made
 from pqext.cli.files import refusals
-from pqext.cli.inputs import MAX_TOLD, Format, Losses, Source, Stream, csv, format_of, geojson, json_documents, parquet
+from pqext.cli.inputs import (
+    MAX_TOLD,
+    Format,
+    Losses,
+    Source,
+    Stream,
+    csv,
+    format_of,
+    geojson,
+    json_documents,
+    named_format,
+    parquet,
+)
 from pqext.cli.outputs import STREAM, Force, binary_output, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
@@ -303,6 +315,9 @@ def _destination(dest: Place, force: bool) -> Any:
         with open(place, "rb") as file:
             if file.read(4) not in (b"PAR1", b"PARE"):
                 raise ValueError(f"{dest} is no Parquet file, so it is not replaced: name another file as OUT")
+    told = named_format(str(dest))
+    if told not in (None, Format.parquet):
+        raise ValueError(f"{named(dest)!r} is the name of a {told} file, but OUT is Parquet: end its name in .parquet")
     check_new(dest, force)
     return dest
 

@@ -22,7 +22,8 @@ MAX_TOLD = 5
 
 _SUFFIXES = {
     ".parquet": "parquet", ".parq": "parquet", ".csv": "csv", ".tsv": "csv", ".tab": "csv",
-    ".geojson": "geojson", ".geojsonl": "geojson", ".geojsons": "geojson", ".geojsonseq": "geojson",
+    ".json": "json", ".jsonl": "json", ".ndjson": "json", ".geojson": "geojson", ".geojsonl": "geojson",
+    ".geojsons": "geojson", ".geojsonseq": "geojson",
 }
 
 
@@ -72,7 +73,13 @@ def format_of(sources: Sequence[Source]) -> Format:
 
 
 def _format(path: str) -> Format:
-    return Format(_SUFFIXES.get(_suffix(path), "json"))
+    return named_format(path) or Format.json
+
+
+def named_format(path: str) -> Format | None:
+    """The format that the end of a name tells, None where it tells none."""
+    found = _SUFFIXES.get(_suffix(path))
+    return None if found is None else Format(found)
 
 
 def _suffix(path: str) -> str:

@@ -38,6 +38,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 _WITHIN = re.compile(r"(?:(?P<name>[^=:]+)=)?(?P<column>[^:=]+):(?P<path>[^:].*?)(?:::(?P<type>[^:]+))?", re.S)
 
+_OF_SQL = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
+"""Types that SQL and so ``--where`` calls otherwise than ``pqext.col``."""
+
 
 def asked(sources: list[Place], where: list[str] | None, select: list[str] | None) -> Scan:
     """The scan that the options ask for, within the limits for files of strangers."""
@@ -87,5 +90,6 @@ def _column(item: str) -> Any:
         return item
     path = match["path"].strip()
     path = path if path.startswith("$") else "$." + path
-    field = col(match["column"].strip()).variant(path, (match["type"] or "variant").strip())
+    type = (match["type"] or "variant").strip()
+    field = col(match["column"].strip()).variant(path, _OF_SQL.get(type.lower(), type))
     return field if match["name"] is None else (match["name"].strip(), field)

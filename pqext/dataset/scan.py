@@ -234,9 +234,21 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             with suppress(OSError, TypeError, ValueError):  # which running the scan tells
                 plan, schema = [("reads", summary(query.plan()))], query.schema
         fields = [] if schema is None else [
-            (field.name, around(str(field.type), 0, _SHOWN_TYPE)) for field in list(schema)[:_SHOWN_FIELDS]
+            (field.name, around(_told_type(field), 0, _SHOWN_TYPE)) for field in list(schema)[:_SHOWN_FIELDS]
         ]
         if schema is not None and len(schema) > _SHOWN_FIELDS:
             fields.append(("...", f"{len(schema) - _SHOWN_FIELDS:,} more"))
         told = [] if schema is None else [folded(count(len(schema), "column"), ("column", "type"), fields)]
         return as_html("pqext.Scan", [*self._facts(), *plan], *told)
+
+
+def _told_type(field: pa.Field) -> str:
+    """The type of a column for people, who know VARIANT and geometries by their names."""
+    from pqext.geo.types import type_of
+    from pqext.variant.types import is_shredded_type, is_variant_type, storage_type
+
+    spatial = type_of(field)
+    if spatial is not None:
+        return f"{'GEOMETRY' if spatial.planar else 'GEOGRAPHY'}({spatial.crs or 'OGC:CRS84'})"
+    kind = storage_type(field.type)
+    return "VARIANT" if is_variant_type(kind) or is_shredded_type(kind) else str(field.type)

@@ -377,3 +377,12 @@ def test_places_in_documents_are_pointed_out(document: str, advice: str | None, 
     if advice is not None:
         assert f": {advice} makes" in result.stderr
         assert "hold places" not in run(source, out, *advice.split()).stderr
+
+
+@pytest.mark.parametrize(("name", "format"), [("b.csv", "csv"), ("b.json.gz", "json"), ("b.GEOJSON", "geojson")])
+def test_an_output_named_as_another_format_is_refused(name: str, format: str, lines: Path, tmp_path: Path) -> None:
+    result = run(lines, tmp_path / name)
+    assert result.exit_code == 2
+    assert f"is the name of a {format} file, but OUT is Parquet" in " ".join(result.stderr.replace("│", " ").split())
+    assert not (tmp_path / name).exists()
+    assert run(lines, tmp_path / "b").exit_code == 0  # which names no format

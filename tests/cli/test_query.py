@@ -24,6 +24,7 @@ import pqext
 from pqext import geo, variant
 from pqext.cli import app
 from pqext.cli.scan_arguments import selection
+from pqext.dataset.notations.sql import from_sql
 
 MAIN = [sys.executable, "-c", "from pqext.cli import main; main()"]
 ROWS = 500
@@ -305,3 +306,19 @@ def test_commands_import_no_pandas_where_it_is_installed(tmp_path: Path) -> None
         capture_output=True, text=True, check=True,
     )
     assert found.stdout.split() == ["id", "2", "False"]
+
+
+@pytest.mark.parametrize("name", ["timestamp", "TIMESTAMP", "timestamptz", "date", "double", "string"])
+def test_types_of_select_are_those_of_conditions(name: str) -> None:
+    (field,) = selection(f"e:a.b::{name}")
+    condition = from_sql(f"e:a.b::{name} is null")
+    assert str(field) == str(condition).removesuffix(" is null")
+
+
+def test_instants_are_selected_with_their_zone_and_timestamps_without(tmp_path: Path) -> None:
+    events = variant.parse_json(['{"at": "2026-05-01T02:00:00+02:00"}'])
+    pqext.write_table(pa.table({"e": events}), tmp_path / "a.parquet")
+    asked = "a=e:at::timestamptz,b=e:at::timestamp"
+    where = "e:at::timestamp >= timestamp '2026-05-01 00:00:00'"
+    result = CliRunner().invoke(app, ["query", str(tmp_path / "a.parquet"), "-w", where, "-s", asked, "--json"])
+    assert json.loads(result.stdout) == {"a": "2026-05-01T00:00:00+00:00", "b": "2026-05-01T02:00:00"}

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
+from pqext import geo, variant
 
 TABLE = pa.table({"a": list(range(10)), "s": [f"s{i}" for i in range(10)]})
 ROWS = TABLE.to_pylist()
@@ -198,3 +199,15 @@ def test_names_in_a_notebook_are_text(tmp_path: Path) -> None:
     assert "\x1b" not in html
     assert "<b>" not in html
     assert "51 more" in html
+
+
+def test_a_notebook_shows_variants_and_geometries_of_a_scan_by_their_types(tmp_path: Path) -> None:
+    points = geo.from_points([1], [2])
+    table = pa.table({"v": variant.parse_json(['{"a": 1}']), "p": points, "g": points})
+    pqext.write_table(
+        table, tmp_path / "a.parquet", shredding={"v": "infer"},
+        geometry={"p": "EPSG:3857", "g": {"edges": "spherical"}},
+    )
+    for shredded in (False, True):
+        told = cells(pqext.scan(tmp_path / "a.parquet", shredded=shredded)._repr_html_())
+        assert told[-6:] == ["v", "VARIANT", "p", "GEOMETRY(EPSG:3857)", "g", "GEOGRAPHY(OGC:CRS84)"]

@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import re
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -234,10 +235,33 @@ def test_a_server_that_does_not_answer_in_time(server: Server, monkeypatch: pyte
 
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "BACKOFF", 0.0)
-    with pytest.raises(pqext.SourceError, match="could not be fetched in 4 attempts") as told:
+    with pytest.raises(pqext.SourceError, match=r"could not be fetched in 4 attempts: .*: [^:]*refused") as told:
         pqext.open("http://sesame:sesame@127.0.0.1:1/x.parquet?signature=SIGNED")
     assert told.value.path == "http://127.0.0.1:1/x.parquet"
     check_secrets(told.value)
+
+
+def test_a_host_that_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "ATTEMPTS", 1)
+    with pytest.raises(pqext.SourceError, match=r"could not be fetched: .*: the name of the host is not found") as told:
+        pqext.open("https://sesame:sesame@nowhere.invalid/x.parquet")
+    check_secrets(told.value)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_server_that_is_silent_has_timed_out(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "ATTEMPTS", 1)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with pytest.raises(pqext.SourceError, match=r"could not be fetched: .*: it timed out"):
+            pqext.open(f"{scheme}://127.0.0.1:{silent.getsockname()[1]}/x", storage_options={"timeout": "200ms"})
+
+
+def test_a_server_without_tls_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "ATTEMPTS", 1)
+    with pytest.raises(pqext.SourceError, match=r"could not be fetched: .*: the answer is not TLS: "):
+        pqext.open(url(server).replace("http:", "https:"))
 
 
 def test_redirects_are_followed_and_end(server: Server) -> None:

@@ -19,6 +19,13 @@ _BY_NAME: dict[str, Fault] = {
     "InvalidPathError": "final",
     "NotImplementedError": "final",
 }
+_CAUSES = (
+    (re.compile(r'\bOs \{\s*code: \d+,\s*kind: \w+,\s*message: "([^"\\]{1,100})"'), ""),
+    (re.compile(r'"failed to lookup address information: ([^"\\]{1,100})"'), "the name of the host is not found: "),
+    (re.compile(r"\bInvalidCertificate\(\s*(\w{1,50})"), "the server's certificate is not valid: "),
+    (re.compile(r"\bInvalidMessage\(\s*(\w{1,50})"), "the answer is not TLS: "),
+)
+"""Causes within what obstore tells for debugging, which holds nothing of the request."""
 _TEXTS: tuple[tuple[str, Fault], ...] = (("ACCESS_DENIED", "denied"), ("Unsatisfiable", "final"))
 
 
@@ -48,3 +55,13 @@ def fault_of(error: Exception) -> Fault:
     if 300 <= code < 500 and code not in _AGAIN:
         return "final"
     return next((known for part, known in _TEXTS if part in text), "transient")
+
+
+def cause_of(error: Exception) -> str:
+    """``: why`` a server could not be reached, where the first line of an error does not say so; else nothing."""
+    first, _, rest = str(error).partition("\n")
+    for pattern, meaning in _CAUSES:
+        found = pattern.search(rest)
+        if found is not None:
+            return "" if found[1] in first else f": {meaning}{found[1]}"
+    return ": it timed out" if re.search(r"\bTimedOut\b", rest) and "timed out" not in first else ""

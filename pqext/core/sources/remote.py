@@ -17,7 +17,7 @@ from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.errors import ChangedFileError, SourceError
 from pqext.core.source import Range, Source
 from pqext.core.sources.cache import CACHE, KeptBytes
-from pqext.core.sources.faults import AnswerError, fault_of
+from pqext.core.sources.faults import AnswerError, cause_of, fault_of
 from pqext.core.sources.secrets import scrubbed
 from pqext.core.sources.store import Store
 
@@ -73,7 +73,7 @@ def persistent(store: Store, name: str, what: str, attempt: Callable[[int], Any]
             raise
         except Exception as error:
             kind = fault_of(error)
-            text = scrubbed(error, store.secrets)
+            text = scrubbed(error, store.secrets) + cause_of(error)
         if kind == "missing":
             if opening:
                 raise FileNotFoundError(2, "there is no such file, or it may not be seen", name)
