@@ -27,16 +27,16 @@ from pqext.core.types.views import kept
 
 T = TypeVar("T")
 
-_TOO_MANY = "a column chunk holds more rows than its row group"
+TOO_MANY = "a column chunk holds more rows than its row group"
 _PASSED_ROWS = 1 << 16
 """Rows that are not wanted are decoded so many at a time, between wanted ones or where pages are not known."""
 _FEW_RANGES = 16
 """Ranges of rows that are cut out one by one; more are filtered."""
 
 
-def is_ordinary(pages: PageSelection, metadata: ColumnMetaData, lose: object, decryptor: object) -> bool:
+def is_ordinary(pages: PageSelection, metadata: ColumnMetaData, decryptor: object) -> bool:
     """May a page table serve these pages of a chunk?"""
-    return lose is None and decryptor is None and pages.is_ordinary and compression.is_known(metadata.codec)
+    return decryptor is None and pages.is_ordinary and compression.is_known(metadata.codec)
 
 
 def _next(pages: PageDecoder | TableDecoder, entries: int) -> LeafColumn | None:
@@ -54,17 +54,17 @@ def _empty(shape: LeafShape, account: Account) -> LeafColumn:
 class ColumnReader:
     """Decodes the pages of one column chunk, row run by row run.
 
-    ``pages`` are those of the chunk that are read, of a row group of ``rows`` rows. With ``lose``, which needs all
-    of them, damage costs no more than the rows of the pages it is in, see :class:`PageDecoder`. Ordinary chunks are
-    decoded by a page table, and page by page from where it declines. Rows that are passed over are decoded no more than
+    ``pages`` are those of the chunk that are read, of a row group of ``rows`` rows. Ordinary chunks are decoded by a
+    page table, and page by page from where it declines. Rows that are passed over are decoded no more than
     ``passed_rows`` at a time.
     """
 
+    _by_table = True
+    """May a page table serve the chunk?"""
+
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, rows: int, limits: Limits,
-        budget: Budget, *, checksums: bool, passed_rows: int | None = None,
-        lose: Callable[[int, int, ParquetError], None] | None = None,
-        decryptor: ChunkDecryptor | None = None,
+        budget: Budget, *, checksums: bool, passed_rows: int | None = None, decryptor: ChunkDecryptor | None = None,
     ) -> None:
         self._shape = shape
         self._passed_at_once = min(passed_rows or _PASSED_ROWS, _PASSED_ROWS)
@@ -73,7 +73,6 @@ class ColumnReader:
         self._account = Account(budget)
         self._gathered_bytes = 0
         self._held_bytes = 0
-        self._lose = lose
         self._group_rows = rows
         self._known_rows = deque(pages.rows)
         self._rows = sum(map(len, pages.rows))
@@ -81,14 +80,18 @@ class ColumnReader:
         self._passed_rows = 0
         self._held: LeafColumn | None = None
 
-        self._by_page = partial(
-            PageDecoder, shape, metadata, pages, limits, self._account,
-            checksums=checksums, lose=lose, decryptor=decryptor,
+        self._by_page: Callable[[], PageDecoder] = partial(
+            self._decoder, shape, metadata, pages, limits, self._account, checksums=checksums, decryptor=decryptor
         )
         self._pages: PageDecoder | TableDecoder = (
             TableDecoder(shape, metadata, pages, limits, self._account, checksums=checksums)
-            if is_ordinary(pages, metadata, lose, decryptor) else self._by_page()
+            if self._by_table and is_ordinary(pages, metadata, decryptor) else self._by_page()
         )
+
+    @property
+    def _decoder(self) -> Callable[..., PageDecoder]:
+        """What decodes page by page."""
+        return PageDecoder
 
     @property
     def size(self) -> int:
@@ -130,9 +133,6 @@ class ColumnReader:
             column = join(parts or [_empty(self._shape, self._account)])
         except ParquetError as error:
             raise self._located(error) from None
-        if self._lose is not None and self._has_more():
-            # Any of its rows may be another than it seems.
-            self._lose(0, self._rows, self._located(CorruptFileError(_TOO_MANY)))
         return column
 
     def take_at(self, numbers: NDArray[np.int64]) -> LeafColumn:
@@ -228,8 +228,8 @@ class ColumnReader:
 
     def check_end(self) -> None:
         """Raise ``CorruptFileError`` when the chunk holds more than the rows that were taken."""
-        if self._lose is None and self._has_more():
-            raise CorruptFileError(_TOO_MANY, column=self._shape.node.dotted, offset=self._place.offset)
+        if self._has_more():
+            raise CorruptFileError(TOO_MANY, column=self._shape.node.dotted, offset=self._place.offset)
 
     def _has_more(self) -> bool:
         """Is there anything left once all rows are taken?"""
@@ -249,8 +249,8 @@ class ColumnReader:
                 break
             pieces.append(piece)
             held += piece.rows
-        if held < rows and isinstance(self._pages, PageDecoder) and self._lose is not None:
-            pieces.append(self._pages.lose_rest(CorruptFileError("a column chunk ends before its row group")))
+        if held < rows:
+            pieces += self._missing()
         if len(pieces) > 1 and held - pieces[-1].rows == rows and pieces[-1].begins_with_row:
             # The last of them is not copied, which together may be more than one array holds.
             self._account.take(sum(piece.nbytes for piece in pieces[:-1]) if len(pieces) > 2 else 0)
@@ -269,6 +269,10 @@ class ColumnReader:
         self._settle(result.nbytes)
         self._taken_rows += result.rows
         return result
+
+    def _missing(self) -> list[LeafColumn]:
+        """What stands for the rows that a chunk lacks: nothing, so that it ends too early."""
+        return []
 
     def _entries_of(self, rows: int) -> int:
         """How many entries are about to hold ``rows`` rows: no fewer, in a column without repetition."""

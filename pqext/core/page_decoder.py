@@ -1,14 +1,9 @@
-"""The pages of a column chunk decoded page by page: the way of chunks that are unusual, encrypted or damaged.
+"""The pages of a column chunk decoded page by page: the way of chunks that are unusual or encrypted.
 
 What :class:`pqext.core.table_decoder.TableDecoder` declines comes here, so that each fault is named where it is.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-
-import numpy as np
-import pyarrow as pa
 
 from pqext.core import long_runs, page, page_groups
 from pqext.core.budget import Account
@@ -17,7 +12,7 @@ from pqext.core.encodings.decoding import Dictionary
 from pqext.core.encodings.table import decoder
 from pqext.core.encryption.reading import ChunkDecryptor
 from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
-from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
+from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnMetaData, Encoding, PageType
 from pqext.core.page import OpenedPages, RawPage
@@ -28,17 +23,14 @@ _DATA_PAGES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
 
 
 class PageDecoder:
-    """Decodes ``pages`` of a chunk run by run, with what ``account`` counts.
+    """Decodes ``pages`` of a chunk run by run, with what ``account`` counts."""
 
-    With ``lose``, which needs all pages, damage costs no more than the rows of the pages it is in: ``lose`` is told the
-    first of them, the row behind the last, and the error, and other values stand in their place. A page whose rows
-    cannot be counted, or a damaged page header, takes the rest of the chunk's rows with it (Error Recovery).
-    """
+    _rows_by_header = False
+    """Do page headers say how many rows a page has, whatever its levels say?"""
 
     def __init__(
         self, shape: LeafShape, metadata: ColumnMetaData, pages: PageSelection, limits: Limits, account: Account, *,
-        checksums: bool, lose: Callable[[int, int, ParquetError], None] | None = None,
-        decryptor: ChunkDecryptor | None = None,
+        checksums: bool, decryptor: ChunkDecryptor | None = None,
     ) -> None:
         self.decoded_rows = 0
         self.entries_left = metadata.num_values
@@ -51,14 +43,12 @@ class PageDecoder:
         self._rows = sum(map(len, pages.rows))
         self._checksums = checksums
         self._account = account
-        self._lose = lose
         self._dictionary: Dictionary | None = None
         has_dictionary = metadata.dictionary_page_offset is not None
         # Held by a generator of its own, the reader would keep its bytes until garbage is collected.
         self._raw_pages = pages.raw(limits, decryptor, has_dictionary=has_dictionary)
         self._is_first = True
         self._unread: RawPage | None = None
-        self._is_given_up = False
 
     def skip(self, pages: int, rows: int) -> None:
         """Go to where so many data pages, of ``rows`` rows, were decoded elsewhere."""
@@ -73,8 +63,6 @@ class PageDecoder:
 
     def pass_page(self, rows: int) -> int | None:
         """Pass over the next page without opening it, if it is known to hold no more than ``rows`` rows: how many."""
-        if self._lose is not None:
-            return None
         raw = self._next_page()
         if raw is None or raw.num_values > rows:
             self._unread = raw
@@ -84,25 +72,17 @@ class PageDecoder:
 
     def next(self, entries: int) -> LeafColumn | None:
         """The pages that hold the next ``entries`` entries, decoded; ``None`` at the chunk's end."""
-        run, damage = self._next_run(entries)
-        decoded = [self._decode_leniently(run)] if run else []
-        if damage is not None:
-            decoded.append(self.lose_rest(damage))
-        return join(decoded) if decoded else None
-
-    def _next_run(self, entries: int) -> tuple[list[RawPage], ParquetError | None]:
         run: list[RawPage] = []
-        try:
-            while entries > 0 and (raw := self._next_page()) is not None:
-                if raw.num_values > 2 * long_runs.LONG and raw.num_values > 2 * entries:
-                    raw = self._part(raw, max(entries, long_runs.LONG))
-                run.append(raw)
-                entries -= raw.num_values
-        except CorruptFileError as error:
-            if self._lose is None:
-                raise
-            return run, error
-        return run, None
+        self._gather(run, entries)
+        return self._decode_run(run) if run else None
+
+    def _gather(self, run: list[RawPage], entries: int) -> None:
+        """Add the pages that hold the next ``entries`` entries to ``run``."""
+        while entries > 0 and (raw := self._next_page()) is not None:
+            if raw.num_values > 2 * long_runs.LONG and raw.num_values > 2 * entries:
+                raw = self._part(raw, max(entries, long_runs.LONG))
+            run.append(raw)
+            entries -= raw.num_values
 
     def _part(self, raw: RawPage, entries: int) -> RawPage:
         """The first entries of the page, where it can be cut; the rest is the next page."""
@@ -113,63 +93,10 @@ class PageDecoder:
             raw, self._unread = parts
         return raw
 
-    def _decode_leniently(self, run: list[RawPage]) -> LeafColumn:
-        try:
-            column = self._decode(run)
-        except CorruptFileError:
-            if self._lose is None:
-                raise
-            pieces = []
-            for raw in run:
-                pieces.append(self._decode_or_lose(raw))
-                if self._is_given_up:
-                    break
-            return join(pieces)
+    def _decode_run(self, run: list[RawPage]) -> LeafColumn:
+        column = self._decode(run)
         self.decoded_rows += column.rows
         return column
-
-    def _decode_or_lose(self, raw: RawPage) -> LeafColumn:
-        try:
-            column = self._decode([raw])
-        except CorruptFileError as error:
-            rows = raw.num_rows if self._shape.node.max_repetition_level else raw.num_values
-            if rows is None or rows > self._rows - self.decoded_rows:
-                return self.lose_rest(error)
-            return self._lost(rows, error, torn=False)
-        self.decoded_rows += column.rows
-        return column
-
-    def lose_rest(self, error: ParquetError) -> LeafColumn:
-        """Give up all rows that are left."""
-        self._raw_pages = iter(())
-        self._is_given_up = True
-        self.entries_left = 0
-        rows = max(self._rows - self.decoded_rows, 0)
-        return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
-
-    def _lost(self, rows: int, error: ParquetError, *, torn: bool) -> LeafColumn:
-        """Give up ``rows`` rows; ``torn`` when the row before them may have gone on in what is lost."""
-        assert self._lose is not None
-        start, self.decoded_rows = self.decoded_rows, self.decoded_rows + rows
-        self._lose(start - (torn and start > 0), start + rows, located(error, self._place, self._shape))
-        return self._placeholder(rows)
-
-    def _placeholder(self, rows: int) -> LeafColumn:
-        """Rows in the place of lost ones."""
-        node = self._shape.node
-        try:
-            self._account.take(decoded_bytes(self._shape, rows))
-        except MemoryLimitError:
-            # Where something is damaged, such a number is damage too: it costs the row group.
-            raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more") from None
-        slots = rows if self._shape.slot_level == 0 else 0
-        levels = np.zeros(rows, np.int16)
-        empty = LeafColumnBuilder(self._shape, 0, self._account).finish()
-        return LeafColumn(
-            levels if node.max_repetition_level else None,
-            levels if empty.definition is not None else None,
-            pa.nulls(slots, empty.array.type),
-        )
 
     def _next_page(self) -> RawPage | None:
         """The next data page, ``None`` at the chunk's end; what comes before it is read or passed over."""
@@ -207,9 +134,7 @@ class PageDecoder:
             self.dictionary_bytes = self._account.held - before
         except CorruptFileError as error:
             error.locate(offset=raw.offset)
-            if self._lose is None:
-                raise
-            # The pages that refer to it are lost, each when it is read.
+            raise
 
     def _verify(self, raw: RawPage) -> None:
         if self._checksums:
@@ -225,7 +150,7 @@ class PageDecoder:
         except ParquetError:
             self._account.settle(before)
             raise
-        page_groups.check_rows(run, column.repetition, by_header=self._lose is not None)
+        page_groups.check_rows(run, column.repetition, by_header=self._rows_by_header)
         self._account.decoded(len(run))
         return column
 

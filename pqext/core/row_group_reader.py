@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, repeat
@@ -22,6 +22,7 @@ from pqext.core.extension import second_copy
 from pqext.core.files.external import spans_of
 from pqext.core.indexes.row_ranges import NumberQueue, RowQueue, RowRanges
 from pqext.core.leaf_column import LeafColumn
+from pqext.core.lenient import LenientReader
 from pqext.core.metadata import OffsetIndex, Type
 from pqext.core.options import ReadOptions
 from pqext.core.page_selection import AllPages, ChosenPages, PageSelection
@@ -111,12 +112,11 @@ class RowGroupReader:
         work = [max(reader.work, 0) * at_once // max(self._group.num_rows, 1) for reader in readers.values()]
         jobs = len(readers) if sum(sizes.values()) > SMALL * len(readers) else 1
         queue: Any = NumberQueue(rows) if isinstance(rows, np.ndarray) else RowQueue(rows)
-        take = ColumnReader.take_at if isinstance(rows, np.ndarray) else ColumnReader.take
         with Workers(self._options.threads, jobs) as workers:
             while queue:
                 part = queue.take(at_once)
                 count = _count(part)
-                taken = workers.map(take, readers.values(), repeat(part), sizes=work)
+                taken = workers.map(_take, readers.values(), repeat(part), sizes=work)
                 try:
                     columns = {**whole, **dict(zip(readers, taken, strict=True))}
                     columns |= {index: self._plain(columns[index]) for index in self._viewed}
@@ -250,14 +250,17 @@ class RowGroupReader:
         for chunk, span in zip(complete, spans, strict=False):
             pages[chunk.node.leaf_start] = AllPages(span, group.num_rows, chunk.entries_to_read)
         return {
-            leaf.node.leaf_start: ColumnReader(
+            leaf.node.leaf_start: self._kind(leaf)(
                 leaf, chunk.metadata, pages[leaf.node.leaf_start], group.num_rows, group.limits, self._budget,
-                checksums=self._options.checksums, passed_rows=self._passed_rows,
-                lose=None if lost is None else partial(lost.add, leaf.node.dotted),
-                decryptor=chunk.decryptor,
+                checksums=self._options.checksums, passed_rows=self._passed_rows, decryptor=chunk.decryptor,
             )
             for leaf, chunk in zip(leaves, chunks, strict=True)
         }
+
+    def _kind(self, leaf: LeafShape) -> Callable[..., ColumnReader]:
+        """What reads a column: past its damage where that is asked for."""
+        lost = self._lost
+        return ColumnReader if lost is None else partial(LenientReader, lose=partial(lost.add, leaf.node.dotted))
 
     def _chosen_pages(self, chunks: Sequence[ColumnChunk], rows: _Rows) -> dict[int, PageSelection]:
         """By leaf, the pages that hold any of ``rows``, of those chunks that have an offset index."""
@@ -272,6 +275,10 @@ class RowGroupReader:
                 source = chunk.source(group.source)
                 pages[chunk.node.leaf_start] = ChosenPages(source, chunk.byte_range, known, rows)
         return pages
+
+
+def _take(reader: ColumnReader, rows: _Rows) -> LeafColumn:
+    return reader.take_at(rows) if isinstance(rows, np.ndarray) else reader.take(rows)
 
 
 def _count(rows: _Rows) -> int:

@@ -1,0 +1,137 @@
+"""Column chunks read past their damage: what of them is lost is told, and other values stand in its place.
+
+Damage costs no more than the rows of the pages that it is in. A page whose rows cannot be counted, or a damaged page
+header, takes the rest of the chunk's rows with it (Error Recovery).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.column import TOO_MANY, ColumnReader
+from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
+from pqext.core.indexes.row_ranges import RowRanges
+from pqext.core.leaf_column import LeafColumn, LeafColumnBuilder, decoded_bytes, join
+from pqext.core.page import RawPage
+from pqext.core.page_decoder import PageDecoder, located
+
+Lose = Callable[[int, int, ParquetError], None]
+"""Is told the first row that is lost, the row behind the last, and the error."""
+
+
+class LenientReader(ColumnReader):
+    """Reads all pages of a chunk, and tells ``lose`` what damage costs."""
+
+    _by_table = False
+
+    def __init__(self, *arguments: Any, lose: Lose, **options: Any) -> None:
+        self._lose = lose
+        super().__init__(*arguments, **options)
+
+    @property
+    def _decoder(self) -> Callable[..., PageDecoder]:
+        return partial(LenientDecoder, lose=self._lose)
+
+    def take(self, rows: RowRanges) -> LeafColumn:
+        """As in :class:`ColumnReader`; never fewer."""
+        column = super().take(rows)
+        if self._has_more():
+            # Any of its rows may be another than it seems.
+            self._lose(0, self._rows, self._located(CorruptFileError(TOO_MANY)))
+        return column
+
+    def check_end(self) -> None:
+        """Nothing: more rows than those of the row group were told as they were found."""
+
+    def _missing(self) -> list[LeafColumn]:
+        assert isinstance(self._pages, LenientDecoder)
+        return [self._pages.lose_rest(CorruptFileError("a column chunk ends before its row group"))]
+
+
+class LenientDecoder(PageDecoder):
+    """Decodes all pages of a chunk, and tells ``lose`` of those that it cannot decode."""
+
+    _rows_by_header = True
+
+    def __init__(self, *arguments: Any, lose: Lose, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._lose = lose
+        self._is_given_up = False
+
+    def pass_page(self, rows: int) -> int | None:
+        """None: all pages are opened."""
+        return None
+
+    def next(self, entries: int) -> LeafColumn | None:
+        """As in :class:`PageDecoder`, with other values for rows that are lost."""
+        run: list[RawPage] = []
+        damage: ParquetError | None = None
+        try:
+            self._gather(run, entries)
+        except CorruptFileError as error:
+            damage = error
+        decoded = [self._decode_run(run)] if run else []
+        if damage is not None:
+            decoded.append(self.lose_rest(damage))
+        return join(decoded) if decoded else None
+
+    def lose_rest(self, error: ParquetError) -> LeafColumn:
+        """Give up all rows that are left."""
+        self._raw_pages = iter(())
+        self._is_given_up = True
+        self.entries_left = 0
+        rows = max(self._rows - self.decoded_rows, 0)
+        return self._lost(rows, error, torn=self._shape.node.max_repetition_level > 0)
+
+    def _decode_run(self, run: list[RawPage]) -> LeafColumn:
+        try:
+            return super()._decode_run(run)
+        except CorruptFileError:
+            pieces = []
+            for raw in run:
+                pieces.append(self._decode_or_lose(raw))
+                if self._is_given_up:
+                    break
+            return join(pieces)
+
+    def _decode_or_lose(self, raw: RawPage) -> LeafColumn:
+        try:
+            return super()._decode_run([raw])
+        except CorruptFileError as error:
+            rows = raw.num_rows if self._shape.node.max_repetition_level else raw.num_values
+            if rows is None or rows > self._rows - self.decoded_rows:
+                return self.lose_rest(error)
+            return self._lost(rows, error, torn=False)
+
+    def _read_dictionary(self, raw: RawPage) -> None:
+        with suppress(CorruptFileError):  # the pages that refer to it are lost, each when it is read
+            super()._read_dictionary(raw)
+
+    def _lost(self, rows: int, error: ParquetError, *, torn: bool) -> LeafColumn:
+        """Give up ``rows`` rows; ``torn`` when the row before them may have gone on in what is lost."""
+        start, self.decoded_rows = self.decoded_rows, self.decoded_rows + rows
+        self._lose(start - (torn and start > 0), start + rows, located(error, self._place, self._shape))
+        return self._placeholder(rows)
+
+    def _placeholder(self, rows: int) -> LeafColumn:
+        """Rows in the place of lost ones."""
+        node = self._shape.node
+        try:
+            self._account.take(decoded_bytes(self._shape, rows))
+        except MemoryLimitError:
+            # Where something is damaged, such a number is damage too: it costs the row group.
+            raise CorruptFileError(f"a damaged column chunk and a row group that claims {rows} rows more") from None
+        slots = rows if self._shape.slot_level == 0 else 0
+        levels = np.zeros(rows, np.int16)
+        empty = LeafColumnBuilder(self._shape, 0, self._account).finish()
+        return LeafColumn(
+            levels if node.max_repetition_level else None,
+            levels if empty.definition is not None else None,
+            pa.nulls(slots, empty.array.type),
+        )
