@@ -38,6 +38,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_functions import FUNCTIONS, GEOMETRIES, LENGTH, NAN, SPATIAL, TEXT, folded, wkt
+from pqext.dataset.notations.sql_mistakes import expected, unknown_form
 from pqext.variant.access.path import as_path, format_path
 
 MAX_LENGTH = 100_000
@@ -149,9 +150,7 @@ class _Reader:
         except TokenError:
             raise self._failure(len(self.text), "the filter cannot be read: a quote is never closed") from None
         except ParseError as error:
-            told = error.errors[0] if error.errors else {}
-            why = "something is missing" if "Required" in told.get("description", "") else "this is not expected"
-            raise self._failure(literals.offset_told(self.text, told), f"the filter cannot be read: {why}") from None
+            raise self._failure(*expected(self.text, error, self._parser)) from None
         if len(found) != 1 or found[0] is None:
             raise self._failure(0, "a filter is one condition, as in mag >= 5")
         return found[0]
@@ -225,7 +224,7 @@ class _Reader:
     def _check(self, node: Node) -> None:
         """Refuse a node that says more than the mapping looks at."""
         if any(value for name, value in node.args.items() if name not in _KNOWN):
-            raise self._refusal(node, "this form is not understood in a filter")
+            raise self._failure(*unknown_form(node))
 
     def _mapped(self, node: Node) -> Any:
         match node:
@@ -437,7 +436,8 @@ class _Reader:
         return self._failure(literals.start_of(node) or 0, why)
 
     def _failure(self, offset: int, why: str) -> _PlacedError:
-        return _PlacedError(f"{around(why)}, at character {offset + 1}{literals.shown(self.text, offset)}")
+        comma = "" if why.endswith("?") else ","
+        return _PlacedError(f"{around(why)}{comma} at character {offset + 1}{literals.shown(self.text, offset)}")
 
 
 _KNOWN = {
