@@ -141,3 +141,16 @@ def test_a_summary_plans_all_files_from_one_footer(tmp_path: Path) -> None:
         found.to_table()
     pq.write_table(pa.table({"a": [99]}), tmp_path / "20.parquet")
     assert pqext.scan(tmp_path, filter=col("a") == 99).count() == 1  # a folder's files count, not what a summary names
+
+
+@pytest.mark.parametrize("rule", [None, "union"])
+def test_a_run_tells_once_of_the_files_that_it_leaves_out(tmp_path: Path, rule: Any) -> None:
+    pqext.write_table(pa.table({"a": [1, 2]}), tmp_path / "a.parquet")
+    (tmp_path / "b.parquet").write_bytes(b"no Parquet at all")
+    scan = pqext.scan(tmp_path, schema=rule, on_invalid="skip")
+    with pytest.warns(CorruptDataWarning, match=r"1 file is no Parquet and left out: .*b\.parquet") as told:
+        assert scan.to_table().num_rows == 2
+    assert len(told) == 1
+    with pytest.warns(CorruptDataWarning) as told:
+        assert scan.filter("a = 1").count() == 1
+    assert len(told) == 1

@@ -13,6 +13,7 @@ import pytest
 
 import pqext
 from pqext import CorruptDataWarning, CorruptFileError, UnsupportedError, col
+from pqext.core.local_paths import with_home
 
 TABLE = pa.table({"a": [1, 2, 3]})
 
@@ -89,3 +90,11 @@ def test_a_column_of_a_file_is_not_taken_for_one_of_folders(tmp_path: Path) -> N
     # Where the file has none, null is all that is known.
     pqext.write_table(pa.table({"b": [2]}), tmp_path / "own.parquet")
     assert pqext.read_table(tmp_path)["a"].to_pylist() == [None, 7]
+
+
+def test_homes_of_others_are_found_and_unknown_users_told(tmp_path: Path) -> None:
+    pwd = pytest.importorskip("pwd")
+    name = pwd.getpwuid(os.getuid()).pw_name
+    assert with_home(f"~{name}/x.parquet") == os.path.expanduser(f"~{name}/x.parquet") != f"~{name}/x.parquet"
+    with pytest.raises(FileNotFoundError, match=r"~no-such-user/x\.parquet"):
+        pqext.scan("~no-such-user/x.parquet")

@@ -49,9 +49,14 @@ class FileSet:
         if self.on_invalid not in ("raise", "skip"):
             raise ValueError(f'on_invalid must be "raise" or "skip", not {self.on_invalid!r}')
         self._has_shared = False
+        self._told: frozenset[int] = frozenset()
 
-    def opened(self, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile], None, None]:
+    def opened(
+        self, rows: Sequence[int], is_learning: bool = False
+    ) -> Generator[tuple[int, ParquetFile], None, None]:
         """The files of the sources in ``rows``, in order, each closed when the next one is asked for.
+
+        What is left out while their schemas are learned is not told of again by the run that follows.
 
         Raises ``CorruptFileError`` for files that are no Parquet, unless they are skipped, and ``FileNotFoundError``
         for one that was removed.
@@ -73,6 +78,8 @@ class FileSet:
                             _ = file.arrow_schema  # with it, what the next files of this schema share is made
                     yield row, file
         finally:
+            told, self._told = self._told, frozenset(skipped if is_learning else ())
+            skipped = [row for row in skipped if row not in told]
             if skipped:
                 count = "1 file is" if len(skipped) == 1 else f"{len(skipped)} files are"
                 warn(f"{count} no Parquet and left out: {self._named(skipped)}", CorruptDataWarning)
@@ -82,7 +89,7 @@ class FileSet:
         """The Arrow schemas of all files, those that differ, each with the first file that has it."""
         found: dict[tuple[Any, ...], tuple[str, pa.Schema]] = {}
         before: Schema | None = None
-        for row, file in self.opened(range(len(self.sources))):
+        for row, file in self.opened(range(len(self.sources)), is_learning=True):
             if file.schema is before:  # files of one schema share the object
                 continue
             before = file.schema
