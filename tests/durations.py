@@ -1,13 +1,14 @@
 """Where the tests' time goes: `python tests/durations.py [--record FILE] [arguments of pytest]`.
 
-Prints the costliest files and tests, by the clock and by the processor time of the test's own process. Processor time
-barely depends on what else the machine does, but leaves out Spark's Java process.
+Prints the costliest files and tests, by the clock and by the processor time of the test's own process and of those that
+it has waited for. Processor time barely depends on what else the machine does, but leaves out Spark's Java process.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections import defaultdict
@@ -52,7 +53,8 @@ class Durations:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Notes the processor time since the last report; reports carry it from worker processes to this one."""
-    now = time.process_time()
+    children = os.times()
+    now = time.process_time() + children.children_user + children.children_system
     last = getattr(item.config, "_processor_time", now)
     item.config._processor_time = now  # type: ignore[attr-defined]
     item.user_properties[:] = [(f"processor {call.when}", now - last)]

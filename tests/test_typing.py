@@ -71,6 +71,7 @@ def test_keywords_of_scan_are_its_arguments() -> None:
     assert get_type_hints(ScanKeywords) == get_type_hints(ReadKeywords) | {name: hints[name] for name in own}
 
 
+@pytest.mark.slow
 def test_a_type_checker_knows_every_option(tmp_path: Path) -> None:
     head = "import pqext\nfrom pqext import geo, spark, variant\n"
     (tmp_path / "right.py").write_text(RIGHT)
