@@ -129,7 +129,8 @@ class Reader(DataSourceReader):
         aggregation, rows = self.query.aggregation, 0
         with self._open(task) as file:
             try:
-                query, plans = self.query.query([self._file(task)], self.target.names), list(task.row_groups)
+                query = self.query.query([self._file(task)], self.target.names, self.query.filter())
+                plans = list(task.row_groups)
                 if aggregation is not None:
                     told, plans = aggregation.from_metadata(query, task, file, self.values)
                     yield from told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,8 @@ from pqext.core.limits import Limits
 from pqext.core.metadata import Type
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
+from pqext.dataset.files.file_set import FileSet
+from pqext.dataset.one_table.unified import Unifier
 
 
 def file_schema_in_spark(place: Any, options: ReadOptions, limits: Limits) -> pa.Schema:
@@ -26,6 +29,25 @@ def file_schema_in_spark(place: Any, options: ReadOptions, limits: Limits) -> pa
             schemas.append(file.arrow_schema)
     fields = [_field(*pair) for pair in zip(*schemas, strict=True)]
     return pa.schema(fields, schema.metadata)
+
+
+def unified(places: Sequence[Any], options: ReadOptions, limits: Limits) -> tuple[pa.Schema, pa.Schema]:
+    """The schema of all files by name, and that in which INT96 timestamps are microseconds in UTC.
+
+    Raises ``ValueError`` where types of a column have none in common.
+    """
+
+    def of(options: ReadOptions) -> pa.Schema:
+        unifier = Unifier()
+        for path, schema in FileSet(tuple(places), options, limits).schemas:
+            unifier.add(schema, path)
+        return unifier.schema
+
+    found = of(options)
+    if "timestamp" not in str(found.types):
+        return found, found
+    fields = [_field(*pair) for pair in zip(found, of(replace(options, int96="ms")), strict=True)]
+    return found, pa.schema(fields, found.metadata)
 
 
 def _field(field: pa.Field, other: pa.Field) -> pa.Field:

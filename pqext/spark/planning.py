@@ -86,7 +86,7 @@ def plan_read(query: Query, names: Sequence[str]) -> ReadPlan:
 
     Raises ``ValueError`` when the files' schemas differ.
     """
-    return ReadPlan(tuple(query.query(query.files, names).plan(pages=True)))
+    return ReadPlan(tuple(query.query(query.files, names, query.filter()).plan(pages=True)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
@@ -54,6 +54,9 @@ def read(
     trust_statistics: bool = True,
     memory_bytes: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    schema: Literal["union"] | None = None,
+    include_file_paths: str | None = None,
+    include_row_numbers: str | None = None,
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext.
 
@@ -75,14 +78,17 @@ def read(
     ``year=2020`` for columns, as :func:`pqext.scan` does: files that ``where`` refuses by them are not opened.
     With None (option ``none``) the files alone are read. ``trust_statistics=False`` reads all row groups and
     pages, as :class:`pqext.ReadOptions` describes it. ``memory_bytes`` is what a task may hold decoded of a file, by
-    default what ``pqext.Limits.untrusted()`` allows: a file that asks for more is refused.
+    default what ``pqext.Limits.untrusted()`` allows: a file that asks for more is refused. ``schema="union"`` matches
+    the columns of files by name, as :func:`pqext.scan` does; all files must agree by default. ``include_file_paths``
+    and ``include_row_numbers`` name columns for the file of each row and its number there.
     """
     expression = as_expression(where)
     paths = path if isinstance(path, str) else list(path)
     storage = storage_options or from_hadoop(spark, paths)
     options = encode_options(
         columns, expression, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
-        trust_statistics, memory_bytes, storage_options=storage,
+        trust_statistics, memory_bytes, storage_options=storage, schema=schema,
+        include_file_paths=include_file_paths, include_row_numbers=include_row_numbers,
     )
     ensure_registered(spark)
     df = spark.read.format("pqext").options(**options).load(paths)
@@ -100,6 +106,9 @@ def read(
         trust_statistics=trust_statistics,
         memory_bytes=memory_bytes,
         storage_options=storage,
+        schema=schema,
+        include_file_paths=include_file_paths,
+        include_row_numbers=include_row_numbers,
     )
     _reads[df] = _Read(again, expression)
     return df
@@ -128,7 +137,7 @@ def query(
         by: Columns, given likewise, of which equal values make a group. With none, all rows are one.
         where: Which rows count: an expression of ``pqext.col`` or a filter in lists of tuples.
         options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
-            ``trust_statistics``, ``memory_bytes`` and ``storage_options``, as :func:`read` has them.
+            ``trust_statistics``, ``memory_bytes``, ``storage_options`` and ``schema``, as :func:`read` has them.
 
     Returns:
         A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
@@ -219,11 +228,12 @@ def explain_read(
     partitioning: Partitioning = "hive",
     trust_statistics: bool = True,
     storage_options: Mapping[str, Any] | None = None,
+    schema: Literal["union"] | None = None,
 ) -> ReadPlan:
     """What :func:`read` with these arguments would read, by the same planner, run here on the footers."""
     options = encode_options(
         columns, where, bbox, bbox_column, partitioning=partitioning, trust_statistics=trust_statistics,
-        storage_options=storage_options,
+        storage_options=storage_options, schema=schema,
     )
     paths = [path] if isinstance(path, str) else list(path)
     query = Query.from_options({**options, "paths": json.dumps(paths)}).resolved()

@@ -28,7 +28,7 @@ from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.geo import types as geo
 from pqext.spark.aggregation import Aggregation, as_data, of_data
 from pqext.spark.files import is_remote, list_sources, local_path, option_paths
-from pqext.spark.instants import file_schema_in_spark
+from pqext.spark.instants import file_schema_in_spark, unified
 from pqext.spark.types import spark_schema
 
 PARTITION_BYTES = 64 << 20
@@ -56,6 +56,8 @@ class Query:
     """What is wanted of groups of rows, in place of the rows."""
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     """Credentials and the like, for URLs."""
+    unified: tuple[pa.Schema, pa.Schema] | None = None
+    """The schema to which the files conform, and as Spark has it; None where all must agree."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Query:
@@ -77,7 +79,14 @@ class Query:
         if (aggregation := values.pop("aggregation", None)) is not None:
             values["aggregation"] = of_data(aggregation, values.get("columns"))
         partitions = partitions_of(paths, places, values.pop("partitioning", "hive"), storage_options=storage)
-        return cls(files, partitions=partitions, **values)
+        included = values.pop("include_file_paths", None), values.pop("include_row_numbers", None)
+        if any(included):
+            partitions = partitions.including(*included)
+        is_union = values.pop("schema", None) == "union"
+        query = cls(files, partitions=partitions, **values)
+        if is_union and query.shredded:
+            raise ValueError("option schema: shredded columns, as each file stores them, cannot be unified")
+        return replace(query, unified=unified(places, query.options, query.limits)) if is_union else query
 
     def place(self, file: str) -> Any:
         """Where one of the files lies."""
@@ -105,7 +114,9 @@ class Query:
         return Limits.untrusted() if self.memory_bytes is None else Limits.untrusted(memory_bytes=self.memory_bytes)
 
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema of the first file, with which all must agree, and of what folders name."""
+        """The Arrow schema of the files, that of the first or of all, and of what folders name."""
+        if self.unified is not None:
+            return self.partitions.complete_schema(self.unified[1])
         first = file_schema_in_spark(self.place(self.files[0]), self.options, self.limits)
         return self.partitions.complete_schema(first)
 
@@ -116,8 +127,8 @@ class Query:
             fields = {field.name: field for field in arrow}
             asked = [one for one in self.columns if isinstance(one, Computed)]
             if asked:
-                first = FileSet((self.place(self.files[0]),), self.options, self.limits)
-                made = {field.name: field for field in FilesQuery(first, tuple(asked), None, self.partitions).schema}
+                first = self.query(self.files[:1], [one.name for one in asked], filter=None)
+                made = {field.name: field for field in first.schema}
                 fields |= {one.name: _stored(one, fields) or made[one.name] for one in asked}
             names = [one.name if isinstance(one, Computed) else one for one in self.columns]
             missing = [name for name in names if name not in fields]
@@ -131,12 +142,13 @@ class Query:
         values = self.values_schema()
         return values if self.aggregation is None else self.aggregation.partial_schema(values)
 
-    def query(self, files: Sequence[str], names: Sequence[str]) -> FilesQuery:
-        """What is asked of ``files``, for the result's columns ``names``."""
+    def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> FilesQuery:
+        """What is asked of ``files``, for the result's columns ``names`` and the rows that ``filter`` leaves."""
         computed = {one.name: one for one in self.columns or () if isinstance(one, Computed)}
         result = tuple(computed.get(name, name) for name in names)
         places = FileSet(tuple(map(self.place, files)), self.options, self.limits)
-        return FilesQuery(places, result, self.filter(), self.partitions)
+        rule = None if self.unified is None else self.unified[0]
+        return FilesQuery(places, result, filter, self.partitions, rule)
 
     def filter(self) -> Expression | None:
         """``where`` and ``bbox`` as one expression."""
@@ -178,6 +190,9 @@ def encode_options(
     memory_bytes: int | None = None,
     aggregation: Aggregation | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    schema: str | None = None,
+    include_file_paths: str | None = None,
+    include_row_numbers: str | None = None,
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
@@ -194,6 +209,9 @@ def encode_options(
         "partitioning": {None: "none", "hive": None}.get(partitioning, str(partitioning)),
         "trust_statistics": None if trust_statistics else "false",
         "storage_options": None if not storage_options else json.dumps(dict(storage_options)),
+        "schema": schema,
+        "include_file_paths": include_file_paths,
+        "include_row_numbers": include_row_numbers,
     }
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
@@ -246,6 +264,18 @@ def _partitioning(text: str) -> Partitioning:
     return known[text.lower()]
 
 
+def _schema(text: str) -> str:
+    if text.lower() != "union":
+        raise ValueError(f"expected union, not {text!r}; leave it out where all files have one schema")
+    return "union"
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise ValueError("expected the name of a column")
+    return text
+
+
 def _storage_options(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
@@ -269,4 +299,7 @@ _PARSERS: dict[str, Any] = {
     "partitioning": _partitioning,
     "trust_statistics": _flag,
     "storage_options": _storage_options,
+    "schema": _schema,
+    "include_file_paths": _name,
+    "include_row_numbers": _name,
 }

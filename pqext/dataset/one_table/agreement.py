@@ -71,7 +71,7 @@ class Agreement(Form):
     def _agreed(self, row: int, file: ParquetFile) -> pa.Schema:
         if self._schema is None and len(self.wanted.sources) > 1 and file.stored_schema.counts_few:
             file.take_types(file.stored_schema.shared())
-        schema = plain = self.wanted.schema_of(file)
+        schema = plain = self._schema_of(row, file)
         if self._schema is not None and self._is_known(schema) and file.stored_schema.notes_the_same(self._types):
             return self._schema
         sources = self.wanted.sources
@@ -93,6 +93,15 @@ class Agreement(Form):
                     )
             file.take_types(self._types)
         return self._schema
+
+    def _schema_of(self, row: int, file: ParquetFile) -> pa.Schema:
+        try:
+            return self.wanted.schema_of(file)
+        except ValueError as error:
+            if self._schema is None:
+                raise
+            name = source_name(self.wanted.sources[row])
+            raise ValueError(f"schemas differ: of {name}, compared with {self._first}: {error}{_UNION}") from None
 
     def _is_known(self, schema: pa.Schema) -> bool:
         """Is it the result's schema, by names that tell its columns apart?"""

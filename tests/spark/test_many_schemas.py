@@ -1,0 +1,72 @@
+"""Files of several schemas as one data frame, and where each row comes from."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import types as T
+
+import pqext
+from pqext import col
+from pqext.spark import query, read
+from pqext.spark.request import Query
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An older and a newer file; an INT96 timestamp is in both."""
+    root = tmp_path_factory.mktemp("schemas")
+    at = pa.array([dt.datetime(2024, 1, day) for day in (1, 2, 3, 4)])
+    old = pa.table({"id": pa.array([1, 2, 3, 4], pa.int32()), "at": at, "word": ["a", "b", "c", "d"]})
+    pq.write_table(old, root / "a.parquet", use_deprecated_int96_timestamps=True, row_group_size=2)
+    new = pa.table({"id": pa.array([1 << 40, 6]), "at": at[:2], "size": [1.5, None]})
+    pq.write_table(new, root / "b.parquet", use_deprecated_int96_timestamps=True)
+    return root
+
+
+def test_columns_are_matched_by_name(spark: Any, folder: Path) -> None:
+    rows = read(spark, str(folder), schema="union", include_file_paths="file", include_row_numbers="row")
+    assert [(field.name, field.dataType) for field in rows.schema] == [
+        ("id", T.LongType()), ("at", T.TimestampType()), ("word", T.StringType()), ("size", T.DoubleType()),
+        ("file", T.StringType()), ("row", T.LongType()),
+    ]  # fmt: skip
+    found = sorted((row.id, row.word, row.size, Path(row.file).name, row.row) for row in rows.collect())
+    assert found == [
+        (1, "a", None, "a.parquet", 0), (2, "b", None, "a.parquet", 1), (3, "c", None, "a.parquet", 2),
+        (4, "d", None, "a.parquet", 3), (6, None, None, "b.parquet", 1), (1 << 40, None, 1.5, "b.parquet", 0),
+    ]  # fmt: skip
+    agg = {"rows": "count", "most": ("max", "id")}
+    few = query(spark, str(folder), agg, where=col("size").is_null(), schema="union")
+    assert [tuple(row) for row in few.collect()] == [(5, 6)]
+    theirs = spark.read.parquet(str(folder / "a.parquet")).select("at")
+    assert {row["at"] for row in rows.collect()} == {row["at"] for row in theirs.collect()}
+
+
+def test_without_union_files_that_differ_are_an_error_that_names_both(spark: Any, folder: Path) -> None:
+    with pytest.raises(PySparkException, match=r"(?s)b\.parquet.*a\.parquet"):
+        read(spark, str(folder)).collect()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("schema", "strict", "expected union"),
+        ("include_row_numbers", "", "expected the name"),
+    ],
+)
+def test_wrong_options_are_told(folder: Path, option: str, value: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Query.from_options({"path": str(folder), option: value}).schema()
+
+
+def test_types_without_one_in_common_are_named_with_both_files(folder: Path, tmp_path: Path) -> None:
+    pqext.write_table(pa.table({"id": ["x"]}), tmp_path / "c.parquet")
+    paths = f'["{folder}/a.parquet", "{tmp_path}/c.parquet"]'
+    with pytest.raises(ValueError, match=r"id.*int32.*string.*c\.parquet"):
+        Query.from_options({"paths": paths, "schema": "union"})
