@@ -6,10 +6,12 @@ import base64
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +20,7 @@ from obstore.store import AzureStore, GCSStore
 
 import pqext
 from pqext import ChangedFileError, SourceError, UnsupportedError, col
-from pqext.core.sources import remote
+from pqext.core.sources import remote, uris
 from pqext.core.sources.store import forget_stores
 
 from .clouds import Answer, Azure, Cloud, Google, running
@@ -221,6 +223,21 @@ def test_google_by_pyarrow() -> None:
         finally:
             server.stdin.close()
             forget_stores()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_url", [True, False])
+def test_google_that_is_not_reached_is_an_error_in_time(is_url: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uris, "_GCS_RETRIES", 1)
+    monkeypatch.setattr(remote, "ATTEMPTS", 1)
+    forget_stores()
+    started, there = time.monotonic(), {"endpoint_override": "127.0.0.1:1", "scheme": "http"}
+    with pytest.raises(pqext.SourceError, match="could not be fetched"):
+        if is_url:
+            pqext.open(f"gs://anonymous@bucket/x.parquet?{urlencode(there)}")
+        else:
+            pqext.open("gs://bucket/x.parquet", storage_options={"anonymous": True, **there})
+    assert time.monotonic() - started < 60  # of Google's library alone it would be 15 minutes
 
 
 @pytest.mark.parametrize("options", [None, {"user": "me", "port": "8020"}])

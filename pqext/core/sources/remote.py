@@ -20,6 +20,7 @@ from pqext.core.sources.cache import CACHE, KeptBytes
 from pqext.core.sources.faults import AnswerError, cause_of, fault_of
 from pqext.core.sources.secrets import scrubbed
 from pqext.core.sources.store import Store
+from pqext.core.suggest import around
 
 REQUEST_BYTES = 8 << 20
 """A request asks for so many bytes at most."""
@@ -148,8 +149,8 @@ class RemoteSource(Source):
         """The error for a file that was replaced."""
         CACHE.forget((self._store.number, self._path))
         return ChangedFileError(
-            f"the file was replaced while it was read: it was {self.version} with {self.size} bytes and is now {now}: "
-            "read it again",
+            f"the file was replaced while it was read: it was {around(str(self.version))} with {self.size} bytes and is "
+            f"now {around(str(now))}: read it again",
             path=self.path,
         )
 

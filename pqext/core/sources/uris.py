@@ -6,6 +6,7 @@ import base64
 import os
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -43,6 +44,8 @@ _HADOOP = (
     "hdfs:// needs Java and Hadoop's libhdfs, which pyarrow has not found: set JAVA_HOME, HADOOP_HOME or "
     "ARROW_LIBHDFS_DIR, and CLASSPATH to what `hadoop classpath --glob` prints; webhdfs:// needs none of these"
 )
+_GCS_RETRIES = 10
+"""Seconds for which Google's library tries again by itself, which would be 15 minutes where a server is not reached."""
 _NOT_AN_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
 
 _CLIENT = frozenset({
@@ -102,7 +105,7 @@ def _in_arrow(uri: str, scheme: str, options: Options) -> Location:
         if options:
             filesystem, path = _made(fs, name, uri, options)
         else:
-            filesystem, path = fs.FileSystem.from_uri(re.sub("^s3a:", "s3:", uri, flags=re.IGNORECASE))
+            filesystem, path = fs.FileSystem.from_uri(_for_arrow(uri, name))
     except UnsupportedError:
         raise
     except Exception as error:
@@ -115,12 +118,21 @@ def _in_arrow(uri: str, scheme: str, options: Options) -> Location:
     return Location(remembered(filesystem, lambda: ArrowStore(filesystem, given)), path, shown(uri))
 
 
+def _for_arrow(uri: str, name: str) -> str:
+    """The URL as pyarrow takes it for its class ``name``."""
+    if name == "GcsFileSystem" and not re.search("#|[?&]retry_limit_seconds=", uri):
+        return f"{uri}{'&' if '?' in uri else '?'}retry_limit_seconds={_GCS_RETRIES}"
+    return re.sub("^s3a:", "s3:", uri, flags=re.IGNORECASE)
+
+
 def _made(fs: Any, name: str, uri: str, options: Options) -> tuple[Any, str]:
     """The file system of pyarrow's class ``name`` with ``options``, and the path in it."""
     parts = urlsplit(uri)
     arguments = _arguments(name, options)
     path = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-    if name == "HadoopFileSystem":
+    if name == "GcsFileSystem":
+        arguments.setdefault("retry_time_limit", timedelta(seconds=_GCS_RETRIES))
+    elif name == "HadoopFileSystem":
         arguments.setdefault("host", parts.hostname or "default")
         arguments.setdefault("port", parts.port or 0)
         path = parts.path
