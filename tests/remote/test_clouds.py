@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 import time
@@ -238,6 +239,21 @@ def test_google_that_is_not_reached_is_an_error_in_time(is_url: bool, monkeypatc
         else:
             pqext.open("gs://bucket/x.parquet", storage_options={"anonymous": True, **there})
     assert time.monotonic() - started < 60  # of Google's library alone it would be 15 minutes
+
+
+@pytest.mark.slow
+def test_azure_that_gives_no_token_is_an_error_and_not_the_end_of_the_process() -> None:
+    code = (
+        "import pqext\n"
+        "options = {'client_id': 'me', 'client_secret': 'sesame', 'tenant_id': 'us'}\n"
+        "try:\n    pqext.open('abfss://c@account.dfs.core.windows.net/x', storage_options=options)\n"
+        "except PermissionError as error:\n    print(error)\n"
+    )
+    nobody = {**os.environ, "AZURE_AUTHORITY_HOST": "https://127.0.0.1:1/"}
+    done = subprocess.run([sys.executable, "-c", code], env=nobody, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Azure gives no token" in done.stdout
+    assert "sesame" not in done.stdout
 
 
 @pytest.mark.parametrize("options", [None, {"user": "me", "port": "8020"}])

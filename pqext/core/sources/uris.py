@@ -103,7 +103,8 @@ def _in_arrow(uri: str, scheme: str, options: Options) -> Location:
 
             return Location(remembered(key, make), path, shown(uri))
         if options:
-            filesystem, path = _made(fs, name, uri, options)
+            arguments, path = _of_uri(name, uri, options)
+            filesystem = getattr(fs, name)(**arguments)
         else:
             filesystem, path = fs.FileSystem.from_uri(_for_arrow(uri, name))
     except UnsupportedError:
@@ -115,7 +116,24 @@ def _in_arrow(uri: str, scheme: str, options: Options) -> Location:
         if name == "HadoopFileSystem" and re.search("libhdfs|libjvm", str(error)):
             raise UnsupportedError(_HADOOP, feature=f"{scheme}://", path=shown(uri)) from None
         raise ValueError(f"{around(shown(uri))!r} cannot be opened: {scrubbed(error, given)}") from None
-    return Location(remembered(filesystem, lambda: ArrowStore(filesystem, given)), path, shown(uri))
+
+    def opened() -> Store:
+        if name == "AzureFileSystem" and not {"account_key", "sas_token"} & _arguments(name, options).keys():
+            _ask_for_token(filesystem, path, shown(uri), given)
+        return ArrowStore(filesystem, given)
+
+    return Location(remembered(filesystem, opened), path, shown(uri))
+
+
+def _ask_for_token(filesystem: Any, path: str, name: str, secrets: frozenset[str]) -> None:
+    """Raise ``PermissionError`` where Azure gives no token: to open a file without one would end the process."""
+    try:
+        filesystem.get_file_info(path.partition("/")[0] + "/-")  # of a file: of a container it would end, too
+    except Exception as error:
+        if "AuthenticationException" in str(error):
+            why = scrubbed(str(error).partition("AuthenticationExceptionE: ")[2], secrets)
+            advice = "account_key, sas_token and others are storage_options"
+            raise PermissionError(13, f"Azure gives no token: {why} ({advice})", name) from None
 
 
 def _for_arrow(uri: str, name: str) -> str:
@@ -125,8 +143,8 @@ def _for_arrow(uri: str, name: str) -> str:
     return re.sub("^s3a:", "s3:", uri, flags=re.IGNORECASE)
 
 
-def _made(fs: Any, name: str, uri: str, options: Options) -> tuple[Any, str]:
-    """The file system of pyarrow's class ``name`` with ``options``, and the path in it."""
+def _of_uri(name: str, uri: str, options: Options) -> tuple[dict[str, Any], str]:
+    """What pyarrow's class ``name`` takes for ``options``, and the path in it."""
     parts = urlsplit(uri)
     arguments = _arguments(name, options)
     path = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
@@ -140,7 +158,7 @@ def _made(fs: Any, name: str, uri: str, options: Options) -> tuple[Any, str]:
         container, _, host = parts.netloc.partition("@")
         arguments.setdefault("account_name", host.partition(".")[0])
         path = f"{container}{parts.path}"
-    return getattr(fs, name)(**arguments), path
+    return arguments, path
 
 
 def _arguments(name: str, options: Options) -> dict[str, Any]:
