@@ -24,6 +24,8 @@ TURN_BYTES = 1 << 20
 _pools: dict[int, ThreadPoolExecutor] = {}
 _pools_lock = threading.Lock()
 _thread = threading.local()
+_forks = 0
+"""How many processes lie between this one and the first that came to be by forking."""
 
 
 def _pool_of(threads: int) -> ThreadPoolExecutor:
@@ -44,7 +46,8 @@ _Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 def _forget() -> None:
     """A forked child has none of its parent's threads."""
-    global _pools_lock
+    global _pools_lock, _forks
+    _forks += 1
     _pools.clear()
     _pools_lock = threading.Lock()
     _thread.pool = None
@@ -96,6 +99,7 @@ class Workers:
         # Jobs of a job go to the threads of that: those it waits for and that no thread has begun it does itself.
         self._outer: ThreadPoolExecutor | None = getattr(_thread, "pool", None)
         self._pool = None if count < 2 else _pool_of(thread_count(threads)) if self._outer is None else self._outer
+        self._forks = _forks
         self._pending: dict[Future[Any], _Call] = {}
         self._own: dict[Future[Any], Future[Any]] = {}
         """What was done here and not by a thread of the pool."""
@@ -174,11 +178,17 @@ class Workers:
 
     def _begin(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
         assert self._pool is not None
+        self._check_process()
         future = self._pool.submit(_on, self._pool, function, arguments)
         self._pending[future] = function, arguments
         return future
 
+    def _check_process(self) -> None:
+        if self._forks != _forks:
+            raise RuntimeError("the process was forked since this began, and its threads are in the other one: begin anew")
+
     def _end(self, future: Future[T]) -> T:
+        self._check_process()
         if self._outer is not None:
             # A thread that waits does what no thread has begun, at first what it waits for.
             for one in (future, *self._pending):
@@ -216,6 +226,9 @@ class Workers:
 
     def abandon(self) -> None:
         """Wait for what is still running, and never begin what has not begun; its results are lost."""
+        if self._forks != _forks:  # all of it runs elsewhere
+            self._pending.clear()
+            return
         while pending := list(self._pending):  # one that runs may begin others
             running = [future for future in pending if not future.cancel()]
             # A pool lets go of what is cancelled when it comes to it, which it may never do while its threads wait.

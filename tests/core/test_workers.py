@@ -163,6 +163,40 @@ assert os.waitpid(child, 0)[1] == 0
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_does_not_wait_for_what_its_parent_has_begun() -> None:
+    script = """
+import os, signal, threading
+from pqext.core.workers import Workers
+def squares(let_go):
+    with Workers(2, 4) as workers:
+        begun = [workers.begin(lambda: let_go.wait(100) and 4) for _ in range(3)]
+        yield 0
+        for one in begun:
+            yield one()
+let_go = threading.Event()
+found = squares(let_go)
+assert next(found) == 0
+for ask in (True, False):
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        try:
+            if ask:
+                next(found)
+        except RuntimeError as error:
+            assert "forked" in str(error)
+        else:
+            found.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+let_go.set()
+assert [*found] == [4, 4, 4]
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
 def test_jobs_of_a_job_go_to_idle_threads_and_those_nobody_begins_are_done_in_place() -> None:
     """Three levels of jobs on two threads, more of them than threads, all wait for one another, and none for ever."""
     names: set[str] = set()
