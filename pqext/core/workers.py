@@ -185,7 +185,7 @@ class Workers:
 
     def _check_process(self) -> None:
         if self._forks != _forks:
-            raise RuntimeError("the process was forked since this began, and its threads are in the other one: begin anew")
+            raise RuntimeError("this began before the process was forked, and its threads are in the other: begin anew")
 
     def _end(self, future: Future[T]) -> T:
         self._check_process()

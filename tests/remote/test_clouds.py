@@ -233,11 +233,9 @@ def test_google_that_is_not_reached_is_an_error_in_time(is_url: bool, monkeypatc
     monkeypatch.setattr(remote, "ATTEMPTS", 1)
     forget_stores()
     started, there = time.monotonic(), {"endpoint_override": "127.0.0.1:1", "scheme": "http"}
+    url = f"gs://anonymous@bucket/x.parquet?{urlencode(there)}" if is_url else "gs://bucket/x.parquet"
     with pytest.raises(pqext.SourceError, match="could not be fetched"):
-        if is_url:
-            pqext.open(f"gs://anonymous@bucket/x.parquet?{urlencode(there)}")
-        else:
-            pqext.open("gs://bucket/x.parquet", storage_options={"anonymous": True, **there})
+        pqext.open(url, storage_options=None if is_url else {"anonymous": True, **there})
     assert time.monotonic() - started < 60  # of Google's library alone it would be 15 minutes
 
 

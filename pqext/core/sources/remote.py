@@ -149,8 +149,8 @@ class RemoteSource(Source):
         """The error for a file that was replaced."""
         CACHE.forget((self._store.number, self._path))
         return ChangedFileError(
-            f"the file was replaced while it was read: it was {around(str(self.version))} with {self.size} bytes and is "
-            f"now {around(str(now))}: read it again",
+            f"the file was replaced while it was read: it was {around(str(self.version))} with {self.size} bytes "
+            f"and is now {around(str(now))}: read it again",
             path=self.path,
         )
 
