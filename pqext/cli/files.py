@@ -114,9 +114,20 @@ def show(report: Report, form: Form) -> None:
         print_shown(report)
 
 
-def print_shown(shown: Any) -> None:
-    """Print what rich lays out, without the blanks behind its lines where no terminal shows them."""
+def terminal_width() -> int | None:
+    """The characters of a line of the terminal that shows standard output; None where none does."""
     terminal = console()
+    return terminal.width if terminal.is_terminal else None
+
+
+def print_shown(shown: Any, width: int = 0) -> None:
+    """Print what rich lays out, without the blanks behind its lines where no terminal shows them.
+
+    There lines have the ``width`` at least.
+    """
+    terminal = console()
+    if not terminal.is_terminal:
+        terminal.width = max(terminal.width, width)
     if terminal.is_terminal:
         terminal.print(shown)
         return

@@ -7,9 +7,10 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from pqext.cli.files import print_shown
+from pqext.cli.files import print_shown, terminal_width
 from pqext.cli.outputs import binary_output, opened
 from pqext.cli.places import Place
 from pqext.text import counted, shorten, visible
@@ -25,6 +26,9 @@ MAX_COLUMNS = 50
 """Columns of a table."""
 MAX_ROWS = 10_000
 """Rows of a table, whose columns are as wide as their widest value."""
+_GAP = 2
+_LEAST_WIDTH = 12
+"""Blanks between columns of a table, and how narrow one is made at most, with them."""
 _TO_QUOTE = re.compile('[",\r\n]|^$|^[ \t]|[ \t]$')
 
 
@@ -147,26 +151,47 @@ def _plain(cell: str) -> str:
 
 
 def print_table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-    """Print rows as a table for people: values as JSON in one line each, cut where they are long."""
+    """Print rows as a table for people: values as JSON in one line each, cut where they are long.
+
+    A terminal is shown the first columns that it has room for.
+    """
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in schema.names[:MAX_COLUMNS]:
-        table.add_column(Text(shorten(visible(name), MAX_CELL)), overflow="ellipsis", no_wrap=True)
-    count = 0
-    for rows in _cells(schema, batches):
-        for row in rows:
-            count += 1
-            table.add_row(*(_shown(cell) for cell in row[:MAX_COLUMNS]))
-    if not count:
+    names = [Text(shorten(visible(name), MAX_CELL)) for name in schema.names[:MAX_COLUMNS]]
+    rows = [[_shown(cell) for cell in row[:MAX_COLUMNS]] for part in _cells(schema, batches) for row in part]
+    if not rows:
         print("no rows")
-    elif schema.names:
-        print_shown(table)
-    else:
-        print(counted(count, "row"))
-    if len(schema.names) > MAX_COLUMNS:
-        print(f"and {len(schema.names) - MAX_COLUMNS} more columns: choose with --select, or use --format json")
+        return
+    if not schema.names:
+        print(counted(len(rows), "row"))
+        return
+    widths = [max(cell_len(text.plain) for text in texts) + _GAP for texts in zip(names, *rows, strict=True)]
+    if (room := terminal_width()) is not None:
+        widths = _fitted(widths, room)
+    table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="bold")
+    for name, width in zip(names, widths, strict=False):
+        table.add_column(name, overflow="ellipsis", no_wrap=True, width=width - _GAP)
+    for row in rows:
+        table.add_row(*row[: len(widths)])
+    print_shown(table, sum(widths))
+    if hidden := len(schema.names) - len(widths):
+        print(f"and {counted(hidden, 'more column')}: choose with --select, or use --format json")
+
+
+def _fitted(widths: list[int], room: int) -> list[int]:
+    """How wide the first columns are that fit into the ``room``: the wide ones are made narrower first.
+
+    >>> _fitted([4, 50, 30, 9], 50)
+    [4, 18, 18, 9]
+    """
+    fitting = sum(needed <= room for needed in accumulate(min(width, _LEAST_WIDTH) for width in widths))
+    first = widths[: max(1, fitting)]
+    most = max(first)
+    while most > _GAP + 1 and sum(min(width, most) for width in first) > room:
+        most -= 1
+    return [min(width, most) for width in first]
 
 
 def _shown(cell: str | None) -> Any:

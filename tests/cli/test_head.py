@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 
 import pqext
 from pqext import geo, variant
-from pqext.cli import app
+from pqext.cli import app, rows
 
 
 def run(*arguments: object) -> Result:
@@ -167,3 +167,21 @@ def test_lines_of_tables_end_with_their_text(tmp_path: Path) -> None:
         shown = run(command, path).output
         assert "\n" in shown
         assert all(line == line.rstrip() for line in shown.split("\n"))
+
+
+def test_a_table_is_whole_but_for_terminals_which_lack_the_last_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = pa.table({"id": [1]} | {f"column{at}": ["x" * 50] for at in range(9)} | {"last": [True]})
+    pq.write_table(table, tmp_path / "wide.parquet")
+    head, row = CliRunner().invoke(app, ["head", str(tmp_path / "wide.parquet")]).stdout.splitlines()
+    assert head.split() == table.column_names
+    assert row.split() == ["1", *["x" * 50] * 9, "true"]
+    monkeypatch.setattr(rows, "terminal_width", lambda: 40)
+    head, row, more = CliRunner().invoke(app, ["head", str(tmp_path / "wide.parquet")]).stdout.splitlines()
+    assert head.split() == ["id", "column0", "column1", "column2"]
+    assert row.startswith("1   xxxxxxx")
+    assert len(row.rstrip()) <= 40
+    assert more == "and 7 more columns: choose with --select, or use --format json"
+    monkeypatch.setattr(rows, "terminal_width", lambda: 5)
+    assert CliRunner().invoke(app, ["head", str(tmp_path / "wide.parquet")]).stdout.startswith("id\n1\nand 10 more")
