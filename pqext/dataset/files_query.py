@@ -8,7 +8,7 @@ filter is evaluated exactly on their rows, and the other columns of the result a
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -21,7 +21,8 @@ from pqext.core.reader import ParquetFile
 from pqext.core.suggest import listed
 from pqext.dataset.execution.metrics import Metrics, Run, counts_of
 from pqext.dataset.execution.stages import matching
-from pqext.dataset.expressions import Expression, bases
+from pqext.dataset.expressions import Expression, VariantField, bases
+from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.files.file_set import FileSet, located
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.one_table.agreement import Agreement
@@ -31,6 +32,7 @@ from pqext.dataset.one_table.partitions import NO_PARTITIONS, Narrowed, Partitio
 from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.union import Union
 from pqext.dataset.planning.certainty import apart, certain_rows, may_be_certain
+from pqext.dataset.planning.paths import doubts
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted, footer_crc
 from pqext.dataset.planning.projection import Computed
@@ -154,6 +156,18 @@ class FilesQuery:
             for row, source in enumerate(self.sources)
             if row in tasks or self._narrowed[row].refusal is not None
         ]
+
+    def doubts(self) -> list[str]:
+        """Paths within VARIANT columns that the first file to be read shows to be mistakes, maybe."""
+        asked = [] if self.filter is None else operands(self.filter)
+        asked += [base for one in self.result or () if isinstance(one, Computed) for base in bases(one.field)]
+        fields = [one for one in asked if isinstance(one, VariantField)]
+        kept = self._kept() if fields else []
+        with closing(self.files.opened(kept[:1], is_learning=True)) as files:
+            for _, file in files:
+                with suppress(TypeError, ValueError):  # which running the scan tells
+                    return doubts(fields, file.schema)
+        return []
 
     @property
     def _wanted(self) -> RowsWanted | None:

@@ -176,13 +176,15 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
         """
         if form not in ("text", "json"):
             raise ValueError(f"form is 'text' or 'json', not {form!r}")
-        tasks, query = self.plan(pages=True), self._query
+        query = self._query
+        doubtful = query.doubts()
+        tasks = self.plan(pages=True)
         filter = None if query.filter is None else str(query.filter)
         told = [] if query.files.summaries is None else query.files.summaries.told()
         if form == "json":
             facts = {
                 "columns": self.schema.names, "filter": filter, "limit": query.limit, "offset": query.offset,
-                "summaries": told,
+                "summaries": told, "doubts": doubtful,
             }
             return json.dumps(as_data(facts, tasks, shown))
         limit = [f"  {name}: {text}" for name, text in self._facts() if name == "limit"]
@@ -192,7 +194,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             f"  filter: {filter if filter is not None else 'none'}",
             *limit,
             "  reads " + summary(tasks) + (" at most" if limit else ""),
-            *(f"  {line}" for line in told),
+            *(f"  {line}" for line in (*told, *doubtful)),
             *told_skipped(tasks),
             *explanation(tasks, shown),
         ]

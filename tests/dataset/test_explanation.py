@@ -151,3 +151,20 @@ def test_plans_carry_evidence_and_pages() -> None:
     assert Task.from_json(task.to_json()) == task
     assert task.row_groups[0].evidence == ("statistics",)
     assert task.row_groups[1].pages == (4, 20)
+
+
+@pytest.mark.parametrize("form", ["filter", "column"])
+def test_a_path_near_to_a_shredded_one_is_doubted(tmp_path: Path, form: str) -> None:
+    events = variant.parse_json(['{"user": {"id": 1, "name": "Ann"}, "kind": "view", "other": 1}'])
+    shredding = {"e": "user STRUCT<id: INT, name: STRING>, kind STRING"}
+    pqext.write_table(pa.table({"e": events}), tmp_path / "a.parquet", shredding=shredding)
+    for path, told in (
+        ("$.usr.id", "e has no shredded 'usr' where $.usr.id asks for it; did you mean 'user'?"),
+        ("$.user.Name", "e has no shredded 'Name' where $.user.Name asks for it; did you mean 'name'?"),
+        ("$.user.name", None), ("$.other", None), ("$.kind.a", None), ("$[0]", None),
+    ):  # fmt: skip
+        field = pqext.col("e").variant(path, "string")
+        scan = pqext.scan(tmp_path, filter=field == "x") if form == "filter" else pqext.scan(tmp_path, [("x", field)])
+        assert ([f"  {told}"] if told else []) == [line for line in scan.explain().split("\n") if "no shredded" in line]
+        assert json.loads(scan.explain("json"))["doubts"] == ([told] if told else [])
+        assert scan.to_table().num_rows == (form == "column")

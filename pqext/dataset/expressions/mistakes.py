@@ -8,10 +8,12 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
+from pqext.core.predicate import Value
 from pqext.core.schema import SchemaNode
 from pqext.core.text import visible
-from pqext.dataset.expressions.literals import Kind, Literal, Value, to_value
-from pqext.dataset.expressions.operands import Column, Operand, bases, operand_column
+from pqext.dataset.expressions.conditions import Operand
+from pqext.dataset.expressions.literals import Kind, Literal, to_value
+from pqext.dataset.expressions.operands import Column, bases, operand_column
 
 _SHOWN = 10
 """Names of columns that an error lists."""
