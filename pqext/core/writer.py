@@ -203,6 +203,16 @@ class ParquetWriter(Suggesting):
                 self._begun.workers.abandon()
             self._sink.abort()
 
+    @property
+    def bytes_written(self) -> int:
+        """The size of the file so far; row groups count once they are written."""
+        return self._sink.offset
+
+    @property
+    def storage_schema(self) -> pa.Schema | None:
+        """The Arrow schema of what is stored, with VARIANT shredded; None while it waits for the first rows."""
+        return None if self._prepared is None else pa.schema([field.plain for field in self._prepared.plan])
+
     def __enter__(self) -> ParquetWriter:
         return self
 

@@ -22,11 +22,12 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import unquote
 
 from pqext.core import local_paths
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC
@@ -38,6 +39,8 @@ TEMPORARY = "_pqext_temporary-"
 OWNER = "owner.json"
 LOG = "_pqext_ingested-"
 """How the name of a file begins that notes what was ingested. Readers pass over it; it comes and goes with a save."""
+BAD_LINES = "_pqext_bad_lines-"
+"""How the name of a file begins that tells what was not ingested; in all else like :data:`LOG`."""
 ABANDONED_AFTER = timedelta(days=7)
 
 
@@ -63,8 +66,12 @@ def begin(target: Path, job: str, owner: int | None = None) -> Path:
     return folder
 
 
-def commit(target: Path, job: str, names: Sequence[str], *, overwrite: bool) -> None:
+def commit(
+    target: Path, job: str, names: Sequence[str], *, overwrite: bool, folders: Collection[str] | None = None
+) -> None:
     """Make a job's files ``names`` part of ``target``, in place of all that readers see there when overwriting.
+
+    With ``folders``, of which each is the path of a partition below ``target``, only what lies in these is replaced.
 
     Raises as :func:`replaceable`, and ``RuntimeError`` when a file is missing, before anything has changed; ``OSError``
     when the system refuses a step: its notes say whether the save has happened.
@@ -75,13 +82,16 @@ def commit(target: Path, job: str, names: Sequence[str], *, overwrite: bool) -> 
         missing = [name for name in names if not (staged / name).is_file()]
         if missing:
             raise RuntimeError(f"{missing[0]} of the job that writes {target} was removed before it was committed")
-        seen = replaceable(target) | {str(log): str(log) for log in logs(target)} if overwrite else {}
+        seen = replaceable(target, folders) if overwrite else {}
+        if overwrite and folders is None:
+            seen |= {str(note): str(note) for note in (*logs(target), *target.glob(f"{BAD_LINES}*.ndjson"))}
         old = [Old.of(_relative(path, target), at) for path, at in seen.items()]
         succeeded = (target / SUCCESS).exists()
         try:
             (target / SUCCESS).unlink(missing_ok=True)
             _write(staged / JOURNAL, Journal(tuple(names), tuple(old)).dump())
-            flush(staged)
+            for folder in {(staged / name).parent for name in names} | {staged}:
+                flush(folder)
             staged.rename(decided)
         except BaseException as error:
             if succeeded and staged.exists():
@@ -99,13 +109,22 @@ def commit(target: Path, job: str, names: Sequence[str], *, overwrite: bool) -> 
             raise
 
 
-def replaceable(target: Path) -> dict[str, str]:
+def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[str, str]:
     """What overwriting ``target`` removes: all files that reading it shows, by their paths, with where each lies now.
+
+    With ``folders``, those in these partitions, however their names are escaped.
 
     Raises ``ValueError`` where one of them is no Parquet file: nothing else is ever removed, and a folder that holds
     other files is perhaps not the one that was meant.
     """
     seen = files_below(str(target))
+    if folders is not None:
+        replaced = {_decoded(folder) for folder in folders}
+        names = {path: _decoded(_relative(os.path.dirname(path), target)) for path in seen}
+        seen = {
+            path: at for path, at in seen.items()
+            if any(names[path][:depth] in replaced for depth in range(1, len(names[path]) + 1))
+        }
     for path, at in seen.items():
         with open(at, "rb") as file:
             if file.read(4) not in (MAGIC, ENCRYPTED_MAGIC):
@@ -129,13 +148,7 @@ def abort(target: Path, job: str) -> None:
 
 
 def clean(path: str | os.PathLike[str], *, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
-    """Finish the saves into folder ``path`` that were killed after they were decided, and remove what others left.
-
-    What a save left that was never decided is removed if its driver is known to be dead (it ran on this machine), or if
-    nothing in it has changed for ``older_than``. Saves clean the folder they write to in the same way.
-
-    Raises ``FileNotFoundError`` for no folder, and ``CorruptFileError`` for a journal that cannot be followed.
-    """
+    """:func:`pqext.spark.clean` for a folder of a file system."""
     target = Path(path).absolute()
     with _locked(target):
         return _tidy(target, older_than)
@@ -155,6 +168,11 @@ def flush(path: Path) -> None:
 def _write(path: Path, data: bytes) -> None:
     path.write_bytes(data)
     flush(path)
+
+
+def _decoded(folder: str) -> tuple[str, ...]:
+    """The parts of a folder's path without their escapes, of which writers use different ones."""
+    return tuple(unquote(part) for part in folder.split("/"))
 
 
 def _relative(path: str, target: Path) -> str:
@@ -198,7 +216,11 @@ def _finish(folder: Path) -> None:
     target = folder.parent
     journal = Journal.load(str(folder))
     if journal is not None:
+        changed = {target}
         for name in journal.new:
+            if "/" in name:
+                (target / name).parent.mkdir(parents=True, exist_ok=True)
+                changed |= {*(target / name).parents} - {*target.parents}
             with suppress(FileNotFoundError):
                 os.replace(folder / name, target / name)
         # Where there are no locks, an old file may be on its way up from the folder of its own save.
@@ -206,10 +228,13 @@ def _finish(folder: Path) -> None:
             if other != folder:
                 _remove(journal.replaced(str(other)))
         _remove(journal.replaced(str(target)))
-        flush(target)
+        for one in changed:
+            flush(one)
         (target / SUCCESS).touch()
         for path in folder.iterdir():
-            if path.name != JOURNAL:
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != JOURNAL:
                 path.unlink(missing_ok=True)
         (folder / JOURNAL).unlink(missing_ok=True)
     with suppress(FileNotFoundError):
@@ -232,7 +257,7 @@ def _is_abandoned(folder: Path, older_than: timedelta) -> bool:
     except (OSError, ValueError, TypeError, KeyError):
         pass
     try:
-        newest = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+        newest = max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
     except FileNotFoundError:
         return False  # somebody is at work in it
     return time.time() - newest > older_than.total_seconds()

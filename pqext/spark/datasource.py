@@ -79,7 +79,8 @@ def _refuse_tables(options: Mapping[str, str]) -> None:
         raise UnsupportedError(
             "no path: give one to load() or save(). Tables of the catalog (CREATE TABLE ... USING pqext, saveAsTable) "
             "do not work, because Spark does not tell a Python data source where their files are: use "
-            "spark.read.format('pqext').load(path), or CREATE TEMPORARY VIEW ... USING pqext OPTIONS (path '...')",
+            "pqext.spark.write(df, path) and spark.read.format('pqext').load(path), or CREATE TEMPORARY VIEW ... USING "
+            "pqext OPTIONS (path '...')",
             feature="catalog tables",
         )
 

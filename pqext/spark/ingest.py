@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
+from zlib import decompress
 
 import pyarrow as pa
 
 from pqext.core.options import WriteOptions, from_keywords
 from pqext.spark import commit
-from pqext.spark.files import local_path
-from pqext.spark.ingest_plan import Ingestion, Part, find_parts, ingested, log_of, made_columns, share_out
+from pqext.spark.ingest_notes import note_of
+from pqext.spark.ingest_plan import Ingestion, Part, find_parts, made_columns, partition_columns, share_out
 from pqext.spark.ingest_task import Attempt, IngestTask, Stopped
-from pqext.spark.sink import check_target, empty_file, with_profile
+from pqext.spark.job_progress import ShowProgress, described, told
+from pqext.spark.part_files import Division, WrittenFile, check_division
+from pqext.spark.save_options import with_profile
+from pqext.spark.sink import empty_file, without
+from pqext.spark.targets import Target, target_of
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers
 from pqext.variant.shredding.choice import shredding
@@ -47,10 +50,12 @@ class Ingested:
     """The files that were read now."""
     skipped: tuple[str, ...]
     """The files whose rows were there already."""
-    written: tuple[tuple[str, int], ...]
-    """The Parquet files, each a name and a number of bytes."""
+    written: tuple[WrittenFile, ...]
+    """The Parquet files, each with its rows, bytes and shredding."""
     schema: str | None
     """The shredding schema as DDL; None where values are whole."""
+    bad_lines_file: str | None = None
+    """The file that tells of each document that has a fault, if there are any and it was asked for."""
 
     @property
     def rows(self) -> int:
@@ -79,12 +84,17 @@ def ingest_json(
     mode: Mode = "append",
     on_error: OnError = "fail",
     error_column: str | None = None,
+    bad_lines_file: bool = False,
+    partition_by: Mapping[str, Any] | Sequence[str] | None = None,
+    max_records_per_file: int | None = None,
+    target_file_bytes: int | None = None,
     form: Form = "lines",
     again: bool = False,
     numbers: Numbers = "decimal",
     duplicate_keys: DuplicateKeys = "error",
     max_bytes: int = DEFAULT_MAX_BYTES,
     task_bytes: int | None = None,
+    progress: ShowProgress | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Ingested:
@@ -110,14 +120,26 @@ def ingest_json(
 
     The first document that is not JSON, or has a geometry that is none, ends the job with its file, line and reason.
     With ``on_error="null"`` the document or the geometry becomes null, and ``error_column`` names a string column that
-    says why; with ``"skip"`` the row is left out.
+    says why; with ``"skip"`` the row is left out. ``bad_lines_file=True`` also writes a file of JSON lines beside the
+    rows, one for each of these documents: ``file``, ``offset`` (the byte of the text at which the line begins; null
+    for documents over several lines), ``message``, and ``raw``, the text (``raw_base64`` where it is not UTF-8).
+    The driver holds these lines until the commit.
+
+    ``partition_by`` is a list of paths within the documents, ``["$.kind", "$.at.year"]``, whose values name folders
+    and so become columns, here ``kind`` and ``year``. A mapping gives other names and types: ``{"day": ("$.time",
+    "date"), "kind": "$.kind"}``. Types are those of :func:`pqext.variant.get`, STRING unless one is given; text, whole
+    numbers, booleans and dates can name folders. What is missing or does not cast is null there, as is the empty text.
+    ``max_records_per_file`` and ``target_file_bytes`` begin another file where one would become larger.
 
     The save happens whole or not at all, as that of data source ``pqext``. With ``mode="append"``, files from which
     rows in ``dest`` already come are skipped while their size and time of change stay the same, so that a job can be
     started again after a failure; ``again=True`` reads them once more. ``mode="overwrite"`` replaces the rows.
 
     ``task_bytes`` is the text that a task reads at most; by default every processor gets work, and a task at most
-    256 MiB. Raises ``VariantError``, ``CorruptFileError`` and other errors of pqext for what is wrong with a file,
+    256 MiB. ``progress`` is called with the number of tasks that are done and of all, by a thread of its own, and
+    Spark's pages show the job by a description.
+
+    Raises ``VariantError``, ``CorruptFileError`` and other errors of pqext for what is wrong with a file,
     ``FileNotFoundError`` for paths without files, and ``ValueError`` or ``TypeError`` for wrong arguments.
     """
     for name, given, words in (("on_error", on_error, OnError), ("mode", mode, Mode), ("form", form, Form)):
@@ -125,8 +147,12 @@ def ingest_json(
             raise ValueError(f"{name} is one of {', '.join(map(repr, get_args(words)))}, not {given!r}")
     if error_column is not None and on_error != "null":
         raise ValueError('an error_column tells of null rows, so it needs on_error="null"')
+    if bad_lines_file and on_error == "fail":
+        raise ValueError('a bad_lines_file tells of what is left out, so it needs on_error="null" or "skip"')
     made, choices = made_columns(geometry)
+    partitions = partition_columns(partition_by)
     names = [column, *(marked.name for _, marked in made), *([] if error_column is None else [error_column])]
+    names += [name for name, _, _ in partitions]
     if len(set(names)) < len(names):
         raise ValueError(f"two columns have one name: {', '.join(map(repr, names))}")
     if "shredding" in options:
@@ -135,16 +161,17 @@ def ingest_json(
         raise ValueError(f"task_bytes must be positive, not {task_bytes}")
     options = {"threads": 1, "encodings": "auto", **options, **({"geometry": choices} if choices else {})}
     from_keywords(WriteOptions, options)
+    division = Division(tuple(name for name, _, _ in partitions), max_records_per_file, target_file_bytes)
     how = Ingestion(
         column, None if schema is None else shredding(schema), numbers, duplicate_keys, max_bytes, form, on_error,
-        error_column, made, storage_options, with_profile(options, "profile=None"),
+        error_column, made, partitions, bad_lines_file, division, storage_options,
+        with_profile(options, "profile=None"),
     )
-    how.parsing()  # wrong arguments are told now
-    target = Path(local_path(dest)).absolute()
+    check_division(division, how.schema(how.parsing()))  # wrong arguments are told now
+    target = target_of(dest, storage_options)
     found = find_parts(paths, storage_options)
-    if target.is_dir():
-        commit.clean(target)
-    known = ingested(target) if mode == "append" and not again else set()
+    target.clean()
+    known = target.ingested() if mode == "append" and not again else set()
     parts = [part for part in found if (part.name, part.stamp) not in known]
     skipped = tuple(part.name for part in found if (part.name, part.stamp) in known)
     if not parts:
@@ -153,48 +180,71 @@ def ingest_json(
     if parsing.undecided is not None:
         sample = pa.chunked_array(how.sample(parts), type=parsing.whole().type)
         how = replace(how, shredding=replace(how.shredding, schema=parsing.undecided.schema_for(sample)))
-    attempts, written = _save(spark, target, parts, how, share_out(parts, task_bytes, form == "lines"), mode)
+    work = share_out(parts, task_bytes, form == "lines")
+    job = Job(spark, target, tuple(parts), how, work, mode == "overwrite", progress)
+    attempts, told = job.run()
     shredded = how.parsing().schema
     return Ingested(
-        tuple(_of_files(parts, attempts)), skipped, written, None if shredded is None else str(how.shredding.schema)
+        tuple(_of_files(parts, attempts)),
+        skipped,
+        tuple(one.file for attempt in attempts for one in attempt.written),
+        None if shredded is None else str(how.shredding.schema),
+        told,
     )
 
 
-def _save(
-    spark: SparkSession,
-    target: Path,
-    parts: Sequence[Part],
-    how: Ingestion,
-    work: tuple[tuple[Part, ...], ...],
-    mode: Mode,
-) -> tuple[list[Attempt], tuple[tuple[str, int], ...]]:
-    """Have tasks do the work, and commit what they wrote."""
-    schema = how.schema(how.parsing())
-    empty = empty_file(schema, how.options)  # which tells options that do not suit the columns
-    check_target(target, mode == "overwrite", lambda: empty)
-    job = uuid.uuid4().hex
-    staged = commit.begin(target, job, os.getpid())
-    try:
-        task = IngestTask(str(staged), job, work, how)
-        rows = spark.range(0, len(work), 1, len(work)).mapInArrow(task.run, "attempt binary").collect()
-        attempts: list[Attempt] = [pickle.loads(row[0]) for row in rows]
-        errors = [attempt.error for attempt in attempts if attempt.error is not None]
-        if errors:
-            raise min(errors, key=lambda error: isinstance(error, Stopped))
-        written = tuple(file for attempt in attempts for file in attempt.written)
-        names = [name for name, _ in written]
-        if not names and (mode == "overwrite" or not any(target.glob("*.parquet"))):
-            names = [f"part-00000-{job}-empty.parquet"]
-            (staged / names[0]).write_bytes(empty)
-        log = f"{commit.LOG}{job}.json"
-        (staged / log).write_bytes(log_of(parts, _of_files(parts, attempts)))
-        for name in (*names[len(written) :], log):
-            commit.flush(staged / name)
-        commit.commit(target, job, [*names, log], overwrite=mode == "overwrite")
-    except BaseException:
-        commit.abort(target, job)
-        raise
-    return attempts, written
+@dataclass(frozen=True)
+class Job:
+    """Work for Spark's tasks, and what is committed of it."""
+
+    spark: SparkSession
+    target: Target
+    parts: tuple[Part, ...]
+    how: Ingestion
+    work: tuple[tuple[Part, ...], ...]
+    overwrite: bool
+    progress: ShowProgress | None
+
+    def run(self) -> tuple[list[Attempt], str | None]:
+        """Have tasks do the work, and commit what they wrote; gives the side file of bad lines, too."""
+        division = self.how.division
+        schema = without(self.how.schema(self.how.parsing()), division.partition_by)
+        empty = empty_file(schema, self.how.options)  # which tells options that do not suit the columns
+        self.target.check(self.overwrite, lambda: empty, division.partition_by)
+        job = uuid.uuid4().hex
+        staged = self.target.begin(job)
+        try:
+            attempts = self._attempts(IngestTask(staged, job, self.work, self.how))
+            written = [one for attempt in attempts for one in attempt.written]
+            if not written and not division.partition_by and (self.overwrite or not self.target.has_files):
+                self.target.put(f"part-00000-{job}-empty.parquet", empty)
+            told = b"".join(decompress(one.told) for attempt in attempts for one in attempt.taken)
+            if told:
+                self.target.put(f"{commit.BAD_LINES}{job}.ndjson", told)
+            entries = zip(self.parts, _of_files(self.parts, attempts), strict=True)
+            note = note_of([{"stamp": part.stamp, **asdict(file)} for part, file in entries])
+            self.target.put(f"{commit.LOG}{job}.json", note)
+            self.target.commit(written, self.overwrite)
+        except BaseException:
+            self.target.abort()
+            raise
+        return attempts, f"{self.target.path}/{commit.BAD_LINES}{job}.ndjson" if told else None
+
+    def _attempts(self, task: IngestTask) -> list[Attempt]:
+        """What the tasks that Spark counts report. Raises the first error that would come again."""
+        group = f"pqext-ingest-{task.job}"
+        files = f"{len(self.parts):,} files" if len(self.parts) > 1 else self.parts[0].name
+        total = len(self.work)
+        with (
+            described(self.spark, group, f"pqext: ingest {files} into {self.target.path}"),
+            told(self.spark, group, total, self.progress),
+        ):
+            rows = self.spark.range(0, total, 1, total).mapInArrow(task.run, "attempt binary").collect()
+            attempts: list[Attempt] = [pickle.loads(row[0]) for row in rows]
+            errors = [attempt.error for attempt in attempts if attempt.error is not None]
+            if errors:
+                raise min(errors, key=lambda error: isinstance(error, Stopped))
+            return attempts
 
 
 def _of_files(parts: Sequence[Part], attempts: Sequence[Attempt]) -> list[IngestedFile]:

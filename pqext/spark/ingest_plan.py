@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.core.errors import CorruptFileError
 from pqext.core.local_paths import scheme_of
 from pqext.core.sources.locate import locate
 from pqext.core.sources.store import Location
 from pqext.core.sources.streams import codec_of
-from pqext.dataset.files.notes import parsed, read_note
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.made_columns import Made, path_within
 from pqext.geo.types import geometry_field
-from pqext.spark import commit
 from pqext.spark.files import local_path, slice_bytes
 from pqext.spark.json_source import READ_BYTES
+from pqext.spark.part_files import Division
 from pqext.variant.access.path import as_path
+from pqext.variant.access.targets import target_type
 from pqext.variant.json.files import Piece, pieces_at
 from pqext.variant.json.lines import SAMPLE_BYTES
 from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, Parsing, parsing
@@ -66,6 +63,10 @@ class Ingestion:
     on_error: str
     error_column: str | None
     made: tuple[tuple[Made, pa.Field], ...]
+    partitions: tuple[tuple[str, str, str], ...]
+    """The name, the path and the type of each column that names folders."""
+    tells_bad_lines: bool
+    division: Division
     storage_options: Mapping[str, Any] | None = field(repr=False)
     options: Mapping[str, Any] = field(repr=False)
 
@@ -81,6 +82,7 @@ class Ingestion:
         fields += [marked for _, marked in self.made]
         if self.error_column is not None:
             fields.append(pa.field(self.error_column, pa.string()))
+        fields += [pa.field(name, target_type(kind)) for name, _, kind in self.partitions]
         return pa.schema(fields)
 
     def place(self, part: Part) -> Any:
@@ -127,6 +129,33 @@ def made_columns(geometry: Mapping[str, Any] | None) -> tuple[tuple[tuple[Made, 
         if choice:
             choices[name] = choice
     return tuple(made), choices
+
+
+def partition_columns(given: Mapping[str, Any] | Sequence[str] | None) -> tuple[tuple[str, str, str], ...]:
+    """Name, path and type of the columns that name folders: paths by names, or paths whose last key is the name.
+
+    Raises ``ValueError`` or ``TypeError`` for what is none.
+    """
+    if isinstance(given, str):
+        raise TypeError("partition_by is a list of paths, or maps names to paths")
+    named = given if isinstance(given, Mapping) else {_last_key(path): path for path in given or ()}
+    if not isinstance(given, Mapping) and len(named) < len(given or ()):
+        several = ", ".join(map(repr, given or ()))
+        raise ValueError(f"partition_by: two of {several} end in one name: map names to paths")
+    found = []
+    for name, choice in named.items():
+        path, kind = (choice, "string") if isinstance(choice, str) else tuple(choice)
+        as_path(path_within(path))
+        target_type(kind)
+        found.append((name, path_within(path), kind))
+    return tuple(found)
+
+
+def _last_key(path: str) -> str:
+    key = as_path(path_within(path))[-1:]
+    if not key or not isinstance(key[0], str):
+        raise ValueError(f"partition_by: {path!r} does not end in a name: map a name to it")
+    return key[0]
 
 
 def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | None) -> list[Part]:
@@ -182,26 +211,3 @@ def share_out(parts: Iterable[Part], task_bytes: int | None, cut: bool) -> tuple
         packed.append(part)
         held += weight
     return (*tasks, *([tuple(packed)] if packed else []))
-
-
-def ingested(target: Path) -> set[tuple[str, str]]:
-    """The names and stamps of the files that the rows in ``target`` come from, as far as jobs like this noted them.
-
-    Raises ``CorruptFileError`` for a note that is damaged.
-    """
-    found: set[tuple[str, str]] = set()
-    for log in commit.logs(target):
-        try:
-            found.update((str(one["path"]), str(one["stamp"])) for one in parsed(read_note(str(log)))["files"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise CorruptFileError(
-                f"the note of what was ingested is damaged ({error}): remove it to ingest its files again",
-                path=str(log),
-            ) from None
-    return found
-
-
-def log_of(parts: Sequence[Part], files: Sequence[Any]) -> bytes:
-    """The note of files that were ingested, and of what was taken from each."""
-    entries = [{"stamp": part.stamp, **asdict(file)} for part, file in zip(parts, files, strict=True)]
-    return json.dumps({"version": 1, "files": entries}).encode()

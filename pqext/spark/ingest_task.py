@@ -9,44 +9,45 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from zlib import compress
 
 import numpy as np
 import pyarrow as pa
 
 from pqext.core.errors import ChangedFileError, GeometryError, ParquetError, SourceError, VariantError
 from pqext.core.sources.streams import open_stream
-from pqext.core.writer import ParquetWriter
 from pqext.dataset.made_columns import make, maker
-from pqext.spark import commit
+from pqext.spark.bad_lines import documents, told_of
 from pqext.spark.ingest_plan import Ingestion, Part, stamp_of
+from pqext.spark.part_files import PartFiles, Staging
+from pqext.spark.staging import Staged
+from pqext.variant.access.cast import get
+from pqext.variant.access.path import as_path
 from pqext.variant.json.faults import line_fault, placed
 from pqext.variant.json.lines import count_newlines
 from pqext.variant.json.parser import Parsing
 
-FAILED = "failed"
-"""The file in a job's folder that tells its tasks that one of them met an error that comes again."""
 _ADVICE = 'on_error="null" or "skip" goes on without it'
 
 
 @dataclass
 class Taken:
-    """What was taken from a part: rows, bytes of text, and lines or documents that are not JSON."""
+    """What was taken from a part: rows, bytes of text, and documents that have a fault, as lines of the side file."""
 
     part: Part
     rows: int = 0
     bytes: int = 0
     bad: int = 0
+    told: bytearray = field(default_factory=bytearray)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What one attempt reports: what it read, and what it wrote, each a name and a number of bytes."""
+    """What one attempt reports: what it read, and what it wrote."""
 
     taken: tuple[Taken, ...] = ()
-    written: tuple[tuple[str, int], ...] = ()
+    written: tuple[Staging, ...] = ()
     error: ParquetError | None = None
 
 
@@ -56,9 +57,9 @@ class Stopped(ParquetError):
 
 @dataclass(frozen=True)
 class IngestTask:
-    """Does parts of ``work``, into the folder ``staged`` of a job."""
+    """Does parts of ``work``, into the place ``staged`` of a job."""
 
-    staged: str
+    staged: Staged
     job: str
     work: tuple[tuple[Part, ...], ...]
     how: Ingestion
@@ -72,46 +73,33 @@ class IngestTask:
 
     def attempt(self, number: int) -> Attempt:
         """Do one part of the work. Errors that come again are told rather than raised: Spark would try again."""
-        staged = Path(self.staged)
-        if not staged.is_dir():
-            raise RuntimeError(f"the job that writes {staged.parent} was aborted")
-        path = staged / f"part-{number:05d}-{self.job}-{uuid.uuid4().hex[:12]}.parquet"
+        self.staged.check()
         try:
-            return self._write(number, path)
+            return self._write(number, f"part-{number:05d}-{self.job}-{uuid.uuid4().hex[:12]}")
         except ParquetError as error:
             if isinstance(error, SourceError) and not isinstance(error, ChangedFileError):
                 raise
-            (staged / FAILED).touch()
+            self.staged.fail()
             return Attempt(error=error.with_traceback(None))
 
-    def _write(self, number: int, path: Path) -> Attempt:
+    def _write(self, number: int, name: str) -> Attempt:
         how = self.how.parsing()
         schema = self.how.schema(how)
         taken = [Taken(part) for part in self.work[number]]
-        writer: ParquetWriter | None = None
-        try:
+        with PartFiles(self.staged, name, schema, self.how.options, self.how.division) as files:
             for one in taken:
                 for batch in self._batches(one, how, schema):
-                    if (path.parent / FAILED).exists():
+                    if self.staged.has_failed:
                         raise Stopped("another task failed")
-                    writer = writer or ParquetWriter(str(path), schema, **self.how.options)
-                    writer.write_batch(batch)
-            if writer is None:
-                return Attempt(tuple(taken))
-            writer.close()
-            commit.flush(path)
-        except BaseException:
-            if writer is not None:
-                writer.abort()
-            with suppress(OSError):  # the error is what the user must see
-                path.unlink(missing_ok=True)
-            raise
-        return Attempt(tuple(taken), ((path.name, path.stat().st_size),))
+                    files.write(batch)
+            return Attempt(tuple(taken), files.close())
 
     def _batches(self, taken: Taken, how: Parsing, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """The rows of a part; ``taken`` counts what is in it."""
         part = taken.part
         makers = [(maker(one, self.how.column), marked) for one, marked in self.how.made]
+        named = [(as_path(path), kind) for _, path, kind in self.how.partitions]
+        told: list[bytes] = []
         before, is_placed, document = 0, part.start == 0, 0
         for piece in self.how.pieces(part):
             _, arrays, found, lines = piece.parsed(how)
@@ -121,6 +109,8 @@ class IngestTask:
             faults = [line_fault(fault, before) for fault in found]
             before += lines
             taken.bad += len(faults)
+            texts: list[tuple[int | None, bytes]] | None = None
+            first = 0
             if faults and self.how.on_error == "fail":
                 raise VariantError(f"{placed(faults[0], part.name)}; {_ADVICE}")
             for array in arrays:
@@ -138,11 +128,17 @@ class IngestTask:
                 if reasons and self.how.on_error == "fail":
                     raise GeometryError(f"{reasons[min(reasons)]}; {_ADVICE}")
                 taken.bad += len(reasons) - len(mine)
+                if reasons and self.how.tells_bad_lines:
+                    texts = texts or documents(piece)
+                    told.append(told_of(part.name, texts[first : first + len(array)], reasons))
                 document += len(array)
+                first += len(array)
+                columns += [get(array, path, kind) for path, kind in named]
                 batch = self._batch(columns, reasons, schema)
                 taken.rows += len(batch)
                 if len(batch):
                     yield batch
+        taken.told += compress(b"".join(told))
         if stamp_of(self.how.place(part))[0] != part.stamp:
             raise ChangedFileError("the file has changed since it was listed: ingest it again", path=part.name)
 
@@ -151,7 +147,7 @@ class IngestTask:
         rows = len(columns[0])
         if self.how.error_column is not None:
             told = [reasons.get(row) for row in range(rows)] if reasons else pa.nulls(rows, pa.string())
-            columns = [*columns, pa.array(told, pa.string())]
+            columns.insert(1 + len(self.how.made), pa.array(told, pa.string()))
         batch = pa.RecordBatch.from_arrays(columns, schema=schema)
         if not reasons or self.how.on_error != "skip":
             return batch

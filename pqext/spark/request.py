@@ -29,6 +29,7 @@ from pqext.geo import types as geo
 from pqext.spark.aggregation import Aggregation, as_data, of_data
 from pqext.spark.files import is_remote, list_sources, local_path, option_paths
 from pqext.spark.instants import file_schema_in_spark, unified
+from pqext.spark.save_options import is_of_saves
 from pqext.spark.types import spark_schema
 
 PARTITION_BYTES = 64 << 20
@@ -64,6 +65,8 @@ class Query:
         """Parse a data source's options. Raises ``ValueError`` for one that is unknown or malformed."""
         known = {"path", "paths", *_PARSERS}
         for name in options:
+            if is_of_saves(name):
+                continue  # a view of SQL has options for both
             if name.lower() not in known:
                 meant = did_you_mean(name, known) or "; data source pqext reads with " + ", ".join(sorted(known))
                 raise ValueError(f"unknown option {name!r}{meant}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from pqext.core.writer import ParquetWriter
 from pqext.spark.carried import walk
-from pqext.spark.sink import options_of, write_options
+from pqext.spark.part_files import UNDIVIDED, Division, check_division
+from pqext.spark.save_options import save_options
+from pqext.spark.sink import empty_file, without
 from pqext.spark.types import file_schema, is_marked_struct
 from pqext.variant.shredding.choice import shredding
 from pqext.variant.shredding.schema import schema_of_storage
@@ -46,10 +46,19 @@ class WritePlan:
     variants: tuple[VariantPlan, ...]
     options: Mapping[str, Any]
     """The writer's options that are not the default, without ``shredding``."""
+    division: Division = UNDIVIDED
+    """The columns that name folders, and how large a file may be."""
 
     def __str__(self) -> str:
-        lines = ["a Parquet file for each task that has rows, with the columns"]
-        lines += [f"  {name}: {type}" for name, type in self.columns]
+        by = self.division.partition_by
+        each = "task and partition" if by else "task"
+        lines = [f"a Parquet file for each {each} that has rows, with the columns"]
+        lines += [f"  {name}: {type}" for name, type in self.columns if name not in by]
+        if by:
+            lines += ["in folders named by", *(f"  {name}: {dict(self.columns)[name]}" for name in by)]
+        rows, size = self.division.max_records_per_file, self.division.target_file_bytes
+        lines += [] if rows is None else [f"at most {rows:,} rows in a file"]
+        lines += [] if size is None else [f"about {size:,} bytes in a file"]
         if self.variants:
             lines += ["VARIANT", *(f"  {variant}" for variant in self.variants)]
         if self.options:
@@ -75,10 +84,12 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
     """
     given = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.items()}
     schema = df.schema
-    chosen = options_of(schema, given)
-    with ParquetWriter(io.BytesIO(), file_schema(schema), **chosen):
-        pass
-    by_option = write_options(given).get("shredding", {})
+    save = save_options(schema, given)
+    chosen = dict(save.writer)
+    stored = file_schema(schema)
+    check_division(save.division, stored)
+    empty_file(without(stored, save.division.partition_by), chosen)
+    by_option = save.shredding_options
     shreddings = chosen.pop("shredding", {})
     plans = []
     for place, field in walk(schema):
@@ -92,7 +103,7 @@ def explain_write(df: DataFrame, **options: Any) -> WritePlan:
         elif isinstance(field.dataType, T.VariantType):
             plans.append(VariantPlan(path, None, None))
     columns = tuple((field.name, _name(field.dataType)) for field in schema)
-    return WritePlan(columns, tuple(plans), chosen)
+    return WritePlan(columns, tuple(plans), chosen, save.division)
 
 
 def _name(type: T.DataType) -> str:

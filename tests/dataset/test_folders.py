@@ -68,7 +68,7 @@ def test_a_folder_of_a_save_without_its_journal_hides_nothing(tmp_path: Path) ->
     "journal",
     [
         b"", b"[]", b"{", b"\xff", b'{"version": 2, "new": [], "old": []}', b'{"version": 1, "new": []}',
-        b'{"version": 1, "new": ["../x"], "old": []}', b'{"version": 1, "new": ["a/x"], "old": []}',
+        b'{"version": 1, "new": ["../x"], "old": []}',
         b'{"version": 1, "new": [], "old": [["/x", 1, 1]]}', b'{"version": 1, "new": [], "old": [["a/../../x", 1, 1]]}',
         b'{"version": 1, "new": [], "old": ["a.parquet"]}', b'{"version": 1, "new": [], "old": [["a", 1, null]]}',
         b'{"version": 1, "new": [1], "old": []}', b'{"version": 1, "new": [""], "old": []}',

@@ -42,9 +42,11 @@ def test_documents_become_shredded_rows_that_spark_reads_like_its_own(
     expected = sorted(theirs.collect())
     assert sorted(spark.read.parquet(str(tmp_path / "out")).select(F.to_json("value")).collect()) == expected
     assert sorted(read(spark, str(tmp_path / "out")).select(F.to_json("value")).collect()) == expected
-    for name, size in done.written:
-        file = tmp_path / "out" / name
-        assert file.stat().st_size == size
+    assert sum(one.rows for one in done.written) == done.rows
+    for one in done.written:
+        file = tmp_path / "out" / one.name
+        assert file.stat().st_size == one.bytes
+        assert one.shredded == {"value": done.schema}
         assert any("typed_value" in str(column) for column in pq.read_schema(file).field("value").type)
 
 
@@ -101,6 +103,75 @@ def test_bad_lines_become_null_rows_with_reasons_or_are_left_out(spark: Any, tmp
     done = ingest_json(spark, str(source), str(out), schema, on_error="skip", mode="overwrite", task_bytes=9)
     assert (done.rows, done.bad_lines) == (3, 2)
     assert sorted(map(str, values(out))) == ["None", "{'n': 1}", "{'n': 2}"]
+
+
+def test_a_side_file_tells_of_each_bad_line(spark: Any, tmp_path: Path) -> None:
+    source, out = tmp_path / "in.json", tmp_path / "out"
+    source.write_bytes(b'\xef\xbb\xbf{"n": 1}\n{"n"\r\n\n \n{"lon": 1}\n\xff\n{"n": 2}\n')
+    made = {"at": ("lon", "n")}
+    for on_error in ("null", "skip"):
+        options: dict[str, Any] = {"on_error": on_error, "bad_lines_file": True, "mode": "overwrite"}
+        done = ingest_json(spark, str(source), str(out), "n INT", task_bytes=9, **options)
+        assert done.bad_lines_file is not None
+        told = [json.loads(line) for line in Path(done.bad_lines_file).read_text().splitlines()]
+        assert [(one["offset"], one.get("raw"), one.get("raw_base64")) for one in told] == [
+            (12, '{"n"', None), (32, None, "/w=="),
+        ]
+        assert all(one["file"] == str(source) for one in told)
+        assert told[0]["message"].endswith("in.json, line 2, byte 5: the text ends within a value")
+        assert len([*out.glob("_pqext_bad_lines-*")]) == 1
+    done = ingest_json(spark, str(source), str(out), None, made, on_error="skip", mode="overwrite", form="auto")
+    assert (done.bad_lines_file, [*out.glob("_pqext_bad_lines-*")]) == (None, [])
+    multi = tmp_path / "multi.json"
+    multi.write_text('[{"n":\n 1},\n {"n": x},\n {"n": 3}]')
+    done = ingest_json(
+        spark, str(multi), str(out), form="auto", on_error="null", bad_lines_file=True, mode="overwrite"
+    )
+    assert done.bad_lines_file is not None
+    (one,) = [json.loads(line) for line in Path(done.bad_lines_file).read_text().splitlines()]
+    assert (one["offset"], one["raw"]) == (None, '{"n": x}')
+
+
+def test_paths_within_documents_name_folders(spark: Any, tmp_path: Path) -> None:
+    documents = [
+        {"kind": ["a", "b/c", None][n % 3], "time": f"2020-01-0{1 + n % 2}T10:00:00", "n": n} for n in range(120)
+    ]
+    source, out = lines(tmp_path / "in.json", documents), tmp_path / "out"
+    by = {"kind": "$.kind", "day": ("time", "date")}
+    done = ingest_json(spark, str(source), str(out), partition_by=by, task_bytes=2500, max_records_per_file=8)
+    assert {one.name.rpartition("/")[0] for one in done.written} == {
+        f"kind={kind}/day=2020-01-0{day}" for kind in ("a", "b%2Fc", "__HIVE_DEFAULT_PARTITION__") for day in (1, 2)
+    }
+    assert max(one.rows for one in done.written) <= 8
+    theirs = spark.read.parquet(str(out)).where("kind = 'b/c' AND day = '2020-01-01'")
+    assert theirs.selectExpr("variant_get(value, '$.n', 'int') n").orderBy("n").toPandas()["n"].tolist() == [
+        n for n in range(120) if n % 3 == 1 and n % 2 == 0
+    ]
+    kept = pqext.read_table(out, filter=pqext.col("kind") == "b/c")
+    assert sorted(one["n"] for one in variant.to_python(kept["value"])) == [*range(1, 120, 3)]
+    assert ingest_json(spark, str(source), str(out), partition_by=by).files == ()
+    more = lines(tmp_path / "more.json", [{"kind": "d", "n": 1}])
+    with pytest.raises(ValueError, match=r"has folders by kind, day, and partition_by names kind; nothing was written"):
+        ingest_json(spark, str(more), str(out), partition_by=["$.kind"])
+    assert ingest_json(spark, str(more), str(out), partition_by=by).rows == 1
+
+
+def test_a_job_is_described_and_tells_how_far_it_is(spark: Any, tmp_path: Path) -> None:
+    source = lines(tmp_path / "in.json", [{"n": n} for n in range(400)])
+    spark.sparkContext.setJobGroup("mine", "my description")
+    told: list[tuple[int, int]] = []
+    out = str(tmp_path / "out")
+    done = ingest_json(spark, str(source), out, "n INT", task_bytes=500, progress=lambda *at: told.append(at))
+    assert told[0] == (0, len(done.written))
+    assert told[-1] == (len(done.written), len(done.written))
+    assert told == sorted(told)
+    assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") == "mine"
+    assert spark.sparkContext.getLocalProperty("spark.job.description") == "my description"
+
+    def fail(*_: Any) -> None:
+        raise ValueError("the telling ends, not the job")
+
+    ingest_json(spark, str(source), out, "n INT", mode="overwrite", progress=fail)
 
 
 def test_geometries_are_made_of_coordinates_text_and_geojson_within_documents(spark: Any, tmp_path: Path) -> None:
@@ -180,8 +251,16 @@ def test_what_is_wrong_is_told_before_a_task_starts(spark: Any, tmp_path: Path) 
             ingest_json(spark, source, out, geometry=wrong)
     with pytest.raises(FileNotFoundError):
         ingest_json(spark, str(tmp_path / "nothing"), out)
-    with pytest.raises(ValueError, match=r"s3://bucket/out is not on a local file system"):
-        ingest_json(spark, source, "s3://bucket/out")
+    with pytest.raises(ValueError, match=r"gs://bucket/out is not on a local file system"):
+        ingest_json(spark, source, "gs://bucket/out")
+    with pytest.raises(ValueError, match=r'so it needs on_error="null" or "skip"'):
+        ingest_json(spark, source, out, bad_lines_file=True)
+    with pytest.raises(ValueError, match=r"two columns have one name"):
+        ingest_json(spark, source, out, partition_by=["$.value"])
+    with pytest.raises(ValueError, match=r"'\$.a\[0\]' does not end in a name: map a name to it"):
+        ingest_json(spark, source, out, partition_by=["$.a[0]"])
+    with pytest.raises(TypeError, match=r"column 'x' of type double cannot name folders"):
+        ingest_json(spark, source, out, partition_by={"x": ("$.x", "double")})
     with pytest.raises(ValueError, match=r"in\.json is a file"):
         ingest_json(spark, source, source)
     assert not (tmp_path / "out").exists()

@@ -18,7 +18,8 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import variant
-from pqext.spark.sink import Sink, write_options
+from pqext.spark.save_options import write_options
+from pqext.spark.sink import Sink
 
 VECTORIZED = "spark.sql.parquet.enableVectorizedReader"
 NAN = float("nan")

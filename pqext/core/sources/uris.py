@@ -201,6 +201,16 @@ def _of_bucket(fs: Any, bucket: str, arguments: dict[str, Any]) -> dict[str, Any
     return {**arguments, "region": fs.resolve_s3_region(bucket)}
 
 
+def s3_arguments(options: Options) -> dict[str, Any]:
+    """``options`` of ``s3://`` URLs by the names of pyarrow's arguments, with what only the environment says."""
+    found = _arguments("S3FileSystem", options)
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if "endpoint_override" not in found and endpoint:
+        scheme, _, host = endpoint.rstrip("/").rpartition("://")
+        return {"scheme": scheme or "https", **found, "endpoint_override": host}
+    return found
+
+
 def _is_base64(value: Any) -> bool:
     try:
         return bool(base64.b64decode(value, validate=True))

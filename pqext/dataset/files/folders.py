@@ -32,7 +32,7 @@ from pqext.dataset.files.spark_metadata import SinkLog
 COMMIT = "_pqext_commit-"
 """How the name of a folder begins whose save is decided and not finished."""
 JOURNAL = "journal.json"
-_OURS = re.compile(r"part-\d+-[0-9a-f]{32}-\w+\.parquet")
+_OURS = re.compile(r"part-\d+-[0-9a-f]{32}-[\w-]+\.parquet")
 _WALKS = 50
 """Walks after which a folder that changes all the time is an error."""
 _FRESH = 2 * 10**9
@@ -83,8 +83,6 @@ class Journal:
                 raise ValueError("unknown version")
             new = tuple(map(_inside, content["new"]))
             old = tuple(Old(_inside(name), int(size), int(mtime)) for name, size, mtime in content["old"])
-            if any("/" in name for name in new):
-                raise ValueError("a new file in another folder")
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise CorruptFileError(
                 f"the journal of an interrupted save is damaged ({error}), so it is not known which files count: "
@@ -150,6 +148,17 @@ def files_below(directory: str, pattern: Sequence[str] = ()) -> dict[str, str]:
     raise OSError(errno.EBUSY, f"The folder changed in all of {_WALKS} attempts to list it", directory)
 
 
+def matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Do the names of folders and a file match a pattern, one part a level, or lie in a folder that does?"""
+    if not pattern:
+        return not any(map(is_hidden, names))
+    if pattern[0] == "**":
+        return any(matches(names[at:], pattern[1:]) for at in range(len(names)) if not any(map(is_hidden, names[:at])))
+    if not names or is_hidden(names[0]) or not fnmatch.fnmatchcase(names[0], pattern[0]):
+        return False
+    return matches(names[1:], pattern[1:]) if len(names) > 1 or len(pattern) > 1 else True
+
+
 class _Folder:
     """One folder's own entries by their paths, with what unfinished saves in it change."""
 
@@ -158,6 +167,7 @@ class _Folder:
         without_journal: set[str] = set()
         while True:
             self.files: dict[str, str] = {}
+            self.deeper: dict[str, str] = {}
             self.folders: list[str] = []
             self.links: list[str] = []
             self.commits: list[str] = []
@@ -173,7 +183,7 @@ class _Folder:
             if journal is not None:
                 self.old.update(journal.replaced(path))
                 for name in journal.new:
-                    if not is_hidden(name):
+                    if not any(map(is_hidden, name.split("/"))):
                         self._add(commit, name)
         self.files = dict(sorted(self.files.items()))
         self.folders.sort()
@@ -197,11 +207,12 @@ class _Folder:
 
     def _add(self, commit: str, name: str) -> None:
         """A new file is in the commit's folder, else already at its place, else somebody has removed it."""
-        place = os.path.join(self.path, name)
-        if os.path.exists(here := os.path.join(commit, name)):
-            self.files[place] = here
+        files = self.deeper if "/" in name else self.files
+        place = below(self.path, name)
+        if os.path.exists(here := below(commit, name)):
+            files[place] = here
         elif os.path.exists(place):
-            self.files[place] = place
+            files[place] = place
 
 
 class _Walk:
@@ -240,6 +251,10 @@ class _Walk:
         self.stamps.setdefault(directory, stamp)
         self.commits.update(folder.commits)
         self._old |= folder.old
+        start = len(os.path.join(directory, ""))
+        self._found |= {
+            path: at for path, at in folder.deeper.items() if matches(path[start:].split(os.sep), pattern)
+        }
         if log is not None:
             self._logged.append((directory, log, pattern in ((), ("**",))))
         return self._take(folder, pattern)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fnmatch
 import glob
 import os
 import posixpath
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pqext.core.sources.locate import Location, is_place, locate
-from pqext.dataset.files.folders import files_below, is_hidden
+from pqext.dataset.files.folders import files_below, is_hidden, matches
+from pqext.dataset.files.store_journal import settled
 
 
 def find_sources(
@@ -107,14 +107,14 @@ def _find_remote(place: Location, is_one: bool) -> Sequence[Location]:
         fixed = next(at for at, part in enumerate(parts) if glob.has_magic(part))
         root, pattern = place.at("/".join(parts[:fixed])), [part for part in parts[fixed:] if part]
         start = len(_parts(root))
-        found = [one for one in root.files() if _matches(_parts(one)[start:], pattern)]
+        found = [one for one in settled(root) if matches(_parts(one)[start:], pattern)]
         if not found:
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
         return found
     if ("." in name and not is_one) or place.is_file():
         return [place]
     start = len(_parts(place))
-    every = place.files()
+    every = settled(place)
     found = [one for one in every if not any(map(is_hidden, _parts(one)[start:]))]
     if not found:
         reason = "No file in this folder but hidden ones" if every else os.strerror(errno.ENOENT)
@@ -124,17 +124,6 @@ def _find_remote(place: Location, is_one: bool) -> Sequence[Location]:
 
 def _parts(place: Location) -> list[str]:
     return [part for part in place.key.split("/") if part]
-
-
-def _matches(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Do the names of folders and a file match a pattern, one part a level, or lie in a folder that does?"""
-    if not pattern:
-        return not any(map(is_hidden, names))
-    if pattern[0] == "**":
-        return any(_matches(names[at:], pattern[1:]) for at in range(len(names)) if not any(map(is_hidden, names[:at])))
-    if not names or is_hidden(names[0]) or not fnmatch.fnmatchcase(names[0], pattern[0]):
-        return False
-    return _matches(names[1:], pattern[1:]) if len(names) > 1 or len(pattern) > 1 else True
 
 
 def _remote_root(place: Location) -> str:

@@ -1,0 +1,85 @@
+"""The note in which a job on an object store says which files it adds and which it replaces, while it does so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.sources.store import Location
+from pqext.dataset.files.notes import parsed
+
+NOTE = "_pqext_commit.json"
+_LONGEST = 1 << 30
+_LISTINGS = 10
+
+
+@dataclass(frozen=True)
+class StoreJournal:
+    """A job that is decided: the uploads and the small files that it adds, by names, and the names of the old files."""
+
+    job: str
+    uploads: Mapping[str, tuple[str, tuple[str, ...]]]
+    small: Mapping[str, str]
+    old: tuple[str, ...]
+
+    def dump(self) -> bytes:
+        """The bytes of the note."""
+        uploads = {name: [upload, [*etags]] for name, (upload, etags) in self.uploads.items()}
+        told = {"version": 1, "job": self.job, "uploads": uploads, "small": dict(self.small), "old": [*self.old]}
+        return json.dumps(told).encode()
+
+    @staticmethod
+    def load(data: bytes, path: str) -> StoreJournal:
+        """The note in ``data``. Raises ``CorruptFileError`` for one that is damaged."""
+        try:
+            found: Any = parsed(data)
+            if found["version"] != 1:
+                raise ValueError("unknown version")
+            uploads = {_name(name): (str(one[0]), tuple(map(str, one[1]))) for name, one in found["uploads"].items()}
+            small = {_name(name): str(text) for name, text in found["small"].items()}
+            return StoreJournal(str(found["job"]), uploads, small, tuple(map(_name, found["old"])))
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+            raise CorruptFileError(
+                f"the note of a job that is not finished is damaged ({error}), so it is not known which files count: "
+                "remove it, and what that job has added",
+                path=path,
+            ) from None
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not name or name.startswith("/"):
+        raise ValueError("a name that is none")
+    return name
+
+
+def settled(folder: Location) -> Sequence[Location]:
+    """All files below a folder of a store, without the new ones of a job while some are missing, then without the old.
+
+    Raises ``CorruptFileError`` for a note that cannot be understood.
+    """
+    every: Sequence[Location] = ()
+    for _ in range(_LISTINGS):
+        every = folder.files()
+        notes = [one for one in every if one.key == NOTE or one.key.endswith(f"/{NOTE}")]
+        if not notes:
+            break
+        try:
+            hidden = {key for note in notes for key in _hidden(note, {one.key for one in every})}
+        except FileNotFoundError:
+            continue  # a job has ended
+        return [one for one in every if one.key not in hidden]
+    return every
+
+
+def _hidden(note: Location, there: Collection[str]) -> Collection[str]:
+    """What readers pass over beside a note."""
+    with note.open() as source:
+        if source.size > _LONGEST:
+            raise CorruptFileError("the note of a job is too long", path=note.path)
+        journal = StoreJournal.load(bytes(source.read(0, source.size)), note.path)
+    inside = note.key.removesuffix(NOTE)
+    new = {inside + name for name in (*journal.uploads, *journal.small)}
+    return {inside + name for name in journal.old} if new <= set(there) else new

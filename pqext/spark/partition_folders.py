@@ -1,0 +1,71 @@
+"""Folders that hold the values of columns, named as Spark and Hive name them: ``year=2020/place=S%3A1/``.
+
+Null and the empty text are ``__HIVE_DEFAULT_PARTITION__``, so both are read as null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.suggest import did_you_mean
+from pqext.dataset.one_table.partitions import NULL
+
+_ESCAPED = frozenset('"#%\'*/:=?\\\x7f{[]^') | frozenset(map(chr, range(1, 32)))
+"""What Hive and Spark escape in the names of folders."""
+_ADVICE = "cast it to text, a date or a whole number first"
+
+
+def escaped(text: str) -> str:
+    """``text`` as a part of a folder's name."""
+    return "".join(f"%{ord(one):02X}" if one in _ESCAPED else one for one in text)
+
+
+def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
+    """Check that the values of ``columns`` can name folders.
+
+    Raises ``ValueError`` for columns that are not there, are named twice or are all that there is, and ``TypeError``
+    for a type that has no text form which every reader takes the same way.
+    """
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"partition_by names a column twice: {', '.join(columns)}")
+    for name in columns:
+        if name not in schema.names:
+            meant = did_you_mean(name, schema.names) or f"; there are {', '.join(schema.names)}"
+            raise ValueError(f"partition_by: there is no column {name!r}{meant}")
+        type = schema.field(name).type
+        if not _names_folders(type):
+            raise TypeError(f"partition_by: column {name!r} of type {type} cannot name folders: {_ADVICE}")
+    if columns and len(columns) == len(schema.names):
+        raise ValueError("partition_by names all columns, so none is left for the files")
+
+
+def _names_folders(type: pa.DataType) -> bool:
+    is_text = pa.types.is_string(type) or pa.types.is_large_string(type)
+    return bool(is_text or pa.types.is_integer(type) or pa.types.is_boolean(type) or pa.types.is_date32(type))
+
+
+def split(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each folder in order, without ``columns``; a folder's path ends in ``/``."""
+    code = np.zeros(batch.num_rows, np.int64)
+    for name in columns:
+        found = pc.dictionary_encode(batch.column(name), null_encoding="encode")
+        # Codes stay below the number of rows squared: each round numbers the folders so far anew.
+        code = np.unique(code, return_inverse=True)[1] * len(found.dictionary) + found.indices.to_numpy()
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-1))
+    rest = batch.select([name for name in batch.schema.names if name not in columns])
+    sorted_rows = rest if len(starts) == 1 else rest.take(pa.array(order))
+    for start, stop in zip(starts, [*starts[1:], len(order)], strict=True):
+        row = int(order[start])
+        path = "".join(f"{escaped(name)}={_text(batch.column(name)[row].as_py())}/" for name in columns)
+        yield path, sorted_rows.slice(start, stop - start)
+
+
+def _text(value: object) -> str:
+    if value is None or value == "":
+        return NULL
+    return escaped(str(value).lower() if isinstance(value, bool) else str(value))

@@ -1,0 +1,121 @@
+"""The files of a task: by partition, by size, and none that is half."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+import pqext
+from pqext import variant
+from pqext.spark.part_files import Division, PartFiles, Staging, check_division
+from pqext.spark.staging import StagedFolder
+from pqext.variant.types import variant_field
+
+
+def write(folder: Path, table: pa.Table, division: Division, rows: int = 1000, **options: Any) -> tuple[Staging, ...]:
+    folder.mkdir(exist_ok=True)
+    with PartFiles(StagedFolder(str(folder)), "part-7", table.schema, options, division) as files:
+        for batch in table.to_batches(rows):
+            files.write(batch)
+        return files.close()
+
+
+def test_values_name_folders_as_spark_and_hive_name_them(tmp_path: Path) -> None:
+    values = ["a/b", None, "", "x=1%", "é", "a/b"]
+    days = [date(2020, 1, 2), None, date(1999, 12, 31), date(1, 1, 1), date(2020, 1, 2), date(2020, 1, 2)]
+    table = pa.table({"k": values, "n": range(6), "day": pa.array(days), "yes": [True, False, None, True, True, True]})
+    done = write(tmp_path, table, Division(("k", "day", "yes")))
+    assert {one.file.name.rpartition("/")[0]: one.file.rows for one in done} == {
+        "k=a%2Fb/day=2020-01-02/yes=true": 2,
+        "k=__HIVE_DEFAULT_PARTITION__/day=__HIVE_DEFAULT_PARTITION__/yes=false": 1,
+        "k=__HIVE_DEFAULT_PARTITION__/day=1999-12-31/yes=__HIVE_DEFAULT_PARTITION__": 1,
+        "k=x%3D1%25/day=0001-01-01/yes=true": 1,
+        "k=é/day=2020-01-02/yes=true": 1,
+    }
+    assert pq.ParquetFile(tmp_path / done[0].file.name).schema_arrow.names == ["n"]
+    theirs = pa.dataset.dataset(tmp_path, partitioning="hive").to_table().sort_by("n")
+    assert theirs["k"].to_pylist() == ["a/b", None, None, "x=1%", "é", "a/b"]
+    ours = pqext.read_table(tmp_path, filter=pqext.col("k") == "x=1%")
+    assert ours.to_pylist() == [{"n": 3, "k": "x=1%", "day": "0001-01-01", "yes": "true"}]
+
+
+def test_files_have_no_more_rows_and_about_the_bytes_that_are_asked_for(tmp_path: Path) -> None:
+    table = pa.table({"k": [n % 2 for n in range(1000)], "n": range(1000)})
+    done = write(tmp_path / "rows", table, Division(("k",), max_records_per_file=150), rows=170)
+    assert sorted(one.file.rows for one in done) == [50, 50, *[150] * 6]
+    assert sorted(pqext.read_table(tmp_path / "rows")["n"].to_pylist()) == [*range(1000)]
+    text = pa.table({"t": [f"{n * 7919 % 10007} and {n * n % 65537}" for n in range(60_000)]})
+    whole = write(tmp_path / "whole", text, Division())[0].file.bytes
+    done = write(tmp_path / "bytes", text, Division(target_file_bytes=whole // 5))
+    sizes = [one.file.bytes for one in done]
+    assert 4 <= len(sizes) <= 7
+    assert all(0.7 * whole / 5 < size < 1.4 * whole / 5 for size in sizes[:-1]), sizes
+    assert all((tmp_path / "bytes" / one.file.name).stat().st_size == one.file.bytes for one in done)
+    assert pqext.read_table(tmp_path / "bytes").num_rows == 60_000
+
+
+def test_each_file_of_a_partition_infers_its_own_shredding_and_tells_it(tmp_path: Path) -> None:
+    texts = ['{"a": 1}' if n % 2 else '{"b": "x"}' for n in range(100)]
+    values = variant.parse_json(texts)
+    schema = pa.schema([pa.field("k", pa.int64()), variant_field("v")])
+    table = pa.table([pa.array([n % 2 for n in range(100)]), values], schema=schema)
+    done = write(tmp_path, table, Division(("k",)), rows=7, shredding={"v": "infer"})
+    told = {one.file.name.partition("/")[0]: one.file.shredded["v"] for one in done}
+    assert told.keys() == {"k=0", "k=1"}
+    assert "b: STRING" in told["k=0"]
+    assert "a: " in told["k=1"]
+    for one in done:
+        assert pq.ParquetFile(tmp_path / one.file.name).schema_arrow.field("v").type.num_fields == 3
+
+
+def test_more_partitions_than_files_may_be_open_are_written_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pqext.spark.part_files._OPEN_FILES", 3)
+    monkeypatch.setattr("pqext.spark.part_files._HELD_BYTES", 200)
+    table = pa.table({"k": [n % 5 for n in range(50)], "n": range(50)})
+    done = write(tmp_path, table, Division(("k",)), rows=20)
+    assert len({one.file.name for one in done}) == len(done) > 5
+    assert sorted(pqext.read_table(tmp_path)["n"].to_pylist()) == [*range(50)]
+
+
+def test_an_error_leaves_no_file(tmp_path: Path) -> None:
+    table = pa.table({"k": [1, 2], "n": [1, 2]})
+    staged = StagedFolder(str(tmp_path))
+
+    def fail() -> None:
+        with PartFiles(staged, "p", table.schema, {}, Division(("k",), max_records_per_file=1)) as files:
+            files.write(table.to_batches()[0])
+            files.write(table.to_batches()[0])
+            raise OSError("disk")
+
+    with pytest.raises(OSError, match="disk"):
+        fail()
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    with pytest.raises(FileNotFoundError):  # a job that was aborted gets no folder anew
+        StagedFolder(str(tmp_path / "gone")).create("k=1/a.parquet")
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        (("kk",), ValueError, r"there is no column 'kk'; did you mean 'k'\?"),
+        (("k", "k"), ValueError, "names a column twice"),
+        (("x",), TypeError, "'x' of type double cannot name folders: cast it to text, a date or a whole number first"),
+        (("k", "x", "n"), TypeError, "cannot name folders"),
+    ],
+)
+def test_columns_that_cannot_name_folders_are_refused(columns: Any, error: Any, message: str) -> None:
+    schema = pa.schema([("k", pa.int32()), ("x", pa.float64()), ("n", pa.string())])
+    with pytest.raises(error, match=message):
+        check_division(Division(columns), schema)
+    with pytest.raises(ValueError, match="names all columns"):
+        check_division(Division(("k", "n")), schema.remove(1))
+    with pytest.raises(ValueError, match="max_records_per_file must be positive"):
+        check_division(Division(max_records_per_file=0), schema)

@@ -1,0 +1,181 @@
+"""Saves as users ask for them: modes, partitions, sizes of files, SQL, and what is told of them."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+import pqext
+from pqext.dataset.files.folders import COMMIT, files_below
+from pqext.spark import commit, explain_read, functions, layout, shred_variant, summary, write
+from pqext.spark.sink import Sink
+
+SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.LongType())])
+
+
+def save(target: Path, rows: dict[str, list[Any]], overwrite: bool = False, **options: str) -> None:
+    """What Spark does with a data source, without Spark."""
+    sink = Sink({"path": str(target), **options}, SCHEMA, overwrite)
+    batch = pa.record_batch({"k": pa.array(rows["k"], pa.string()), "n": pa.array(rows["n"], pa.int64())})
+    sink.commit([sink.write(iter([batch.slice(at, 2) for at in range(0, len(batch), 2)]))])
+
+
+def found(target: Path) -> dict[int, Any]:
+    table = pqext.read_table(target)
+    return dict(zip(table["n"].to_pylist(), table["k"].to_pylist(), strict=True))
+
+
+def test_a_dynamic_overwrite_replaces_the_partitions_that_are_written(tmp_path: Path) -> None:
+    save(tmp_path, {"k": ["a b", "b", None, "b"], "n": [1, 2, 3, 4]}, partition_by="k")
+    escaped = tmp_path / "k=a b"
+    escaped.rename(tmp_path / "k=a%20b")  # as other writers name it
+    (tmp_path / "k=a%20b" / "deeper").mkdir()
+    pq.write_table(pa.table({"n": [9]}), tmp_path / "k=a%20b" / "deeper" / "x.parquet")
+    dynamic = {"partition_by": '["k"]', "partitionOverwriteMode": "DYNAMIC"}
+    save(tmp_path, {"k": ["a b", "c"], "n": [5, 6]}, True, **dynamic)
+    assert found(tmp_path) == {5: "a b", 6: "c", 2: "b", 4: "b", 3: None}
+    save(tmp_path, {"k": [], "n": []}, True, **dynamic)
+    assert len(found(tmp_path)) == 5
+    save(tmp_path, {"k": ["z"], "n": [7]}, True, partition_by="k")
+    assert found(tmp_path) == {7: "z"}
+
+
+def test_a_partitioned_save_that_is_killed_is_seen_whole_and_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path, {"k": ["a", "b"], "n": [1, 2]}, partition_by="k")
+
+    def killed(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as changed:
+        changed.setattr(commit, "_finish", killed)
+        with pytest.raises(KeyboardInterrupt):
+            save(tmp_path, {"k": ["a", "c"], "n": [3, 4]}, True, partition_by="k", partition_overwrite="dynamic")
+    assert found(tmp_path) == {3: "a", 2: "b", 4: "c"}
+    (decided,) = tmp_path.glob(f"{COMMIT}*")
+    for pattern, count in (("k=a/*", 1), ("*/*.parquet", 3), ("**/*.parquet", 3), ("k=[bc]", 2), ("*.parquet", 0)):
+        assert len(files_below(str(tmp_path), pattern.split("/"))) == count, pattern
+    (moved,) = (decided / "k=a").iterdir()
+    moved.rename(tmp_path / "k=a" / moved.name)
+    assert found(tmp_path) == {3: "a", 2: "b", 4: "c"}
+    commit.clean(tmp_path)
+    assert found(tmp_path) == {3: "a", 2: "b", 4: "c"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["_SUCCESS", "k=a", "k=b", "k=c"]
+    assert (tmp_path / "k=c").is_dir()
+
+
+def test_rows_per_file_are_limited_by_the_option_that_spark_has_too(tmp_path: Path) -> None:
+    sink = Sink({"path": str(tmp_path), "maxRecordsPerFile": "3"}, SCHEMA, False)
+    batch = pa.record_batch({"k": ["a"] * 8, "n": range(8)})
+    sink.commit([sink.write(iter([batch]))])
+    assert sorted(pq.ParquetFile(path).metadata.num_rows for path in tmp_path.glob("*.parquet")) == [2, 3, 3]
+    Sink({"path": str(tmp_path), "maxRecordsPerFile": "0"}, SCHEMA, False)
+
+
+def test_what_was_written_is_told(tmp_path: Path) -> None:
+    told = tmp_path / "summary.json"
+    save(tmp_path / "out", {"k": ["a", "b", "a"], "n": [1, 2, 3]}, partition_by="k", summary_path=str(told))
+    done = summary.take(told)
+    assert (done.path, done.rows, len(done.files), done.shredded) == (str(tmp_path / "out"), 3, 2, {})
+    assert done.bytes == sum(path.stat().st_size for path in (tmp_path / "out").rglob("*.parquet"))
+    assert str(done) == f"3 rows, {done.bytes:,} bytes in 2 files in {tmp_path / 'out'}"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"partition_by": "kk"}, r"there is no column 'kk'; did you mean 'k'\?"),
+        ({"partition_bye": "k"}, r"unknown option 'partition_bye'; did you mean 'partition_by'\?"),
+        ({"partition_overwrite": "dynamic"}, "name their columns in partition_by"),
+        ({"partition_overwrite": "some", "partition_by": "k"}, "partition_overwrite is static or dynamic, not 'some'"),
+        ({"target_file_bytes": "1 MB"}, "target_file_bytes is a whole number, not '1 MB'"),
+        ({"target_file_bytes": "0"}, "target_file_bytes must be positive"),
+        ({"maxRecordsPerFile": "1", "max_records_per_file": "2"}, "max_records_per_file is given twice"),
+        ({"partition_by": '["k", 1]'}, "partition_by is a list of columns"),
+    ],
+)
+def test_options_that_do_not_suit_are_refused_before_a_task_runs(
+    tmp_path: Path, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        Sink({"path": str(tmp_path / "out"), **options}, SCHEMA, True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_data_frames_are_written_in_every_mode_and_tell_what_was_written(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "out")
+    rows = spark.range(0, 40, 1, 2).selectExpr(
+        "id", "id % 2 = 0 AS even", "date_add(DATE'2024-01-01', int(id % 3)) AS day",
+        "parse_json('{\"a\": ' || id || '}') AS v",
+    )
+    events = shred_variant(rows, {"v": "a INT"})
+    done = write(events, path, partition_by=["even", "day"], max_records_per_file=3, compression="zstd")
+    assert (done.rows, done.path) == (40, path)
+    assert done.shredded == {"v": ("STRUCT<a: INT>",)}
+    assert all(one.rows <= 3 for one in done.files)
+    theirs = spark.read.parquet(path).where("even AND day = DATE'2024-01-02'")
+    assert sorted(row[0] for row in theirs.select(F.col("id")).collect()) == [4, 10, 16, 22, 28, 34]
+    with pytest.raises(FileExistsError, match=r'the folder holds files: use mode="append"'):
+        write(events, path)
+    assert write(events, path, "ignore").files == ()
+    assert pqext.scan(path).count() == 40
+    part = events.where("even AND day = DATE'2024-01-01'").limit(1)
+    by: dict[str, Any] = {"partition_by": ["even", "day"]}
+    assert write(part, path, "overwrite", partition_overwrite="dynamic", **by).rows == 1
+    assert pqext.scan(path).count() == 40 - 7 + 1
+    with pytest.raises(ValueError, match=r"mode is one of .*, not 'apend'; did you mean 'append'\?"):
+        write(events, path, "apend")  # type: ignore[arg-type]
+    assert pqext.read_table(path, filter=(pqext.col("day") == str(date(2024, 1, 3)))).num_rows == 13
+
+
+def test_sql_reads_and_inserts_by_a_view_and_sparks_refusals_are_known(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "out")
+    rows = spark.range(5).selectExpr("id", "id % 2 AS k")
+    rows.write.format("pqext").mode("append").save(path)
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW saved USING pqext OPTIONS (path '{path}', compression 'zstd')")
+    spark.sql("INSERT INTO saved SELECT id + 10, id % 2 FROM range(3)")
+    assert pqext.scan(path).count() == 8
+    spark.sql("INSERT OVERWRITE saved SELECT id, 7L FROM range(2)")
+    assert pqext.read_table(path).to_pylist() == [{"id": 0, "k": 7}, {"id": 1, "k": 7}]
+    assert pq.ParquetFile(next(tmp_path.glob("out/*.parquet"))).metadata.row_group(0).column(0).compression == "ZSTD"
+    for attempt, message in (
+        (lambda: rows.write.format("pqext").save(path), "UNSUPPORTED_DATA_SOURCE_SAVE_MODE"),
+        (lambda: rows.write.format("pqext").mode("ignore").save(path), "UNSUPPORTED_DATA_SOURCE_SAVE_MODE"),
+        (lambda: rows.write.format("pqext").mode("append").partitionBy("k").save(path), "do not match the existing"),
+        (lambda: rows.write.format("pqext").mode("append").saveAsTable("t"), r"pqext\.spark\.write\(df, path\)"),
+    ):
+        with pytest.raises(Exception, match=message):
+            attempt()
+
+
+@pytest.mark.slow
+def test_a_layout_gives_files_small_boxes(spark: Any, tmp_path: Path) -> None:
+    points = spark.range(0, 4000, 1, 4).selectExpr("id", "rand(1) * 360 - 180 x", "rand(2) * 180 - 90 y", "id % 2 k")
+    places = points.withColumn("g", functions.st_point("x", "y"))
+    box = (10, 10, 20, 20)
+    kept = {}
+    for name, df in (("apart", places), ("along", layout(places, "g", partitions=8))):
+        done = write(df, str(tmp_path / name), row_group_rows=100)
+        assert done.rows == 4000
+        kept[name] = explain_read(str(tmp_path / name), bbox=box).row_groups
+    assert len([*(tmp_path / "along").glob("*.parquet")]) == 8
+    assert kept["along"] <= 4 < kept["apart"]
+    values = write(layout(places, "k", "g", partitions=4), str(tmp_path / "values"), partition_by="k")
+    assert len(values.files) <= 6
+    for arguments, message in (
+        (("yy",), r"there is no column 'yy'; did you mean 'y'"), ((), "takes the names of columns"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            layout(places, *arguments)
+    with pytest.raises(ValueError, match="srid 3857: give the bounds"):
+        layout(places.withColumn("g", F.expr("st_setsrid(g, 3857)")), "g")
+    with pytest.raises(TypeError, match="has no order"):
+        layout(places.selectExpr("parse_json('1') v"), "v")

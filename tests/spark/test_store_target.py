@@ -1,0 +1,220 @@
+"""Jobs that write into a folder of S3: nothing of them is seen before they are decided, and all of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext import variant
+from pqext.core.errors import CorruptFileError
+from pqext.core.sources import multipart
+from pqext.core.sources.store import forget_stores
+from pqext.dataset.files.store_journal import NOTE
+from pqext.spark import clean, ingest_json
+from pqext.spark.part_files import Division, PartFiles, Staging
+from pqext.spark.store_target import StoreTarget
+
+URL = "s3://bucket/data/out"
+JOB, OTHER = "a" * 32, "b" * 32
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    app: Any = DomainDispatcherApplication(create_backend_app)
+    running = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=running.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{running.server_port}"
+    running.shutdown()
+    thread.join()
+
+
+@pytest.fixture
+def options(server: str) -> Iterator[dict[str, Any]]:
+    """Storage options of an empty bucket."""
+    found = {
+        "aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "wJalrXUtnFEMIK7MDENG", "endpoint_url": server,
+        "region": "us-east-1",
+    }
+    bucket = multipart.Bucket("s3://bucket", found)
+    bucket._client.create_bucket(Bucket="bucket")
+    yield found
+    for key in bucket.keys(""):
+        bucket.delete(key)
+    for one in [*bucket.begun("")]:
+        bucket.abort(one.key, one.upload)
+    pqext.clear_cache()
+    forget_stores()
+
+
+def staged(target: StoreTarget, job: str, values: list[int], by: tuple[str, ...] = ()) -> tuple[Staging, ...]:
+    place = pickle.loads(pickle.dumps(target.begin(job)))
+    table = pa.table({"x": values, "k": [value % 2 for value in values]})
+    with PartFiles(place, f"part-00000-{job}-1", table.schema, {}, Division(by)) as files:
+        files.write(table.to_batches()[0])
+        return files.close()
+
+
+def rows(options: dict[str, Any]) -> list[int]:
+    pqext.clear_cache()
+    try:
+        return sorted(pqext.read_table(URL, storage_options=options)["x"].to_pylist())
+    except FileNotFoundError:
+        return []
+
+
+def test_uploads_are_seen_when_they_are_committed_and_not_before(options: dict[str, Any]) -> None:
+    target = StoreTarget(URL, options)
+    files = staged(target, JOB, [1, 2, 3], ("k",))
+    target.put("_pqext_ingested-1.json", b'{"version": 1, "files": []}')
+    assert (rows(options), target.has_files) == ([], False)
+    target.commit(files, overwrite=False)
+    assert rows(options) == [1, 2, 3]
+    assert sorted(target._bucket.keys("")) == [
+        "data/out/_SUCCESS", "data/out/_pqext_ingested-1.json", f"data/out/k=0/part-00000-{JOB}-1-1.parquet",
+        f"data/out/k=1/part-00000-{JOB}-1.parquet",
+    ]
+    target.commit(staged(target, OTHER, [4], ("k",)), overwrite=True)
+    assert rows(options) == [4]
+    assert len(target._bucket.keys("")) == 2
+
+
+@pytest.mark.slow
+def test_a_job_that_dies_at_any_request_has_happened_or_has_not(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    calls = multipart.Bucket.call
+    seen = []
+    for step in range(30):
+        first = StoreTarget(URL, options)
+        first.commit(staged(first, f"{2 * step:032x}", [1, 2], ("k",)), overwrite=True)
+        target = StoreTarget(URL, options)
+        files = staged(target, f"{2 * step + 1:032x}", [10, 11], ("k",))
+        left = step
+
+        def call(self: Any, operation: str, key: str, **more: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return calls(self, operation, key, **more)
+
+        with monkeypatch.context() as changed:
+            changed.setattr(multipart.Bucket, "call", call)
+            try:
+                target.commit(files, overwrite=True)
+                died = False
+            except Killed:
+                died = True
+        found = rows(options)
+        assert found in ([1, 2], [10, 11]), step
+        decided = f"data/out/{NOTE}" in target._bucket.keys("") or found == [10, 11]
+        done = clean(URL, older_than=timedelta(0), storage_options=options)
+        assert rows(options) == ([10, 11] if decided else [1, 2]), (step, done)
+        assert [*target._bucket.begun("")] == []
+        seen.append(found)
+        if not died:
+            break
+    assert seen[-1] == [10, 11]
+    assert 3 <= seen.index([10, 11]) < len(seen) - 3
+
+
+def test_of_two_overwrites_one_wins_whole_and_appends_both_succeed(options: dict[str, Any]) -> None:
+    one, two = StoreTarget(URL, options), StoreTarget(URL, options)
+    first, second = staged(one, JOB, [1, 2]), staged(two, OTHER, [3])
+    threads = [
+        threading.Thread(target=target.commit, args=(files, True)) for target, files in ((one, first), (two, second))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rows(options) in ([1, 2], [3])
+    there = rows(options)
+    for job, value in (("c" * 32, 7), ("d" * 32, 8)):
+        target = StoreTarget(URL, options)
+        target.commit(staged(target, job, [value]), overwrite=False)
+    assert rows(options) == [*there, 7, 8]
+
+
+def test_a_job_that_is_aborted_leaves_no_upload(options: dict[str, Any]) -> None:
+    target, other = StoreTarget(URL, options), StoreTarget(URL, options)
+    staged(target, JOB, [1])
+    staged(other, OTHER, [2])
+    target.abort()
+    assert [OTHER in one.key for one in target._bucket.begun("")] == [True]
+    assert clean(URL, older_than=timedelta(0), storage_options=options).removed == (OTHER,)
+    assert [*target._bucket.begun("")] == []
+
+
+def test_what_does_not_suit_the_folder_is_refused(options: dict[str, Any]) -> None:
+    target = StoreTarget(URL, options)
+    target.commit(staged(target, JOB, [1], ("k",)), overwrite=False)
+    empty = pa.BufferOutputStream()
+    pqext.write_table(pa.table({"y": [1]}), empty)
+    with pytest.raises(ValueError, match=r"the data frame.*; no reader could read both"):
+        target.check(False, lambda: empty.getvalue().to_pybytes(), ("k",))
+    with pytest.raises(ValueError, match="has folders by k, and partition_by names j"):
+        target.check(False, lambda: b"", ("j",))
+    target._bucket.put("data/out/notes.txt", b"mine")
+    with pytest.raises(ValueError, match=r"s3://bucket/data/out/notes\.txt is not named as a Parquet file"):
+        target.check(True, lambda: b"", ())
+    target._bucket.put(f"data/out/{NOTE}", b"{")
+    with pytest.raises(CorruptFileError, match="the note of a job that is not finished is damaged"):
+        clean(URL, storage_options=options)
+
+
+def test_errors_of_the_store_show_no_secret(options: dict[str, Any]) -> None:
+    wrong = multipart.Bucket("s3://no-such-bucket/x", options)
+    with pytest.raises(pqext.SourceError, match="s3://no-such-bucket/x/y") as caught:
+        wrong.put("x/y", b"")
+    assert "wJalrX" not in str(caught.value)
+
+
+def test_large_files_go_up_in_parts(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multipart, "_PART_BYTES", 5 << 20)
+    bucket = multipart.Bucket(URL, options)
+    upload = multipart.PartUpload(bucket, "data/out/x")
+    for _ in range(11):
+        upload.write(b"x" * (1 << 20))
+    pending = upload.finish()
+    assert len(pending.etags) == 3
+    bucket.complete("data/out/x", pending)
+    bucket.complete("data/out/x", pending)
+    assert len(bucket.get("data/out/x")[0]) == 11 << 20
+
+
+def test_json_is_ingested_into_a_bucket(spark: Any, options: dict[str, Any], tmp_path: Path) -> None:
+    source = tmp_path / "in.json"
+    source.write_text("".join(json.dumps({"kind": "ab"[n % 2], "n": n}) + "\n" for n in range(300)) + "{\n")
+    arguments: dict[str, Any] = {"partition_by": ["$.kind"], "storage_options": options, "on_error": "skip"}
+    done = ingest_json(spark, str(source), URL, "n INT", task_bytes=2000, bad_lines_file=True, **arguments)
+    assert (done.rows, done.bad_lines) == (300, 1)
+    assert done.bad_lines_file is not None
+    with pqext.core.sources.locate.locate(done.bad_lines_file, None, options).open() as side:
+        assert json.loads(bytes(side.read(0, side.size)))["raw"] == "{"
+    found = pqext.read_table(URL, storage_options=options, filter=pqext.col("kind") == "b")
+    assert sorted(one["n"] for one in variant.to_python(found["value"])) == [*range(1, 300, 2)]
+    assert ingest_json(spark, str(source), URL, "n INT", **arguments).files == ()
+    source.write_text("{}\n{")
+    with pytest.raises(pqext.VariantError):
+        ingest_json(spark, str(source), URL, "n INT", **{**arguments, "on_error": "fail"})
+    assert pqext.scan(URL, storage_options=options).count() == 300
+    assert [*multipart.Bucket(URL, options).begun("")] == []
