@@ -13,6 +13,8 @@ import pyarrow as pa
 
 from pqext.core.options import WriteOptions, from_keywords
 from pqext.spark import commit
+from pqext.spark.files import is_remote
+from pqext.spark.hadoop import from_hadoop
 from pqext.spark.ingest_notes import note_of
 from pqext.spark.ingest_plan import Ingestion, Part, find_parts, made_columns, partition_columns, share_out
 from pqext.spark.ingest_task import Attempt, IngestTask, Stopped
@@ -102,9 +104,10 @@ def ingest_json(
 
     Each task reads a range of bytes, parses, shreds and writes it without a row in the JVM. ``paths`` names files,
     folders, patterns or URLs (``s3://``, ``s3a://``, ``gs://``, ``abfss://``, ``https://``, ...), for which
-    ``storage_options`` are as in :func:`pqext.scan`. Files whose names end in ``.gz``, ``.bz2`` or ``.zst`` are
-    decompressed, each by one task. The process that calls this lists the files, infers the schema and commits, so it
-    must reach ``paths`` and ``dest``, a folder of a file system that it shares with the executors.
+    ``storage_options`` are as in :func:`pqext.scan`, by default what Spark's Hadoop settings say. Files whose names
+    end in ``.gz``, ``.bz2`` or ``.zst`` are decompressed, each by one task. The process that calls this lists the
+    files, infers the schema and commits, so it must reach ``paths`` and ``dest``: a folder of a file system that it
+    shares with the executors, or of ``s3://`` (needs boto3).
 
     ``schema`` is the shredding of the column, in every form that the writer's option ``shredding`` takes; ``"infer"``
     infers one for all files from the first documents of some of them, and None stores values whole. ``options`` are
@@ -149,6 +152,9 @@ def ingest_json(
         raise ValueError('an error_column tells of null rows, so it needs on_error="null"')
     if bad_lines_file and on_error == "fail":
         raise ValueError('a bad_lines_file tells of what is left out, so it needs on_error="null" or "skip"')
+    if storage_options is None:
+        remote = [path for path in (*([paths] if isinstance(paths, str) else paths), dest) if is_remote(path)]
+        storage_options = from_hadoop(spark, remote) if remote else None
     made, choices = made_columns(geometry)
     partitions = partition_columns(partition_by)
     names = [column, *(marked.name for _, marked in made), *([] if error_column is None else [error_column])]

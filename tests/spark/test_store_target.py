@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import pickle
 import threading
 from collections.abc import Iterator
@@ -13,52 +12,30 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from remote.conftest import S3, s3, server
 
 import pqext
 from pqext import variant
 from pqext.core.errors import CorruptFileError
 from pqext.core.sources import multipart
-from pqext.core.sources.store import forget_stores
 from pqext.dataset.files.store_journal import NOTE
 from pqext.spark import clean, ingest_json
 from pqext.spark.part_files import Division, PartFiles, Staging
 from pqext.spark.store_target import StoreTarget
 
+__all__ = ["s3", "server"]
+
 URL = "s3://bucket/data/out"
 JOB, OTHER = "a" * 32, "b" * 32
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-    from werkzeug.serving import make_server
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    app: Any = DomainDispatcherApplication(create_backend_app)
-    running = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=running.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{running.server_port}"
-    running.shutdown()
-    thread.join()
-
-
 @pytest.fixture
-def options(server: str) -> Iterator[dict[str, Any]]:
+def options(s3: S3) -> Iterator[dict[str, Any]]:
     """Storage options of an empty bucket."""
-    found = {
-        "aws_access_key_id": "AKIDEXAMPLE", "aws_secret_access_key": "wJalrXUtnFEMIK7MDENG", "endpoint_url": server,
-        "region": "us-east-1",
-    }
-    bucket = multipart.Bucket("s3://bucket", found)
-    bucket._client.create_bucket(Bucket="bucket")
-    yield found
-    for key in bucket.keys(""):
-        bucket.delete(key)
+    yield s3.options
+    bucket = multipart.Bucket("s3://bucket", s3.options)
     for one in [*bucket.begun("")]:
         bucket.abort(one.key, one.upload)
-    pqext.clear_cache()
-    forget_stores()
 
 
 def staged(target: StoreTarget, job: str, values: list[int], by: tuple[str, ...] = ()) -> tuple[Staging, ...]:
