@@ -3,7 +3,7 @@
     python benchmarks/record.py [NAME ...]
 
 Takes about half an hour on two processors. Times are of the processor, so that other work on the machine disturbs them
-little, but those of ``engine`` and ``scan``, which need an idle machine.
+little, but those of ``engine``, ``scan`` and ``spark``, which need an idle machine.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ COMMANDS = {
     "json_to_variant": ["--megabytes", "20", "--repeat", "3"],
     "variant_get": ["--rows", "200000", "--repeat", "3"],
     "variant_to_json": ["--megabytes", "20", "--repeat", "3"],
+    "spark": [],
     "geo_query": ["--rows", "2000000", "--repeat", "3"],
 }
 
