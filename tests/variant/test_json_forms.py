@@ -212,3 +212,19 @@ def test_a_damaged_compressed_file_is_named(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(CorruptFileError, match=rf"the compressed file cannot be read: .*{name}"):
             variant.read_json(tmp_path / name).read_all()
+
+
+@pytest.mark.parametrize("form", ["documents", "array"])
+def test_a_document_of_many_pieces_is_read_in_few_steps(form: Any) -> None:
+    class Counting(io.BytesIO):
+        reads = 0
+
+        def read(self, size: int | None = -1) -> bytes:
+            self.reads += 1
+            return super().read(size)
+
+    text = b'"' + b"x" * 1_000_000 + b'"'
+    file = Counting(b"[" + text + b"]" if form == "array" else text)
+    (batch,) = variant.read_json(file, form=form, batch_bytes=16)
+    assert batch.num_rows == 1
+    assert file.reads < 100

@@ -112,7 +112,7 @@ def read_documents(
     """
     splitter = Splitter(1 if form == "array" else 0)
     held, newlines, first, given = b"", 0, form == "array", False
-    while data := file.read(piece_bytes):
+    while data := file.read(max(piece_bytes, len(held))):  # a long document is not copied again and again
         if first:
             at = len(data) - len(data.lstrip(_SPACE))
             first = at == len(data)
