@@ -15,9 +15,17 @@ _registered: WeakSet[SparkSession] = WeakSet()
 
 
 def register(spark: SparkSession) -> None:
-    """Make data sources ``pqext`` and ``pqext_json`` known to a session, on Classic and on Connect."""
-    spark.dataSource.register(PqextSource)
-    spark.dataSource.register(JsonLinesSource)
+    """Make data sources ``pqext`` and ``pqext_json`` known to a session, on Classic and on Connect.
+
+    Where Spark's workers find the modules ``pyspark_pqext`` and ``pyspark_pqext_json``, which are installed with pqext,
+    it knows them already.
+    """
+    for source in (PqextSource, JsonLinesSource):
+        try:
+            spark.dataSource.register(source)
+        except Exception as error:  # classes of its own on Classic and on Connect
+            if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+                raise
     _registered.add(spark)
 
 

@@ -38,10 +38,11 @@ def main() -> None:
     from pyspark.sql import functions as F
 
     spark, folder = session(), Path(sys.argv[1])
+    found: dict[str, Any] = {"unregistered": spark.read.format("pqext_json").load(str(folder / "in.ndjson")).count()}
     on_spark.register(spark)
     df = spark.createDataFrame([(n, json.dumps({"a": n, "b": "x"})) for n in range(5)], "id int, text string")
     df = df.select("id", F.parse_json("text").alias("v"), F.array(F.parse_json("text")).alias("l")).coalesce(1)
-    found: dict[str, Any] = {"type": type(df).__module__}
+    found["type"] = type(df).__module__
     chosen = on_spark.shred_variant(df, {"v": "a INT", "l.list.element": "infer"})
     kept = chosen.where("id >= 0").sort("id").withColumnRenamed("v", "w").join(df.select("id"), "id").union(chosen)
     found["kept"] = {path: str(one.schema) for path, one in carried(kept.schema).items()}

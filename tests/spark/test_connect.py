@@ -16,6 +16,7 @@ STEPS = Path(__file__).parent / "connect_steps.py"
 
 @pytest.mark.slow
 def test_a_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
+    (tmp_path / "in.ndjson").write_text('{"a": 1}\n{"a": 2}\n')
     run = subprocess.run(
         [sys.executable, str(STEPS), str(tmp_path)], capture_output=True, text=True, timeout=600, check=False
     )
@@ -25,6 +26,7 @@ def test_a_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
     for message in (found.pop("explained"), found.pop("saved")):
         assert "the metadata 'pqext:shredding' of column 'v' cannot be followed: '{' is no JSON" in message
     assert found == {
+        "unregistered": 2,
         "kept": {"w": "STRUCT<a: INT>", "l.list.element": "None"},
         "lost": [],
         "once": "STRUCT<a: BIGINT, b: STRING>",
