@@ -36,6 +36,8 @@ class Footer:
     length: int
     raw: Bytes
     decryptor: FileDecryptor | None = None
+    known_crc: int | None = None
+    """CRC-32 of these bytes, where they were not read."""
 
 
 class FootedSource(Source):
@@ -58,16 +60,21 @@ def read_footer(
     if size < len(MAGIC) + TRAILER_BYTES:
         raise CorruptFileError(f"not a Parquet file: it has {size} bytes", path=source.path)
     tail_bytes = min(size, max(source.tail_bytes, TRAILER_BYTES))
+    if size - tail_bytes - len(MAGIC) <= source.merge_gap and not source.is_remote:
+        tail_bytes = size
     if tail_bytes == size:
         tail = source.read(0, size, keep=True)
-        head = tail[: len(MAGIC)]
+        head = tail[: len(MAGIC)].tobytes()
     elif source.is_remote:  # its first bytes are not worth a request
         tail = source.read(size - tail_bytes, tail_bytes, keep=True)
-        head = tail[-len(MAGIC) :]
+        head = tail[-len(MAGIC) :].tobytes()
     else:
-        head, tail = source.read_many([(0, len(MAGIC)), (size - tail_bytes, tail_bytes)], keep=True)
-    _check_magic(bytes(head), bytes(tail[-4:]), source)
-    length = int.from_bytes(tail[-8:-4], "little")
+        head = source.read(0, len(MAGIC), keep=True).tobytes()
+        tail = source.read(size - tail_bytes, tail_bytes, keep=True)
+    trailer = tail[-TRAILER_BYTES:].tobytes()
+    if head != MAGIC or trailer[4:] != MAGIC:
+        _check_magic(head, trailer[4:], source)
+    length = int.from_bytes(trailer[:4], "little")
     offset = size - TRAILER_BYTES - length
     if length == 0 or offset < len(MAGIC):
         raise CorruptFileError(
@@ -87,7 +94,7 @@ def read_footer(
     else:
         raw = source.read(offset, length, keep=True)
     source.learn(offset)
-    if tail[-4:].tobytes() == ENCRYPTED_MAGIC:
+    if trailer[4:] == ENCRYPTED_MAGIC:
         plaintext, decryptor = open_encrypted(raw, decryption, limits, offset, source.path)
         metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)
         return Footer(metadata, offset, length, raw, decryptor)

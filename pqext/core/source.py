@@ -16,13 +16,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Protocol, Self, cast
 
 import numpy as np
 import pyarrow as pa
 
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.errors import ChangedFileError, CorruptFileError
+from pqext.core.kernels.local_files import LocalFile, open_files
 from pqext.core.text import visible
 from pqext.core.usage import Usage
 
@@ -35,6 +36,10 @@ _NEAR = 1 << 20
 """Indexes that lie so many bytes before others belong to them."""
 STREAMED_BYTES = 32 << 20
 """Stored bytes of the columns of a row group that are held at a time, unless each may only hold less than a window."""
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
 
 
 class Source(ABC):
@@ -55,7 +60,7 @@ class Source(ABC):
     """What ``file_path`` calls the file in the summary that it is read by."""
     is_opened = True
 
-    def __init__(self, path: str | None, size: int, owned: IO[bytes] | None = None) -> None:
+    def __init__(self, path: str | None, size: int, owned: _Closable | None = None) -> None:
         self.path = path
         self.size = size
         self._owned = owned
@@ -301,7 +306,15 @@ class PathSource(Source):
     tail_bytes = 16 << 10
     gathered_bytes = 128 << 10
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, opened: LocalFile | None = None) -> None:
+        self._file: _LocalFile | LocalFile
+        self._head, self._held, self._held_from = EMPTY, EMPTY, 1 << 63
+        if opened is not None:
+            self._file, self.stamp = opened, (opened.size, opened.mtime_ns)
+            self._head = view(opened.head)
+            self._held, self._held_from = view(opened.tail), opened.size - len(opened.tail)
+            super().__init__(path, opened.size, opened)
+            return
         mode = os.stat(path).st_mode
         if stat.S_ISDIR(mode):
             advice = f"{os.strerror(errno.EISDIR)}: pqext.scan and pqext.read_table read folders"
@@ -312,7 +325,20 @@ class PathSource(Source):
         self.stamp = _stamp(self._file)
         super().__init__(path, self.stamp[0], self._file)
 
+    @classmethod
+    def open_several(cls, paths: Sequence[str]) -> list[Self | None]:
+        """The files at ``paths``, each with its end, read by one call that other threads run beside.
+
+        None for one that is opened alone, which tells why it cannot be read.
+        """
+        opened = open_files([os.fsencode(path) for path in paths], cls.tail_bytes)
+        return [None if one is None else cls(path, one) for path, one in zip(paths, opened, strict=True)]
+
     def _fetch(self, offset: int, length: int) -> Bytes:
+        if offset >= self._held_from:
+            return self._held[offset - self._held_from : offset - self._held_from + length]
+        if offset + length <= len(self._head):
+            return self._head[offset : offset + length]
         data = self._read(offset, length)
         if len(data) == length and (now := _stamp(self._file)) != self.stamp:
             raise changed(self.path, self.stamp, now)
@@ -321,8 +347,9 @@ class PathSource(Source):
     def _read(self, offset: int, length: int) -> Bytes:
         if not (hasattr(os, "pread") and hasattr(os, "preadv")):  # Windows
             with self._lock:
-                self._file.seek(offset)
-                return _join(self._file.read, length)
+                file = cast(_LocalFile, self._file)
+                file.seek(offset)
+                return _join(file.read, length)
         number = self._file.fileno()
         if length <= _SHORT and len(data := os.pread(number, length, offset)) == length:
             return view(data)
@@ -333,7 +360,7 @@ _SHORT = 32 << 10
 """So many bytes of a file are had soonest as an object of Python's."""
 
 
-def _stamp(file: io.FileIO) -> tuple[int, int]:
+def _stamp(file: io.FileIO | LocalFile) -> tuple[int, int]:
     """Size and time of the last change, in nanoseconds, of an open file."""
     found = os.fstat(file.fileno())
     return found.st_size, found.st_mtime_ns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from pathlib import Path
 from typing import Any
@@ -115,17 +116,18 @@ def test_files_far_away_are_opened_several_at_once_in_their_order(
 
 
 def test_few_files_are_open_at_once_however_many_there_are(tmp_path: Path) -> None:
-    for number in range(60):
+    for number in range(150):
         pq.write_table(pa.table({"a": [number] * 3}), tmp_path / f"{number:02}.parquet")
     handles = Path("/proc/self/fd")
     if not handles.is_dir():
         pytest.skip("open files are counted by /proc")
+    gc.collect()  # what other tests have left open
     before = len(list(handles.iterdir()))
     for rule in (None, "union"):
         most = 0
         for _ in pqext.scan(tmp_path, schema=rule):
             most = max(most, len(list(handles.iterdir())))
-        assert most <= before + 3
+        assert most <= before + 70
     assert len(list(handles.iterdir())) == before
 
 

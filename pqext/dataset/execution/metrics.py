@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, fields
 from operator import attrgetter
 from time import perf_counter
@@ -102,19 +101,21 @@ class Run:
             filter_seconds=found["filter_seconds"], seconds=self._seconds,
         )
 
-    @contextmanager
-    def opened(self, file: ParquetFile, before: Counts) -> Iterator[None]:
+    def opened(self, file: ParquetFile, before: Counts) -> _Opened:
         """Count what is read of a file, ``before`` having been read of its source."""
-        usage, key = file.source.usage, id(file)
-        opened = file.source.is_opened
-        self._files += opened
-        self._open[key] = usage, before
-        try:
-            yield
-        finally:
-            self._files += file.source.is_opened - opened
-            del self._open[key]
-            self._done = _sum(self._done, usage, before)
+        return _Opened(self, file.source, before)
+
+    def opens(self, source: Source, before: Counts) -> bool:
+        """Begin to count what is read of a source; tells whether it is open."""
+        self._open[id(source)] = source.usage, before
+        self._files += source.is_opened
+        return source.is_opened
+
+    def closes(self, source: Source, before: Counts, opened: bool) -> None:
+        """End what :meth:`opens` began."""
+        self._files += source.is_opened - opened
+        del self._open[id(source)]
+        self._done = _sum(self._done, source.usage, before)
 
     def read(self, usages: Iterable[Usage]) -> None:
         """Count what was read beside the files."""
@@ -159,8 +160,9 @@ class Run:
     def fetch_seconds(self) -> float:
         """How long was waited for bytes so far."""
         found = self._done[_FETCH_SECONDS]
-        for usage, before in [*self._open.values()]:
-            found += usage.fetch_seconds - before[_FETCH_SECONDS]
+        if self._open:
+            for usage, before in [*self._open.values()]:
+                found += usage.fetch_seconds - before[_FETCH_SECONDS]
         return found
 
     def _counts(self) -> dict[str, float]:
@@ -186,11 +188,31 @@ class _Planning:
         self._run.planned(perf_counter() - self._started - fetched)
 
 
+class _Opened:
+    """A file that is open in a run, as each of many is for a moment."""
+
+    __slots__ = ("_before", "_opened", "_run", "_source")
+
+    def __init__(self, run: Run, source: Source, before: Counts) -> None:
+        self._run, self._source, self._before = run, source, before
+
+    def __enter__(self) -> None:
+        self._opened = self._run.opens(self._source, self._before)
+
+    def __exit__(self, *_: object) -> None:
+        self._run.closes(self._source, self._before, self._opened)
+
+
 def _sum(counts: Counts, usage: Usage, before: Counts) -> Counts:
     """``counts`` and what was read since ``before``."""
-    return tuple(a + b - c for a, b, c in zip(counts, _of(usage), before, strict=True))
+    a, b, c, d, e, f = _of(usage)
+    if before is not _NOTHING:
+        a, b, c, d, e, f = a - before[0], b - before[1], c - before[2], d - before[3], e - before[4], f - before[5]
+    return counts[0] + a, counts[1] + b, counts[2] + c, counts[3] + d, counts[4] + e, counts[5] + f
 
 
 def counts_of(source: Any) -> Counts:
     """What was read of a source so far, nothing where it is not open."""
+    if type(source) is str:
+        return _NOTHING
     return _of(source.usage) if isinstance(source, Source) else _NOTHING

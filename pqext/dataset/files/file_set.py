@@ -8,15 +8,18 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate, chain, pairwise, repeat, takewhile
 from typing import Any, Literal
 
 import pyarrow as pa
 
 from pqext.core.errors import CorruptDataWarning, CorruptFileError, ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.local_paths import scheme_of
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema
+from pqext.core.source import PathSource
 from pqext.core.sources.store import Location
 from pqext.core.text import visible
 from pqext.core.warn import warn
@@ -28,6 +31,13 @@ OnInvalid = Literal["raise", "skip"]
 
 _AT_ONCE = 16
 """Files that are opened at once, and that are open at most, where opening one waits for others than this machine."""
+_LOCAL_THREADS = 4
+"""Threads that read the ends of local files, which none of them parses."""
+_LOCAL_AHEAD = 3
+"""How many calls are made before the one whose files are asked for."""
+_FIRST_PARTS = (1, 3, 12)
+_TOGETHER = 16
+"""Local files whose ends one call reads: few at first, because few may be asked for, then always so many."""
 _NAMED = 10
 """Files that a message names at most."""
 
@@ -100,14 +110,37 @@ class FileSet:
         return list(found.values())
 
     def _open_ahead(self, rows: Sequence[int]) -> Iterator[tuple[int, ParquetFile | CorruptFileError]]:
+        if self._are_read_together(rows):
+            yield from self._open_local(rows)
+            return
         remote = sum(not _is_local(self.sources[row]) for row in rows)
         with Workers(_AT_ONCE if remote > 1 else 1, len(rows)) as workers:
             files = workers.map_ahead(self._try_open, rows, _AT_ONCE - 1)
             yield from zip(rows, files, strict=True)
 
-    def _try_open(self, row: int) -> ParquetFile | CorruptFileError:
+    def _are_read_together(self, rows: Sequence[int]) -> bool:
+        """Are they several local files, of which no summary tells?"""
+        is_told = self.summaries is not None and self.summaries.tell
+        return len(rows) > 1 and not is_told and all(_is_plain_path(self.sources[row]) for row in rows)
+
+    def _open_local(self, rows: Sequence[int]) -> Iterator[tuple[int, ParquetFile | CorruptFileError]]:
+        """As `_open_ahead`: threads read the ends of the next files, those of several by one call."""
+        sizes = chain(_FIRST_PARTS, repeat(_TOGETHER))
+        cuts = [*takewhile(lambda cut: cut < len(rows), accumulate(sizes, initial=0)), len(rows)]
+        parts = [rows[start:stop] for start, stop in pairwise(cuts)]
+        with Workers(_LOCAL_THREADS, len(parts)) as workers:
+            for part, ends in zip(parts, workers.map_ahead(self._read_ends, parts, _LOCAL_AHEAD), strict=True):
+                for row, end in zip(part, ends, strict=True):
+                    yield row, self._try_open(row, end)
+
+    def _read_ends(self, rows: Sequence[int]) -> list[PathSource | None]:
+        return PathSource.open_several([self.sources[row] for row in rows])
+
+    def _try_open(self, row: int, opened: PathSource | None = None) -> ParquetFile | CorruptFileError:
         source = self.sources[row]
         try:
+            if opened is not None:
+                return ParquetFile(opened, options=self.options, limits=self.limits)
             if self.summaries is not None:
                 source = self.summaries.source(source) or source
             return ParquetFile(source, options=self.options, limits=self.limits)
@@ -146,6 +179,10 @@ class FileSet:
     def _named(self, rows: Sequence[int]) -> str:
         names = ", ".join(visible(source_name(self.sources[row])) for row in rows[:_NAMED])
         return names + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
+
+
+def _is_plain_path(source: Any) -> bool:
+    return _is_local(source) and type(source) is str and source[:1] != "~" and scheme_of(source) is None
 
 
 def _is_local(source: Any) -> bool:

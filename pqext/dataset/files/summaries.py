@@ -69,9 +69,14 @@ class Summaries:
             except OSError:
                 self._waiting.pop(folder, None)
 
+    @property
+    def tell(self) -> bool:
+        """Is there anything that they know of files?"""
+        return bool(self.named or self._found)
+
     def source(self, path: Any) -> SummarisedSource | None:
         """What a summary knows of the file at ``path``; None where its own footer is to be read."""
-        if not self.named and not self._found:
+        if not self.tell:
             return None
         if path in self.named:
             summary, name = self.named[path]
