@@ -1,12 +1,13 @@
 """What each of many small files costs: pqext, pyarrow.dataset, polars and DuckDB, in microseconds per file.
 
-    python benchmarks/many_files.py [--files 10000] [--repeat 3]
+    python benchmarks/many_files.py [--files 10000] [--repeat 3] [--record]
 
 A folder of files with ten columns and a hundred rows each, in one row group. By the clock, with all processors, from a
 warm file cache: counting rows, planning with reasons in full (pqext alone), looking up one row by a column whose
 statistics refuse all other files, reading one column of all, and the lookup in files whose schemas differ. Lines with
 ``_metadata`` are of a folder with a summary, which only pqext finds by itself, all others from footers. The last
-column is the time of the quickest peer divided by that of pqext.
+column is the time of the quickest peer divided by that of pqext. Behind each time by the clock stands that of the
+processor, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import polars
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from recording import Recording
 
 import pqext
 from pqext import col
@@ -32,6 +34,8 @@ from pqext import col
 Jobs = dict[str, dict[str, Callable[[], Any]]]
 ENGINES = ("pqext", "pyarrow", "polars", "DuckDB")
 ROWS = 100
+PLAN_MICROSECONDS = 150
+"""What planning a file with all reasons may take."""
 
 
 def write(folder: Path, files: int, *, differ: bool) -> None:
@@ -83,14 +87,21 @@ def jobs(one: Path, noted: Path, mixed: Path, wanted: int) -> Jobs:
     }
 
 
-def least(job: Callable[[], Any], repeat: int) -> float:
-    """Seconds of the quickest call after a first one."""
-    times = []
+def least(by_engine: dict[str, Callable[[], Any]], repeat: int) -> dict[str, tuple[float, float]]:
+    """Seconds by the clock and of the processor of each engine's quickest calls after a first one, all in turn."""
+    clock: dict[str, list[float]] = {engine: [] for engine in by_engine}
+    processor: dict[str, list[float]] = {engine: [] for engine in by_engine}
     for _ in range(repeat + 1):
-        begin = time.perf_counter()
-        job()
-        times.append(time.perf_counter() - begin)
-    return min(times[1:])
+        for engine, job in by_engine.items():
+            begin, used = time.perf_counter(), time.process_time()
+            job()
+            clock[engine].append(time.perf_counter() - begin)
+            processor[engine].append(time.process_time() - used)
+    return {engine: (min(clock[engine][1:]), min(processor[engine][1:])) for engine in by_engine}
+
+
+def _cell(times: tuple[float, float] | None, files: int) -> str:
+    return "" if times is None else " / ".join(f"{seconds * 1e6 / files:.0f}" for seconds in times)
 
 
 def main() -> int:
@@ -98,7 +109,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--record", action="store_true", help="write the results to benchmarks/results")
     options = parser.parse_args()
+    recording = Recording(f"{options.files:,} small files", "processor seconds per file")
     with tempfile.TemporaryDirectory() as folder:
         one, noted, mixed = (Path(folder) / name for name in ("one", "noted", "mixed"))
         for path, differ in ((one, False), (mixed, True)):
@@ -109,11 +122,18 @@ def main() -> int:
         print(f"| us per file, {options.files:,} files | {' | '.join(ENGINES)} | ratio |")
         print(f"|---|{'---:|' * (len(ENGINES) + 1)}")
         for case, by_engine in jobs(one, noted, mixed, options.files * ROWS // 2).items():
-            times = {engine: least(job, options.repeat) * 1e6 / options.files for engine, job in by_engine.items()}
-            peers = [seconds for engine, seconds in times.items() if engine != "pqext"]
-            cells = [f"{times[engine]:.1f}" if engine in times else "" for engine in ENGINES]
-            ratio = f"{min(peers) / times['pqext']:.2f}" if peers else ""
+            times = least(by_engine, options.repeat)
+            peers = [clock for engine, (clock, _) in times.items() if engine != "pqext"]
+            cells = [_cell(times.get(engine), options.files) for engine in ENGINES]
+            ratio = f"{min(peers) / times['pqext'][0]:.2f}" if peers else ""
             print(f"| {case} | {' | '.join(cells)} | {ratio} |", flush=True)
+            for engine, (_, processor) in times.items():
+                if peers:
+                    recording.add(case, engine, processor / options.files)
+                elif case.startswith("plan"):
+                    recording.add_figure(case, 1e6 * processor / options.files, "us per file", PLAN_MICROSECONDS)
+    if options.record:
+        recording.save()
     return 0
 
 

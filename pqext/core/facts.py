@@ -7,7 +7,7 @@ stores of indexes. What is not known is answered so that nothing is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
@@ -143,6 +143,10 @@ class RowGroupFacts(Protocol):
         """May what is known of values leave out rows?"""
     def chunk(self, leaf: SchemaNode | int | str) -> LeafFacts:
         """What is known of a leaf, given as a node of the schema, by its column index or its dotted path."""
+    def bounds(self, leaf: SchemaNode) -> Bounds:
+        """What bounds the values of a leaf, as ``chunk(leaf).bounds()``."""
+    def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
+        """The bytes of all pages of ``leaves`` in the file."""
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
         """Make ready what is known of the pages of ``leaves``, all by default, which will be asked for."""
     def file_property(self, key: str) -> str | None:

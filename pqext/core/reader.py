@@ -38,7 +38,8 @@ from pqext.core.keywords import ReadKeywords
 from pqext.core.known_schemas import KnownColumns, KnownSchema
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, from_keywords
-from pqext.core.row_group import ColumnChunk, PageIndex, RowGroup
+from pqext.core.page_index_of_group import PageIndex
+from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.row_group_reader import RowGroupReader
 from pqext.core.row_groups import RowGroups, total_rows
 from pqext.core.schema import Schema, SchemaNode, told_type
@@ -85,7 +86,7 @@ class ParquetFile(Suggesting):
         try:
             with self._errors_name_path():
                 self._footer: Footer = read_footer(self.source, limits, self.options.decryption)
-                pairs = self.metadata.key_value_metadata or []
+                pairs = self._footer.metadata.key_value_metadata or []
                 self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 self._given = self.options
                 self._key = known_schemas.key_of(self._footer)
@@ -405,8 +406,7 @@ class ParquetFile(Suggesting):
         return ErrorsNamePath(self.path)
 
     def _arrow_schema(self, shapes: Sequence[Shape]) -> pa.Schema:
-        pairs = self.metadata.key_value_metadata or []
-        # Bytes, because a file's text need not be UTF-8.
+        pairs = self.metadata.key_value_metadata or []  # whose text need not be UTF-8
         kept = {_raw(pair.key): _raw(pair.value or "") for pair in pairs if pair.key != KEY}
         return pa.schema([top.field(self.options) for top in shapes], kept or None)
 

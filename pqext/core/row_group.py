@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from uuid import UUID
 
+from pqext.core import glance
 from pqext.core import metadata as structures
-from pqext.core import statistics
 from pqext.core.created_by import UNCOUNTED_BYTES, counts_dictionary_header
-from pqext.core.display import as_html
 from pqext.core.encryption.footer import no_decryptor
 from pqext.core.encryption.reading import ChunkDecryptor, FileDecryptor, MissingKeyError
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
@@ -19,6 +17,7 @@ from pqext.core.extension.container import entry
 from pqext.core.extension.structure import extensions
 from pqext.core.facts import Counts
 from pqext.core.files.external import FileResolver
+from pqext.core.glance import Place
 from pqext.core.indexes.bloom import SplitBlockFilter
 from pqext.core.indexes.gathering import Gathering
 from pqext.core.indexes.kept_filters import KeptFilters
@@ -28,8 +27,7 @@ from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.predicate import Bounds, Predicate, may_match
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.source import Source
-from pqext.core.suggest import around, listed, not_a_leaf
-from pqext.core.text import visible
+from pqext.core.suggest import around, not_a_leaf
 from pqext.core.thrift import LazyStructs
 
 
@@ -215,16 +213,9 @@ class ColumnChunk:
 
     @cached_property
     def _bounds(self) -> Bounds:
-        if not self.trusted or not self._has_all_rows:
+        if not self.trusted:
             return Bounds(has_nan=None)
-        return statistics.to_bounds(
-            self.node.leaf_type, self.metadata.statistics, self.metadata.num_values, self.order
-        )
-
-    @property
-    def _has_all_rows(self) -> bool:
-        entries, rows = self.metadata.num_values, self.num_rows
-        return rows is None or entries == rows or (0 <= rows < entries and self.node.max_repetition_level > 0)
+        return glance.proven(self.node, self.metadata.statistics, self.metadata.num_values, self.num_rows, self.order)
 
     def may_match(self, predicate: Predicate) -> bool:
         """Can a value of the chunk satisfy ``predicate``, by statistics and then by Bloom filter? No is a proof."""
@@ -330,10 +321,45 @@ class RowGroup:
         row_groups = self.file_metadata.row_groups
         return row_groups.peek(self.index) if isinstance(row_groups, LazyStructs) else row_groups[self.index]
 
-    @property
+    @cached_property
     def num_rows(self) -> int:
         """Rows of the group."""
         return self.metadata.num_rows
+
+    def bounds(self, leaf: SchemaNode) -> Bounds:
+        """As ``chunk(leaf).bounds()``, of a chunk of which nothing else was asked without making it."""
+        if leaf.leaf_start in self.known or not self.trust_statistics or self.crypto is not None:
+            return self.chunk(leaf).bounds()
+        found = self._known_bounds.get(leaf.leaf_start)
+        if found is None:
+            found = self._known_bounds[leaf.leaf_start] = self._glanced_bounds(leaf) or self.chunk(leaf).bounds()
+        return found
+
+    @cached_property
+    def _known_bounds(self) -> dict[int, Bounds]:
+        return {}
+
+    def _glanced_bounds(self, leaf: SchemaNode) -> Bounds | None:
+        """The bounds straight from the footer's bytes; None where anything is unusual about them."""
+        if self._place is None or self.schema.leaves[leaf.leaf_start] is not leaf:
+            return None
+        found = glance.bounds_at(self._place, len(self.schema.leaves), leaf, self.file_metadata.column_orders)
+        if found is None:
+            return None
+        self.__dict__["num_rows"] = found[0]
+        return found[1]
+
+    @cached_property
+    def _place(self) -> Place | None:
+        """Where the group's structure lies in the footer, while that is as it was read."""
+        find = getattr(self.file_metadata.row_groups, "place", None)
+        return None if find is None else find(self.index)
+
+    def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
+        """The bytes of the pages of ``leaves`` together, as their metadata says."""
+        place = None if self.crypto is not None or self.known else self._place
+        found = None if place is None else glance.bytes_at(place, len(self.schema.leaves), leaves)
+        return sum(self.chunk(leaf).byte_range[1] for leaf in leaves) if found is None else found
 
     @property
     def compressed_bytes(self) -> int:
@@ -415,33 +441,3 @@ class RowGroup:
     def chunks(self) -> Iterator[ColumnChunk]:
         """All column chunks in column order."""
         return (self.chunk(index) for index in range(len(self.schema.leaves)))
-
-
-class PageIndex(Mapping[str, IndexedPages]):
-    """The pages of a row group's columns, by dotted path; those without an offset index are left out.
-
-    Columns are read when they are asked for; to have several at once, call ``RowGroup.load_page_indexes`` before.
-    """
-
-    def __init__(self, group: RowGroup) -> None:
-        self._group = group
-
-    def __getitem__(self, path: str) -> IndexedPages:
-        node = self._group.schema.find(path)
-        pages = self._group.chunk(node).pages if node is not None and node.is_leaf else None
-        if pages is None:
-            raise KeyError(path)
-        return pages
-
-    def __iter__(self) -> Iterator[str]:
-        return (chunk.node.dotted for chunk in self._group.chunks() if chunk.structure.offset_index_offset is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __repr__(self) -> str:
-        return visible(f"<PageIndex of row group {self._group.index}: {listed(self) or 'no columns'}>")
-
-    def _repr_html_(self) -> str:
-        rows = [(path, f"{len(self[path]):,} pages") for path in islice(self, 50) if path in self]
-        return as_html(f"Page index of row group {self._group.index}", rows)

@@ -24,7 +24,7 @@ def total_rows(stored: Sequence[structures.RowGroup], made: Callable[[], Iterabl
     Raises ``CorruptFileError`` for one of negative size.
     """
     index = stored.untouched if isinstance(stored, LazyStructs) else None
-    rows = None if index is None else rows_in(index)
+    rows = getattr(stored, "rows", None) if index is None else rows_in(index)
     return sum(map(rows_of, made())) if rows is None else rows
 
 

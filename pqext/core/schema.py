@@ -60,6 +60,13 @@ class SchemaNode:
         return LeafType(self.physical_type, self.type_length, self.logical_type)
 
     @cached_property
+    def stored_place(self) -> tuple[int, int, bytes]:
+        """A leaf as kernels find it in a footer: column index, physical type, and names each behind its length."""
+        names = [name.encode("utf-8", "surrogateescape") for name in self.path]
+        path = b"".join(len(name).to_bytes(4, "little") + name for name in names)
+        return self.leaf_start, int(self.leaf_type.physical), path
+
+    @cached_property
     def _by_name(self) -> dict[str, int]:
         names = self.child_names
         return dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True))

@@ -141,14 +141,9 @@ def _resolved(shape: LeafShape, limits: Limits) -> _Leaf | None:
     chunks = SmallChunks(
         limits, kind.width or 0, kind.physical == Type.BOOLEAN, node.max_definition_level == 1, _ROOM
     )
-    path = b"".join(len(name).to_bytes(4, "little") + name for name in map(_raw, node.path))
-    return _Leaf((node.leaf_start, int(kind.physical), path), chunks, convert)
+    return _Leaf(node.stored_place, chunks, convert)
 
 
 def _is_shown(top: Shape) -> bool:
     plain = isinstance(top, LeafShape) and top.annotation is None and top.original is None
     return plain and top.node.physical_type != Type.INT96
-
-
-def _raw(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")

@@ -319,8 +319,11 @@ def bounds_of(
     num_values: int | None,
 ) -> Bounds:
     """What stored bounds and counts prove; what makes no sense is unknown. ``num_values`` counts nulls too."""
-    minimum = order.value(low) if low is not None else None
-    maximum = order.value(high) if high is not None else None
+    if low is not None and high is not None:
+        minimum, maximum = order.values([low, high])
+    else:
+        minimum = order.value(low) if low is not None else None
+        maximum = order.value(high) if high is not None else None
     return bounds_of_values(order, minimum, maximum, null_count, nan_count, num_values)
 
 

@@ -155,6 +155,10 @@ class LazyStructs(Sequence[T]):
         """The places of the elements, so long as none was decoded: a decoded one may have been changed."""
         return None if self._decoded else self._index
 
+    def place(self, position: int) -> tuple[StructIndex, int] | None:
+        """Where an element lies, so long as none was decoded."""
+        return None if self._decoded else (self._index, position)
+
     def where(self, test: Callable[[bytes], bool]) -> Iterator[int]:
         """The positions of the elements of which the serialised bytes pass, and of all that were decoded."""
         if not test(self._index.raw(0, len(self))):

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.files.summary_files import footer_crc
 from pqext.core.limits import Limits
 from pqext.core.reader import ParquetFile
 from pqext.core.suggest import listed
@@ -34,7 +35,7 @@ from pqext.dataset.one_table.union import Union
 from pqext.dataset.planning.certainty import apart, certain_rows, may_be_certain
 from pqext.dataset.planning.paths import doubts
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
-from pqext.dataset.planning.planner import FilePlanner, RowsWanted, footer_crc
+from pqext.dataset.planning.planner import FilePlanner, RowsWanted
 from pqext.dataset.planning.projection import Computed
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
@@ -77,6 +78,7 @@ class FilesQuery:
         self._run = Run()
         self._was_run = False
         self._planner: tuple[Asked, FilePlanner] | None = None
+        self._counting: tuple[Asked, Asked] | None = None
 
     @property
     def sources(self) -> tuple[Any, ...]:
@@ -210,7 +212,8 @@ class FilesQuery:
                 with located(file):
                     with run.planning():
                         asked = self._ask(row, file)
-                    if asked.refusal is None:
+                        is_refused = asked.refusal is not None or self._refuses_all(asked, file)
+                    if not is_refused:
                         with closing(self.given(run, row, file, asked, batch_rows, wanted, ahead=ahead)) as found:
                             for batch in found:
                                 yield batch, opened
@@ -290,13 +293,31 @@ class FilesQuery:
                         )
                     yield file.num_rows
                 else:
+                    with run.planning():
+                        counted = self._to_count(asked)
+                        if self._refuses_all(counted, file):
+                            continue
                     file.check_rows()
-                    planner = FilePlanner(file, file.options, (), (), asked.filter)
+                    planner = self.planner(counted, file)
                     sure: list[int] = []
                     plans = run.plans(planner.row_groups(pages=True, places=False))
                     left = apart(plans, file, asked.filter, sure.append)
                     yield from (batch.num_rows for batch, _ in matching(file, left, (), _COUNTED_ROWS))
                     yield sum(sure)
+
+    def _to_count(self, asked: Asked) -> Asked:
+        """What is asked of a file of which no column is wanted, the same as long as the same is asked."""
+        known = self._counting
+        if known is None or known[0] is not asked:  # threads may share a scan
+            known = self._counting = asked, replace(asked, columns=(), computed=())
+        return known[1]
+
+    def _refuses_all(self, asked: Asked, file: ParquetFile) -> bool:
+        """Is it known of all row groups of a file that none has a row that is asked for?"""
+        if asked.filter is None or len(self.sources) == 1 or file.options.on_corrupt == "skip":
+            return False
+        file.check_rows()
+        return self.planner(asked, file).refuses_all()
 
     def asked(self) -> Generator[tuple[int, ParquetFile, Asked, Run], None, None]:
         """The files that may hold rows of the result, each with its place, what it is asked for, and the run."""
@@ -366,8 +387,12 @@ class FilesQuery:
     def planner(self, asked: Asked, file: ParquetFile) -> FilePlanner:
         """What plans the reading of a file; files of one schema share what follows from it."""
         known = self._planner
+        if known is not None and known[0] is asked and known[1].facts is file:
+            return known[1]
         if known is not None and known[0] is asked and known[1].shares(file, file.options):
-            return known[1].of(file)
+            planner = known[1].of(file)
+            self._planner = asked, planner  # with what was worked out since
+            return planner
         planner = FilePlanner(file, file.options, asked.columns, asked.computed, asked.filter)
         if len(self.sources) > 1:
             self._planner = asked, planner

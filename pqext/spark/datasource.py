@@ -15,9 +15,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from pyspark.sql.types import StructType
 
 from pqext.core.errors import ParquetError, UnsupportedError
+from pqext.core.files.summary_files import footer_crc
 from pqext.core.reader import ParquetFile
 from pqext.dataset.planning.plan import Task
-from pqext.dataset.planning.planner import footer_crc
 from pqext.spark.arrays import conform_batch
 from pqext.spark.brief import brief
 from pqext.spark.planning import ReadMetrics, Slice, plan_read, write_metrics

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -104,6 +104,12 @@ class Group:
         node = self.schema.find(leaf) if isinstance(leaf, str) else leaf
         assert node is not None
         return self.leaves[node if isinstance(node, int) else node.leaf_start]
+
+    def bounds(self, leaf: SchemaNode) -> Bounds:
+        return self.chunk(leaf).bounds()
+
+    def stored_bytes(self, leaves: Collection[SchemaNode]) -> int:
+        return sum(self.chunk(leaf).byte_range[1] for leaf in leaves)
 
     def load_page_indexes(self, leaves: Iterable[SchemaNode | int] | None = None) -> None:
         """Nothing is to be fetched."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -65,9 +66,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     before = PathSource.__init__
 
-    def init(self: PathSource, path: str) -> None:
+    def init(self: PathSource, path: str, *opened: Any) -> None:
         names.append(os.path.basename(path))
-        before(self, path)
+        before(self, path, *opened)
 
     monkeypatch.setattr(PathSource, "__init__", init)
     return names
@@ -207,6 +208,9 @@ def test_a_summary_without_notes_is_left_aside_in_a_folder(tmp_path: Path, by: s
     scan = pqext.scan(tmp_path)
     assert scan.filter(col("a") == 105).count() == 1
     assert "aside: it does not note the sizes and times of its files" in scan.explain()
+    with pytest.raises(ChangedFileError, match="says otherwise"):
+        pqext.scan(tmp_path / "_metadata").count()
+    pq.write_table(rows(10), tmp_path / "1.parquet", store_schema=True)
     trusted = pqext.scan(tmp_path / "_metadata")
     assert trusted.filter(col("a") == 25).count() == 1
     assert len(trusted.plan()) == 3
@@ -238,7 +242,7 @@ def test_a_summary_that_is_named_stands_for_the_files_that_it_names(folder: Path
         pqext.scan(folder / "_metadata").count()
 
 
-@pytest.mark.spec("querying.summary")
+@pytest.mark.spec("querying.summary-checked")
 def test_a_summary_that_is_named_is_not_trusted_for_files_of_another_size(folder: Path) -> None:
     path = folder / "y=1" / "7.parquet"
     os.utime(path)  # as in a copy
@@ -247,6 +251,103 @@ def test_a_summary_that_is_named_is_not_trusted_for_files_of_another_size(folder
     for ask in (lambda scan: scan.count(), lambda scan: scan.filter(col("a") >= 1000).to_table()):
         with pytest.raises(ChangedFileError, match=r"where .*_metadata notes \d+: .*7\.parquet"):
             ask(pqext.scan(folder / "_metadata"))
+
+
+def swap(path: Path, *, is_earlier: bool = False, keeps_time: bool = False) -> None:
+    """Write other numbers into a file of ten rows, which keeps its size."""
+    before = path.stat()
+    with pqext.open(path) as file:
+        by, table = file.metadata.created_by or "", file.read()
+    other = table.set_column(0, "a", pa.array(range(1060, 1070), pa.int64()))
+    if by.startswith("pqext"):
+        pqext.write_table(other, path, row_group_rows=5)
+    else:
+        pq.write_table(other, path)
+    assert path.stat().st_size == before.st_size
+    time_ns = before.st_mtime_ns - 10**10 * is_earlier
+    if keeps_time or is_earlier:
+        os.utime(path, ns=(time_ns, time_ns))
+
+
+@pytest.mark.spec("querying.summary-checked")
+def test_a_summary_that_is_named_is_not_trusted_for_files_of_the_same_size(folder: Path, opened: list[str]) -> None:
+    swap(folder / "y=1" / "7.parquet")
+    for ask in (
+        lambda scan: scan.count(), lambda scan: scan.filter(col("a") >= 1000).to_table(), lambda scan: scan.plan(),
+        lambda scan: scan.filter(col("a") < 5).to_table(),
+    ):
+        with pytest.raises(ChangedFileError, match=r"another one than .*_metadata notes: .*7\.parquet"):
+            ask(pqext.scan(folder / "_metadata"))
+    assert pqext.scan(folder).filter(col("a") >= 1000).count() == 10
+    opened.clear()
+    summarise(folder)
+    opened.clear()
+    os.utime(folder / "y=0" / "6.parquet")  # as in a copy, of which the end is looked at
+    assert pqext.scan(folder / "_metadata").filter(col("a") >= 1000).count() == 10
+    assert opened == ["_metadata", "6.parquet", "7.parquet"]
+
+
+@pytest.mark.spec("querying.summary-checked")
+@pytest.mark.parametrize("named", [False, True])
+def test_a_file_that_is_opened_is_the_one_that_is_noted_even_if_its_size_and_time_are(
+    folder: Path, named: bool
+) -> None:
+    swap(folder / "y=1" / "7.parquet", keeps_time=True)
+    scan = pqext.scan(folder / "_metadata" if named else folder)
+    for ask in (lambda scan: scan.to_table(), lambda scan: scan.filter(col("a") == 72).to_table()):
+        with pytest.raises(ChangedFileError, match=r"another one than .*_metadata notes: .*7\.parquet"):
+            ask(scan)
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """Three files and their summary, all of pyarrow's."""
+    collected: list[Any] = []
+    for number in range(3):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(rows(10 * number), path, metadata_collector=collected)
+        collected[-1].set_file_path(path.name)
+        before = time.time_ns() - 10**10
+        os.utime(path, ns=(before, before))
+    pq.write_metadata(rows(0).schema, tmp_path / "_metadata", metadata_collector=collected)
+    return tmp_path
+
+
+@pytest.mark.spec("querying.summary-checked")
+def test_a_summary_without_notes_is_compared_with_files_that_are_later_and_with_those_that_are_opened(
+    foreign: Path, opened: list[str]
+) -> None:
+    scan = pqext.scan(foreign / "_metadata")
+    assert scan.filter(col("a") == 15).to_table()["a"].to_pylist() == [15]
+    assert opened == ["_metadata", "1.parquet"]
+    os.utime(foreign / "2.parquet")
+    opened.clear()
+    assert scan.filter(col("a") == 15).count() == 1
+    assert opened == ["1.parquet", "2.parquet"]
+    swap(foreign / "2.parquet")
+    for ask in (lambda scan: scan.count(), lambda scan: scan.filter(col("a") == 1065).to_table()):
+        with pytest.raises(ChangedFileError, match=r"says otherwise than .*_metadata: .*2\.parquet"):
+            ask(pqext.scan(foreign / "_metadata"))
+    os.utime(foreign / "2.parquet", ns=(0, 0))
+    for ask in (lambda scan: scan.filter(col("a") == 25).to_table(), lambda scan: scan.plan()):
+        with pytest.raises(ChangedFileError, match=r"says otherwise than .*_metadata: .*2\.parquet"):
+            ask(pqext.scan(foreign / "_metadata"))
+
+
+@pytest.mark.spec("querying.summary-checked")
+def test_row_groups_that_a_summary_without_notes_lacks_are_not_lost(foreign: Path) -> None:
+    pq.write_table(rows(20, 20), foreign / "2.parquet", row_group_size=10)  # one more, behind that which was there
+    with pytest.raises(ChangedFileError, match="says otherwise"):
+        pqext.scan(foreign / "_metadata").count()
+
+
+def test_plans_from_summaries_have_the_crc_of_each_footer(folder: Path, foreign: Path, opened: list[str]) -> None:
+    expected = [task.footer_crc for task in pqext.scan([*map(str, sorted(folder.rglob("*.parquet")))]).plan()]
+    opened.clear()
+    assert [task.footer_crc for task in pqext.scan(folder).plan()] == expected
+    assert opened == ["_metadata"]
+    expected = [task.footer_crc for task in pqext.scan(foreign / "?.parquet").plan()]
+    assert [task.footer_crc for task in pqext.scan(foreign / "_metadata").plan()] == expected
 
 
 def _rename(name: str) -> Change:
@@ -327,12 +428,15 @@ def test_a_damaged_summary_is_left_aside(folder: Path, damage: bytes) -> None:
 @pytest.mark.parametrize(
     "note",
     [
-        b"", b"[]", b"{", b"[" * 100_000, b'{"version":2,"files":[],"pairs":[]}', b'{"version":1}',
-        b'{"version":1,"files":[["a",1,2]],"pairs":[]}', b'{"version":1,"files":[["a",1,2,5]],"pairs":[]}',
-        b'{"version":1,"files":[["a",1,2,-1]],"pairs":[null]}', b'{"version":1,"files":[["a",1.5,2,0]],"pairs":[null]}',
-        b'{"version":1,"files":[[7,1,2,0]],"pairs":[null]}', b'{"version":1,"files":[["a",1,2,0]],"pairs":[[["k",1]]]}',
-        b'{"version":1,"files":[["a",1,2,0],["a",1,2,0]],"pairs":[null]}',
-        b'{"version":1,"files":[["a",1,2,0]],"pairs":[null]}',
+        b"", b"[]", b"{", b"[" * 100_000, b'{"version":1,"files":[],"pairs":[]}', b'{"version":2}',
+        b'{"version":2,"files":[["a",1,2,0]],"pairs":[null]}', b'{"version":2,"files":[["a",1,2,5,3,4]],"pairs":[]}',
+        b'{"version":2,"files":[["a",1,2,-1,3,4]],"pairs":[null]}',
+        b'{"version":2,"files":[["a",1.5,2,0,3,4]],"pairs":[null]}',
+        b'{"version":2,"files":[["a",1,2,0,3,"4"]],"pairs":[null]}',
+        b'{"version":2,"files":[[7,1,2,0,3,4]],"pairs":[null]}',
+        b'{"version":2,"files":[["a",1,2,0,3,4]],"pairs":[[["k",1]]]}',
+        b'{"version":2,"files":[["a",1,2,0,3,4],["a",1,2,0,3,4]],"pairs":[null]}',
+        b'{"version":2,"files":[["a",1,2,0,3,4]],"pairs":[null]}',
     ],
 )  # fmt: skip
 def test_a_note_that_is_not_understood_is_none(folder: Path, note: bytes) -> None:
@@ -355,8 +459,9 @@ def test_a_note_comes_back(folder: Path) -> None:
     place = folder / "y=1" / "5.parquet"
     with pqext.open(place) as alone:
         pairs = alone.metadata.key_value_metadata
+        length, crc = alone.footer.length, zlib.crc32(alone.footer.raw)
     stat = place.stat()
-    assert found["y=1/5.parquet"] == NotedFile(stat.st_size, stat.st_mtime_ns, pairs)
+    assert found["y=1/5.parquet"] == NotedFile(stat.st_size, stat.st_mtime_ns, pairs, length, crc)
     assert len(found) == 8
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import PurePosixPath
+from zlib import crc32
 
 from pqext.core.errors import ParquetError, UnsupportedError
 from pqext.core.files.footer_merge import FooterMerge, Merge, forget_bounds
@@ -31,10 +32,10 @@ def write_summary(
     """Write ``_metadata`` and ``_common_metadata`` of the files at ``paths`` into ``folder``; returns their paths.
 
     The files must lie in ``folder`` or below it and have one schema; their row groups are listed in the order given,
-    and not read. Size and time of each file are noted, unless writers differ, so that a scan of the folder takes from
-    ``_metadata`` what it knows of files that are still the same. ``key_value_metadata`` is as for
-    :func:`pqext.concatenate`. Extensions and unknown fields of row groups are kept, since the offsets in them stay true
-    of their files; those of the footers are not.
+    and not read. Size and time of each file and the CRC of its footer are noted, unless writers differ, so that a scan
+    of the folder takes from ``_metadata`` what it knows of files that are still the same. ``key_value_metadata`` is as
+    for :func:`pqext.concatenate`. Extensions and unknown fields of row groups are kept, since the offsets in them stay
+    true of their files; those of the footers are not.
 
     Raises ``ValueError`` when a file lies elsewhere or the schemas differ, and ``UnsupportedError`` for files with
     encrypted parts or with chunks in other files.
@@ -58,13 +59,15 @@ def write_summary(
         name = str(PurePosixPath(*relative.split(os.sep)))
         with PathSource(path) as source:
             try:
-                metadata = plain_footer(source, limits).metadata
+                footer = plain_footer(source, limits)
+                metadata = footer.metadata
                 merge.add(metadata, path)
                 foreign = merge.foreign_orders(metadata)
                 groups += _named(metadata, name, foreign)
                 writers.add(metadata.created_by)
                 is_alike = is_alike and not foreign and len(writers) == 1 and name not in files
-                files[name] = NotedFile(*source.stamp, metadata.key_value_metadata)
+                crc = crc32(footer.raw.data)
+                files[name] = NotedFile(*source.stamp, metadata.key_value_metadata, footer.length, crc)
             except ParquetError as error:
                 error.locate(path=path)
                 raise

@@ -5,21 +5,27 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Sequence
-from functools import cached_property
-from typing import overload
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, overload
+from zlib import crc32
 
 from pqext.core.buffers import EMPTY, Bytes
 from pqext.core.errors import ChangedFileError, CorruptFileError
 from pqext.core.files.external import FileResolver, is_plain
 from pqext.core.files.summary_note import NotedFile, noted
-from pqext.core.footer import FootedSource, Footer, read_footer
+from pqext.core.footer import TRAILER_BYTES, FootedSource, Footer, read_footer
 from pqext.core.kernels.summary import files_of
+from pqext.core.kernels.thrift import StructIndex
 from pqext.core.limits import Limits
-from pqext.core.metadata import FileMetaData, KeyValue, RowGroup
+from pqext.core.metadata import ColumnChunk, FileMetaData, KeyValue, RowGroup
 from pqext.core.source import PathSource, changed
 from pqext.core.text import visible
 from pqext.core.thrift import LazyStructs
 from pqext.core.usage import Usage
+
+if TYPE_CHECKING:
+    from pqext.core.reader import ParquetFile
 
 Stamp = tuple[int, int]
 """Size and time of the last change, in nanoseconds."""
@@ -40,6 +46,8 @@ class Summary:
         with PathSource(path) as source:
             self._footer = read_footer(source, limits)
             self.usage: Usage = source.usage
+            self._mtime_ns = source.stamp[1]
+        self._limits = limits
         if self._footer.decryptor is not None:
             raise NotByFileError("it is encrypted")
         self._all = self.metadata.row_groups
@@ -87,7 +95,9 @@ class Summary:
     def trusted(self, name: str, place: str) -> SummarisedSource:
         """The file ``name`` at ``place``, taken for what the summary says.
 
-        Raises ``CorruptFileError`` where there is none, and ``ChangedFileError`` for one of another size than is noted.
+        What the summary notes must be true of it: its size, and its time of change or else its footer's CRC. Without a
+        note, the footer of one that changed when the summary was written or later must say the same. Raises
+        ``CorruptFileError`` where there is no file, and ``ChangedFileError`` for another one.
         """
         resolver = FileResolver(self.path, "folder")
         try:
@@ -99,12 +109,13 @@ class Summary:
         if not stat.S_ISREG(found.st_mode):
             raise CorruptFileError(f"the column chunk's file {name!r} is no regular file", path=self.path)
         stamp, file = (found.st_size, found.st_mtime_ns), (self.noted or {}).get(name)
-        if file is not None and file.size != found.st_size:  # the time alone differs in copies
-            raise ChangedFileError(
-                f"it has {found.st_size} bytes where {visible(self.path)} notes {file.size}: "
-                "pqext.write_summary makes the summary anew, and a scan of the folder needs none", path=place,
-            )
-        return self._source(name, place, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
+        if file is not None and file.size != found.st_size:
+            raise self._changed(f"it has {found.st_size} bytes where {visible(self.path)} notes {file.size}", place)
+        is_sure = found.st_mtime_ns < self._mtime_ns if file is None else file.stamp == stamp
+        source = self._source(name, place, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
+        if not is_sure:  # a copy, or written anew
+            source.check()
+        return source
 
     def unchanged(self, name: str, place: str) -> SummarisedSource | None:
         """The file ``name`` at ``place``; None where it is not the one that the summary notes."""
@@ -121,12 +132,75 @@ class Summary:
         self, name: str, place: str, stamp: Stamp, pairs: Sequence[KeyValue] | None, open: Callable[[], PathSource]
     ) -> SummarisedSource:
         positions, whole = self.groups.get(name, []), self.metadata
+        counts = [self._rows[position] for position in positions]
+        rows = sum(counts)
+        groups = _RowGroups(self._all, positions, None if counts and min(counts) < 0 else rows)
         metadata = FileMetaData(
-            version=whole.version, schema=whole.schema, num_rows=sum(self._rows[position] for position in positions),
-            row_groups=_RowGroups(self._all, positions), key_value_metadata=pairs, created_by=whole.created_by,
-            column_orders=whole.column_orders,
+            version=whole.version, schema=whole.schema, num_rows=rows, row_groups=groups,
+            key_value_metadata=pairs, created_by=whole.created_by, column_orders=whole.column_orders,
         )
-        return SummarisedSource(place, name, stamp, Footer(metadata, stamp[0], 0, EMPTY), open)
+        file = (self.noted or {}).get(name)
+        footer = Footer(metadata, stamp[0], 0, EMPTY, known_crc=None if file is None else file.footer_crc)
+        return SummarisedSource(place, name, stamp, footer, open, partial(self._check, place, file, positions))
+
+    def _check(self, place: str, file: NotedFile | None, positions: Sequence[int], source: PathSource) -> int:
+        """The CRC of the file's footer, which must be the one that is noted of it, or that says the same."""
+        if file is not None:
+            try:
+                start = source.size - TRAILER_BYTES - file.footer_bytes
+                found = crc32(source.read(start, file.footer_bytes).data)
+            except CorruptFileError:
+                found = -1
+            if found != file.footer_crc:
+                raise self._changed(f"its footer is another one than {visible(self.path)} notes", place)
+            return found
+        own = read_footer(source, self._limits)
+        if own.decryptor is not None or _tell_apart(_RowGroups(self._all, positions), own.metadata.row_groups):
+            raise self._changed(f"its footer says otherwise than {visible(self.path)}", place)
+        return crc32(own.raw.data)
+
+    def _changed(self, what: str, place: str) -> ChangedFileError:
+        advice = "pqext.write_summary makes the summary anew, and a scan of the folder needs none"
+        return ChangedFileError(f"{what}: {advice}", path=place)
+
+
+_ALIKE = ("type", "path_in_schema", "num_values", "total_compressed_size", "data_page_offset", "dictionary_page_offset")
+"""What a summary and a file must both say of a column chunk."""
+_BOUNDS = ("max", "min", "max_value", "min_value", "null_count", "nan_count")
+
+
+def _tell_apart(told: Sequence[RowGroup], own: Sequence[RowGroup]) -> bool:
+    """Do a summary and a file not mean the same row groups, or does the former bound values otherwise?"""
+    if len(told) != len(own):
+        return True
+    pairs = zip(sorted(told, key=_start), sorted(own, key=_start), strict=True)
+    return any(
+        one.num_rows != other.num_rows or len(one.columns) != len(other.columns)
+        or any(map(_are_different, one.columns, other.columns)) for one, other in pairs
+    )
+
+
+def _start(group: RowGroup) -> int:
+    first = group.columns[0].meta_data if group.columns else None
+    return -1 if first is None else first.data_page_offset
+
+
+def _are_different(one: ColumnChunk, other: ColumnChunk) -> bool:
+    first, second = one.meta_data, other.meta_data
+    if first is None or second is None or any(getattr(first, name) != getattr(second, name) for name in _ALIKE):
+        return True
+    pairs: tuple[tuple[object, object, tuple[str, ...]], ...] = (
+        (one, other, ("offset_index_offset", "column_index_offset")),
+        (first, second, ("bloom_filter_offset", "geospatial_statistics")),
+        (first.statistics, second.statistics, _BOUNDS),
+    )
+    return any(_says_more(told, own, name) for told, own, names in pairs for name in names)
+
+
+def _says_more(told: object, own: object, name: str) -> bool:
+    """Does a summary say what the file does not? It may leave out what only helps."""
+    value = getattr(told, name, None)
+    return value is not None and value != getattr(own, name, None)
 
 
 class SummarisedSource(FootedSource):
@@ -138,23 +212,38 @@ class SummarisedSource(FootedSource):
     is_opened = False
 
     def __init__(
-        self, path: str, name: str, stamp: Stamp, footer: Footer, open: Callable[[], PathSource]
+        self, path: str, name: str, stamp: Stamp, footer: Footer, open: Callable[[], PathSource],
+        checked: Callable[[PathSource], int],
     ) -> None:
         super().__init__(path, stamp[0])
         self.known_as = name
         self.footer = footer
         self._stamp = stamp
         self._open = open
+        self._checked = checked
         self._file: PathSource | None = None
 
-    def _fetch(self, offset: int, length: int) -> Bytes:
+    def check(self) -> None:
+        """Open the file, which must be the one that the summary tells of. Raises ``ChangedFileError``."""
         with self._lock:
-            if self._file is None:
-                file = self._open()
+            if self._file is not None:
+                return
+            file = self._open()
+            try:
                 if file.stamp != self._stamp:
-                    file.close()
                     raise changed(self.path, self._stamp, file.stamp)
-                self._file, self.is_opened = file, True
+                crc = self._checked(file)
+            except BaseException:
+                file.close()
+                raise
+            self.usage.fetched(file.bytes_read, file.usage.fetch_seconds)
+            self.footer = replace(self.footer, known_crc=crc)
+            self._file, self.is_opened = file, True
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        if self._file is None:
+            self.check()
+        assert self._file is not None
         return self._file._fetch(offset, length)
 
     def close(self) -> None:
@@ -163,17 +252,35 @@ class SummarisedSource(FootedSource):
             self._file.close()
 
 
+def footer_crc(file: ParquetFile) -> int:
+    """CRC-32 of the footer of an open file, as it is stored.
+
+    Raises ``ChangedFileError`` where a summary that notes none was read in its place, and says otherwise.
+    """
+    source = file.source
+    if not isinstance(source, SummarisedSource):
+        return crc32(file.footer.raw.data)
+    if source.footer.known_crc is None:
+        source.check()
+    return source.footer.known_crc or 0
+
+
 class _RowGroups(Sequence[RowGroup]):
     """Row groups of one file among those of all, each made anew when it is asked for."""
 
-    __slots__ = ("_all", "_positions")
+    __slots__ = ("_all", "_positions", "rows")
 
-    def __init__(self, all: Sequence[RowGroup], positions: Sequence[int]) -> None:
+    def __init__(self, all: Sequence[RowGroup], positions: Sequence[int], rows: int | None = None) -> None:
         self._all = all
         self._positions = positions
+        self.rows = rows
 
     def __len__(self) -> int:
         return len(self._positions)
+
+    def place(self, position: int) -> tuple[StructIndex, int] | None:
+        """Where a row group lies among those of all files, so long as none was decoded."""
+        return self._all.place(self._positions[position]) if isinstance(self._all, LazyStructs) else None
 
     @overload
     def __getitem__(self, position: int) -> RowGroup: ...

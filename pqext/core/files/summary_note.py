@@ -1,7 +1,8 @@
 """What a summary notes of its files beside their row groups: so that it is trusted only for files that are still these.
 
 An extension of the footer of ``_metadata``, JSON: the size and the time of the last change of each file when its footer
-was read, in nanoseconds, and its key-value metadata, by its place in a list of those that differ.
+was read, in nanoseconds, length and CRC-32 of that footer, and its key-value metadata, by its place in a list of those
+that differ.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ class NotedFile:
     size: int
     mtime_ns: int
     pairs: Sequence[KeyValue] | None
+    footer_bytes: int
+    footer_crc: int
 
     @property
     def stamp(self) -> tuple[int, int]:
@@ -42,8 +45,9 @@ def add_note(metadata: FileMetaData, files: dict[str, NotedFile]) -> None:
     noted = []
     for name, file in files.items():
         pairs = None if file.pairs is None else tuple((pair.key, pair.value) for pair in file.pairs)
-        noted.append((name, file.size, file.mtime_ns, places.setdefault(pairs, len(places))))
-    payload = json.dumps({"version": 1, "files": noted, "pairs": [*places]}, separators=(",", ":")).encode()
+        place = places.setdefault(pairs, len(places))
+        noted.append((name, file.size, file.mtime_ns, place, file.footer_bytes, file.footer_crc))
+    payload = json.dumps({"version": 2, "files": noted, "pairs": [*places]}, separators=(",", ":")).encode()
     if len(payload) <= _MOST_BYTES:
         add_entries(metadata, {SUMMARY_NOTE: payload})
 
@@ -55,11 +59,13 @@ def noted(metadata: FileMetaData) -> dict[str, NotedFile] | None:
         if payload is None:
             return None
         tree = json.loads(payload)
-        if tree["version"] != 1:
+        if tree["version"] != 2:
             return None
         lists = [None if pairs is None else [_pair(*pair) for pair in pairs] for pairs in tree["pairs"]]
-        files = {_text(name): NotedFile(_integer(size), _integer(mtime), lists[_place(at)])
-                 for name, size, mtime, at in tree["files"]}
+        files = {
+            _text(name): NotedFile(_integer(size), _integer(mtime), lists[_place(at)], _integer(length), _integer(crc))
+            for name, size, mtime, at, length, crc in tree["files"]
+        }
     except (ParquetError, ValueError, TypeError, KeyError, IndexError, RecursionError):
         return None
     return files if len(files) == len(tree["files"]) else None

@@ -25,3 +25,6 @@ cdef class StructIndex:
     cdef int walk(self, Cursor *c, Py_ssize_t count, int id, Py_ssize_t least) noexcept nogil
     cdef int check(self, Py_ssize_t position) except -1
     cdef Cursor at(self, Py_ssize_t position) noexcept nogil
+
+
+cdef object read_struct(Cursor *c, Plan plan, Data data, int depth)

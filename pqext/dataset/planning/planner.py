@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from zlib import crc32
 
 from pqext.core.annotations import for_logical
 from pqext.core.errors import CorruptFileError
@@ -19,7 +18,6 @@ from pqext.core.facts import FileFacts, LeafFacts, RowGroupFacts
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.options import ReadOptions
 from pqext.core.page_selection import pages_of
-from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema, SchemaNode
 from pqext.dataset.expressions import And, Column, Expression, Operand, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import compared_columns, operands
@@ -28,9 +26,9 @@ from pqext.dataset.planning.projection import Computed, leaf_of, leaves_of
 from pqext.dataset.planning.selectivity import estimated, rank
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
 from pqext.dataset.pruning.pages import chosen_rows
-from pqext.dataset.pruning.row_groups import evidence, refusal, row_group_may_match
+from pqext.dataset.pruning.row_groups import Proof, proof, refusal, row_group_may_match
 
-_REFUSED = "no row is true"
+_REFUSED = Proof("no row is true", ())
 WORTH_BYTES = 64 << 10
 """Stored bytes of the columns besides the filter's for which a stage of their own is worth its overhead."""
 
@@ -51,6 +49,7 @@ class FilePlanner:
         self.computed = computed
         self.filter = filter
         self._bound: Bound | None = None
+        self._open: frozenset[int] = frozenset()
         self._known_stages: dict[tuple[tuple[str, int], ...], Stage] = {}
         self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
 
@@ -61,9 +60,7 @@ class FilePlanner:
         which a plan that is only run does without. Raises ``CorruptFileError`` where the footer counts rows that are
         not there.
         """
-        if self._bound is None and self.filter is not None:
-            self._bound = bind(self.filter, self.facts.schema)
-        bound = self._bound
+        bound = self._bind()
         if bound is not None and self.facts.round_trip_bytes:
             self.facts.fetch_ahead(partial(self._ask_all, bound, pages))
         if self.options.on_corrupt == "skip":
@@ -77,8 +74,28 @@ class FilePlanner:
     def of(self, facts: FileFacts) -> FilePlanner:
         """What asks the same of another file of this schema, with all that was worked out of it."""
         other = FilePlanner.__new__(FilePlanner)
-        other.__dict__.update(self.__dict__, facts=facts)
+        other.__dict__.update(self.__dict__, facts=facts, _open=frozenset())
         return other
+
+    def _bind(self) -> Bound | None:
+        if self._bound is None and self.filter is not None:
+            self._bound = bind(self.filter, self.facts.schema)
+        return self._bound
+
+    def refuses_all(self) -> bool:
+        """Is it certain that no row group has a row that is wanted? It is not asked where each answer is a round trip.
+        """
+        bound = self._bind()
+        if bound is None or self.facts.round_trip_bytes:
+            return False
+        try:
+            for group in self.facts.row_groups:
+                if row_group_may_match(bound, group):
+                    self._open = frozenset([group.index])  # which planning need not ask again
+                    return False
+        except CorruptFileError:  # planning tells where
+            return False
+        return True
 
     def _ask_all(self, bound: Bound, pages: bool) -> None:
         """Ask of all row groups what planning and reading will ask of their indexes."""
@@ -94,7 +111,9 @@ class FilePlanner:
     ) -> RowGroupPlan:
         try:
             is_limited = is_reached = wanted is not None and wanted.rows <= 0
-            refused = REACHED if is_reached else None if bound is None else _refused(bound, group, is_told=places)
+            is_open = is_reached or bound is None or group.index in self._open
+            proven = None if is_open or bound is None else _refused(bound, group, is_told=places)
+            refused = REACHED if is_reached else None if proven is None else proven.reason
             # Where an index is wrong about damaged rows nobody would see it.
             pages = pages and self.options.on_corrupt != "skip"
             rows = chosen_rows(bound, group) if pages and bound is not None and refused is None else None
@@ -102,9 +121,13 @@ class FilePlanner:
                 is_limited = pages and wanted.rows < group.num_rows
                 rows = [range(wanted.rows)] if is_limited else None
                 wanted.rows -= group.num_rows
-            stages = () if refused is not None and not places else self._stages(group, rows)
+            read_alike = None if refused is None or not places else self._read_alike
+            is_staged = refused is None or (places and read_alike is None)
+            stages = self._stages(group, rows) if is_staged else ()
             num_bytes, pages_of_chunks = 0, None
-            if places:
+            if read_alike is not None:
+                num_bytes = group.stored_bytes(read_alike)
+            elif places:
                 known = [self._leaves_read(stage) for stage in stages]
                 num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in sorted(set().union(*known)))
                 stages = () if refused is not None else tuple(
@@ -114,7 +137,7 @@ class FilePlanner:
                 if rows is not None:
                     chunks = [group.chunk(leaf) for leaf in set().union(*known)]
                     pages_of_chunks = page_count(chunks, rows, group.num_rows)
-            found = () if refused is None or bound is None or not places else evidence(bound, group)
+            found = () if proven is None or not places else proven.evidence
             if is_limited:
                 found = (LIMIT,)
             return RowGroupPlan(
@@ -278,6 +301,15 @@ class FilePlanner:
         assert node is not None
         return node
 
+    @cached_property
+    def _read_alike(self) -> list[SchemaNode] | None:
+        """The leaves that are read of any row group, in whatever stages; None where each has leaves of its own."""
+        if self.computed or any(one.is_within_variants for one in self._conjuncts):
+            return None
+        leaves = self.facts.schema.leaves
+        read = self._leaves_read(self._one_stage({})).union(*(one.leaves for one in self._conjuncts))
+        return [leaves[leaf] for leaf in sorted(read)]
+
     def _leaves_read(self, stage: Stage) -> set[int]:
         nodes = self.facts.schema.root.children if stage.columns is None else map(self._node, stage.columns)
         read = {leaf.leaf_start for node in nodes for leaf in node.leaves()}
@@ -313,6 +345,11 @@ class _Conjunct:
         is_all = len(found) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
         return found if is_all else None
 
+    @property
+    def is_within_variants(self) -> bool:
+        """May a row group hold all that is asked about in leaves of its own?"""
+        return self._fields is not None
+
     def of_group(self, group: RowGroupFacts) -> _Conjunct:
         """The part as a row group holds it: where leaves hold all values that it asks about, they are all it needs."""
         asked = []
@@ -324,10 +361,10 @@ class _Conjunct:
         return replace(self, names=(), tops={}, asked=tuple(asked)) if asked else self
 
 
-def _refused(bound: Bound, group: RowGroupFacts, *, is_told: bool) -> str | None:
+def _refused(bound: Bound, group: RowGroupFacts, *, is_told: bool) -> Proof | None:
     """Why no row can be true, in full only where that ``is_told``; None when one may be."""
     if is_told:
-        return refusal(bound, group)
+        return proof(bound, group)
     return None if row_group_may_match(bound, group) else _REFUSED
 
 
@@ -400,8 +437,3 @@ def _places(chunk: LeafFacts, rows: RowRanges | None) -> Iterator[ByteRange]:
     if pages:
         yield start, known.byte_range(0)[0] - start
     yield from map(known.byte_range, pages)
-
-
-def footer_crc(file: ParquetFile) -> int:
-    """CRC-32 of the footer of an open file, as it is stored."""
-    return crc32(file.footer.raw.data)

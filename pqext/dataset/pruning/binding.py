@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ from pqext.dataset.expressions import (
     mistakes,
     operand_column,
 )
-from pqext.dataset.expressions.literals import Kind, kind_of_arrow
+from pqext.dataset.expressions.literals import Kind, kind_of_arrow, kind_of_node
 from pqext.dataset.expressions.patterns import is_exact, prefix_of, successor
 from pqext.dataset.expressions.spatial import predicate
 from pqext.dataset.expressions.visitors import normal
@@ -57,13 +58,28 @@ Question: TypeAlias = "core.Predicate | SpatialPredicate | VariantPredicate"
 """What is asked of a column: a predicate on its values, or one of the handler that serves its annotation."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Leaf:
     """A leaf of the expression on ``node``: no row is true unless all ``questions`` may match."""
 
     expression: Expression
     node: SchemaNode
     questions: tuple[Question, ...]
+
+    @cached_property
+    def compared(self) -> tuple[core.Comparison | core.IsIn, ...]:
+        """The questions that bounds answer by their ends."""
+        return tuple(one for one in self.questions if isinstance(one, core.Comparison | core.IsIn))
+
+    @cached_property
+    def text(self) -> str:
+        """The expression for people to read, once for all that it refuses."""
+        return str(self.expression)
+
+    @cached_property
+    def kind(self) -> Kind | None:
+        """What its values are."""
+        return kind_of_node(self.node)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,16 @@ a leaf all its questions, each put to the statistics of a leaf column or to the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pqext.core.annotations import for_logical
 from pqext.core.predicate import Comparison, IsIn, IsNotNull, IsNull, may_match, within
-from pqext.dataset.expressions.literals import kind_of_node, value_text
+from pqext.dataset.expressions.literals import value_text
 from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, Derived, Leaf, Question
 
 if TYPE_CHECKING:
     from pqext.core.facts import RowGroupFacts
+    from pqext.core.predicate import Bounds
     from pqext.core.schema import SchemaNode
 
 
@@ -26,45 +27,60 @@ def row_group_may_match(bound: Bound, row_group: RowGroupFacts) -> bool:
         case AnyOf():
             return any(row_group_may_match(operand, row_group) for operand in bound.operands)
         case Derived():
-            return bound.may_match(lambda node: row_group.chunk(node).bounds())
+            return bound.may_match(row_group.bounds)
     return all(_answer(bound.node, row_group, question) for question in bound.questions)
 
 
 def refusal(bound: Bound, row_group: RowGroupFacts) -> str | None:
     """Why no row of ``row_group`` can be true, for people to read; None when one may be."""
+    found = proof(bound, row_group)
+    return None if found is None else found.reason
+
+
+class Proof(NamedTuple):
+    """That no row of a row group can be true."""
+
+    reason: str
+    """Why, for people to read."""
+    evidence: tuple[str, ...]
+    """What proves it, in a word or two each."""
+
+
+def proof(bound: Bound, row_group: RowGroupFacts) -> Proof | None:
+    """Why no row of ``row_group`` can be true; None when one may be."""
     match bound:
         case AllOf():
-            return next(filter(None, (refusal(operand, row_group) for operand in bound.operands)), None)
+            return next(filter(None, (proof(operand, row_group) for operand in bound.operands)), None)
         case AnyOf():
-            reasons = [refusal(operand, row_group) for operand in bound.operands]
-            return None if None in reasons else "; ".join(dict.fromkeys(filter(None, reasons)))
+            every: list[Proof] = []
+            for operand in bound.operands:
+                found = proof(operand, row_group)
+                if found is None:
+                    return None
+                every.append(found)
+            reasons = dict.fromkeys(one.reason for one in every)
+            return Proof("; ".join(reasons), tuple(sorted({word for one in every for word in one.evidence})))
     if row_group_may_match(bound, row_group):
         return None
     if isinstance(bound, Derived):
-        return f"{bound.expression} is true of no row, by the bounds of its columns"
-    return f"{bound.expression} is true of no row{_known(bound, row_group)}"
+        return Proof(f"{bound.expression} is true of no row, by the bounds of its columns", _STATISTICS)
+    node = bound.node
+    if for_logical(node.logical_name) is not None:
+        evidence = "variant leaf" if node.logical_name == "VARIANT" else "box"
+        return Proof(f"{bound.text} is true of no row{_known(bound, row_group)}", (evidence,))
+    if not node.is_leaf:
+        return Proof(f"{bound.text} is true of no row", _STATISTICS)
+    is_by_filter = bound.compared and _may_match_all(bound, row_group.bounds(node))
+    return Proof(
+        f"{bound.text} is true of no row{_known(bound, row_group)}", ("Bloom filter",) if is_by_filter else _STATISTICS
+    )
 
 
-def evidence(bound: Bound, row_group: RowGroupFacts) -> tuple[str, ...]:
-    """What proves that no row of ``row_group`` can be true, in a word or two each; empty when one may be."""
-    match bound:
-        case AllOf():
-            return next(filter(None, (evidence(operand, row_group) for operand in bound.operands)), ())
-        case AnyOf():
-            every = [evidence(operand, row_group) for operand in bound.operands]
-            return tuple(sorted(set().union(*every))) if all(every) else ()
-    if row_group_may_match(bound, row_group):
-        return ()
-    if isinstance(bound, Derived):
-        return ("statistics",)
-    if for_logical(bound.node.logical_name) is not None:
-        return ("variant leaf" if bound.node.logical_name == "VARIANT" else "box",)
-    asked = [question for question in bound.questions if isinstance(question, Comparison | IsIn)]
-    if asked and bound.node.is_leaf:
-        bounds = row_group.chunk(bound.node).bounds()
-        if all(may_match(question, bounds) for question in asked):
-            return ("Bloom filter",)
-    return ("statistics",)
+_STATISTICS = ("statistics",)
+
+
+def _may_match_all(leaf: Leaf, bounds: Bounds) -> bool:
+    return all(may_match(question, bounds) for question in leaf.compared)
 
 
 def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> bool:
@@ -75,9 +91,8 @@ def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> b
         return annotation.load().may_match(node, row_group, question)
     if not isinstance(question, Comparison | IsIn):
         return True  # one for a handler that is not there
-    chunk = row_group.chunk(node)
-    bounds = chunk.bounds()
-    return may_match(question, bounds) and chunk.may_contain(within(question, bounds))
+    bounds = row_group.bounds(node)
+    return may_match(question, bounds) and row_group.chunk(node).may_contain(within(question, bounds))
 
 
 def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:
@@ -86,8 +101,8 @@ def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | 
         if leaf.max_repetition_level:
             continue  # an entry of a list is not a row
         if leaf.max_definition_level == node.max_definition_level:
-            return may_match(question, row_group.chunk(leaf).bounds())
-        if isinstance(question, IsNull) and not may_match(question, row_group.chunk(leaf).bounds()):
+            return may_match(question, row_group.bounds(leaf))
+        if isinstance(question, IsNull) and not may_match(question, row_group.bounds(leaf)):
             return False
     return True
 
@@ -95,18 +110,18 @@ def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | 
 def _known(leaf: Leaf, row_group: RowGroupFacts) -> str:
     if not leaf.node.is_leaf:
         return ""
-    bounds = row_group.chunk(leaf.node).bounds()
+    bounds = row_group.bounds(leaf.node)
     if bounds.all_null:
         return ": all values are null"
-    asked = [question for question in leaf.questions if isinstance(question, Comparison | IsIn)]
-    if asked and all(may_match(question, bounds) for question in asked):
+    asked = leaf.compared
+    if asked and _may_match_all(leaf, bounds):
         return ": its Bloom filter does not hold the value"
     if bounds.has_nan is False and any(map(_asks_for_nan, asked)):
         return ": no value is NaN"
     if bounds.minimum is None or bounds.maximum is None:
         return ""
-    kind = kind_of_node(leaf.node)
-    return f": values lie between {value_text(bounds.minimum, kind)} and {value_text(bounds.maximum, kind)}"
+    low, high = value_text(bounds.minimum, leaf.kind), value_text(bounds.maximum, leaf.kind)
+    return f": values lie between {low} and {high}"
 
 
 def _asks_for_nan(question: Comparison | IsIn) -> bool:
