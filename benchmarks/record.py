@@ -22,6 +22,7 @@ COMMANDS = {
     "variant_to_json": ["--megabytes", "20", "--repeat", "3"],
     "spark": [],
     "geo_query": ["--rows", "2000000", "--repeat", "3"],
+    "many_files": ["--files", "10000", "--repeat", "2"],
 }
 
 
