@@ -8,6 +8,7 @@ from .conversion.tables import to_table as to_table
 from .editing import delete as delete
 from .editing import merge as merge
 from .editing import set as set
+from .editing import strip_nulls as strip_nulls
 from .equality import canonical as canonical
 from .equality import equals as equals
 from .equality import hash as hash

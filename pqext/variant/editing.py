@@ -1,4 +1,4 @@
-"""Variants changed row by row: a value set or deleted at a path, and RFC 7396's merge patch."""
+"""Variants changed row by row: a value set or deleted at a path, merged (RFC 7396), or rid of nulls."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from pqext.variant.kernels.edit import Action, edit
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.types import VariantLike, is_shredded_type, is_variant_type, struct_chunks, variant_type
 from pqext.variant.value import Variant
+
+
+_WITHOUT_VALUE = (Action.ACTION_DELETE, Action.ACTION_STRIP, Action.ACTION_STRIP_ALL)
 
 
 def set(
@@ -89,6 +92,20 @@ def merge(array: VariantLike, patch: Any) -> pa.StructArray | pa.ChunkedArray:
     return change(array, Action.ACTION_MERGE, "$", patch)
 
 
+def strip_nulls(array: VariantLike, *, arrays: bool = True) -> pa.StructArray | pa.ChunkedArray:
+    """The variants without the null fields of their objects, at any depth, and without the null elements of arrays.
+
+    ``arrays=False`` keeps the null elements of arrays. A value that is itself null stays. The result's form and what is
+    raised for broken values are as :func:`set` says.
+
+    >>> from pqext import variant
+    >>> array = variant.parse_json(['{"a": null, "b": [1, null, {"c": null}]}'])
+    >>> variant.to_json(variant.strip_nulls(array)).to_pylist()
+    ['{"b":[1,{}]}']
+    """
+    return change(array, Action.ACTION_STRIP_ALL if arrays else Action.ACTION_STRIP, "$", None)
+
+
 def change(
     array: VariantLike, action: int, path: str | Sequence[str | int], value: Any, *, strict: bool = False
 ) -> pa.StructArray | pa.ChunkedArray:
@@ -97,7 +114,7 @@ def change(
     encoded = [step.encode("utf-8", "surrogatepass") if isinstance(step, str) else step for step in steps]
     array = as_variants(array)
     chunks = struct_chunks(array)
-    other, constant = (None, False) if action == Action.ACTION_DELETE else _values(value)
+    other, constant = (None, False) if action in _WITHOUT_VALUE else _values(value)
     if other is not None and not constant and len(other) != len(array):
         raise ValueError(f"{len(other)} values for {len(array)} variants")
     changed: list[pa.Array] = []

@@ -1,4 +1,4 @@
-"""Variants are changed row by row: set, deleted, merged; what is not changed keeps its value."""
+"""Variants are changed row by row: set, deleted, merged, rid of nulls; what is not changed keeps its value."""
 
 from __future__ import annotations
 
@@ -181,3 +181,32 @@ def test_what_cannot_be_done_is_refused() -> None:
         variant.set(rows_of(), "$.a", {1})
     with pytest.raises(VariantError, match="nested too deeply"):
         variant.set(variant.from_python([{}]), ["a"] * 1001, 1)
+
+
+def without_nulls(value: Any, arrays: bool) -> Any:
+    """A Python value without its null fields and, with ``arrays``, null elements."""
+    if isinstance(value, dict):
+        return {key: without_nulls(child, arrays) for key, child in value.items() if child is not None}
+    if isinstance(value, list):
+        return [without_nulls(child, arrays) for child in value if child is not None or not arrays]
+    return value
+
+
+JSON = st.recursive(
+    st.none() | st.integers(-9, 9) | st.sampled_from(["", "a"]),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.sampled_from("abc"), children, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(values=st.lists(JSON, max_size=5), arrays=st.booleans(), shredded=st.booleans())
+def test_null_fields_and_elements_go_and_their_names_with_them(values: list[Any], arrays: bool, shredded: bool) -> None:
+    rows = variant.parse_json(pa.array([None, *map(json.dumps, values)], pa.string()))
+    given = variant.shred(rows, "STRUCT<a: STRUCT<b: INT>, b: ARRAY<INT>>") if shredded else rows
+    expected = variant.parse_json(
+        pa.array([None, *(json.dumps(without_nulls(value, arrays)) for value in values)], pa.string())
+    )
+    found = variant.strip_nulls(given, arrays=arrays)
+    assert variant.canonical(found) == variant.canonical(expected)
+    assert found.field("metadata").to_pylist()[1:] == expected.field("metadata").to_pylist()[1:]
+    assert variant.validate(found) is None

@@ -272,6 +272,8 @@ cdef int put_value(Composer *c, Names *names, const uint8_t *p, size_t n, int de
         total += <size_t> size
         if total > container.values_size:
             return FAULT_CHILD_SIZE
+        if at[0] == TYPE_NULL << 2 and (c.without_null_fields if is_object else c.without_null_elements):
+            continue
         status = put_value(c, names, at, <size_t> size, depth + 1)
         if status != 0:
             return status

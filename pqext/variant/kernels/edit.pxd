@@ -56,6 +56,8 @@ cdef struct Composer:
     Bytes dictionary            # the metadata of the names in `last_used`
     bint known                  # whether it is
     bint canonical              # leaves in the one form of their equivalence class
+    bint without_null_fields    # of objects
+    bint without_null_elements  # of arrays
     const uint8_t *where        # of a fault
 
 

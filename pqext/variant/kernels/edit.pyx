@@ -1,5 +1,5 @@
 # cython: language_level=3, cdivision=True
-"""Variants changed row by row: set, deleted, merged, brought into their canonical form, and hashed.
+"""Variants changed row by row: set, deleted, merged, rid of nulls, brought into their canonical form, and hashed.
 
 `compose` writes the changed rows; the kernels of `convert` write theirs with it too.
 """
@@ -28,6 +28,8 @@ cpdef enum Action:
     ACTION_MERGE = 4        # RFC 7396
     ACTION_OVERLAY = 5      # fields of objects; nulls are values
     ACTION_HASH = 6
+    ACTION_STRIP = 7        # null fields
+    ACTION_STRIP_ALL = 8    # null elements too
 
 
 cdef struct Hop:
@@ -340,6 +342,8 @@ def edit(
     memset(&room, 0, sizeof(Bytes))
     e.c.canonical = canonical
     e.action = action
+    e.c.without_null_fields = action == ACTION_STRIP or action == ACTION_STRIP_ALL
+    e.c.without_null_elements = action == ACTION_STRIP_ALL
     e.hop_count = len(path)
     root.p = NULL
     try:
