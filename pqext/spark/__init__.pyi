@@ -4,6 +4,8 @@ from .conditions import variant as variant
 from .ingest import Ingested as Ingested
 from .ingest import IngestedFile as IngestedFile
 from .ingest import ingest_json as ingest_json
+from .joins.spatial import knn_join as knn_join
+from .joins.spatial import spatial_join as spatial_join
 from .json_reading import read_json as read_json
 from .layouts import layout as layout
 from .part_files import Division as Division

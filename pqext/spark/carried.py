@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 
 from pqext.core.errors import VariantError
 from pqext.core.suggest import around
-from pqext.spark.functions import quoted
+from pqext.spark.functions.udf import quoted
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.schema import Untyped
 

@@ -34,7 +34,10 @@ from pqext.dataset.expressions import (
 from pqext.dataset.expressions.visitors import Visitor, fold
 from pqext.dataset.notations.as_json import from_json, to_json
 from pqext.geo import types as geo
-from pqext.spark.functions import arrow_udf, group_get, normal_variant, quoted, st_relates, try_variant_get
+from pqext.spark.functions.geometry_predicates import st_relates
+from pqext.spark.functions.udf import arrow_udf, quoted
+from pqext.spark.functions.variant_arrays import normal_variant
+from pqext.spark.functions.variant_paths import group_get, try_variant_get
 from pqext.spark.guards import MAX_LISTED, plain_guard
 from pqext.spark.leaves import find_leaf
 from pqext.spark.literals import asked, asked_exactly, spark_value

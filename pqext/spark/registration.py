@@ -1,4 +1,4 @@
-"""Making the data sources known to a session."""
+"""Making the data sources and the SQL functions known to a session."""
 
 from __future__ import annotations
 
@@ -15,11 +15,25 @@ _registered: WeakSet[SparkSession] = WeakSet()
 
 
 def register(spark: SparkSession) -> None:
-    """Make data sources ``pqext`` and ``pqext_json`` known to a session, on Classic and on Connect.
+    """Make pqext known to a session, on Classic and on Connect: its data sources and its SQL functions.
 
-    Where Spark's workers find the modules ``pyspark_pqext`` and ``pyspark_pqext_json``, which are installed with pqext,
-    it knows them already.
+    The data sources are ``pqext`` and ``pqext_json``. Where Spark's workers find the modules ``pyspark_pqext`` and
+    ``pyspark_pqext_json``, which are installed with pqext, it knows them already. The functions are those of
+    ``pqext.spark.functions``, by their names behind ``pq_``: ``SELECT pq_st_area(geom) FROM parcels``.
     """
+    from pqext.spark.functions.sql_names import register_functions
+
+    _register_sources(spark)
+    register_functions(spark)
+
+
+def ensure_registered(spark: SparkSession) -> None:
+    """The data sources once a session: Spark logs a warning when a source is registered again."""
+    if spark not in _registered:
+        _register_sources(spark)
+
+
+def _register_sources(spark: SparkSession) -> None:
     for source in (PqextSource, JsonLinesSource):
         try:
             spark.dataSource.register(source)
@@ -27,9 +41,3 @@ def register(spark: SparkSession) -> None:
             if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
                 raise
     _registered.add(spark)
-
-
-def ensure_registered(spark: SparkSession) -> None:
-    """:func:`register`, once a session: Spark logs a warning when a source is registered again."""
-    if spark not in _registered:
-        register(spark)

@@ -13,7 +13,8 @@ from pyspark.sql import types as T
 
 from pqext.spark.arrays import conform
 from pqext.spark.carried import ELEMENT, VALUE, Place, carries, carry, drop, variants
-from pqext.spark.functions import arrow_udf, normal_variant, quoted
+from pqext.spark.functions.udf import arrow_udf, quoted
+from pqext.spark.functions.variant_arrays import normal_variant
 from pqext.spark.types import exchange_type, is_marked_struct, marked_struct, without_metadata
 from pqext.variant.shredding.choice import Shredding, shredding
 from pqext.variant.shredding.schema import ShreddingSchema, storage_struct

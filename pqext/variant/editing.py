@@ -18,7 +18,6 @@ from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.types import VariantLike, is_shredded_type, is_variant_type, struct_chunks, variant_type
 from pqext.variant.value import Variant
 
-
 _WITHOUT_VALUE = (Action.ACTION_DELETE, Action.ACTION_STRIP, Action.ACTION_STRIP_ALL)
 
 

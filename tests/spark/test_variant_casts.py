@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pqext import variant
 from pqext.core.errors import VariantError
 from pqext.spark import functions, shred_variant
-from pqext.spark.functions import arrow_udf
+from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.types import exchange_type, parse_type
 from pqext.variant.access.path import as_path
 from pqext.variant.types import variant_type

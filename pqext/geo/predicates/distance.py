@@ -52,6 +52,12 @@ def widened(region: Region, distance: float, geod: Geod) -> Region:
 
 def near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) -> NDArray[np.bool_]:
     """Is each row, which does not meet the query, at most ``distance`` metres from it? Both are unrolled."""
+    answers: NDArray[np.bool_] = metres(rows, query, geod) <= distance
+    return answers
+
+
+def metres(rows: NDArray[np.object_], query: object, geod: Geod) -> _Doubles:
+    """How far each row, which does not meet the query, is from it; NaN where nothing is. Both are unrolled."""
     segments, owners = _segments(rows)
     theirs, _ = _segments(np.array([query], dtype=object))
     offsets = np.searchsorted(owners, np.arange(len(rows) + 1))
@@ -61,9 +67,9 @@ def near(rows: NDArray[np.object_], query: object, distance: float, geod: Geod) 
     known = np.flatnonzero(~np.isnan(found[:, 0]))
     x0, y0 = _along(segments, found[known, 0], found[known, 1])
     x1, y1 = _along(theirs, found[known, 2], found[known, 3])
-    answers = np.zeros(len(rows), dtype=np.bool_)
-    answers[known] = np.asarray(geod.inv(x0, y0, x1, y1)[2]) <= distance
-    return answers
+    away = np.full(len(rows), np.nan)
+    away[known] = geod.inv(x0, y0, x1, y1)[2]
+    return away
 
 
 def _spheres(segments: _Doubles) -> _Doubles:

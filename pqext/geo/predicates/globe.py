@@ -113,7 +113,7 @@ def exact(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes) -> _F
     left = np.setdiff1d(np.arange(len(rows)), whose[np.isnan(corners).any(axis=1)])  # edges to nowhere meet nothing
     geod = None if type.edges == "spherical" else geod_of(type)
     try:
-        query = _query(predicate.geometry, geod)
+        query = unrolled(predicate.geometry, geod)
         if query.is_empty or not len(left):
             return answers
         west, _, east, _ = shapely.bounds(query).tolist()
@@ -141,7 +141,7 @@ def _placed(predicate: SpatialQuestion, type: GeospatialType, rows: _Shapes, que
     """The answer for each shape, unrolled as the query is."""
     if predicate.operation != "dwithin":
         return _related(predicate.operation, rows, query)
-    answers = _intersects(rows, query)
+    answers = meet(rows, query)
     left = np.flatnonzero(~answers)
     answers[left] = distance.near(rows[left], query, predicate.distance or 0.0, geod_of(type))
     return answers
@@ -157,7 +157,7 @@ def geod_of(type: GeospatialType) -> Geod:
     return found
 
 
-def _query(query: Any, geod: Geod | None) -> Any:
+def unrolled(query: Any, geod: Geod | None) -> Any:
     """What is asked about, unrolled around its own middle."""
     import shapely
 
@@ -181,7 +181,7 @@ def _related(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
     import shapely
 
     if operation == "intersects":
-        return _intersects(rows, query)
+        return meet(rows, query)
     sides, around = shapely.bounds(rows), shapely.bounds(query)
     wide = sides[:, 2] - sides[:, 0] + around[2] - around[0] >= 359
     answers = np.zeros(len(rows), dtype=np.bool_)
@@ -192,7 +192,7 @@ def _related(operation: Operation, rows: _Shapes, query: Any) -> _Flags:
     return answers
 
 
-def _intersects(rows: _Shapes, query: Any) -> _Flags:
+def meet(rows: _Shapes, query: Any) -> _Flags:
     import shapely
 
     sides, around = shapely.bounds(rows), shapely.bounds(query)

@@ -1,0 +1,116 @@
+"""Values at paths of VARIANT columns, and what lies in them as rows of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from pqext.spark.arrays import conform
+from pqext.spark.functions.udf import VARIANTS, ColumnOrName, arrow_udf, named, taken, text_of
+from pqext.spark.functions.variant_arrays import normal_variant
+from pqext.spark.types import exchange_type, parse_type, variant_target
+from pqext.variant.access.path import as_many_path, as_path, format_path
+from pqext.variant.access.targets import target_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: str | T.DataType = "variant") -> Column:
+    """The value at ``path`` (``$.a.b[0]``) of a VARIANT or of a shredded struct, cast to ``type``.
+
+    Null where the path leads nowhere or to JSON null; a value that does not cast fails the query, as in Spark's own
+    function of this name. ``type`` is a Spark type or its name, nested ones (``ARRAY<STRUCT<a: INT>>``,
+    ``MAP<STRING, DOUBLE>``) among them, ``variant`` for the value as it is. Raises ``ValueError`` for a path or
+    an unknown type.
+    """
+    return _variant_get(column, path, type, True)
+
+
+def try_variant_get(
+    column: ColumnOrName, path: str | Sequence[str | int], type: str | T.DataType = "variant"
+) -> Column:
+    """As :func:`variant_get`, but null where a value does not cast, as in Spark's ``try_variant_get``."""
+    return _variant_get(column, path, type, False)
+
+
+def variant_explode(column: ColumnOrName, path: str = "$", type: str | T.DataType = "variant") -> Column:
+    """The elements of the array, or the fields of the object, at ``path``: the columns ``pos``, ``key``, ``value``.
+
+    To be selected, as ``F.inline`` is: ``df.select("id", functions.variant_explode("v", "$.items"))``. Paths may
+    have wildcards, and values that do not cast to ``type`` are null, as in :func:`pqext.variant.explode`.
+    """
+    return F.inline(_entries(column, path, type))
+
+
+def variant_explode_outer(column: ColumnOrName, path: str = "$", type: str | T.DataType = "variant") -> Column:
+    """As :func:`variant_explode`, with a row of nulls where there is nothing to explode."""
+    return F.inline_outer(_entries(column, path, type))
+
+
+def _variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: str | T.DataType, strict: bool) -> Column:
+    spark_type = parse_type(type) if isinstance(type, str) else type
+    text = format_path(as_path(path))
+    wanted = target_type(variant_target(spark_type))
+
+    def get(values: pa.Array) -> pa.Array:
+        return _get(values, text, wanted, exchange_type(spark_type), strict)
+
+    name = "variant_get" if strict else "try_variant_get"
+    found = arrow_udf(get, spark_type, name)(taken(name, VARIANTS, column))
+    return named(found, name, [text_of(column), text, spark_type.simpleString()], spark_type.simpleString())
+
+
+def _entries(column: ColumnOrName, path: str, type: str | T.DataType) -> Column:
+    spark_type = parse_type(type) if isinstance(type, str) else type
+    text = format_path(as_many_path(path))
+    wanted = target_type(variant_target(spark_type))
+    fields = {"pos": T.IntegerType(), "key": T.StringType(), "value": spark_type}
+    entries = T.ArrayType(T.StructType([T.StructField(name, type) for name, type in fields.items()]))
+
+    def explode(values: pa.Array) -> pa.Array:
+        from pqext import variant
+
+        table = variant.explode(normal_variant(values), text, wanted)
+        counts = np.bincount(table.column("row").to_numpy(), minlength=len(values))
+        offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+        members = [table.column(name).combine_chunks() for name in fields]
+        structs = pa.StructArray.from_arrays(members, names=list(fields))
+        return conform(pa.ListArray.from_arrays(offsets, structs), exchange_type(entries))
+
+    return arrow_udf(explode, entries, "variant_explode")(taken("variant_explode", VARIANTS, column))
+
+
+def group_get(
+    metadata: Column, value: Column | None, typed_value: Column | None, path: str, type: T.DataType
+) -> Column:
+    """:func:`try_variant_get` on one group of a shredded struct, so that Spark reads that group's columns only."""
+    members = {"metadata": metadata, "value": value, "typed_value": typed_value}
+    names = tuple(name for name, column in members.items() if column is not None)
+    exchange = exchange_type(type)
+    wanted = target_type(variant_target(type))
+
+    def get(arrays: tuple[pa.Array, ...]) -> pa.Array:
+        struct = pa.StructArray.from_arrays(list(arrays), names=list(names), mask=arrays[0].is_null())
+        return _get(struct, path, wanted, exchange)
+
+    def of_two(metadata: pa.Array, other: pa.Array) -> pa.Array:
+        return get((metadata, other))
+
+    def of_three(metadata: pa.Array, value: pa.Array, typed_value: pa.Array) -> pa.Array:
+        return get((metadata, value, typed_value))
+
+    present = [column for column in members.values() if column is not None]
+    return arrow_udf(of_two if len(present) == 2 else of_three, type, "try_variant_get")(*present)
+
+
+def _get(values: pa.Array, path: str, wanted: pa.DataType, exchange: pa.DataType, strict: bool = False) -> pa.Array:
+    from pqext import variant
+
+    found = variant.get(normal_variant(values), path, wanted, strict)
+    return conform(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found, exchange)

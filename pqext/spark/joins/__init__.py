@@ -1,0 +1,1 @@
+"""Joins of data frames by where their geometries lie."""

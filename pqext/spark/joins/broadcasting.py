@@ -1,0 +1,155 @@
+"""Joins with a right side that goes whole to every Python worker."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from pqext.spark.joins.matching import Condition, Matcher, Nearest, Rows
+from pqext.spark.joins.sides import Side, batch_of
+from pqext.spark.types import exchange_schema
+
+How = Literal["inner", "left", "semi", "anti"]
+BATCH_ROWS = 1 << 16
+"""Rows of the left side that are matched together."""
+_RESULT_ROWS = 1 << 16
+
+_loaded: dict[str, Any] = {}
+"""Right sides that this worker has, by the join's token: tasks come and go, the worker stays."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A data frame's rows as bytes, to be sent along with a task."""
+
+    token: str
+    parts: tuple[bytes, ...]
+    schema: pa.Schema
+
+    @classmethod
+    def of(cls, df: DataFrame) -> Whole:
+        """Collect the rows; runs a job."""
+        rows = df.mapInArrow(_as_bytes, T.StructType([T.StructField("part", T.BinaryType())])).collect()
+        return cls(uuid.uuid4().hex, tuple(bytes(row[0]) for row in rows), exchange_schema(df.schema))
+
+    def table(self) -> pa.Table:
+        """The rows, each column in one piece."""
+        batches = [batch for part in self.parts for batch in pa.ipc.open_stream(part)]
+        table = pa.Table.from_batches(batches) if batches else self.schema.empty_table()
+        return table.combine_chunks()
+
+    def once(self, make: Callable[[pa.Table], Any]) -> tuple[pa.Table, Any]:
+        """The rows and what ``make`` makes of them, once a worker."""
+        if self.token not in _loaded:
+            table = self.table()
+            while len(_loaded) > 1:
+                del _loaded[next(iter(_loaded))]
+            _loaded[self.token] = (table, make(table))
+        found: tuple[pa.Table, Any] = _loaded[self.token]
+        return found
+
+
+def _as_bytes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+            stream.write_batch(batch)
+        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["part"])
+
+
+@dataclass(frozen=True)
+class SpatialTask:
+    """What each task of a spatial join does."""
+
+    left: Side
+    right: Side
+    whole: Whole
+    condition: Condition
+    how: How
+    schema: T.StructType
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table, matcher = self.whole.once(lambda table: Matcher(self.right.geometries(table), self.condition))
+        for batch in larger(batches):
+            one, other = matcher.pairs(self.left.geometries(batch))
+            if self.how in ("semi", "anti"):
+                held = np.zeros(batch.num_rows, np.bool_)
+                held[one] = True
+                kept = batch.filter(pa.array(held if self.how == "semi" else ~held))
+                yield batch_of(self.schema, [kept.column(self.names.index(name)) for name in self.schema.names])
+                continue
+            matched: tuple[Rows, pa.Array] = (one, pa.array(other, pa.int64()))
+            if self.how == "left":
+                matched = _with_unmatched(batch.num_rows, one, other)
+            yield from put_together(self.schema, self.names, batch, table, *matched)
+
+
+@dataclass(frozen=True)
+class NearestTask:
+    """What each task of a join with the nearest does."""
+
+    left: Side
+    right: Side
+    whole: Whole
+    k: int
+    most: float | None
+    schema: T.StructType
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table, nearest = self.whole.once(lambda table: Nearest(self.right.geometries(table), self.k, self.most))
+        for batch in larger(batches):
+            one, other, away = nearest.pairs(self.left.geometries(batch))
+            yield from put_together(self.schema, self.names, batch, table, one, pa.array(other, pa.int64()), away)
+
+
+def _with_unmatched(rows: int, one: Rows, other: Rows) -> tuple[Rows, pa.Array]:
+    """The pairs, and the rows of the left that have none beside null."""
+    alone = np.setdiff1d(np.arange(rows), one)
+    both = np.concatenate([one, alone])
+    order = np.argsort(both, kind="stable")
+    theirs = np.concatenate([other, np.zeros(len(alone), np.int64)])
+    missing = np.concatenate([np.zeros(len(one), np.bool_), np.ones(len(alone), np.bool_)])
+    return both[order], pa.array(theirs[order], pa.int64(), mask=missing[order])
+
+
+def put_together(
+    schema: T.StructType, names: tuple[str, ...], left: Any, right: pa.Table, one: Rows, other: pa.Array, *more: Any
+) -> Iterator[pa.RecordBatch]:
+    """Batches of the rows of both sides side by side; ``names`` are those of all columns, ``schema`` has some."""
+    for start in range(0, len(one), _RESULT_ROWS):
+        part = slice(start, start + _RESULT_ROWS)
+        mine, theirs = pa.array(one[part], pa.int64()), other[part]
+        sources = [(column, mine) for column in left.columns] + [(column, theirs) for column in right.columns]
+        sources += [(pa.array(values[part]), None) for values in more]
+        found = dict(zip(names, sources, strict=True))
+        yield batch_of(schema, [_taken(*found[name]) for name in schema.names])
+
+
+def _taken(column: Any, numbers: pa.Array | None) -> pa.Array:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return whole if numbers is None else whole.take(numbers)
+
+
+def larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of small batches together."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= BATCH_ROWS:
+            yield _one(waiting)
+            waiting = []
+    if waiting:
+        yield _one(waiting)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -1,0 +1,291 @@
+"""Which rows of two sets of geometries belong together: by a predicate, or by distance.
+
+Candidates are found by boxes, through a grid for points and a tree of boxes for all else, then tried exactly with the
+geometries of the right side prepared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.geo.predicates.planar import points_of
+from pqext.spark.functions.geometry_arrays import Geometries, of_shapes
+
+if TYPE_CHECKING:
+    from pqext.geo.predicates.boxes import Operation
+
+Rows = NDArray[np.int64]
+Sides = NDArray[np.float64]
+"""Boxes, one a line: xmin, ymin, xmax, ymax; NaN where there is none."""
+
+TURNED = {
+    "intersects": "intersects", "within": "contains", "contains": "within", "touches": "touches",
+    "crosses": "crosses", "overlaps": "overlaps", "covers": "covered_by", "covered_by": "covers", "equals": "equals",
+}  # fmt: skip
+"""By predicate of left and right, shapely's with the right side, which is prepared, first."""
+_OF_POINTS = {"intersects": "intersects_xy", "covered_by": "intersects_xy", "within": "contains_xy"}
+_MOST_CELLS = 1 << 20
+_PAIRS = 1 << 20
+"""Candidates that are tried at a time."""
+_NEAR_THE_SEAM = 1e-6
+
+
+@dataclass(frozen=True)
+class Condition:
+    """``left operation right``, or within ``distance`` of each other: in the CRS's unit, in metres for GEOGRAPHY."""
+
+    operation: Operation
+    distance: float | None = None
+
+
+def sides_of(of: Geometries, condition: Condition | None = None) -> Sides:
+    """The boxes of the rows, with all that lies within the condition's distance.
+
+    On the globe a box that comes near the antimeridian or a pole goes all around, so that boxes of what meets there
+    meet as well.
+    """
+    from pqext import geo
+
+    boxes = geo.bounds(of.wkb, of.type.edges, of.type.crs)
+    names = ("xmin", "ymin", "xmax", "ymax")
+    sides = np.column_stack([boxes.field(name).to_numpy(zero_copy_only=False) for name in names]).astype(np.float64)
+    sides[of.missing | np.isnan(sides).any(axis=1)] = np.nan
+    reach = condition.distance if condition is not None else None
+    if of.type.planar:
+        if reach:
+            sides += np.array([-reach, -reach, reach, reach])
+            sides = np.nextafter(sides, np.array([-np.inf, -np.inf, np.inf, np.inf]))
+        return sides
+    if reach:
+        sides = _widened(sides, reach, of)
+    around = (
+        (sides[:, 0] > sides[:, 2]) | (sides[:, 0] <= -180 + _NEAR_THE_SEAM) | (sides[:, 2] >= 180 - _NEAR_THE_SEAM)
+    )
+    around |= (sides[:, 1] <= -90 + _NEAR_THE_SEAM) | (sides[:, 3] >= 90 - _NEAR_THE_SEAM)
+    sides[around, 0], sides[around, 2] = -180.0, 180.0
+    return sides
+
+
+def _widened(sides: Sides, metres: float, of: Geometries) -> Sides:
+    from pqext.geo.predicates.boxes import Region
+    from pqext.geo.predicates.distance import widened
+    from pqext.geo.predicates.globe import geod_of
+
+    geod = geod_of(of.type)
+    found = sides.copy()
+    for row in np.flatnonzero(~np.isnan(sides[:, 0])).tolist():
+        xmin, ymin, xmax, ymax = sides[row].tolist()
+        region = Region(xmin=xmin, xmax=xmax, ymin=ymin, ymax=ymax, wraps=xmin > xmax)
+        region = widened(region, metres, geod)
+        found[row] = region.xmin, region.ymin, region.xmax, region.ymax
+    return found
+
+
+class Matcher:
+    """The geometries of the right side, ready to be asked which of them belong to rows of the left."""
+
+    def __init__(self, right: Geometries, condition: Condition) -> None:
+        self.right, self.condition = right, condition
+        self.sides = sides_of(right, condition)
+        self._grid: _Grid | None = None
+        self._tree: Any = None
+        self._shapes: Any = None
+
+    def pairs(self, left: Geometries) -> tuple[Rows, Rows]:
+        """Rows of the left and the right side that belong together, by rows of the left."""
+        points = self._points(left)
+        if points is not None:
+            kept, x, y = points
+            one, other = self._of_points(x, y)
+            one = kept[one]
+        else:
+            one, other = self._of_boxes(left)
+        order = np.lexsort((other, one))
+        return one[order], other[order]
+
+    def shapes(self) -> Any:
+        """The right side's shapes, prepared."""
+        import shapely
+
+        if self._shapes is None:
+            self._shapes = self.right.shapes()
+            shapely.prepare(self._shapes)
+        return self._shapes
+
+    def _points(self, left: Geometries) -> tuple[Rows, Any, Any] | None:
+        """The rows of the left side that are not null, with X and Y, if these are points that the grid can find."""
+        if not self.right.type.planar or self.condition.operation not in _OF_POINTS:
+            return None
+        kept = np.flatnonzero(~left.missing)
+        found = points_of(left.wkb.take(pa.array(kept)) if len(kept) < len(left.wkb) else left.wkb)
+        if found is None:
+            return None
+        if self._grid is None:
+            self._grid = _Grid(self.sides)
+        return (kept, *found) if self._grid.usable else None
+
+    def _of_points(self, x: Any, y: Any) -> tuple[Rows, Rows]:
+        import shapely
+
+        assert self._grid is not None
+        holds = getattr(shapely, _OF_POINTS[self.condition.operation])
+        one, other = self._grid.candidates(x, y)
+        held = np.zeros(len(one), np.bool_)
+        for start in range(0, len(one), _PAIRS):
+            part = slice(start, start + _PAIRS)
+            held[part] = of_shapes(holds, self.shapes()[other[part]], x[one[part]], y[one[part]])
+        return one[held], other[held]
+
+    def _of_boxes(self, left: Geometries) -> tuple[Rows, Rows]:
+        import shapely
+
+        if self._tree is None:
+            self._tree = shapely.STRtree(boxes_of(self.sides))
+        one, other = self._tree.query(boxes_of(sides_of(left)))
+        if not left.type.planar:
+            return self._on_the_globe(left, one, other)
+        shapes = left.shapes()
+        held = np.zeros(len(one), np.bool_)
+        for start in range(0, len(one), _PAIRS):
+            part = slice(start, start + _PAIRS)
+            theirs, mine = self.shapes()[other[part]], shapes[one[part]]
+            if self.condition.operation == "dwithin":
+                held[part] = of_shapes(shapely.dwithin, theirs, mine, self.condition.distance)
+            else:
+                held[part] = of_shapes(getattr(shapely, TURNED[self.condition.operation]), theirs, mine)
+        return one[held], other[held]
+
+    def _on_the_globe(self, left: Geometries, one: Rows, other: Rows) -> tuple[Rows, Rows]:
+        """One question for each geometry of the right side, to the rows whose boxes meet its own."""
+        from pqext.geo.predicates.predicate import SpatialPredicate
+
+        order = np.argsort(other, kind="stable")
+        one, other = one[order], other[order]
+        held = np.zeros(len(one), np.bool_)
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(other) != 0])) if len(other) else np.array([], int)
+        for start, stop in zip(starts, [*starts[1:], len(other)], strict=True):
+            question = SpatialPredicate(self.condition.operation, self.shapes()[other[start]], self.condition.distance)
+            rows = left.wkb.take(pa.array(one[start:stop]))
+            answers = question.evaluate(rows, left.type.edges, left.type.crs)
+            held[start:stop] = pc.fill_null(answers, False).to_numpy(zero_copy_only=False)
+        return one[held], other[held]
+
+
+def boxes_of(sides: Sides) -> Any:
+    """Boxes as shapely geometries, None where there is none."""
+    import shapely
+
+    return np.where(np.isnan(sides[:, 0]), None, shapely.box(*sides.T))
+
+
+class _Grid:
+    """Boxes by the cells of a grid that they touch, to find those that hold points."""
+
+    def __init__(self, sides: Sides) -> None:
+        self.sides = sides
+        rows = np.flatnonzero(np.isfinite(sides).all(axis=1))
+        self.count = int(np.clip(2 * np.sqrt(len(rows)), 1, 1024))
+        self.usable = len(rows) > 0
+        if not self.usable:
+            return
+        boxes = sides[rows]
+        self.low = boxes[:, :2].min(axis=0)
+        span = boxes[:, 2:].max(axis=0) - self.low
+        with np.errstate(all="ignore"):
+            self.scale = np.where(span > 0, self.count / span, 0.0)
+        if not (np.isfinite(self.scale).all() and np.isfinite(span).all()):
+            self.usable = False
+            return
+        first, last = self._cells(boxes[:, :2]), self._cells(boxes[:, 2:])
+        wide, high = (last - first + 1).T
+        each = wide * high
+        self.usable = bool(each.sum() <= max(_MOST_CELLS, 16 * len(rows)))
+        if not self.usable:
+            return
+        whose = np.repeat(np.arange(len(rows)), each)
+        step = np.arange(len(whose)) - np.repeat(np.cumsum(each) - each, each)
+        cells = (first[whose, 1] + step // wide[whose]) * self.count + first[whose, 0] + step % wide[whose]
+        order = np.argsort(cells, kind="stable")
+        self.items = rows[whose[order]]
+        self.starts = np.searchsorted(cells[order], np.arange(self.count**2 + 1))
+
+    def _cells(self, corners: NDArray[np.float64]) -> NDArray[np.int64]:
+        return np.clip(np.floor((corners - self.low) * self.scale), 0, self.count - 1).astype(np.int64)
+
+    def candidates(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Rows, Rows]:
+        """Points, and the boxes that hold them."""
+        placed = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+        column, row = self._cells(np.column_stack([x[placed], y[placed]])).T
+        cell = row * self.count + column
+        begin, counts = self.starts[cell], self.starts[cell + 1] - self.starts[cell]
+        which = np.repeat(np.arange(len(cell)), counts)
+        step = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+        one, other = placed[which], self.items[begin[which] + step]
+        px, py = x[one], y[one]
+        xmin, ymin, xmax, ymax = self.sides[other].T
+        held = (px >= xmin) & (px <= xmax) & (py >= ymin) & (py <= ymax)
+        return one[held], other[held]
+
+
+class Nearest:
+    """The geometries of the right side, ready to be asked which are nearest to rows of the left, in the plane."""
+
+    def __init__(self, right: Geometries, k: int, most: float | None) -> None:
+        import shapely
+
+        self.k, self.most = k, most
+        self.shapes = right.shapes()
+        self.there = int((~(shapely.is_missing(self.shapes) | shapely.is_empty(self.shapes))).sum())
+        self.tree = shapely.STRtree(self.shapes)
+
+    def pairs(self, left: Geometries) -> tuple[Rows, Rows, NDArray[np.float64]]:
+        """Rows of both sides with their distance: for each of the left the ``k`` nearest, the nearest first.
+
+        Of several as near the first ones, in the order of the right side.
+        """
+        import shapely
+
+        shapes = left.shapes()
+        if not self.there or not len(shapes):
+            return np.array([], np.int64), np.array([], np.int64), np.array([])
+        (one, other), away = of_shapes(
+            self.tree.query_nearest, shapes, max_distance=self.most, return_distance=True, all_matches=True
+        )
+        if self.k > 1:
+            one, other = self._around(shapes, one, away)
+            away = of_shapes(shapely.distance, shapes[one], self.shapes[other])
+        order = np.lexsort((other, away, one))
+        one, other, away = one[order], other[order], away[order]
+        starts = np.searchsorted(one, one)
+        kept = np.arange(len(one)) - starts < self.k
+        return one[kept], other[kept], away[kept]
+
+    def _around(self, shapes: Any, one: Rows, away: NDArray[np.float64]) -> tuple[Rows, Rows]:
+        """For each row of the left at least its ``k`` nearest, by circles that grow until they hold as many."""
+        rows, firsts = np.unique(one, return_index=True)
+        wanted = min(self.k, self.there)
+        radius = away[firsts] * np.sqrt(self.k) + self._spacing() * np.sqrt(self.k)
+        limit = np.inf if self.most is None else self.most
+        found: list[tuple[Rows, Rows]] = []
+        while len(rows):
+            radius = np.minimum(radius, limit)
+            near, other = of_shapes(self.tree.query, shapes[rows], predicate="dwithin", distance=radius)
+            enough = (np.bincount(near, minlength=len(rows)) >= wanted) | (radius >= limit)
+            taken = enough[near]
+            found.append((rows[near[taken]], other[taken]))
+            rows, radius = rows[~enough], radius[~enough] * 2
+        return np.concatenate([pair[0] for pair in found]), np.concatenate([pair[1] for pair in found])
+
+    def _spacing(self) -> float:
+        """How far apart the geometries are, more or less; never 0."""
+        import shapely
+
+        xmin, ymin, xmax, ymax = shapely.total_bounds(self.shapes).tolist()
+        across = max(xmax - xmin, ymax - ymin)
+        return across / float(np.sqrt(self.there)) or 1.0
