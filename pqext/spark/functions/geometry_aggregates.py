@@ -39,7 +39,7 @@ def st_envelope_agg(geometry: ColumnOrName) -> Column:
 
 
 def st_union_agg(geometry: ColumnOrName) -> Column:
-    """An aggregate: the union of all geometries of a group, as GEOMETRY(ANY); null where all are null.
+    """An aggregate: the union of all geometries of a group in X and Y, as GEOMETRY(ANY); null where all are null.
 
     All geometries of a group go to one Python worker. The SRID is that of the first.
     """
@@ -79,7 +79,7 @@ def union_of(array: pa.Array) -> Any:
     if of.missing.all():
         return None
     srid = 0 if of.srid is None else of.srid.drop_null()[0].as_py()
-    return from_shapes([of_shapes(shapely.union_all, shapes)], srid)[0].as_py()
+    return from_shapes([of_shapes(shapely.union_all, shapely.force_2d(shapes))], srid)[0].as_py()
 
 
 BOX = ArrowFunction("st_envelope_agg", (FLAT,), _BOX, _boxes)

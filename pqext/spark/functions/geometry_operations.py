@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from pqext.spark.functions.geometry_arrays import GEOMETRY, Geometries, from_shapes, geometries, of_shapes
 from pqext.spark.functions.udf import FLAT, GEOMETRIES, NUMBER, ArrowFunction, ColumnOrName, named, number, text_of
-from pqext.spark.types import srid_of_crs
+from pqext.spark.types import crs_of_srid, srid_of_crs
 
 _TYPED = (0, 3857, 4326)
 """SRIDs that PySpark has types of."""
@@ -55,10 +55,10 @@ def st_makevalid(geometry: ColumnOrName) -> Column:
 def st_transform(geometry: ColumnOrName, target: int | str, source: int | str | None = None) -> Column:
     """In another coordinate reference system, as :func:`pqext.geo.transform` projects it by PROJ. Null on null.
 
-    ``target`` and ``source`` are an EPSG code or any string that names a CRS; ``source`` is that of the column's type
-    by default, and is needed for BINARY and ANY. Coordinates are x, y (longitude, latitude) throughout. The result is
-    GEOMETRY(``target``) for 4326, 3857 and 0, and ANY with the code of ``target`` otherwise. What PROJ has no result
-    for fails the query, with the row in its batch.
+    ``target`` and ``source`` are an EPSG code or any string that names a CRS. ``source`` is by default that of the
+    column's type, of ANY that of all rows, and must be given for BINARY. Coordinates are x, y (longitude, latitude)
+    throughout. The result is GEOMETRY(``target``) for 4326, 3857 and 0, and ANY with the code of ``target`` otherwise.
+    What PROJ has no result for fails the query, with the row in its batch.
 
     Raises GeometryError for a CRS that is not known.
     """
@@ -137,16 +137,21 @@ def _transform(array: pa.Array, target: int | str, source: int | str | None = No
     from pqext import geo
 
     of = Geometries.of(array)
-    if source is None and (of.srid is None or _mixed(array)):
-        raise TypeError("st_transform needs the CRS that BINARY or ANY is in: source=4326")
-    crs = source if source is not None else of.type.crs
+    crs = source if source is not None else _crs(array, of)
     made = geo.transform(of.wkb, crs, target)
     return geometries(made, _srid(target))
 
 
-def _mixed(array: pa.Array) -> bool:
-    """Is it GEOMETRY(ANY)?"""
-    return int((array.type.field("wkb").metadata or {}).get(b"srid", b"-1")) < 0
+def _crs(array: pa.Array, of: Geometries) -> str | None:
+    """The CRS that the column's type names, or that all of its rows have. Raises TypeError where there is none."""
+    if of.srid is None:
+        raise TypeError("st_transform needs the CRS that BINARY is in: source=4326")
+    if int((array.type.field("wkb").metadata or {}).get(b"srid", b"-1")) >= 0:
+        return of.type.crs
+    srids = of.srid.drop_null().unique().to_pylist()
+    if len(srids) > 1:
+        raise TypeError(f"st_transform is from one CRS, but rows are in {srids}: source=4326 takes all for that")
+    return crs_of_srid(srids[0]) if srids else None
 
 
 ENVELOPE = ArrowFunction("st_envelope", (FLAT,), GEOMETRY, _envelope)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from functools import reduce
 from typing import Any
 
@@ -14,7 +13,7 @@ from pyspark.sql import types as T
 from pqext.core.errors import VariantLimitError
 from pqext.spark.functions.udf import VARIANTS, ArrowFunction, ColumnOrName, arrow_udf, named, of_arrays, taken, text_of
 from pqext.spark.functions.variant_arrays import normal_variant
-from pqext.variant.encoding import PrimitiveType
+from pqext.variant.encoding import PrimitiveType, Scaled
 from pqext.variant.stored import BinaryVariant, walk
 
 Schema = str | tuple[Any, ...]
@@ -86,11 +85,11 @@ def _schema(events: Iterator[tuple[Any, Any]]) -> Schema:
     return _NAMES.get(kind, "VARIANT")
 
 
-def _decimal(value: Decimal) -> Schema:
-    _, digits, exponent = value.normalize().as_tuple()
-    assert isinstance(exponent, int)
-    scale = max(-exponent, 0)
-    return ("DECIMAL", max(len(digits) + max(exponent, 0), scale), scale)
+def _decimal(value: Scaled) -> Schema:
+    unscaled, scale = abs(value.unscaled), value.scale
+    while scale and not unscaled % 10:
+        unscaled, scale = unscaled // 10, scale - 1
+    return ("DECIMAL", max(len(str(unscaled)), scale), scale)
 
 
 def merged(one: Schema, other: Schema) -> Schema:

@@ -81,7 +81,7 @@ def _widened(sides: Sides, metres: float, of: Geometries) -> Sides:
     found = sides.copy()
     for row in np.flatnonzero(~np.isnan(sides[:, 0])).tolist():
         xmin, ymin, xmax, ymax = sides[row].tolist()
-        region = Region(xmin=xmin, xmax=xmax, ymin=ymin, ymax=ymax, wraps=xmin > xmax)
+        region = Region(xmin=xmin, xmax=xmax, ymin=ymin, ymax=ymax, wraps=xmin > xmax, globe=True)
         region = widened(region, metres, geod)
         found[row] = region.xmin, region.ymin, region.xmax, region.ymax
     return found
