@@ -108,3 +108,11 @@ def of_shapes(function: Callable[..., Any], *arguments: Any, **options: Any) -> 
             return function(*arguments, **options)
     except shapely.errors.ShapelyError as error:
         raise GeometryError(f"{function.__name__} is not possible: {error}") from error
+
+
+def both(function: str, one: pa.Array, other: pa.Array) -> tuple[Geometries, Geometries, bool]:
+    """Two columns of geometries, and whether they are in the plane. TypeError unless both are of one kind."""
+    left, right = Geometries.of(one), Geometries.of(other)
+    if left.type.planar != right.type.planar:
+        raise TypeError(f"{function} is between two GEOMETRY or two GEOGRAPHY columns, not between one of each")
+    return left, right, left.type.planar

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.spark.functions.geometry_arrays import Geometries, measured, of_shapes
+from pqext.spark.functions.geometry_arrays import Geometries, both, measured, of_shapes
+from pqext.spark.functions.geometry_predicates import of_one
 from pqext.spark.functions.udf import GEOMETRIES, NUMBER, ArrowFunction, ColumnOrName, number
 
 
@@ -44,17 +45,7 @@ def st_dwithin(one: ColumnOrName, other: Any, distance: float | ColumnOrName) ->
     """
     if isinstance(other, str | Column):
         return DWITHIN(one, other, number(distance, "distance"))
-    from pqext.spark.functions.geometry_predicates import of_one
-
     return of_one("st_dwithin", "dwithin", one, other, distance)
-
-
-def both(function: str, one: pa.Array, other: pa.Array) -> tuple[Geometries, Geometries, bool]:
-    """Two columns of geometries, and whether they are in the plane. TypeError unless both are of one kind."""
-    left, right = Geometries.of(one), Geometries.of(other)
-    if left.type.planar != right.type.planar:
-        raise TypeError(f"{function} is between two GEOMETRY or two GEOGRAPHY columns, not between one of each")
-    return left, right, left.type.planar
 
 
 def _area(array: pa.Array) -> pa.Array:

@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from pqext.spark.functions.geometry_arrays import Geometries, of_shapes
-from pqext.spark.functions.geometry_measures import both
+from pqext.spark.functions.geometry_arrays import Geometries, both, of_shapes
 from pqext.spark.functions.udf import GEOMETRIES, ArrowFunction, ColumnOrName, as_column
 
 if TYPE_CHECKING:

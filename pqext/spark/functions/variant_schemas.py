@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import reduce
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -50,7 +49,7 @@ def schema_of_variant_agg(variant: ColumnOrName) -> Column:
 
 
 def schema_of_all(variants: pa.Array) -> str:
-    return text(reduce(merged, (schema for schema in _schemas(variants) if schema is not None), "VOID"))
+    return text(_all_merged(schema for schema in _schemas(variants) if schema is not None))
 
 
 def _texts(variants: pa.Array) -> pa.Array:
@@ -73,7 +72,7 @@ def _schema(events: Iterator[tuple[Any, Any]]) -> Schema:
     """The schema of the value that the next events tell."""
     kind, data = next(events)
     if kind == "[":
-        element = reduce(merged, [_schema(events) for _ in range(data)], "VOID")
+        element = _all_merged([_schema(events) for _ in range(data)])
         next(events)  # its end
         return ("ARRAY", element)
     if kind == "{":
@@ -90,6 +89,14 @@ def _decimal(value: Scaled) -> Schema:
     while scale and not unscaled % 10:
         unscaled, scale = unscaled // 10, scale - 1
     return ("DECIMAL", max(len(str(unscaled)), scale), scale)
+
+
+def _all_merged(schemas: Iterable[Schema]) -> Schema:
+    """The schema of what has any of them."""
+    found: Schema = "VOID"
+    for schema in schemas:
+        found = merged(found, schema)
+    return found
 
 
 def merged(one: Schema, other: Schema) -> Schema:
@@ -112,7 +119,9 @@ def merged(one: Schema, other: Schema) -> Schema:
             fields[name] = merged(fields[name], schema) if name in fields else schema
         return ("OBJECT", fields)
     if "DECIMAL" in kinds and kinds <= {"DECIMAL", "BIGINT"}:
-        (_, digits, scale), (_, more, places) = (s if s != "BIGINT" else ("DECIMAL", 20, 0) for s in (one, other))
+        (_, digits, scale), (_, more, places) = (
+            schema if isinstance(schema, tuple) else ("DECIMAL", 20, 0) for schema in (one, other)
+        )
         whole, scale = max(digits - scale, more - places), max(scale, places)
         return ("DECIMAL", whole + scale, scale) if whole + scale <= 38 else "DOUBLE"
     return "DOUBLE" if "DECIMAL" in kinds and kinds <= {"DECIMAL", "DOUBLE", "FLOAT"} else "VARIANT"

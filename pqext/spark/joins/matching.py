@@ -216,7 +216,8 @@ class _Grid:
         self.starts = np.searchsorted(cells[order], np.arange(self.count**2 + 1))
 
     def _cells(self, corners: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.clip(np.floor((corners - self.low) * self.scale), 0, self.count - 1).astype(np.int64)
+        found = np.clip(np.floor((corners - self.low) * self.scale), 0, self.count - 1)
+        return np.asarray(found, np.int64)
 
     def candidates(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Rows, Rows]:
         """Points, and the boxes that hold them."""
