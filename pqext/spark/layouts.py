@@ -9,7 +9,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from pqext.core.suggest import did_you_mean
-from pqext.spark.functions import WORLD, quoted, st_hilbert
+from pqext.spark.functions.geometry_keys import WORLD, st_hilbert
+from pqext.spark.functions.udf import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
