@@ -141,8 +141,15 @@ def logs(target: Path) -> list[Path]:
 
 
 def abort(target: Path, job: str) -> None:
-    """Remove what a save left that was not decided, and ``target`` if that was all in it."""
-    shutil.rmtree(target / f"{TEMPORARY}{job}", ignore_errors=True)
+    """Remove what a save left that was not decided, and ``target`` if that was all in it.
+
+    A task that still runs finds no folder from the first step on, so that nothing new comes in while it is removed.
+    """
+    folder, aborted = target / f"{TEMPORARY}{job}", target / f"{TEMPORARY}{job}-aborted"
+    with suppress(OSError):
+        folder.rename(aborted)
+    shutil.rmtree(aborted, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)  # where it could not be renamed
     with suppress(OSError):
         target.rmdir()
 

@@ -292,7 +292,8 @@ def test_no_row_is_wrong_or_missing_where_an_index_is_contradicted(column: str, 
         if outcome(read, expected) not in allowed:
             wrong.append(what)
 
-    for name, change in some(list(CHANGES.items()), 3):
+    changes = dict(some(list(CHANGES.items()), 3))
+    for name, change in changes.items():
         data = altered(version, column, change)
         for number, (condition, expected) in enumerate(conditions):
             what = f"{name}: filter {number}"
@@ -305,4 +306,4 @@ def test_no_row_is_wrong_or_missing_where_an_index_is_contradicted(column: str, 
                 check(f"{name}: rows {number}", partial(file.read, names, rows={0: chosen}), expected, "right", "error")
             batches = partial(file.iter_batches, 4, names, rows={0: CHOSEN[0]})
             check(f"{name}: batches", partial(joined, batches), parts[0][1], "right", "error")
-    assert wrong == UNSEEN.get(column, [])
+    assert wrong == [what for what in UNSEEN.get(column, []) if what.partition(":")[0] in changes]

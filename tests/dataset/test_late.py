@@ -200,12 +200,13 @@ def test_the_first_rows_of_a_large_row_group_decode_some_of_its_pages() -> None:
         pa.table({"n": np.arange(rows), "m": np.arange(rows) % 7}), out, row_group_rows=rows, page_rows=2000,
         dictionary=False,
     )  # fmt: skip
-    for scan in (pqext.scan(out.getvalue()), pqext.scan(out.getvalue(), filter=col("m") == 3)):
+    filtered = pqext.scan(out.getvalue(), filter=col("m") == 3)  # which looks at thousands of rows together
+    for scan, most in ((pqext.scan(out.getvalue()), 4), (filtered, 10)):
         assert scan.head(5).num_rows == 5
         assert scan.head(0).num_rows == 0
         few = scan.limit(5)
         assert few.to_table().num_rows == 5
         metrics = few.metrics
         assert metrics is not None
-        assert metrics.pages <= 4
+        assert metrics.pages <= most
     assert pqext.scan(out.getvalue(), [], col("m") == 3).head(5).num_rows == 5

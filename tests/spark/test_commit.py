@@ -240,3 +240,18 @@ def test_remains_of_a_dead_driver_are_removed_by_the_next_save_and_those_of_a_li
 def test_cleaning_needs_a_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         clean(tmp_path / "nowhere")
+
+
+def test_no_task_adds_to_a_job_s_folder_while_it_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = commit.begin(tmp_path / "table", JOB)
+    (folder / "early.parquet").write_bytes(b"x")
+    remove = shutil.rmtree
+
+    def beside_a_task(path: Path, ignore_errors: bool) -> None:
+        with pytest.raises(FileNotFoundError):
+            (folder / "late.parquet").write_bytes(b"x")
+        remove(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", beside_a_task)
+    commit.abort(tmp_path / "table", JOB)
+    assert not (tmp_path / "table").exists()
