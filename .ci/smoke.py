@@ -45,7 +45,7 @@ def check_contents(sdist: set[str], wheel: set[str]) -> None:
         assert shared, f"no {suffix} in the sdist"
         assert shared <= wheel, f"not in the wheel: {shared - wheel}"
     assert any(name.endswith("licenses/LICENSE") for name in wheel), "no licence"
-    astray = {name for name in wheel if not name.startswith(("pqext/", "pqext-", "pyspark_pqext/"))}
+    astray = {name for name in wheel if not name.startswith(("pqext/", "pqext-", "pyspark_pqext"))}
     assert not astray, f"not ours to install: {astray}"
     unwanted = {name for name in sdist | wheel if name.endswith((".c", ".so.tmp")) or "/build/" in name}
     assert not unwanted, f"build products: {unwanted}"
