@@ -27,6 +27,9 @@ ROWS = 600
 Truth = Callable[[dict[str, Any]], bool]
 
 
+OBJECT = pa.struct([("a", pa.int64()), ("t", pa.struct([("b", pa.string())]))])
+
+
 def table(seed: int, rows: int = ROWS) -> pa.Table:
     chance = random.Random(seed)
     keys = [chance.randrange(200) if chance.random() < 0.9 else None for _ in range(rows)]
@@ -34,12 +37,12 @@ def table(seed: int, rows: int = ROWS) -> pa.Table:
     reals = [chance.choice([math.nan, -0.0, chance.uniform(-9, 9), None]) for _ in range(rows)]
     return pa.table(
         {
-            "id": pa.array(range(rows), pa.int64()), "k": pa.array(keys, pa.int32()), "s": texts,
-            "x": pa.array(reals, pa.float64()),
-            "o": [{"a": key, "t": {"b": text}} if chance.random() < 0.8 else None
-                  for key, text in zip(keys, texts, strict=True)],
-            "l": [None if chance.random() < 0.2 else [chance.randrange(9) for _ in range(chance.randrange(4))]
-                  for _ in range(rows)],
+            "id": pa.array(range(rows), pa.int64()), "k": pa.array(keys, pa.int32()),
+            "s": pa.array(texts, pa.string()), "x": pa.array(reals, pa.float64()),
+            "o": pa.array([{"a": key, "t": {"b": text}} if chance.random() < 0.8 else None
+                           for key, text in zip(keys, texts, strict=True)], OBJECT),
+            "l": pa.array([None if chance.random() < 0.2 else [chance.randrange(9) for _ in range(chance.randrange(4))]
+                           for _ in range(rows)], pa.list_(pa.int64())),
         }
     )  # fmt: skip
 
