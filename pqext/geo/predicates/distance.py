@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.geo.kernels.nearest import nearest
-from pqext.geo.predicates.unrolled import TOLERANCE, explode
+from pqext.geo.predicates.unrolled import TOLERANCE, chains_of
 
 if TYPE_CHECKING:
     from pyproj import Geod
@@ -93,11 +93,7 @@ def _segments(shapes: NDArray[np.object_]) -> tuple[_Doubles, NDArray[np.int64]]
     """
     import shapely
 
-    parts, owners = explode(shapes)
-    areas = shapely.get_type_id(parts) == 3
-    rings, inner = shapely.get_rings(parts[areas], return_index=True)
-    chains = np.concatenate([parts[~areas], rings])
-    owners = np.concatenate([owners[~areas], owners[areas][inner]])
+    chains, owners = chains_of(shapes)
     corners, chain = shapely.get_coordinates(chains, return_index=True)
     single = np.flatnonzero(shapely.get_type_id(chains)[chain] == 0)
     starts = np.concatenate([np.flatnonzero(np.diff(chain) == 0), single])

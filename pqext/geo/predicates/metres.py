@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pqext.geo import crs as crs_
 from pqext.geo.coordinate_range import clamp_shapes
 from pqext.geo.predicates import distance, globe
-from pqext.geo.predicates.unrolled import explode, unroll
+from pqext.geo.predicates.unrolled import chains_of, explode, unroll
 
 if TYPE_CHECKING:
     from pqext.geo.types import GeospatialType
@@ -28,11 +28,7 @@ def lengths(shapes: _Shapes, type: GeospatialType) -> _Doubles:
     """The length of lines and of the borders of areas, 0 of points."""
     import shapely
 
-    parts, owners = explode(shapes)
-    areas = shapely.get_type_id(parts) == 3
-    rings, inner = shapely.get_rings(parts[areas], return_index=True)
-    chains = np.concatenate([parts[~areas], rings])
-    owners = np.concatenate([owners[~areas], owners[areas][inner]])
+    chains, owners = chains_of(shapes)
     corners, chain = shapely.get_coordinates(chains, return_index=True)
     steps = np.flatnonzero(np.diff(chain) == 0)
     x, y = corners.T

@@ -87,6 +87,16 @@ def explode(geometries: _Shapes) -> tuple[_Shapes, _Numbers]:
     return parts[kept], owners[kept]
 
 
+def chains_of(shapes: _Shapes) -> tuple[_Shapes, _Numbers]:
+    """The lines, points and borders of areas that ``shapes`` are made of, and the number of the shape each is of."""
+    import shapely
+
+    parts, owners = explode(shapes)
+    areas = shapely.get_type_id(parts) == 3
+    rings, inner = shapely.get_rings(parts[areas], return_index=True)
+    return np.concatenate([parts[~areas], rings]), np.concatenate([owners[~areas], owners[areas][inner]])
+
+
 def _collect(parts: _Shapes, owners: _Numbers, count: int) -> _Shapes:
     import shapely
 
