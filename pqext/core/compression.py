@@ -7,15 +7,16 @@ that exist, and afterwards against what they did make.
 
 from __future__ import annotations
 
-import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import cramjam
 import pyarrow as pa
 import zstandard
 
+from pqext.core import zstd_library
 from pqext.core.buffers import EMPTY, Bytes, allocate, view
 from pqext.core.errors import CorruptFileError, UnsupportedError
 from pqext.core.kernels.block_sizes import lz4_size, lzo_size
@@ -73,9 +74,7 @@ def decompress_all(codec: int, pages: Sequence[Bytes], sizes: Sequence[int]) -> 
     _refuse_claims(codec, pages, sizes, most)
     try:
         results = [view(part) for part in function(pages, sizes)]
-    except (
-        OSError, MemoryError, zlib.error, pa.ArrowInvalid, cramjam.DecompressionError, zstandard.ZstdError
-    ) as error:
+    except (OSError, MemoryError, zlib.error, pa.ArrowInvalid, cramjam.DecompressionError) as error:
         raise CorruptFileError(f"a page cannot be decompressed: {error}") from error
     for result, size in zip(results, sizes, strict=True):
         if len(result) != size:
@@ -101,6 +100,8 @@ def unpacker(codec: int) -> Callable[[Sequence[Any], Sequence[int]], Sequence[An
     """:func:`decompress_all` for pages of one known codec, which may be any buffers."""
     if codec == CompressionCodec.SNAPPY:
         return _snappy_all
+    if codec == CompressionCodec.ZSTD:
+        return _zstd_all
     return lambda pages, sizes: decompress_all(codec, [view(page) for page in pages], sizes)
 
 
@@ -109,6 +110,8 @@ def page_unpacker(codec: int) -> Callable[[Any, int], Any]:
 
     What it gives is good until the next page. Raises ``CorruptFileError`` for a page that is damaged.
     """
+    if codec == CompressionCodec.ZSTD:
+        return lambda page, size: _zstd_all([page], [size])[0]
     if codec != CompressionCodec.SNAPPY:
         return lambda page, size: decompress_all(codec, [view(page)], [size])[0]
     room, unpack = memoryview(bytearray(_SMALL)), cramjam.snappy.decompress_raw_into
@@ -201,23 +204,33 @@ def _snappy(pages: Sequence[Any], sizes: Sequence[int]) -> Iterator[Any]:
         yield part if made == size else part[:made]
 
 
-def _zstd(pages: Sequence[Bytes], sizes: Sequence[int]) -> Iterator[Any]:
-    codec = pa.Codec("zstd")
-    for data, size in zip(pages, sizes, strict=True):
-        made = _small_zstd(data) if 0 < size < _SMALL and zstandard.frame_content_size(data.data) == size else None
-        yield made or (codec.decompress(data, decompressed_size=size) if size else EMPTY)
+def _zstd_all(pages: Sequence[Any], sizes: Sequence[int]) -> Sequence[Any]:
+    _refuse_claims(CompressionCodec.ZSTD, pages, sizes, _DECOMPRESSORS[CompressionCodec.ZSTD][1])
+    made = _zstd_at_once(pages, sizes)
+    return made or decompress_all(CompressionCodec.ZSTD, [view(page) for page in pages], sizes)
 
 
-def _small_zstd(data: Any) -> bytes | None:
-    """One page, ``None`` unless it is one frame: each thread keeps what the codec in Arrow makes for each page."""
-    try:
-        made: bytes = _thread.zstd.decompress(data, allow_extra_data=False)
+def _zstd(pages: Sequence[Bytes], sizes: Sequence[int]) -> Iterable[Any]:
+    made = _zstd_at_once(pages, sizes)
+    if made is not None:
         return made
-    except AttributeError:
-        _thread.zstd = zstandard.ZstdDecompressor()
-        return _small_zstd(data)
-    except zstandard.ZstdError:
+    codec = pa.Codec("zstd")
+    return (
+        codec.decompress(data, decompressed_size=size) if size else EMPTY
+        for data, size in zip(pages, sizes, strict=True)
+    )
+
+
+def _zstd_at_once(pages: Sequence[Any], sizes: Sequence[int]) -> list[Any] | None:
+    """All pages by one call that leaves the interpreter; ``None`` where it cannot, or does not say what is wrong."""
+    context = zstd_library.context()
+    if context is None:
         return None
+    room = allocate(sum(sizes))
+    if context.unpack_all(pages, sizes, room) >= 0:
+        return None
+    whole, ends = room.data, accumulate(sizes)
+    return [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]
 
 
 def _gzip(data: Any, size: int) -> Any:
@@ -325,8 +338,6 @@ def _hadoop(data: Any, size: int, block: Callable[[Any, int], Any]) -> bytes | N
             return None
     return b"".join(parts) if made == size else None
 
-
-_thread = threading.local()
 
 _DECOMPRESSORS: dict[int, tuple[_Decompressor, int]] = {
     # The number is the most that one byte can stand for: a copy of 64 in 3 bytes, a 258-byte match in 2 bits,

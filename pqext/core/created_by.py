@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 
 UNCOUNTED_BYTES = 100
 """What the header of a dictionary page takes at most, in files whose chunks may not count it."""
@@ -25,6 +24,8 @@ def created_by() -> str:
     A name without a version is no such form: parquet-java then distrusts the file, and Spark's row reader refuses
     DELTA_BYTE_ARRAY in several row groups.
     """
+    from importlib.metadata import PackageNotFoundError, version  # which imports much that readers do not need
+
     try:
         return f"pqext version {version('pqext')}"
     except PackageNotFoundError:

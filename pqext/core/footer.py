@@ -14,6 +14,7 @@ from pqext.core.encryption.reading import FileDecryptor
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
+from pqext.core.other_formats import looks_like
 from pqext.core.source import Source
 from pqext.core.thrift import decode, encode
 
@@ -73,7 +74,7 @@ def read_footer(
         tail = source.read(size - tail_bytes, tail_bytes, keep=True)
     trailer = tail[-TRAILER_BYTES:].tobytes()
     if head != MAGIC or trailer[4:] != MAGIC:
-        _check_magic(head, trailer[4:], source)
+        _check_magic(head, trailer[4:], source, source.is_remote and tail_bytes < size)
     length = int.from_bytes(trailer[:4], "little")
     offset = size - TRAILER_BYTES - length
     if length == 0 or offset < len(MAGIC):
@@ -102,11 +103,13 @@ def read_footer(
     return Footer(metadata, offset, length, raw, check_plaintext(metadata, raw, end, decryption, offset, source.path))
 
 
-def _check_magic(head: bytes, tail: bytes, source: Source) -> None:
+def _check_magic(head: bytes, tail: bytes, source: Source, headless: bool) -> None:
+    """Raise ``CorruptFileError`` for other first and last bytes than Parquet's; ``headless``: the first are unknown."""
     if head == tail == ENCRYPTED_MAGIC:
         return
     if tail != MAGIC:
-        advice = "it is truncated or still being written" if head == MAGIC else "it is not a Parquet file"
+        told = "" if headless else looks_like(head)
+        advice = "it is truncated or still being written" if head == MAGIC else f"it is not a Parquet file{told}"
         raise CorruptFileError(
             f"the file ends in {tail!r} instead of {MAGIC!r}: {advice}", path=source.path, offset=source.size - 4
         )

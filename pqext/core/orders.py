@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from pqext.core.metadata import ColumnOrder, IEEE754TotalOrder, Int96TimestampOrder, Type, TypeDefinedOrder
 from pqext.core.predicate import Value
 from pqext.core.types.logical import LeafType
@@ -23,6 +25,7 @@ DECIMAL_BYTES = 64
 
 _BITS: dict[int, tuple[str, int]] = {2: ("<h", 0x7FFF), 4: ("<i", 0x7FFFFFFF), 8: ("<q", 0x7FFFFFFFFFFFFFFF)}
 _NUMBERS = {Type.INT32: ("i", "I"), Type.INT64: ("q", "Q"), Type.FLOAT: ("f", "f"), Type.DOUBLE: ("d", "d")}
+"""How :mod:`struct` and numpy call numbers, signed and unsigned."""
 _WIDTHS = {Type.INT32: 4, Type.INT64: 8, Type.FLOAT: 4, Type.DOUBLE: 8}
 _AS_STORED = frozenset({"", "INTEGER", "DATE", "STRING", "ENUM", "JSON", "BSON", "UUID", "TIME", "TIMESTAMP"})
 """Logical types whose values compare as their physical type does, integers by their sign, times in their unit."""
@@ -49,6 +52,14 @@ class BoundOrder:
     def is_float(self) -> bool:
         """Can values be NaN?"""
         return is_float(self.leaf)
+
+    @property
+    def numbers(self) -> np.dtype[Any] | None:
+        """How bounds that are numbers in this order are stored; ``None`` for others."""
+        leaf = self.leaf
+        if self.kind != "type" or leaf.member not in _AS_STORED or leaf.physical not in _WIDTHS:
+            return None
+        return np.dtype("<" + _NUMBERS[leaf.physical][leaf.order == "unsigned"])
 
     def value(self, raw: bytes) -> Value | None:
         """A bound in the form in which values compare; ``None`` for bytes that are no value of this type."""

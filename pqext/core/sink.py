@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import secrets
 import shutil
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -163,7 +162,7 @@ class _File:
         self._given = given
         # The file that a link leads to is replaced, not the link.
         self.path: str = os.path.realpath(given)
-        self._temporary = os.path.join(os.path.dirname(self.path), f".pqext-{secrets.token_hex(8)}.tmp")
+        self._temporary = os.path.join(os.path.dirname(self.path), f".pqext-{os.urandom(8).hex()}.tmp")
         self._held = bytearray()
         with self._named():
             with suppress(FileNotFoundError):

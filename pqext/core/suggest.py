@@ -170,13 +170,23 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("latt", ["lon", "lat"])
     "; did you mean 'lat'?"
     """
+    near = nearest(name, known)
+    return "" if near is None else f"; did you mean {near!r}?"
+
+
+def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
+    """The known name that is closest to ``name``, in any case of its letters; None where none is ``alike``, of 1.
+
+    >>> nearest("ID", ["id", "day"])
+    'id'
+    """
     from difflib import get_close_matches
 
     if len(name) > MAX_NAME:
-        return ""
+        return None
     by_lower = {one.lower(): one for one in known}
-    close = get_close_matches(name.lower(), by_lower, 1)
-    return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
+    close = get_close_matches(name.lower(), by_lower, 1, alike)
+    return by_lower[close[0]] if close else None
 
 
 def listed(names: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from pqext.core import compression, long_runs
+from pqext.core import compression, long_runs, single_rows
 from pqext.core.budget import Account
 from pqext.core.buffers import allocate
 from pqext.core.encodings import plain, rle
@@ -30,6 +30,9 @@ from pqext.core.shape import LeafShape
 
 _LEAST = 1 << 12
 """Bytes looked at for a page header at first."""
+
+_STORED_BYTES = 1 << 24
+"""Pages are gathered until they hold about so much, for rows of all of them to be decoded together."""
 
 _MOST_EXPECTED = 4
 """Memory is taken beforehand for no more than so many times the bytes that there are."""
@@ -60,6 +63,7 @@ class TableDecoder:
         self._shape = shape
         self._complete = pages.complete
         self._checksums = checksums
+        self._codec = metadata.codec
         self._unpack = compression.unpacker(metadata.codec)
         self._account = account
         self._dictionary: Dictionary | None = None
@@ -107,6 +111,8 @@ class TableDecoder:
         Places ascend. Nothing of the rows between them is decoded, and pages before the first are not opened. Raises
         :class:`Declined` also where the rows of pages cannot be counted.
         """
+        if single_rows.are_served(self._shape) and (found := self._choose(places)) is not None:
+            return found
         ends = self._go_to(int(places[0]))
         stop = self._table.group(0, len(ends), GROUP_BYTES)
         until = np.searchsorted(places, ends[:stop])
@@ -119,6 +125,33 @@ class TableDecoder:
         except BaseException:
             self._account.settle(held_bytes)
             raise
+
+    def _choose(self, places: NDArray[np.int64]) -> tuple[LeafColumn, int] | None:
+        """As :meth:`take_at`, by one call for all pages that are gathered; ``None`` where one of them is unusual."""
+        table, last = self._table, int(places[-1])
+        while (stop := self.decoded_rows + table.count()) <= last and table.stored(0, table.size) < _STORED_BYTES:
+            if not self._fill():
+                raise Declined
+        count = len(places) if last < stop else int(np.searchsorted(places, stop))
+        if not count:
+            return None
+        before = self._account.held
+        column = None
+        try:
+            column = single_rows.decode(
+                table, places[:count] - self.decoded_rows, self._shape, self._codec, self._dictionary, self._account,
+                checksums=self._checksums,
+            )
+        finally:
+            if column is None:
+                self._account.settle(before)
+        if column is None:
+            return None
+        passed = table.until(0, int(places[count - 1]) - self.decoded_rows + 1) - 1
+        rows = table.count(0, passed)
+        self._take(passed)
+        self.decoded_rows += rows
+        return column, count
 
     def _go_to(self, place: int) -> NDArray[np.int64]:
         """Pass over the pages before ``place``; gives where each page of the table ends."""

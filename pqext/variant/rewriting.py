@@ -221,7 +221,8 @@ def _rewrite(
             raise ValueError(f"{_called(file)} is encrypted: {advice}")
         found = {path: kind for field in file.arrow_schema for path, kind in _variants(field, field.name)}
         if not found and schema is not None:
-            raise ValueError(f"{_called(file)} has no VARIANT column")
+            advice = "pqext convert --json COLUMN makes one of JSON text"
+            raise ValueError(f"{_called(file)} has no VARIANT column: {advice}")
         job = _Rewrite(_chosen(file, {} if schema is None else schema, found, coerce), strict, on_invalid, file.path)
         written = pa.schema([job.field(field, field.name) for field in file.arrow_schema], file.arrow_schema.metadata)
         kept = options_of(file, storage.to_schema(storage.plan(written, WriteOptions(shredding=job.shredding))))

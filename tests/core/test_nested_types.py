@@ -26,9 +26,9 @@ MAP = {"logicalType": LogicalType(MAP=MapType()), "converted_type": ConvertedTyp
 STRING = {"logicalType": LogicalType(STRING=StringType()), "converted_type": ConvertedType.UTF8}
 
 
-def rows(data: bytes) -> list[Any]:
+def rows(data: bytes, **options: Any) -> list[Any]:
     """The only column of a file, maps as lists of pairs; strictly valid."""
-    with pqext.open(data) as file:
+    with pqext.open(data, **options) as file:
         table = file.read()
     table.validate(full=True)
     return table.column(0).to_pylist()
@@ -299,6 +299,8 @@ KEYS = {
     "string": (pa.string(), st.sampled_from(["", "a", "b", "ab"])),
     "bool": (pa.bool_(), st.booleans()),
     "fixed": (pa.binary(3), st.sampled_from([b"abc", b"abd"])),
+    "large string": (pa.large_string(), st.sampled_from(["", "a", "b", "ab"])),
+    "large binary": (pa.large_binary(), st.sampled_from([b"", b"a", b"ab"])),
     "struct": (pa.struct([("x", pa.int32())]), st.builds(lambda n: {"x": n}, st.integers(0, 2))),
     "null-ish": (pa.list_(pa.int8()), st.lists(st.integers(0, 1), max_size=1)),
 }
@@ -322,6 +324,17 @@ def test_the_last_of_several_entries_with_one_key_counts_whatever_the_key(name: 
         for entries in rows(written(table))
     ]
     assert found == expected
+
+
+@pytest.mark.spec("nested.map.duplicate-keys")
+@pytest.mark.parametrize("strings", ["string", "view", "dictionary"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view(), pa.json_()], ids=str)
+def test_keys_have_whatever_type_of_text_the_writer_noted(kind: pa.DataType, strings: Any) -> None:
+    keys = pa.array(["1", "2", "1"], pa.string() if isinstance(kind, pa.BaseExtensionType) else kind)
+    if isinstance(kind, pa.BaseExtensionType):
+        keys = pa.ExtensionArray.from_storage(kind, keys)
+    maps = pa.MapArray.from_arrays(pa.array([0, 3], pa.int32()), keys, pa.array([1, 2, 3]))
+    assert rows(written(pa.table({"m": maps})), strings=strings) == [[("2", 2), ("1", 3)]]
 
 
 TESTING = Path(os.environ.get("PARQUET_TEST_DATA", "")) / "data"

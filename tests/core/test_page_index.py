@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from core import tables
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import pqext
@@ -373,6 +373,8 @@ def test_no_row_that_matches_is_left_out(column: pa.Array, question: Predicate, 
 
 
 @pytest.mark.spec("page-index.search")
+@example([1, 2, 2, 3], Comparison(">=", 2), BoundaryOrder.ASCENDING)
+@example([1, 2, 2, 3], Comparison("<=", 2), BoundaryOrder.ASCENDING)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=20), QUESTIONS, st.sampled_from(list(BoundaryOrder)))
 def test_searching_finds_the_pages_that_looking_at_each_finds(
     values: list[int], question: Predicate, claimed: BoundaryOrder
@@ -383,14 +385,19 @@ def test_searching_finds_the_pages_that_looking_at_each_finds(
     )
     node = written(pa.table({"c": pa.array([1], pa.int32())})).schema.leaves[0]
 
-    def pages(boundary_order: BoundaryOrder) -> IndexedPages:
+    def pages(boundary_order: BoundaryOrder, *, as_numbers: bool) -> IndexedPages:
         index = ColumnIndex(
             null_pages=[False] * len(raw), min_values=raw, max_values=raw, boundary_order=boundary_order,
             null_counts=[0] * len(raw),
         )
-        return IndexedPages(node, BoundOrder(LeafType(Type.INT32), "type"), offsets, index, len(raw))
+        found = IndexedPages(node, BoundOrder(LeafType(Type.INT32), "type"), offsets, index, len(raw))
+        if not as_numbers:
+            found.__dict__["numbers"] = None  # so that they are searched by halving, or looked at one by one
+        return found
 
-    assert pages(claimed).matching(question) == pages(BoundaryOrder.UNORDERED).matching(question)
+    each = pages(BoundaryOrder.UNORDERED, as_numbers=False).matching(question)
+    assert pages(claimed, as_numbers=False).matching(question) == each
+    assert pages(claimed, as_numbers=True).matching(question) == each
 
 
 def test_sorted_pages_are_searched_and_only_those_that_match_are_kept() -> None:

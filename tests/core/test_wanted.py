@@ -240,7 +240,7 @@ FILES = {
         encodings=dict.fromkeys(("text", "word"), "delta_byte_array")
         | dict.fromkeys(("int", "null", "short"), "delta_binary_packed"),
     ),
-    "split": stored(TABLE.select(["int", "null", "real"]), dictionary=False, encodings="byte_stream_split"),
+    "split": stored(TABLE.select(["int", "null", "real", "lists"]), dictionary=False, encodings="byte_stream_split"),
     "no page index": stored(TABLE, page_index=False, page_rows=400),
     "second version": stored(TABLE, page_version=2, compression="zstd", page_rows=400),
     "of pyarrow": theirs(data_page_size=600, compression="gzip"),

@@ -345,6 +345,6 @@ def test_the_writer_names_itself_in_the_form_that_parquet_java_parses(monkeypatc
         raise metadata.PackageNotFoundError(name)
 
     for version in (lambda name: "1.2.3", unknown):
-        monkeypatch.setattr(created_by, "version", version)
+        monkeypatch.setattr(metadata, "version", version)
         name = created_by.created_by.__wrapped__()
         assert re.fullmatch(r"pqext version [\w.+]+", name)

@@ -69,6 +69,15 @@ class Cloud(ABC):
         """The ranges of the requests for the content of objects."""
         return [one.range for one in self.asked if one.method == "GET" and (one.range or "media" in one.query.values())]
 
+    def is_refused(self, key: str, request: Request) -> bool:
+        """Does the object differ from what a request to write it expects?"""
+        data, given = self.objects.get(key), request.headers
+        if given.get("x-goog-if-generation-match", "0") != "0":
+            return data is None or generation(data) != given["x-goog-if-generation-match"]
+        if "if-match" in given:
+            return data is None or etag(data) != given["if-match"]
+        return data is not None and ("x-goog-if-generation-match" in given or given.get("if-none-match") == "*")
+
     def content(self, key: str, request: Request) -> Answer:
         """The whole of an object, or a range of it."""
         data = self.objects.get(key)
@@ -187,7 +196,14 @@ class Google(Cloud):
             self.objects[key] = b"".join(parts[number] for number in numbers)
             return xml(f"<CompleteMultipartUploadResult><ETag>{etag(self.objects[key])}</ETag>"
                        "</CompleteMultipartUploadResult>")
-        if "uploadId" in query:
+        if self.is_refused(key, request):
+            return Answer(412)
+        if "x-goog-copy-source" in request.headers:
+            source = unquote(request.headers["x-goog-copy-source"]).partition("/")[2]
+            if source not in self.objects:
+                return Answer(404)
+            self.objects[key] = self.objects[source]
+        elif "uploadId" in query:
             self.parts[query["uploadId"]][query["partNumber"]] = request.body
         else:
             self.objects[key] = request.body
@@ -208,6 +224,8 @@ class Azure(Cloud):
     def answer(self, request: Request) -> Answer:
         key = unquote(request.path).lstrip("/").partition("/")[2].partition("/")[2]
         query = request.query
+        if query.get("comp") == "batch":
+            return self._deleted(request)
         if query.get("comp") == "lease":
             headers = {"ETag": '"l"', "Last-Modified": WHEN, "x-ms-lease-id": "1", "x-ms-lease-time": "0"}
             return Answer(201 if request.headers.get("x-ms-lease-action") == "acquire" else 200, headers=headers)
@@ -219,6 +237,8 @@ class Azure(Cloud):
             return self.content(key, request)
         if request.method == "DELETE":
             return Answer(404 if self.objects.pop(key, None) is None else 202)
+        if self.is_refused(key, request):
+            return Answer(412 if "if-match" in request.headers else 409)
         if query.get("comp") == "block":
             self.parts.setdefault(key, {})[query["blockid"]] = request.body
         elif query.get("comp") == "blocklist":
@@ -227,6 +247,8 @@ class Azure(Cloud):
             self.objects[key] = b"".join(parts[one] for one in named)
         elif "x-ms-copy-source" in request.headers:
             source = unquote(urlsplit(request.headers["x-ms-copy-source"]).path).split("/", 3)[3]
+            if source not in self.objects:
+                return Answer(404)
             self.objects[key] = self.objects[source]
         else:
             self.objects[key] = request.body
@@ -234,6 +256,18 @@ class Azure(Cloud):
             "ETag": etag(self.objects.get(key, b"")), "Last-Modified": WHEN, "x-ms-request-server-encrypted": "true",
             "x-ms-copy-status": "success", "x-ms-copy-id": "1", "x-ms-lease-id": "1",
         })
+
+    def _deleted(self, request: Request) -> Answer:
+        """A batch of requests to delete objects."""
+        answers = ""
+        for number, target in enumerate(re.findall(r"DELETE (\S+) HTTP", request.body.decode())):
+            key = unquote(urlsplit(target).path).lstrip("/").partition("/")[2].partition("/")[2]
+            status = "404 Not Found" if self.objects.pop(key, None) is None else "202 Accepted"
+            answers += (
+                f"--batch\r\nContent-Type: application/http\r\nContent-ID: {number}\r\n\r\nHTTP/1.1 {status}\r\n"
+                "x-ms-request-id: 1\r\nContent-Length: 0\r\n\r\n"
+            )
+        return Answer(202, f"{answers}--batch--\r\n".encode(), {"Content-Type": "multipart/mixed; boundary=batch"})
 
     def _listed(self, prefix: str, delimiter: str | None) -> Answer:
         items, folders = "", {}

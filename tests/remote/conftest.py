@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,6 +27,8 @@ class S3:
     url: str
     asked: list[tuple[str, str, str | None]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    refused: Callable[[str, str], bool] | None = None
+    """Is a request, by its method and URL, answered by an error?"""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -63,7 +65,7 @@ class S3:
     def put(self, key: str, data: bytes) -> str:
         """Store an object; gives its URL."""
         filesystem = self.known
-        with filesystem.open_output_stream(f"{BUCKET}/{key}") as stream:
+        with filesystem.open_output_stream(f"{BUCKET}/{key}", compression=None) as stream:
             stream.write(data)
         self.forget()
         return f"s3://{BUCKET}/{key}"
@@ -85,6 +87,10 @@ def server() -> Iterator[S3]:
     def counted(environ: dict[str, Any], start: Any) -> Any:
         with s3.lock:
             s3.asked.append((environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("HTTP_RANGE")))
+        url = f"{environ['PATH_INFO']}?{environ['QUERY_STRING']}"
+        if s3.refused is not None and s3.refused(environ["REQUEST_METHOD"], url):
+            start("503 Slow Down", [("Content-Length", "0")])
+            return []
         return app(environ, start)
 
     running = make_server("127.0.0.1", 0, counted, threaded=True)
@@ -106,5 +112,6 @@ def s3(server: S3) -> Iterator[S3]:
     pqext.clear_cache()
     server.forget()
     yield server
+    server.refused = None
     pqext.clear_cache()
     forget_stores()

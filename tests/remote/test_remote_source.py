@@ -232,3 +232,6 @@ def test_secrets_are_taken_out_of_names_and_messages() -> None:
     assert scrubbed(OSError(text), hidden) == "GET https://host/x failed for *** and ***"
     assert scrubbed(TimeoutError()) == "TimeoutError"
     assert len(scrubbed("x" * 1_000)) < 400
+    with pytest.raises(ValueError, match="names another machine") as caught:
+        pqext.scan("file://me:sesame@host/a.parquet")
+    assert "sesame" not in str(caught.value)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Stamp = tuple[int, int]
 """Size and time of the last change, in nanoseconds."""
+_SECOND = 10**9
 
 
 class NotByFileError(Exception):
@@ -111,7 +112,7 @@ class Summary:
         stamp, file = (found.st_size, found.st_mtime_ns), (self.noted or {}).get(name)
         if file is not None and file.size != found.st_size:
             raise self._changed(f"it has {found.st_size} bytes where {visible(self.path)} notes {file.size}", place)
-        is_sure = found.st_mtime_ns < self._mtime_ns if file is None else file.stamp == stamp
+        is_sure = found.st_mtime_ns < self._mtime_ns if file is None else file.stamp == stamp and self._tells(file)
         source = self._source(name, place, stamp, self.metadata.key_value_metadata, lambda: resolver.open(name))
         if not is_sure:  # a copy, or written anew
             source.check()
@@ -126,7 +127,16 @@ class Summary:
             return None
         if file is None or (found.st_size, found.st_mtime_ns) != file.stamp or not stat.S_ISREG(found.st_mode):
             return None
+        if not self._tells(file):
+            return None
         return self._source(name, place, file.stamp, file.pairs, lambda: PathSource(place))
+
+    def _tells(self, file: NotedFile) -> bool:
+        """Would a change of ``file`` after it was noted show in its time?
+
+        Not where times are of whole seconds and the summary is hardly younger.
+        """
+        return file.mtime_ns % _SECOND != 0 or self._mtime_ns - file.mtime_ns > 2 * _SECOND
 
     def _source(
         self, name: str, place: str, stamp: Stamp, pairs: Sequence[KeyValue] | None, open: Callable[[], PathSource]

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pqext.core.errors import CorruptFileError
+from pqext.core.indexes.number_bounds import NumberBounds
 from pqext.core.indexes.row_ranges import RowRanges, rows_of_pages
 from pqext.core.kernels import index_encode
 from pqext.core.kernels.page_cuts import PageCuts
@@ -128,11 +129,14 @@ def check_agreement(pages: IndexedPages, index: ColumnIndex, chunk: Bounds, exac
             raise CorruptFileError("the level histograms of the column index are of other rows than its offset index")
         if pages.is_flat and counts and list(counts) != [sum(part[:-1]) for part in parts] and min(counts) >= 0:
             raise CorruptFileError("the level histograms of the column index are of other nulls than it counts")
-    held = [bounds for bounds in pages.bounds if not bounds.all_null]
-    sides = (
-        (exact[0], chunk.minimum, [bounds.minimum for bounds in held], COMPARE["<="]),
-        (exact[1], chunk.maximum, [bounds.maximum for bounds in held], COMPARE[">="]),
-    )
+    numbers = pages.numbers
+    if numbers is not None:
+        lows: list[Value | None] = [numbers.lows.min().item()] if len(pages) else []
+        highs: list[Value | None] = [numbers.highs.max().item()] if len(pages) else []
+    else:
+        held = [bounds for bounds in pages.bounds if not bounds.all_null]
+        lows, highs = [bounds.minimum for bounds in held], [bounds.maximum for bounds in held]
+    sides = ((exact[0], chunk.minimum, lows, COMPARE["<="]), (exact[1], chunk.maximum, highs, COMPARE[">="]))
     for known, bound, found, reaches in sides:
         if known and bound is not None and None not in found and not any(reaches(one, bound) for one in found):
             raise CorruptFileError("the bounds of the column index are narrower than the chunk's statistics")
@@ -235,6 +239,11 @@ class IndexedPages(Sequence[Bounds]):
         of_values = dict(zip(known, zip(lows, highs, strict=False), strict=False))
         return [self._bounds(index, page, of_values.get(page)) for page in range(len(self))]
 
+    @cached_property
+    def numbers(self) -> NumberBounds | None:
+        """The bounds of all pages as arrays, where they are numbers and there is nothing else to know of them."""
+        return None if self._columns is None else NumberBounds.of(self._order, self._columns)
+
     def _entries(self, page: int) -> int | None:
         """Values of a page, nulls included, where they can be known."""
         if not self._node.max_repetition_level:
@@ -278,9 +287,12 @@ class IndexedPages(Sequence[Bounds]):
 
     def matching(self, predicate: Predicate) -> list[int]:
         """The pages, in order, that may hold a value satisfying ``predicate``; those left out hold none."""
+        found = None if self.numbers is None else self.numbers.matching(predicate)
+        if found is not None:
+            return found
         if isinstance(predicate, IsIn) and not predicate.ascending and self._search is not None:
-            found = [self._matching(Comparison("==", value)) for value in predicate.values]
-            return sorted(set().union(*found))
+            of_each = [self._matching(Comparison("==", value)) for value in predicate.values]
+            return sorted(set().union(*of_each))
         return self._matching(predicate)
 
     def _matching(self, predicate: Predicate) -> list[int]:

@@ -154,24 +154,28 @@ def open_files(list paths not None, int64_t tail_bytes):
             if places[i].number < 0:
                 continue
             file = LocalFile.__new__(LocalFile)
-            file.number, file.size, file.mtime_ns = places[i].number, places[i].stamp[0], places[i].stamp[1]
+            file.size, file.mtime_ns = places[i].stamp[0], places[i].stamp[1]
             if file.size < HEAD:
+                pqext_close(places[i].number)
                 places[i].number = -1
                 continue
             places[i].length = min(tail_bytes, file.size)
             file.tail = PyBytes_FromStringAndSize(NULL, places[i].length)
             places[i].tail = PyBytes_AS_STRING(file.tail)
             found[i] = file
+            file.number = places[i].number  # which it closes from now on
         with nogil:
             read_all(places, count)
         for i in range(count):
             file = found[i]
-            if file is None:
-                continue
-            if places[i].number < 0:
+            if file is not None and places[i].number < 0:
                 file.number = -1
                 found[i] = None
-            elif file.size > places[i].length:
+        for i in range(count):
+            file = found[i]
+            if file is None:
+                continue
+            if file.size > places[i].length:
                 file.head = PyBytes_FromStringAndSize(places[i].head, HEAD)
             else:
                 file.head = file.tail[:HEAD]

@@ -227,9 +227,7 @@ cdef int open_part(const PagePart *part, int width, uint32_t limit, Runs *runs) 
     return BAD_WIDTH if runs.width > 32 else OK
 
 
-cdef int decode_parts(
-    const PagePart *parts, Py_ssize_t pages, int width, uint32_t limit, value_t *out
-) noexcept nogil:
+cdef int decode_parts(const PagePart *parts, Py_ssize_t pages, int width, uint32_t limit, value_t *out) noexcept nogil:
     """Decode page after page; data of width 0 may be missing altogether."""
     cdef Py_ssize_t i
     cdef Runs runs
@@ -358,9 +356,7 @@ def indices_at(PageRun run not None, uint32_t entries, const int64_t[::1] places
             if taken == places.shape[0]:
                 break
             if places[taken] < base + run.parts[i].count:
-                status = indices_of_part(
-                    run.parts + i, entries, base, &places[0], &taken, places.shape[0], &out[0]
-                )
+                status = indices_of_part(run.parts + i, entries, base, &places[0], &taken, places.shape[0], &out[0])
                 if status != OK:
                     break
             base += run.parts[i].count
@@ -422,6 +418,23 @@ cdef int page_flags(const uint8_t *p, size_t size, Py_ssize_t count, uint8_t *ou
     return decode_flag_parts(&part, 1, out, ones)
 
 
+cdef int page_levels(const uint8_t *p, size_t size, Py_ssize_t count, int width, uint32_t limit, int16_t *out) noexcept nogil:
+    """Levels of `width` bits, each below `limit`."""
+    cdef PagePart part = [p, size, count]
+    return decode_parts(&part, 1, width, limit, out)
+
+
+cdef int page_indices_at(
+    const uint8_t *p, size_t size, Py_ssize_t count, uint32_t limit, const int64_t *places, Py_ssize_t wanted,
+    int32_t *out,
+) noexcept nogil:
+    """Dictionary indices below `limit` at `wanted` places within the page, which ascend."""
+    cdef PagePart part
+    cdef Py_ssize_t taken = 0
+    part.data, part.size, part.count = p, size, count
+    return indices_of_part(&part, limit, 0, places, &taken, wanted, out)
+
+
 cdef int page_indices(const uint8_t *p, size_t size, Py_ssize_t count, uint32_t limit, int32_t *out) noexcept nogil:
     """Dictionary indices below `limit`, behind their bit width."""
     cdef PagePart part
@@ -433,6 +446,5 @@ cdef int page_values(
     const uint8_t *p, size_t size, Py_ssize_t count, uint32_t entries, const uint8_t *values, int width, uint8_t *out
 ) noexcept nogil:
     """The values of `width` bytes that dictionary indices name among `entries`."""
-    cdef PagePart part
-    part.data, part.size, part.count = p, size, count
+    cdef PagePart part = [p, size, count]
     return look_up_parts(&part, 1, entries, values, width, out)

@@ -7,35 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
 from importlib.util import find_spec
 from typing import Any
 
 from pqext.core.errors import UnsupportedError
+from pqext.core.sources.locate import locate
+from pqext.core.sources.pending import Begun, Pending
 from pqext.core.sources.secrets import secrets_of, shown
+from pqext.core.sources.store import Location
 from pqext.core.sources.upload import ErrorsNameFile
 from pqext.core.sources.uris import s3_arguments
 
 _PART_BYTES = 16 << 20
 """Bytes of a part. S3 takes 10,000 parts, and none but the last below 5 MiB."""
 
-
-@dataclass(frozen=True)
-class Pending:
-    """An upload that waits: its number, and the etags of its parts."""
-
-    upload: str
-    etags: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Begun:
-    """An upload that is listed by the store: it waits, or somebody is at work on it."""
-
-    key: str
-    upload: str
-    at: datetime
+_TRIES = 5
+"""Times that a request is made while the store refuses it for the moment."""
 
 
 class Bucket:
@@ -49,11 +36,21 @@ class Bucket:
             )
         self.name, _, self.prefix = uri.partition("://")[2].strip("/").partition("/")
         self._secrets = secrets_of(storage_options or {})
+        self._uri, self._options = uri, storage_options
         self._client = _client(storage_options or {})
 
     def url(self, key: str) -> str:
         """The URL of a key."""
         return f"s3://{self.name}/{key}"
+
+    def place(self, key: str) -> Location:
+        """Where readers find a key."""
+        folder: Location = locate(self._uri, None, self._options)
+        return folder.at(f"{self.name}/{key}")
+
+    def create(self, key: str) -> PartUpload:
+        """A file that waits when it is finished."""
+        return PartUpload(self, key)
 
     def begin(self, key: str) -> str:
         """Begin an upload."""
@@ -100,10 +97,19 @@ class Bucket:
         """Store a small file; gives its etag. With ``new``, raises ``FileExistsError`` where there is one."""
         return str(self.call("put_object", key, Body=data, **({"IfNoneMatch": "*"} if new else {}))["ETag"])
 
-    def delete(self, key: str, etag: str | None = None) -> None:
-        """Delete a file; with an ``etag`` only while it is that version."""
+    def claim(self, key: str, data: bytes) -> str:
+        """Store a small file where there is none; gives its etag. Raises ``FileExistsError`` where there is one."""
+        return self.put(key, data, new=True)
+
+    def release(self, key: str, version: str) -> None:
+        """Delete what was claimed, while it is that version."""
         with suppress(FileNotFoundError, FileExistsError):
-            self.call("delete_object", key, **({} if etag is None else {"IfMatch": etag}))
+            self.call("delete_object", key, IfMatch=version)
+
+    def delete(self, key: str) -> None:
+        """Delete a file, if it is there."""
+        with suppress(FileNotFoundError):
+            self.call("delete_object", key)
 
     def call(self, operation: str, key: str, **arguments: Any) -> Any:
         """One request about a key. Raises ``FileNotFoundError``, ``FileExistsError``, ``PermissionError`` or
@@ -186,7 +192,8 @@ def _client(options: Mapping[str, Any]) -> Any:
     given = s3_arguments(options)
     endpoint = given.get("endpoint_override")
     style = "virtual" if given.get("force_virtual_addressing") or not endpoint else "path"
-    config: dict[str, Any] = {"s3": {"addressing_style": style}, "retries": {"mode": "standard", "max_attempts": 5}}
+    retries = {"mode": "standard", "max_attempts": _TRIES}
+    config: dict[str, Any] = {"s3": {"addressing_style": style}, "retries": retries}
     if given.get("anonymous"):
         config["signature_version"] = UNSIGNED
     return boto3.client(

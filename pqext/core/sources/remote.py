@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import threading
 import time
 from abc import abstractmethod
@@ -84,7 +83,9 @@ def persistent(store: Store, name: str, what: str, attempt: Callable[[int], Any]
         if kind != "transient" or failed + 1 == ATTEMPTS:
             tried = "" if failed == 0 else f" in {failed + 1} attempts"
             raise SourceError(f"{what} could not be fetched{tried}: {text}", path=name)
-        time.sleep(BACKOFF * 2**failed * random.uniform(0.5, 1.5))
+        from random import uniform
+
+        time.sleep(BACKOFF * 2**failed * uniform(0.5, 1.5))
     raise AssertionError
 
 

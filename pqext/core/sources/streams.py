@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from pqext.core.source import Source
-from pqext.core.sources.store import Location
+if TYPE_CHECKING:
+    from pqext.core.source import Source
+    from pqext.core.sources.store import Location
 
 CODECS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd", ".lz4": "lz4", ".br": "brotli"}
 """The ends of names of compressed files, and Arrow's names of the codecs."""
@@ -27,6 +26,8 @@ def open_stream(place: str | Location) -> Any:
 
     One that is not compressed can seek. Raises ``OSError`` as :func:`open` does, and ``SourceError`` for a store.
     """
+    import pyarrow as pa
+
     codec = codec_of(str(place))
     if isinstance(place, str):
         return open(place, "rb", buffering=0) if codec is None else pa.CompressedInputStream(pa.OSFile(place), codec)

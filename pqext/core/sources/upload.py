@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -35,7 +34,7 @@ class Upload(Protocol):
 def hidden_beside(path: str) -> str:
     """A path beside ``path`` that readers of the folder pass over, for what is not finished."""
     folder, slash, _ = path.rpartition("/")
-    return f"{folder}{slash}.pqext-{secrets.token_hex(8)}.tmp"
+    return f"{folder}{slash}.pqext-{os.urandom(8).hex()}.tmp"
 
 
 class ErrorsNameFile:

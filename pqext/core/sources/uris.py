@@ -70,7 +70,7 @@ def at_uri(uri: str, scheme: str, options: Options) -> Location | str:
 def _local_path(uri: str) -> str:
     parts = urlsplit(uri)
     if parts.netloc not in ("", "localhost"):
-        raise ValueError(f"{around(uri)!r} names another machine: a path after file:// has three slashes, file:///...")
+        raise ValueError(f"{around(shown(uri))!r} names another machine: a path after file:// has three slashes, file:///...")
     path = unquote(parts.path)
     return path[1:] if re.match(r"/[A-Za-z]:", path) else path
 
@@ -209,6 +209,24 @@ def s3_arguments(options: Options) -> dict[str, Any]:
         scheme, _, host = endpoint.rstrip("/").rpartition("://")
         return {"scheme": scheme or "https", **found, "endpoint_override": host}
     return found
+
+
+def obstore_arguments(uri: str, scheme: str, options: Options) -> tuple[dict[str, Any], str]:
+    """``options`` of ``gs://`` and ``abfss://`` URLs as arguments of obstore's stores, and the bucket or container."""
+    name = _OF_ARROW[scheme]
+    arguments, path = _of_uri(name, uri, options)
+    renamed = {"access_token": "bearer_token", "anonymous": "skip_signature"}
+    own = {"endpoint_override", "scheme", "project_id", "retry_time_limit", "default_bucket_location"}
+    own |= {f"{kind}_storage_{part}" for kind in ("blob", "dfs") for part in ("authority", "scheme")}
+    found = {renamed.get(key, key): value for key, value in arguments.items() if key not in own}
+    protocol = arguments.get("blob_storage_scheme" if name == "AzureFileSystem" else "scheme", "https")
+    host = arguments.get("blob_storage_authority" if name == "AzureFileSystem" else "endpoint_override")
+    if host is not None and name == "AzureFileSystem":
+        account = arguments.get("account_name", "")
+        found["endpoint"] = f"{protocol}://{account}{host}" if host.startswith(".") else f"{protocol}://{host}/{account}"
+    elif host is not None:
+        found["base_url"] = f"{protocol}://{host}"
+    return {**found, "client_options": {"allow_http": protocol == "http"}}, path.partition("/")[0]
 
 
 def _is_base64(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from pqext.core.types.decoded import is_view
 from pqext.core.types.stored import normal
 from pqext.core.types.views import taken
 
-_SEED = secrets.randbits(64)
+_SEED = int.from_bytes(os.urandom(8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,16 @@ def last_of_each(keys: pa.Array, offsets: NDArray[np.int32]) -> Kept | None:
 
 def _flag(keys: pa.Array, maps: NDArray[np.int32], keep: NDArray[np.uint8]) -> int:
     kind = keys.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _flag(keys.storage, maps, keep)
     if is_view(kind):
         return _flag(keys.cast(normal(kind)), maps, keep)
     if pa.types.is_boolean(kind):
         keys = keys.cast(pa.uint8())
     elif pa.types.is_nested(kind) or pa.types.is_null(kind):
         return _flag(_codes(keys), maps, keep)
+    elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return _flag(keys.dictionary_encode().indices, maps, keep)
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         ends = np.frombuffer(keys.buffers()[1], np.int32)[keys.offset : keys.offset + len(keys) + 1]
         data = keys.buffers()[2]

@@ -20,6 +20,7 @@ from pqext.dataset.expressions import (
     Matches,
     Operand,
     VariantField,
+    mistakes,
 )
 from pqext.dataset.expressions.literals import Kind
 from pqext.variant.access.targets import target_type
@@ -89,7 +90,14 @@ def check_matched(kind: Kind | None, node: Matches) -> None:
     if name == "null" or (name in ("binary", "uuid") and is_bytes) or (name == "string" and not is_bytes):
         return
     held = "no texts" if kind is None else f"{kind} values"
-    raise TypeError(f"column {node.operand} holds {held}, and {node.how} asks for {'bytes' if is_bytes else 'text'}")
+    hint = mistakes.place(node.operand)
+    if kind is not None and not is_bytes and isinstance(node.operand, Column):
+        is_sql = mistakes.notation(node.operand) is mistakes.Notation.SQL
+        text = f"{node.operand}::string" if is_sql else f"col({str(node.operand)!r}).cast('string')"
+        hint = f"; {text} is text{hint}"
+    raise TypeError(
+        f"column {node.operand} holds {held}, and {node.how} asks for {'bytes' if is_bytes else 'text'}{hint}"
+    )
 
 
 def cast(array: pa.Array, to: Cast) -> pa.Array:

@@ -24,6 +24,8 @@ Run = Callable[[int], Iterator[Part]]
 
 STEP_BYTES = 32 << 20
 """Rows that a row group finds before those before it were taken, about."""
+_WAITING = 1
+"""Row groups begun beside those that threads work on, so that no thread waits for whoever takes the rows."""
 _FIRST_BYTES = 1 << 20
 _GROWTH = 4
 
@@ -73,12 +75,12 @@ class _Steps:
 
 
 def side_by_side(runs: Iterable[Run], threads: int, jobs: int) -> Generator[Part, None, None]:
-    """The parts of all ``runs`` in their order, of as many at once as there are ``threads``, 0 for one a processor.
+    """The parts of all ``runs`` in their order, of a few at once for ``threads``, 0 for one a processor.
 
     There are ``jobs`` of them, or more. Where the iterator is abandoned, what has not begun never does, and what is
     running is waited for.
     """
-    width = min(thread_count(threads), max(jobs, 1))
+    width = min(thread_count(threads) + _WAITING, max(jobs, 1)) if thread_count(threads) > 1 else 1
     waiting = iter(runs)
     active: deque[tuple[_Steps, Callable[[], tuple[deque[Part], bool]]]] = deque()
     with Workers(threads, thread_count(threads)) as workers:  # all of them: columns of few row groups need them too

@@ -157,7 +157,7 @@ def geometry_leaf(file: ParquetFile, column: str | None) -> SchemaNode:
     if column is None:
         if len(leaves) != 1:
             if not leaves:
-                raise ValueError("the file has no geometry column")
+                raise ValueError("the file has no geometry column: pqext convert --geometry lon,lat makes one")
             named = ", ".join(leaf.dotted for leaf in leaves)
             raise ValueError(f"name a column: the file has these geometries: {named}")
         return leaves[0]

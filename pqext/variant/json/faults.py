@@ -73,7 +73,7 @@ def line_fault(found: Found, lines_before: int = 0) -> LineFault:
     return LineFault(lines_before + line, offset, reason(code, name))
 
 
-def placed(fault: Any, path: str | None, lines_before: int = 0) -> str:
+def placed(fault: Any, path: str | None, lines_before: int = 0, unit: str = "line") -> str:
     """A fault with its file and line, in words; ``fault`` has the fields of :class:`LineFault`."""
     where = path or "standard input"
-    return f"{where}, line {lines_before + fault.line}, byte {fault.offset}: {fault.reason}"
+    return f"{where}, {unit} {lines_before + fault.line}, byte {fault.offset}: {fault.reason}"

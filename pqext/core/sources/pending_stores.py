@@ -1,0 +1,30 @@
+"""Which store a URL names in which files can wait for the commit of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pqext.core.errors import UnsupportedError
+from pqext.core.local_paths import scheme_of
+from pqext.core.sources.copying import Container
+from pqext.core.sources.multipart import Bucket
+from pqext.core.sources.pending import PendingStore
+from pqext.core.sources.secrets import shown
+
+SCHEMES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss"})
+"""The schemes of stores in which files can wait."""
+
+
+def pending_store(uri: str, storage_options: Mapping[str, Any] | None) -> PendingStore:
+    """The store that a URL names. Raises ``UnsupportedError`` for one in which files cannot wait."""
+    scheme = scheme_of(uri)
+    if scheme in ("s3", "s3a"):
+        return Bucket(uri, storage_options)
+    if scheme in SCHEMES:
+        return Container(uri, scheme, storage_options)
+    raise UnsupportedError(
+        f"{scheme}:// takes no files that several tasks write together: mount it and give the path where it is "
+        f"mounted, or write to one of {', '.join(f'{one}://' for one in sorted(SCHEMES))}",
+        feature=f"writing folders of {scheme}://", path=shown(uri),
+    )
