@@ -16,12 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.predicate import Value
+from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk, RowGroup
+from pqext.core.schema import SchemaNode
 from pqext.core.statistics import is_cuttable
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Column
 from pqext.dataset.expressions.literals import NANOSECONDS
+from pqext.dataset.one_table.file_request import Asked
+from pqext.dataset.one_table.union import Conformed, keeps_values, type_at
 from pqext.dataset.planning.certainty import certain_rows, may_be_certain
 from pqext.dataset.planning.plan import RowGroupPlan
 from pqext.dataset.pruning.binding import find, lookup
@@ -133,7 +137,7 @@ def _parts(
     for row, file, asked, run in query.asked():
         node = None
         if asked.is_exact and top not in query.partitions.schema.names:
-            node = lookup(file.schema, top) if asked_for is None else find(file.schema, asked_for)
+            node = _node(file, asked, top, asked_for)
         is_known = node is not None and node.is_leaf and not node.max_repetition_level and may_be_certain(file)
         if node is None or not is_known or asked.computed:
             with closing(query.given(run, row, file, asked, _ROWS)) as batches:
@@ -159,7 +163,10 @@ def told(group: RowGroup, column: Column, function: str) -> pa.Array | None:
     """What the metadata of a row group proves of a column's values, one value: its ``count`` of those that are not
     null, ``min`` or ``max``; None where it proves nothing.
     """
-    node = find(group.schema, column)
+    try:
+        node = find(group.schema, column)
+    except ValueError:  # the file lacks it, or its rows tell what is wrong
+        return None
     if not node.is_leaf or node.max_repetition_level:
         return None
     chunk = group.chunk(node)
@@ -167,6 +174,17 @@ def told(group: RowGroup, column: Column, function: str) -> pa.Array | None:
         nulls = _known_nulls(chunk)
         return None if nulls is None else pa.array([group.num_rows - nulls], pa.int64())
     return _known_extreme(chunk, function)
+
+
+def _node(file: ParquetFile, asked: Asked, top: str, column: Column | None) -> SchemaNode | None:
+    """The column as a file has it; None where its values are not those of the result, which are widened or cast."""
+    if isinstance(asked, Conformed):
+        schemas = asked.schema, file.arrow_schema
+        path = (top,) if top in asked.schema.names else tuple(top.split("."))
+        wanted, own = (type_at(schema, path if column is None else column.path) for schema in schemas)
+        if wanted is None or own is None or not keeps_values(own, wanted):
+            return None
+    return lookup(file.schema, top) if column is None else find(file.schema, column)
 
 
 def _values(batch: pa.RecordBatch, column: Column | None, top: str) -> pa.Array:

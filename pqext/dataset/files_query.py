@@ -147,7 +147,8 @@ class FilesQuery:
             with located(file):
                 asked = self._ask(row, file)
                 file.check_rows()
-                plans = () if asked.refusal else tuple(self.planner(asked, file).row_groups(pages, True, wanted))
+                of_file = wanted if asked.is_exact else None
+                plans = () if asked.refusal else tuple(self.planner(asked, file).row_groups(pages, True, of_file))
                 tasks[row] = Task(source_name(self.sources[row]), plans, asked.refusal, footer_crc(file))
             if wanted is not None and wanted.rows <= 0:
                 rest = kept[kept.index(row) + 1 :]
@@ -250,7 +251,8 @@ class FilesQuery:
     ) -> Generator[pa.RecordBatch, None, None]:
         """The rows of one file that match, at least as many as are ``wanted``; by ``plans`` where these are made."""
         file.check_rows()
-        plans = run.plans(self.planner(asked, file).row_groups(True, False, wanted) if plans is None else plans)
+        of_file = wanted if asked.is_exact else None  # of the rows that a file gives some are dropped
+        plans = run.plans(self.planner(asked, file).row_groups(True, False, of_file) if plans is None else plans)
         name = self.partitions.rows
         if name is None:
             found = _unnumbered(matching(file, plans, asked.computed, batch_rows, ahead=ahead))

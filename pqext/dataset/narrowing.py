@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any
 
 from pqext.core.suggest import not_a_column
@@ -57,7 +58,7 @@ def _replaced(node: Any, known: dict[tuple[str, ...], Value]) -> Any:
     if not isinstance(node, Expression | Operand) or isinstance(node, VariantField):
         return node
     parts: dict[str, Any] = {}
-    for one in fields(node):
+    for one in filter(attrgetter("init"), fields(node)):
         old = getattr(node, one.name)
         new = _replaced(old, known)
         if new is not old and not (isinstance(old, tuple) and all(map(_is_same, old, new))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import pyarrow as pa
@@ -89,7 +90,8 @@ class Results:
 
         Returns:
             A ``pyarrow.RecordBatchReader``, which can be read once. Closing it, also by ``with``, or leaving it frees
-            all that it holds. Faults of files are ``ValueError`` (``pyarrow.ArrowInvalid``) with pqext's message.
+            all that it holds. Faults of files are ``ValueError`` (``pyarrow.ArrowInvalid``) with pqext's message. Arrow
+            hands on no ``KeyboardInterrupt``: Ctrl-C while rows are read is an ``OSError`` that says so.
 
         Example:
             >>> import duckdb, pqext, pyarrow
@@ -102,7 +104,7 @@ class Results:
         return pa.RecordBatchReader.from_stream(self._reader(batch_rows))
 
     def _reader(self, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
-        return pa.RecordBatchReader.from_batches(self.schema, self._batches(batch_rows))
+        return pa.RecordBatchReader.from_batches(self.schema, _interruptible(self._batches(batch_rows)))
 
     @answering
     def to_table(self) -> pa.Table:
@@ -196,3 +198,15 @@ class Results:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows that match as an Arrow stream, a batch at a time, for ``pyarrow.table`` or ``polars.DataFrame``."""
         return self._reader().__arrow_c_stream__(requested_schema)
+
+
+def _interruptible(batches: Generator[pa.RecordBatch, None, None]) -> Generator[pa.RecordBatch, None, None]:
+    """``batches`` for a stream of Arrow's, which makes ``ValueError`` of all but system errors.
+
+    Those who expect faults of files there must not take an interrupt for one.
+    """
+    with closing(batches):
+        try:
+            yield from batches
+        except KeyboardInterrupt:
+            raise InterruptedError("reading was interrupted from the keyboard") from None

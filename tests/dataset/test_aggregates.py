@@ -261,6 +261,30 @@ def test_partitions_and_several_files_count(tmp_path: Any) -> None:
 
 
 @pytest.mark.spec("querying.aggregates")
+def test_files_of_a_union_count_with_the_values_that_the_result_has(tmp_path: Any) -> None:
+    pqext.write_table(pa.table({"a": pa.array([9, 10], pa.int32()), "s": [{"x": 3}, {"x": None}]}), tmp_path / "1")
+    pqext.write_table(pa.table({"b": [1.5]}), tmp_path / "2")
+    pqext.write_table(pa.table({"a": pa.array([2**40, None]), "s": [{"y": 1}, None]}), tmp_path / "3")
+    scan = pqext.scan(tmp_path, schema="union")
+    rows = scan.to_table()
+    for name, column in {"a": rows["a"], "b": rows["b"], "s.x": rows["s"].combine_chunks().flatten()[0]}.items():
+        assert scan.min(name).as_py() == pc.min(column).as_py()
+        assert scan.max(name).as_py() == pc.max(column).as_py()
+        assert scan.null_count(name) == column.null_count
+    assert scan.filter("b > 1").null_count("a") == 1
+    assert scan.min("a").type == pa.int64()
+
+
+@pytest.mark.spec("querying.aggregates")
+def test_extremes_are_those_of_the_values_after_a_cast(tmp_path: Any) -> None:
+    pqext.write_table(pa.table({"text": ["9", "10"], "number": [9, 10], "small": [9, 10]}), tmp_path / "1")
+    schema = pa.schema([("text", pa.int64()), ("number", pa.string()), ("small", pa.float64())])
+    scan = pqext.scan(tmp_path / "1", schema=schema)
+    for name, column in zip(schema.names, scan.to_table().columns, strict=True):
+        assert (scan.min(name), scan.max(name)) == (pc.min(column), pc.max(column))
+
+
+@pytest.mark.spec("querying.aggregates")
 def test_the_box_of_all_geometries_comes_from_metadata() -> None:
     x, y = CHANCE.uniform(-10, 10, 300), CHANCE.uniform(-5, 5, 300)
     source = Recorded(stored(pa.table({"at": geo.from_points(x, y), "n": np.arange(300)}), geometry={"at": {}}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,21 @@ def test_few_files_are_open_at_once_however_many_there_are(tmp_path: Path) -> No
             most = max(most, len(list(handles.iterdir())))
         assert most <= before + 70
     assert len(list(handles.iterdir())) == before
+
+
+def test_files_are_opened_one_by_one_where_few_may_be_open(tmp_path: Path) -> None:
+    for number in range(120):
+        pqext.write_table(pa.table({"x": [number]}), tmp_path / f"{number:03}")
+    assert pqext.scan(tmp_path).count() == 120  # which starts the threads
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    probe = os.dup(0)
+    os.close(probe)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (probe + 4, hard))
+    try:
+        assert pqext.scan(tmp_path).to_table()["x"].to_pylist() == [*range(120)]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_summary_plans_all_files_from_one_footer(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_columns_of_folders_are_among_those_that_may_have_been_meant(folder: Pat
 
 
 CONDITIONS: list[tuple[str, Expression | None, str, str]] = [
-    ("day > '2026-05-01'", col("day") > "2026-05-01", "date '2026-05-01'", "datetime.date(2026, 5, 1)"),
+    ("day > '20260501'", col("day") > "20260501", "date '2026-05-01'", "datetime.date(2026, 5, 1)"),
     (
         "local > '2026-05-01T02:00:00+02:00'", col("local") > "2026-05-01T02:00:00+02:00",
         "timestamp '2026-05-01 00:00:00'", "datetime.datetime(2026, 5, 1)",
@@ -82,6 +82,27 @@ def test_what_can_mean_nothing_has_no_such_hint(folder: Path, text: str) -> None
     with pytest.raises(TypeError, match="which do not compare with") as told:
         pqext.scan(folder, ["id"], text).to_table()
     assert "; write" not in str(told.value)
+
+
+HINTS = [
+    ("city = Suva", ValueError, "no column 'Suva': .*; text stands in single quotes: 'Suva'\n  city = Suva\n  "),
+    ('"city" = "Suva"', ValueError, "text stands in single quotes: 'Suva'"),
+    ("city in (Suva, Nome)", ValueError, "text stands in single quotes"),
+    ("event:$.type = view", ValueError, "text stands in single quotes: 'view'"),
+    ("Id = 1", ValueError, "no column 'Id': did you mean 'id'"),
+    ("lower(city) = 'suva'", ValueError, "no function 'lower'; ilike compares in any case"),
+    ("year(day) = 2026", ValueError, "no function 'year'; compare with dates, as in day >= '2026-01-01'"),
+    ("max(id) = 2", ValueError, "max is of many rows"),
+    ("day like '2026%'", TypeError, "like asks for text; day::string is text\n  day like"),
+]
+
+
+@pytest.mark.parametrize(("text", "error", "hint"), HINTS, ids=[one[0] for one in HINTS])
+def test_what_sql_engines_take_is_told_how_to_be_written(
+    folder: Path, text: str, error: type[Exception], hint: str
+) -> None:
+    with pytest.raises(error, match=hint):
+        pqext.scan(folder, ["id"], text).to_table()
 
 
 INSIDE = [

@@ -207,6 +207,28 @@ def test_a_reader_is_what_duckdb_and_others_take(path: str, tmp_path: Path) -> N
     assert pq.read_table(tmp_path / "copy.parquet").equals(TABLE)
 
 
+def test_an_interrupt_within_a_reader_is_not_taken_for_a_fault_of_the_file(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, scan = Opened(monkeypatch), pqext.scan(path)
+    found = type(scan._query).found
+
+    def interrupted(query: Any, batch_rows: int) -> Any:
+        yield next(found(query, batch_rows))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(scan._query), "found", interrupted)
+    reader = scan.to_reader(100)
+    assert reader.read_next_batch().num_rows == 100
+    with pytest.raises(OSError, match="reading was interrupted from the keyboard") as told:
+        reader.read_all()
+    assert not isinstance(told.value, ValueError)
+    with pytest.raises(KeyboardInterrupt):
+        list(scan.to_batches(100))
+    del reader
+    assert opened.now == 0
+
+
 def test_a_fault_within_a_reader_keeps_its_message(path: str, tmp_path: Path) -> None:
     data = bytearray(Path(path).read_bytes())
     with pqext.open(path) as file:

@@ -314,6 +314,18 @@ def foreign(tmp_path: Path) -> Path:
 
 
 @pytest.mark.spec("querying.summary-checked")
+def test_times_of_whole_seconds_do_not_hide_a_change_in_the_second_of_the_summary(folder: Path) -> None:
+    second = int(time.time()) * 10**9
+    for path in folder.rglob("*.parquet"):
+        os.utime(path, ns=(second, second))
+    summarise(folder)
+    swap(folder / "y=1" / "7.parquet", keeps_time=True)
+    os.utime(folder / "_metadata", ns=(second, second))
+    assert pqext.scan(folder, filter=col("a") >= 1000).to_table().num_rows == 10
+    with pytest.raises(ChangedFileError):
+        pqext.scan(folder / "_metadata", filter=col("a") >= 1000).to_table()
+
+
 def test_a_summary_without_notes_is_compared_with_files_that_are_later_and_with_those_that_are_opened(
     foreign: Path, opened: list[str]
 ) -> None:

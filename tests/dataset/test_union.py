@@ -378,6 +378,18 @@ def test_conditions_on_narrowed_columns_are_those_on_the_values_given(tmp_path: 
             assert found.filter(condition).count() == found.filter(condition).to_table().num_rows == expected
 
 
+@pytest.mark.spec("querying.union")
+def test_a_limit_counts_the_rows_that_are_left_after_files_conform(tmp_path: Path) -> None:
+    pqext.write_table(pa.table({"text": ["ab", "b"] * 50}), tmp_path / "1", row_group_rows=10)
+    pqext.write_table(pa.table({"text": pa.array(["a", "abc"] * 50, pa.large_string())}), tmp_path / "2")
+    for condition in ("text like 'ab%'", col("text").starts_with("ab"), ~col("text").contains("b")):
+        found = pqext.scan(tmp_path, filter=condition, schema="union")
+        rows = found.to_table()["text"].to_pylist()
+        for limit, offset in ((5, 0), (20, 3), (70, 20), (200, 45)):
+            assert found.limit(limit, offset).to_table()["text"].to_pylist() == rows[offset : offset + limit]
+            assert found.limit(limit, offset).count() == len(rows[offset : offset + limit])
+
+
 def test_folders_name_columns_beside_unified_ones(tmp_path: Path) -> None:
     for year, table in ((2020, pa.table({"a": [1]})), (2021, pa.table({"a": [2.5], "b": ["x"]}))):
         (tmp_path / f"year={year}").mkdir()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
@@ -135,11 +135,16 @@ class IsIn(OneOperand):
     """Is the operand one of ``values`` (each kept once)?"""
 
     values: tuple[Literal, ...]
+    _kept: tuple[Any, ...] = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
+    """Worked out once: lists may be long, and conditions are looked up often."""
 
     def __post_init__(self) -> None:
         OneOperand.__post_init__(self)
         distinct = {key(literal): literal for literal in map(canonical, self.values)}
         object.__setattr__(self, "values", tuple(distinct.values()))
+        object.__setattr__(self, "_kept", ("in", self.operand._key(), tuple(distinct)))
+        object.__setattr__(self, "_hash", hash(self._kept))
 
     def __str__(self) -> str:
         shown = [literal_text(literal) for literal in self.values[:10]]
@@ -147,7 +152,13 @@ class IsIn(OneOperand):
         return f"{self.operand} in ({', '.join(shown)})"
 
     def _key(self) -> tuple[Any, ...]:
-        return ("in", self.operand._key(), tuple(map(key, self.values)))
+        return self._kept
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return IsIn, (self.operand, self.values)  # hashes differ between processes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

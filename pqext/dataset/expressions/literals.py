@@ -21,6 +21,7 @@ from pqext.core.annotations import for_logical
 from pqext.core.predicate import Value
 from pqext.core.schema import SchemaNode
 from pqext.core.suggest import around
+from pqext.dataset.expressions import iso_text
 
 Literal: TypeAlias = bool | int | float | Decimal | str | bytes | UUID | date | time | datetime | pa.Scalar
 """A canonical literal. Datetimes are naive or in UTC; timestamps and times that Python's types cannot hold
@@ -259,11 +260,12 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
     """The comparison value of ``literal`` for a column of ``kind``, in the form of ``pqext.core.predicate``.
 
     Numbers stay the numbers they are, whatever the column's width; but a float asked of a decimal column is
-    the shortest decimal that reads as that float, so that ``1.2`` finds 1.20 there as in SQL. Raises
-    ``TypeError`` naming ``column`` when the two do not compare: text is never parsed, booleans are no numbers,
-    and a timestamp without a timezone is no instant.
+    the shortest decimal that reads as that float, so that ``1.2`` finds 1.20 there as in SQL. Text asked of dates,
+    times and timestamps is parsed by :mod:`pqext.dataset.expressions.iso_text`. Raises ``TypeError`` naming ``column``
+    when the two do not compare: no other text is parsed, booleans are no numbers, and a timestamp without a timezone
+    is no instant.
     """
-    name = kind.name
+    name, why = kind.name, ""
     if name == "null":
         return False
     if name in ("integer", "float", "decimal"):
@@ -282,6 +284,11 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
             return literal
         if name == "uuid" and isinstance(literal, UUID):
             return literal.bytes
+    elif isinstance(literal, str):
+        try:
+            return _parsed(literal, kind)
+        except ValueError as error:
+            why = f": {error}"
     elif name == "date":
         if isinstance(literal, date) and not isinstance(literal, datetime):
             return literal.toordinal() - _EPOCH
@@ -292,7 +299,17 @@ def to_value(literal: Literal, kind: Kind, column: str) -> Value:
         value = _timestamp_value(literal, kind.utc)
         if value is not None:
             return value
-    raise TypeError(f"column {column} holds {kind} values, which do not compare with {_describe(literal)}")
+    raise TypeError(f"column {column} holds {kind} values, which do not compare with {_describe(literal)}{why}")
+
+
+def _parsed(text: str, kind: Kind) -> int:
+    """Text as a value of a temporal kind; ``ValueError`` says how it is written."""
+    match kind.name:
+        case "date":
+            return iso_text.days(text)
+        case "time":
+            return iso_text.nanoseconds_of_day(text)
+    return iso_text.nanoseconds(text, kind.utc)
 
 
 def value_text(value: Value, kind: Kind | None) -> str:

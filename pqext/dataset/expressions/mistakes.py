@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
-from difflib import get_close_matches
 from enum import Enum
 from typing import Any
 
 from pqext.core.predicate import Value
 from pqext.core.schema import SchemaNode
+from pqext.core.suggest import nearest
 from pqext.core.text import visible
 from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import Kind, Literal, to_value
@@ -64,8 +64,8 @@ def _missing(column: str, node: SchemaNode, name: str, also: Iterable[str], writ
     names = [child.name for child in node.children]
     if not node.path:
         names += [one for one in also if one not in names]
-    near = get_close_matches(name, names, n=1)
-    shown = [visible(".".join((*node.path, one))) for one in near or names]
+    near = nearest(name, names)
+    shown = [visible(".".join((*node.path, one))) for one in ([near] if near else names)]
     if near:
         return f"there is no column {column!r}: did you mean {shown[0]!r}?"
     hint = f"there are {', '.join(map(repr, shown[:_SHOWN]))}" + (", ..." if len(shown) > _SHOWN else "")

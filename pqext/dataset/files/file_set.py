@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain, pairwise, repeat, takewhile
@@ -111,8 +111,12 @@ class FileSet:
 
     def _open_ahead(self, rows: Sequence[int]) -> Iterator[tuple[int, ParquetFile | CorruptFileError]]:
         if self._are_read_together(rows):
-            yield from self._open_local(rows)
-            return
+            opened = 0
+            with closing(self._open_local(rows)) as local:
+                for one in local:
+                    yield one
+                    opened += 1
+            rows = rows[opened:]  # which are opened one by one, where no more may be open at once
         remote = sum(not _is_local(self.sources[row]) for row in rows)
         with Workers(_AT_ONCE if remote > 1 else 1, len(rows)) as workers:
             files = workers.map_ahead(self._try_open, rows, _AT_ONCE - 1)
@@ -123,15 +127,24 @@ class FileSet:
         is_told = self.summaries is not None and self.summaries.tell
         return len(rows) > 1 and not is_told and all(_is_plain_path(self.sources[row]) for row in rows)
 
-    def _open_local(self, rows: Sequence[int]) -> Iterator[tuple[int, ParquetFile | CorruptFileError]]:
-        """As `_open_ahead`: threads read the ends of the next files, those of several by one call."""
+    def _open_local(self, rows: Sequence[int]) -> Generator[tuple[int, ParquetFile | CorruptFileError], None, None]:
+        """As `_open_ahead`: threads read the ends of the next files, those of several by one call.
+
+        It ends before the file for which the system has too many open.
+        """
         sizes = chain(_FIRST_PARTS, repeat(_TOGETHER))
         cuts = [*takewhile(lambda cut: cut < len(rows), accumulate(sizes, initial=0)), len(rows)]
         parts = [rows[start:stop] for start, stop in pairwise(cuts)]
         with Workers(_LOCAL_THREADS, len(parts)) as workers:
             for part, ends in zip(parts, workers.map_ahead(self._read_ends, parts, _LOCAL_AHEAD), strict=True):
                 for row, end in zip(part, ends, strict=True):
-                    yield row, self._try_open(row, end)
+                    try:
+                        file = self._try_open(row, end)
+                    except OSError as error:
+                        if error.errno not in (errno.EMFILE, errno.ENFILE):
+                            raise
+                        return
+                    yield row, file
 
     def _read_ends(self, rows: Sequence[int]) -> list[PathSource | None]:
         return PathSource.open_several([self.sources[row] for row in rows])
@@ -160,12 +173,20 @@ class FileSet:
         """The error of one file, or one that names all files like it."""
         later = [other for other in rows[rows.index(row) + 1 :] if self._is_invalid(other)]
         if not later:
+            if len(rows) > 1:
+                error.message += f'; on_invalid="skip" leaves it out{self._pattern([row])}'
             return error
         message = (
             f"{1 + len(later)} files cannot be opened as Parquet: {self._named([row, *later])}; the first one: "
             f'{error.message}. on_invalid="skip" leaves them out'
+            + self._pattern([row, *later])
         )
         return CorruptFileError(message, path=error.path, offset=error.offset)
+
+    def _pattern(self, rows: Sequence[int]) -> str:
+        """How to avoid files whose names are not those of Parquet files."""
+        others = [row for row in rows if not source_name(self.sources[row]).endswith(".parquet")]
+        return ", and so does the pattern 'folder/**/*.parquet'" if len(others) == len(rows) else ""
 
     def _is_invalid(self, row: int) -> bool:
         try:

@@ -7,10 +7,12 @@ import glob
 import os
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pqext.core.sources.locate import Location, is_place, locate
+from pqext.core.suggest import nearest
 from pqext.dataset.files.folders import files_below, is_hidden, matches
 from pqext.dataset.files.store_journal import settled
 
@@ -90,10 +92,25 @@ def _find(path: Any, is_one: bool) -> Iterable[Any]:
         return [path]
     else:
         found = _matching(path)
-        reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(errno.ENOENT)
+        reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(errno.ENOENT) + _near(path)
     if not found:
         raise FileNotFoundError(errno.ENOENT, reason, path)
     return found
+
+
+def _near(path: str) -> str:
+    """Which name beside a path that is not there may have been meant."""
+    folder, name = os.path.split(path)
+    try:
+        near = nearest(name, islice((one.name for one in os.scandir(folder or ".")), _MOST_NAMES), _ALIKE)
+    except OSError:
+        return ""
+    return "" if near is None else f"; did you mean {os.path.join(folder, near)!r}?"
+
+
+_MOST_NAMES = 10_000
+_ALIKE = 0.85
+"""How alike paths must be, whose ends are the same anyway."""
 
 
 def _find_remote(place: Location, is_one: bool) -> Sequence[Location]:

@@ -18,17 +18,27 @@ _LISTINGS = 10
 
 @dataclass(frozen=True)
 class StoreJournal:
-    """A job that is decided: the uploads and the small files that it adds, by names, and the names of the old files."""
+    """A job that is decided: the uploads and the small files that it adds, by names, and the names of the old files.
+
+    ``after`` is what ``_SUCCESS`` held when the old files were listed. Where another job has ended since, the list is
+    not true any more: the note is void, and its job makes another. None where nothing depends on it. ``batch`` is the
+    query and the number of a batch of a stream, whose note is void where another job has added the batch.
+    """
 
     job: str
     uploads: Mapping[str, tuple[str, tuple[str, ...]]]
     small: Mapping[str, str]
     old: tuple[str, ...]
+    after: str | None = None
+    batch: tuple[str, int] | None = None
 
     def dump(self) -> bytes:
         """The bytes of the note."""
         uploads = {name: [upload, [*etags]] for name, (upload, etags) in self.uploads.items()}
-        told = {"version": 1, "job": self.job, "uploads": uploads, "small": dict(self.small), "old": [*self.old]}
+        told = {
+            "version": 1, "job": self.job, "uploads": uploads, "small": dict(self.small), "old": [*self.old],
+            "after": self.after, "batch": self.batch and [*self.batch],
+        }
         return json.dumps(told).encode()
 
     @staticmethod
@@ -40,7 +50,13 @@ class StoreJournal:
                 raise ValueError("unknown version")
             uploads = {_name(name): (str(one[0]), tuple(map(str, one[1]))) for name, one in found["uploads"].items()}
             small = {_name(name): str(text) for name, text in found["small"].items()}
-            return StoreJournal(str(found["job"]), uploads, small, tuple(map(_name, found["old"])))
+            after = found.get("after")
+            old = tuple(map(_name, found["old"]))
+            batch = found.get("batch")
+            return StoreJournal(
+                str(found["job"]), uploads, small, old, None if after is None else str(after),
+                None if batch is None else (str(batch[0]), int(batch[1])),
+            )
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise CorruptFileError(
                 f"the note of a job that is not finished is damaged ({error}), so it is not known which files count: "
@@ -79,6 +95,8 @@ def _hidden(note: Location, there: Collection[str]) -> Collection[str]:
     with note.open() as source:
         if source.size > _LONGEST:
             raise CorruptFileError("the note of a job is too long", path=note.path)
+        if not source.size:  # as the end of a job leaves it in stores that do not delete under a condition
+            return ()
         journal = StoreJournal.load(bytes(source.read(0, source.size)), note.path)
     inside = note.key.removesuffix(NOTE)
     new = {inside + name for name in (*journal.uploads, *journal.small)}

@@ -20,7 +20,7 @@ import sqlglot
 from sqlglot import ParseError, Token, TokenError, TokenType, exp
 
 from pqext.core.predicate import Operator
-from pqext.core.suggest import around, did_you_mean
+from pqext.core.suggest import around
 from pqext.core.text import visible
 from pqext.dataset.expressions import (
     Arithmetic,
@@ -38,7 +38,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_functions import FUNCTIONS, GEOMETRIES, LENGTH, NAN, SPATIAL, TEXT, folded, wkt
-from pqext.dataset.notations.sql_mistakes import expected, unknown_form
+from pqext.dataset.notations.sql_mistakes import expected, no_function, unknown_form
 from pqext.variant.access.path import as_path, format_path
 
 MAX_LENGTH = 100_000
@@ -148,7 +148,7 @@ class _Reader:
             self._parser = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
             found = self._parser.parse(tokens, self.text)
         except TokenError:
-            raise self._failure(len(self.text), "the filter cannot be read: a quote is never closed") from None
+            raise self._failure(len(self.text), "the text cannot be read: a quote is never closed") from None
         except ParseError as error:
             raise self._failure(*expected(self.text, error, self._parser)) from None
         if len(found) != 1 or found[0] is None:
@@ -273,7 +273,7 @@ class _Reader:
             return self._arithmetic(literals.ARITHMETIC[type(node)], node)
         if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
             raise self._refusal(node, "conditions are joined by and and or")
-        raise self._refusal(node, "this is not understood in a filter")
+        raise self._refusal(node, "this is not understood here")
 
     def _column(self, node: Node) -> Column:
         parts = [node] if isinstance(node, exp.Identifier) else (
@@ -282,7 +282,7 @@ class _Reader:
         if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
             raise self._refusal(node, "a column is expected here")
         start, path = literals.start_of(node), tuple(str(part.this) for part in parts)
-        quoted = len(parts) == 1 and self.text.startswith('"', start)
+        quoted = len(parts) == 1 and (self.text.startswith('"', start) or literals.is_compared_with(node))
         hint = f"; text stands in single quotes: '{visible(path[0])}'" if quoted else ""
         return Column(path, None if start is None else hint + literals.shown(self.text, start))
 
@@ -368,7 +368,7 @@ class _Reader:
             raise self._refusal(node, "in takes a list of literals, as in kind in ('a', 'b')")
         values = [self._operand(one) for one in node.expressions]
         if any(isinstance(value, Value | _Path) for value in values):
-            raise self._refusal(node, "in takes a list of literals, no columns")
+            raise self._refusal(node, "in takes a list of literals, no columns; text stands in single quotes")
         found = self._operand(node.this)
         if isinstance(found, _Path):
             fields = {self._typed(node, found, value).type for value in values}
@@ -392,8 +392,8 @@ class _Reader:
 
     def _arithmetic(self, operator: ArithmeticOperator, node: Node) -> Any:
         sides = [self._operand(side) for side in (node.this, node.expression)]
-        if any(isinstance(side, _Path) for side in sides):
-            raise self._refusal(node, "write the type of a path before it is computed with, as in event:$.a::double")
+        if any(isinstance(one := side, _Path) for side in sides):
+            raise self._refusal(node, f"write the type of {one.path}, as in {one.column}:{one.path}::double")
         if not any(isinstance(side, Value) for side in sides):
             return folded(operator, *sides)
         return Arithmetic(operator, (as_value(sides[0]), as_value(sides[1])))
@@ -416,7 +416,7 @@ class _Reader:
             return self._value(arguments[0]).is_nan()
         if name in FUNCTIONS:
             raise self._refusal(node, f"{name} takes another number of arguments than {len(arguments)}")
-        raise self._refusal(node, f"there is no function {visible(name)!r}{did_you_mean(name, FUNCTIONS)}")
+        raise self._refusal(node, no_function(name))
 
     def _spatial(self, node: exp.Anonymous, name: str, arguments: list[Node]) -> Expression:
         if len(arguments) != 2 + (name == "st_dwithin"):

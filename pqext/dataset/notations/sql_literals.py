@@ -151,6 +151,13 @@ def offset_told(text: str, told: dict[str, Any]) -> int:
 COMPARE: dict[type[exp.Expression], Operator] = {
     exp.EQ: "==", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
+
+
+def is_compared_with(node: exp.Expression) -> bool:
+    """Does a part of the text stand behind a comparison, where literals do?"""
+    return isinstance(node.parent, tuple(COMPARE)) and node.arg_key == "expression"
+
+
 SWAPPED: dict[Operator, Operator] = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 ARITHMETIC: dict[type[exp.Expression], ArithmeticOperator] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%",

@@ -7,13 +7,30 @@ from typing import Any
 
 from sqlglot import ParseError, exp
 
-from pqext.core.suggest import around
+from pqext.core.suggest import around, did_you_mean
 from pqext.core.text import visible
+from pqext.dataset.notations.sql_functions import FUNCTIONS
 from pqext.dataset.notations.sql_literals import offset_told, start_of
 
 _REQUIRED = re.compile(r"Required keyword: '(\w+)' missing for <class '(?:\w+\.)*(\w+)'>")
 _EXPECTING = re.compile(r"Expecting ([^\w\s])")
 _CONDITION = "a filter is one condition, as in mag >= 5"
+_OF_ROWS = {
+    "count": "pqext count and Scan.count() count rows",
+    "min": "Scan.min(column) finds it",
+    "max": "Scan.max(column) finds it",
+} | dict.fromkeys(("sum", "avg", "mean"), "query Scan.to_dataset() with DuckDB, or Scan.to_polars()")
+"""Aggregates of SQL, and what gives them."""
+_INSTEAD = {
+    **dict.fromkeys(("lower", "upper"), "ilike compares in any case of the letters, as in name ilike 'ann'"),
+    **dict.fromkeys(
+        ("year", "month", "day", "date_trunc", "date_part", "extract"),
+        "compare with dates, as in day >= '2026-01-01' and day < '2027-01-01'",
+    ),
+    **dict.fromkeys(("coalesce", "ifnull", "nvl"), "ask for is null, joined by or"),
+    **dict.fromkeys(("now", "current_date", "current_timestamp"), "write the date, as in '2026-05-31'"),
+}
+"""Other functions that are often tried, and what to write instead."""
 _MOST = 40
 """Characters of a word of the text that are repeated."""
 
@@ -31,13 +48,13 @@ def expected(text: str, error: ParseError, parser: Any) -> tuple[int, str]:
     elif closing is not None:
         what = repr(closing[1])
     elif word == ")":
-        return at, "the filter cannot be read: this ) closes nothing"
+        return at, "the text cannot be read: this ) closes nothing"
     elif description == "a statement":
         return at, _CONDITION
     else:
         what = "a comparison, and, or or the end"
     where = "where the text ends" if is_end else f"instead of {_quoted(word)}"
-    return at, f"the filter cannot be read: {what} is expected {where}"
+    return at, f"the text cannot be read: {what} is expected {where}"
 
 
 def unknown_form(node: Any) -> tuple[int, str]:
@@ -51,7 +68,15 @@ def unknown_form(node: Any) -> tuple[int, str]:
         return 0, f"{_CONDITION}, without select, from and where"
     if isinstance(node, exp.In):
         return at, "in takes a list of literals in parentheses, as in kind in ('a', 'b'); of places ask st_intersects"
-    return at, "this form is not understood in a filter"
+    return at, "this form is not understood here"
+
+
+def no_function(name: str) -> str:
+    """That there is no function ``name``, and what may have been meant."""
+    if name in _OF_ROWS:
+        return f"{name} is of many rows, and a filter or a column is worked out row by row: {_OF_ROWS[name]}"
+    told = f"there is no function {visible(name)!r}"
+    return f"{told}; {_INSTEAD[name]}" if name in _INSTEAD else told + did_you_mean(name, FUNCTIONS)
 
 
 def _quoted(word: str) -> str:

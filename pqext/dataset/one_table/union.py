@@ -18,7 +18,6 @@ from pqext.core.arrow_schema.arrays import filtered
 from pqext.core.reader import ParquetFile
 from pqext.core.schema import Schema, SchemaNode
 from pqext.core.text import visible
-from pqext.core.writer import write_table
 from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import (
     And,
@@ -52,6 +51,8 @@ class Union(Form):
     """Files that conform to ``schema``, which holds the columns of files and not those of folders."""
 
     def __init__(self, wanted: Wanted, schema: pa.Schema) -> None:
+        from pqext.core.writer import write_table
+
         super().__init__(wanted)
         # A file of this schema, so that questions meet it as they meet any file's.
         empty = io.BytesIO()
@@ -112,7 +113,7 @@ class Union(Form):
         """Has a file all that a column is computed of in the unified types?"""
         found = [operand_column(base).path for base in bases(computed.field)]
         return all(
-            (own := self._type(file, path)) is not None and own == _type_at(self._stored, path) for path in found
+            (own := self._type(file, path)) is not None and own == type_at(self._stored, path) for path in found
         )
 
     def to_count(self, row: int, file: ParquetFile, filter: Expression | None) -> Asked:
@@ -166,7 +167,7 @@ class Union(Form):
             if len(found) == 1 or all(one is None for one in found):
                 return bool(evaluate(leaf, row)[0].as_py())
             return _MAYBE
-        wanted = [_type_at(self._stored, path) for path in paths(leaf)]
+        wanted = [type_at(self._stored, path) for path in paths(leaf)]
         if all(one == other for one, other in zip(found, wanted, strict=True)):
             return leaf
         if len(found) == 1 and found[0] is not None and wanted[0] is not None and _is_sound(leaf, found[0], wanted[0]):
@@ -180,7 +181,7 @@ class Union(Form):
 
     def _type(self, file: ParquetFile, path: tuple[str, ...]) -> pa.DataType | None:
         """The Arrow type of a column as a file has it, None where it has no value there."""
-        return _type_at(file.arrow_schema, path)
+        return type_at(file.arrow_schema, path)
 
 
 @dataclass(frozen=True)
@@ -244,7 +245,7 @@ def _leaves(expression: Expression) -> list[Expression]:
 
 def _lacking(filter: Expression, file: ParquetFile) -> str:
     """The columns of a filter that a file lacks, for people to read."""
-    found = [".".join(path) for path in paths(filter) if _type_at(file.arrow_schema, path) is None]
+    found = [".".join(path) for path in paths(filter) if type_at(file.arrow_schema, path) is None]
     return ", ".join(visible(repr(name)) for name in found)
 
 
@@ -262,7 +263,7 @@ def _nearest(file: ParquetFile, path: tuple[str, ...]) -> SchemaNode | None:
     return node or found
 
 
-def _type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
+def type_at(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
     """The type at a path of struct fields, None where there is none or where all of it is null."""
     fields: pa.Schema | pa.StructType = schema
     for name in path:
@@ -287,6 +288,11 @@ def _is_sound(leaf: Expression, own: pa.DataType, wanted: pa.DataType) -> bool:
         return isinstance(inner.operand, Column)
     if not isinstance(inner, Comparison | IsIn) or not isinstance(inner.operand, Column):
         return False
+    return keeps_values(own, wanted)
+
+
+def keeps_values(own: pa.DataType, wanted: pa.DataType) -> bool:
+    """Is each value the same in both types, or one that cannot be cast, so that values compare alike in both?"""
     types = pa.types
     own, wanted = (one.value_type if types.is_dictionary(one) else one for one in (own, wanted))
     if own == wanted:

@@ -1,0 +1,100 @@
+"""Text as dates, times of day and timestamps, where it is written in one form of ISO 8601 that cannot be mistaken.
+
+Every form is fixed: years have four digits, months and days two. A timestamp without a timezone takes text without one,
+and an instant takes text with one, because no session's timezone could decide what the other means.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date, time
+
+_DATE = r"(\d{4})-(\d\d)-(\d\d)"
+_TIME = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?"
+_ZONE = r"(Z|[+-]\d\d(?::?\d\d)?)"
+_TIME_OF_DAY = re.compile(_TIME, re.ASCII)
+_TIMESTAMP = re.compile(f"{_DATE}(?:[T ]{_TIME})?{_ZONE}?", re.ASCII)
+
+_SECOND = 1_000_000_000
+_DAY = 86_400 * _SECOND
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+def days(text: str) -> int:
+    """The days since 1970 of ``YYYY-MM-DD``.
+
+    Raises ``ValueError`` for any other text.
+
+    >>> days("1970-02-01")
+    31
+    """
+    found = _TIMESTAMP.fullmatch(text)
+    if found is None:
+        raise ValueError("a date is written as '2026-05-31'")
+    if found[4] is not None or found[8] is not None:
+        raise ValueError("a date has neither a time of day nor a zone")
+    return _days(found)
+
+
+def nanoseconds_of_day(text: str) -> int:
+    """The nanoseconds since midnight of ``HH:MM``, ``HH:MM:SS`` or ``HH:MM:SS.fffffffff``.
+
+    Raises ``ValueError`` for any other text.
+
+    >>> nanoseconds_of_day("00:00:01.5")
+    1500000000
+    """
+    found = _TIME_OF_DAY.fullmatch(text)
+    if found is None:
+        raise ValueError("a time of day is written as '23:59:59'")
+    return _nanoseconds(found.groups())
+
+
+def nanoseconds(text: str, utc: bool) -> int:
+    """The nanoseconds since 1970 of a date, or of a date and a time with ``T`` or a space between them.
+
+    With ``utc`` the text ends with its zone, ``Z`` or an offset such as ``+02:00``; without, it has none. Raises
+    ``ValueError`` for any other text.
+
+    >>> nanoseconds("1970-01-01 00:00:01", utc=False), nanoseconds("1970-01-01T02:00:00+02:00", utc=True)
+    (1000000000, 0)
+    """
+    found = _TIMESTAMP.fullmatch(text)
+    if found is None:
+        form = "'2026-05-31T23:59:59Z'" if utc else "'2026-05-31' or '2026-05-31T23:59:59'"
+        raise ValueError(f"a timestamp is written as {form}")
+    zone = found[8]
+    if (zone is not None) != utc:
+        raise ValueError("the text has no zone, and the column holds instants" if utc else
+                         "the text has a zone, and the column has none")
+    whole = _days(found) * _DAY
+    whole += 0 if found[4] is None else _nanoseconds(found.groups()[3:7])
+    return whole - _offset(zone)
+
+
+def _days(found: re.Match[str]) -> int:
+    try:
+        return date(int(found[1]), int(found[2]), int(found[3])).toordinal() - _EPOCH
+    except ValueError:
+        raise ValueError("there is no such day") from None
+
+
+def _nanoseconds(parts: tuple[str | None, ...]) -> int:
+    hours, minutes, seconds, fraction = parts
+    try:
+        found = time(int(hours or 0), int(minutes or 0), int(seconds or 0))
+    except ValueError:
+        raise ValueError("there is no such time of day") from None
+    whole = (found.hour * 60 + found.minute) * 60 + found.second
+    return whole * _SECOND + int((fraction or "").ljust(9, "0"))
+
+
+def _offset(zone: str | None) -> int:
+    """The nanoseconds by which a zone is ahead of UTC."""
+    if zone is None or zone == "Z":
+        return 0
+    hours, minutes = int(zone[1:3]), int(zone[3:].removeprefix(":") or 0)
+    if hours > 18 or minutes > 59:
+        raise ValueError("there is no such zone")
+    ahead = (hours * 60 + minutes) * 60 * _SECOND
+    return -ahead if zone[0] == "-" else ahead
