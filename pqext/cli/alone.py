@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.abc import MetaPathFinder
 
 IS_ALONE = "pyarrow" not in sys.modules
 """Is the command all that this process does? Else others in it have imported pyarrow before."""
@@ -15,7 +14,7 @@ def without_pandas() -> None:
         sys.meta_path.insert(0, _WithoutPandas())
 
 
-class _WithoutPandas(MetaPathFinder):
+class _WithoutPandas:
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:
         """Refuse pandas, and leave every other module to the next finder."""
         if fullname == "pandas":

@@ -2,58 +2,67 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
-from typing import Annotated
 
-import typer
+import click
 
-from pqext.cli import convert, demo, inspect, map, query, schema, shredding, verify
 from pqext.cli.alone import without_pandas
+from pqext.cli.declared import Place, Program
 from pqext.cli.files import describe
 
+GARBAGE = 100_000
+"""New objects between two searches for cycles: importing makes many, and Python's own 700 cost a tenth of a command."""
 EXIT_CODES = "Exit status: 0 done; 1 an input, a file or the machine is at fault; 2 wrong arguments; 130 interrupted."
-
-app = typer.Typer(
-    no_args_is_help=True,
-    epilog=EXIT_CODES,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
+VERIFY_CODES = (
+    "Exit status: 0 all is well; 1 a file has faults, or could not be found; 2 wrong arguments; 3 no faults, but "
+    "something could not be checked, because a key is missing, an encoding is not known, or a file cannot be read; "
+    "130 interrupted."
 )
-for name, command, panel in (
-    ("convert", convert.command, "Write"),
-    ("reshred", shredding.reshred, "Write"),
-    ("unshred", shredding.unshred, "Write"),
-    ("repair", shredding.repair, "Write"),
-    ("query", query.query, "Look into files"),
-    ("head", query.head, "Look into files"),
-    ("count", query.count, "Look into files"),
-    ("schema", schema.command, "Look into files"),
-    ("inspect", inspect.command, "Look into files"),
-    ("verify", verify.command, "Look into files"),
-    ("map", map.command, "Look into files"),
-    ("demo", demo.command, "See it work"),
-):
-    app.command(name, rich_help_panel=panel, epilog=verify.EPILOG if name == "verify" else EXIT_CODES)(command)
+_WRITE, _LOOK = "Write", "Look into files"
+COMMANDS = {
+    name: Place(f"pqext.cli.{module}", function, panel, VERIFY_CODES if name == "verify" else EXIT_CODES)
+    for name, module, function, panel in (
+        ("convert", "convert", "command", _WRITE),
+        ("reshred", "shredding", "reshred", _WRITE),
+        ("unshred", "shredding", "unshred", _WRITE),
+        ("repair", "shredding", "repair", _WRITE),
+        ("query", "query", "query", _LOOK),
+        ("head", "query", "head", _LOOK),
+        ("count", "query", "count", _LOOK),
+        ("schema", "schema", "command", _LOOK),
+        ("inspect", "inspect", "command", _LOOK),
+        ("verify", "verify", "command", _LOOK),
+        ("map", "map", "command", _LOOK),
+        ("demo", "demo", "command", "See it work"),
+    )
+}
 
 
-def _version(wanted: bool) -> None:
+def _version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
         from pqext.core.version import __version__
 
-        typer.echo(f"pqext {__version__}")
-        raise typer.Exit
+        click.echo(f"pqext {__version__}")
+        ctx.exit()
 
 
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """Write, read, prune and inspect Parquet with VARIANT and geospatial columns, on one machine and on Spark."""
+app = Program(
+    COMMANDS,
+    name="pqext",
+    help="Write, read, prune and inspect Parquet with VARIANT and geospatial columns, on one machine and on Spark.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    params=[
+        click.Option(
+            ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version,
+            help="Show the version and exit.",
+        )
+    ],
+)
 
 
 def main() -> None:
@@ -65,12 +74,19 @@ def main() -> None:
             stream.reconfigure(encoding="utf-8" if piped else None, errors="backslashreplace")
     if sys.argv[1:2] != ["demo"]:
         without_pandas()
+    gc.set_threshold(GARBAGE)
     try:
-        app()
+        sys.exit(app.main(prog_name="pqext", standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("Aborted.", err=True)
+        sys.exit(130)
     except BrokenPipeError:
         # Whoever read our output has seen enough; nothing more may be written at exit.
         sys.stderr.close()
         sys.exit(1)
     except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
-        typer.echo(f"pqext: {describe(error)}", err=True)
+        click.echo(f"pqext: {describe(error)}", err=True)
         sys.exit(1)

@@ -19,15 +19,17 @@ def texts(array: pa.Array, field: pa.Field) -> list[str | None]:
     """
     import pyarrow as pa
 
-    from pqext.geo.text.wkt import to_wkt
     from pqext.geo.types import type_of
-    from pqext.variant.json.text import to_json
     from pqext.variant.types import is_shredded_type, is_variant_type, storage_type
 
     if type_of(field) is not None:
+        from pqext.geo.text.wkt import to_wkt
+
         return [None if text is None else json.dumps(text) for text in to_wkt(array).to_pylist()]
     kind = storage_type(field.type)
     if is_variant_type(kind) or is_shredded_type(kind):
+        from pqext.variant.json.text import to_json
+
         found: list[str | None] = to_json(array).to_pylist()
         return found
     array = getattr(array, "storage", array)

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
-import typer
+import click
 
 from pqext.cli.columns import hint, parse_made, with_made
+from pqext.cli.declared import Argument, Option
 from pqext.cli.files import refusals
 from pqext.cli.inputs import (
     MAX_TOLD,
@@ -105,19 +106,19 @@ class Profile(StrEnum):
 
 def option(*names: str, help: str, panel: str = _FILE, metavar: str | None = None, shown: bool | str = False) -> Any:
     """An option within a panel of the help."""
-    return typer.Option(*names, help=help, rich_help_panel=panel, metavar=metavar, show_default=shown)
+    return Option(*names, help=help, panel=panel, metavar=metavar, show_default=shown)
 
 
 def command(
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="IN...", show_default=False, help="Files, patterns or folders to read; - is standard input."
         ),
     ] = None,
     *,
     dest: Annotated[
-        str, typer.Argument(metavar="OUT", show_default=False, help="The Parquet file; - is standard output.")
+        str, Argument(metavar="OUT", show_default=False, help="The Parquet file; - is standard output.")
     ],
     format: Annotated[
         Format | None,
@@ -231,7 +232,7 @@ def command(
     Each JSON document becomes a row of a VARIANT column, shredded by its data or by your schema. Rows are streamed in
     bounded memory, except those of GeoJSON. OUT appears when it is whole, and replaces no file without --force.
 
-    Example: [bold]pqext convert 'logs/*.ndjson.gz' logs.parquet --geometry lon,lat --compression zstd[/bold]
+    Example: pqext convert 'logs/*.ndjson.gz' logs.parquet --geometry lon,lat --compression zstd
     """
     with refusals():
         made = [
@@ -386,7 +387,7 @@ def _writer(out: Any, schema: Any, options: dict[str, Any]) -> Any:
 def _tell(dest: Place, rows: int, losses: Losses, on_error: OnError) -> None:
     """What was written, on standard output unless the file is there; and what was lost, on standard error."""
     def say(text: str) -> None:
-        typer.echo(text, err=dest == STREAM)
+        click.echo(text, err=dest == STREAM)
 
     if dest == STREAM:
         say(counted(rows, "row"))
@@ -401,8 +402,8 @@ def _tell(dest: Place, rows: int, losses: Losses, on_error: OnError) -> None:
                 say(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
     if losses.count:
         fate = "left out" if on_error is OnError.skip else "null"
-        typer.echo(f"{counted(losses.count, 'value')} could not be read, now {fate}. The first:", err=True)
+        click.echo(f"{counted(losses.count, 'value')} could not be read, now {fate}. The first:", err=True)
     for text in losses.told:
-        typer.echo(f"  {visible(text)}", err=True)
+        click.echo(f"  {visible(text)}", err=True)
     if losses.count > MAX_TOLD:
-        typer.echo(f"  and {losses.count - MAX_TOLD:,} more", err=True)
+        click.echo(f"  and {losses.count - MAX_TOLD:,} more", err=True)

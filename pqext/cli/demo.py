@@ -6,15 +6,15 @@ import errno
 import os
 import re
 import time
-import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import typer
+import click
 
+from pqext.cli.declared import Option
 from pqext.text import counted, shorten, size, visible
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ class OnError(StrEnum):
 def command(
     input: Annotated[
         Path | None,
-        typer.Option(help="JSON lines of your own instead of the example's earthquakes.", show_default=False),
+        Option(help="JSON lines of your own instead of the example's earthquakes.", show_default=False),
     ] = None,
     variant: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="With --input: the name that the new VARIANT column gets, one value of it a line.",
             metavar="COLUMN",
             show_default=False,
@@ -50,7 +50,7 @@ def command(
     ] = None,
     geometry: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="With --input: paths of two or three numbers within each line, such as lon,lat or at.x,at.y,at.z.",
             metavar="lon,lat",
             show_default=False,
@@ -58,7 +58,7 @@ def command(
     ] = None,
     schema: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--shredding",
             help="The chosen shredding schema, such as 'mag DECIMAL(9,2), place STRING'.",
             metavar="DDL",
@@ -66,22 +66,22 @@ def command(
         ),
     ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder for the files; those of an earlier run are replaced.")
+        Path, Option("--output", "-o", help="Folder for the files; those of an earlier run are replaced.")
     ] = Path("pqext-demo"),
     report: Annotated[
-        Path | None, typer.Option(help="The report, by default report.html in the output folder.", show_default=False)
+        Path | None, Option(help="The report, by default report.html in the output folder.", show_default=False)
     ] = None,
     on_error: Annotated[
-        OnError, typer.Option(help="A line that is not JSON stops the job or becomes null.")
+        OnError, Option(help="A line that is not JSON stops the job or becomes null.")
     ] = OnError.stop,
-    show: Annotated[bool, typer.Option("--open", help="Open the report in a browser at the end.")] = False,
+    show: Annotated[bool, Option("--open", help="Open the report in a browser at the end.")] = False,
 ) -> None:
     """See the main job on real data: JSON to shredded Parquet on Spark, three questions, other readers, a report.
 
     Without --input it works on a week of earthquakes. Spark starts on this machine, with the Java that is
-    there or the one that pqext\\[spark] brings.
+    there or the one that pqext[spark] brings.
 
-    Example: [bold]pqext demo --input stations.ndjson --variant station --geometry lon,lat --open[/bold]
+    Example: pqext demo --input stations.ndjson --variant station --geometry lon,lat --open
     """
     from rich.console import Console
 
@@ -89,13 +89,13 @@ def command(
     from pqext.demo.source import EXAMPLE_FILE, check_column, check_schema, example, own
 
     if input is None and (variant is not None or geometry is not None):
-        raise typer.BadParameter("--variant and --geometry describe a file given with --input")
+        raise click.BadParameter("--variant and --geometry describe a file given with --input")
     if input is not None and (variant is None or geometry is None):
-        raise typer.BadParameter("--input needs --variant COLUMN and --geometry lon,lat")
+        raise click.BadParameter("--input needs --variant COLUMN and --geometry lon,lat")
     _checked("--shredding", check_schema, schema)
     page = report if report is not None else output / "report.html"
     if page.is_dir():
-        raise typer.BadParameter(f"{page} is a folder: name a file", param_hint="--report")
+        raise click.BadParameter(f"{page} is a folder: name a file", param_hint="--report")
     _check_folder(output)
     if input is not None:
         _checked("--variant", check_column, variant)
@@ -124,6 +124,8 @@ def command(
         console.print(visible(note), markup=False, highlight=False)
     console.print(f"Report: {visible(str(page))}", markup=False, highlight=False, soft_wrap=True)
     if show:
+        import webbrowser
+
         webbrowser.open(page.absolute().as_uri())
 
 
@@ -132,7 +134,7 @@ def _checked(option: str, function: Callable[..., T], *arguments: Any) -> T:
     try:
         return function(*arguments)
     except ValueError as error:
-        raise typer.BadParameter(visible(str(error)), param_hint=option) from None
+        raise click.BadParameter(visible(str(error)), param_hint=option) from None
 
 
 def _check_folder(folder: Path) -> None:

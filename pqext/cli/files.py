@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-import typer
+import click
 
+from pqext.cli.declared import Argument
 from pqext.cli.places import Place
 from pqext.text import visible
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 Files = Annotated[
     list[str],
-    typer.Argument(metavar="FILE...", help="Parquet files, patterns, or folders of them.", show_default=False),
+    Argument(metavar="FILE...", help="Parquet files, patterns, or folders of them.", show_default=False),
 ]
 PARQUET = (".parquet", ".parq")
 """How the names of Parquet files in folders end."""
@@ -32,7 +33,7 @@ class Form(StrEnum):
     json = "json"
 
 
-File = Annotated[str, typer.Argument(help="A Parquet file, or a folder with one in it.", show_default=False)]
+File = Annotated[str, Argument(help="A Parquet file, or a folder with one in it.", show_default=False)]
 
 
 class Report(Protocol):
@@ -96,7 +97,7 @@ def refusals() -> Iterator[None]:
     except ParquetError:
         raise
     except (ValueError, TypeError) as error:
-        raise typer.BadParameter("\n".join(map(visible, str(error).split("\n")))) from None
+        raise click.BadParameter("\n".join(map(visible, str(error).split("\n")))) from None
 
 
 def describe(error: Exception) -> str:
@@ -109,7 +110,7 @@ def describe(error: Exception) -> str:
 def show(report: Report, form: Form) -> None:
     """Print ``report`` for people, or as JSON."""
     if form is Form.json:
-        typer.echo(json.dumps(report.to_dict(), indent=2))
+        click.echo(json.dumps(report.to_dict(), indent=2))
     else:
         print_shown(report)
 
@@ -133,7 +134,7 @@ def print_shown(shown: Any, width: int = 0) -> None:
         return
     with terminal.capture() as captured:
         terminal.print(shown)
-    typer.echo("\n".join(line.rstrip() for line in captured.get().split("\n")), nl=False)
+    click.echo("\n".join(line.rstrip() for line in captured.get().split("\n")), nl=False)
 
 
 def console() -> Console:

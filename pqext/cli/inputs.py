@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard, TypeVar
 
-from pqext.core.sources.store import Location
 from pqext.core.sources.streams import CODECS, codec_of, open_stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from pqext.core.sources.store import Location
 
 CSV_BLOCK_BYTES = 8 << 20
 """Bytes of CSV that are read at a time; the first of these blocks decides the types."""
@@ -59,14 +60,14 @@ class Stream:
 
 
 T = TypeVar("T")
-Source = str | IO[bytes] | Location
+Source: TypeAlias = "str | IO[bytes] | Location"
 """A local path, an open file, or a place in a store."""
 OnError = Literal["stop", "null", "skip"]
 
 
 def format_of(sources: Sequence[Source]) -> Format:
     """The format of all ``sources`` by the ends of their names, JSON for any other; ``ValueError`` when they differ."""
-    found = {_format(str(source)) for source in sources if isinstance(source, str | Location)} or {Format.json}
+    found = {_format(str(source)) for source in sources if _is_place(source)} or {Format.json}
     if len(found) > 1:
         raise ValueError(f"the inputs are of several formats ({', '.join(sorted(found))}): convert them one by one")
     return found.pop()
@@ -125,7 +126,7 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
             losses.add(f"{_name(source)}: {row.actual_columns} values for {row.expected_columns} columns: {row.text}")
             return "skip"
 
-        tabs = isinstance(source, str | Location) and _suffix(str(source)) in (".tsv", ".tab")
+        tabs = _is_place(source) and _suffix(str(source)) in (".tsv", ".tab")
         return pacsv.open_csv(
             _bytes(source),
             pacsv.ReadOptions(block_size=CSV_BLOCK_BYTES),
@@ -185,10 +186,15 @@ def parquet(sources: Sequence[Source]) -> Stream:
     """The rows of Parquet files, with whole variants."""
     from pqext.dataset.reading import scan
 
-    if not all(isinstance(source, str | Location) for source in sources):
+    if not all(_is_place(source) for source in sources):
         raise ValueError("Parquet is read from files only, because its footer comes last")
     found = scan(list(sources))
     return Stream(found.schema, found.to_batches())
+
+
+def _is_place(source: Source) -> TypeGuard[str | Location]:
+    """Is this a path or a place in a store, and no open file?"""
+    return not hasattr(source, "read")
 
 
 def _bytes(source: Source) -> Any:
@@ -197,8 +203,8 @@ def _bytes(source: Source) -> Any:
 
     if isinstance(source, str) and codec_of(source) is None:
         return pa.OSFile(source)  # which closes itself
-    return open_stream(source) if isinstance(source, str | Location) else source
+    return open_stream(source) if _is_place(source) else source
 
 
 def _name(source: Source) -> str:
-    return str(source) if isinstance(source, str | Location) else "standard input"
+    return str(source) if _is_place(source) else "standard input"

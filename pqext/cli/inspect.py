@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from pqext.cli.declared import Option
 from pqext.cli.files import File, Form, names, one_file, refusals, show
 from pqext.cli.places import Anonymous, Storage, placed
 
@@ -13,22 +12,22 @@ from pqext.cli.places import Anonymous, Storage, placed
 def command(
     file: File,
     form: Annotated[
-        Form, typer.Option("--format", help="A report for people, or the whole of it as JSON.")
+        Form, Option("--format", help="A report for people, or the whole of it as JSON.")
     ] = Form.text,
     columns: Annotated[
         str | None,
-        typer.Option("--columns", metavar="a,b.c", help="Describe only the chunks of these.", show_default=False),
+        Option("--columns", metavar="a,b.c", help="Describe only the chunks of these.", show_default=False),
     ] = None,
     row_groups: Annotated[
         str | None,
-        typer.Option("--row-groups", metavar="0,4-7", help="Describe only these.", show_default=False),
+        Option("--row-groups", metavar="0,4-7", help="Describe only these.", show_default=False),
     ] = None,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
     """Show a file's schema with levels, its row groups, encodings, sizes, bounds, boxes and extensions.
 
-    Example: [bold]pqext inspect quakes.parquet --columns event --row-groups 0-3[/bold]
+    Example: pqext inspect quakes.parquet --columns event --row-groups 0-3
     """
     # Imported here so that --help and --version answer at once.
     from pqext.core.limits import Limits

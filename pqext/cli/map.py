@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
+from pqext.cli.declared import Option
 from pqext.cli.files import File, one_file, refusals
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
@@ -21,16 +22,16 @@ def command(
     file: File,
     column: Annotated[
         str | None,
-        typer.Option("--column", metavar="geom", help="The geometry column, where there are several.",
+        Option("--column", metavar="geom", help="The geometry column, where there are several.",
                      show_default=False),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Where the map goes, .html or .png; FILE.map.html by default.",
+        Option("--output", "-o", help="Where the map goes, .html or .png; FILE.map.html by default.",
                      show_default=False),
     ] = None,
     query: Annotated[
-        float, typer.Option("--query", min=0.0, max=1.0, help="The share of the extent that a query covers.")
+        float, Option("--query", min=0.0, max=1.0, help="The share of the extent that a query covers.")
     ] = 0.001,
     force: Force = False,
     storage: Storage = None,
@@ -38,7 +39,7 @@ def command(
 ) -> None:
     """Draw the boxes of a file's row groups and pages, with how far they overlap and what queries read by them.
 
-    Example: [bold]pqext map quakes.parquet --output quakes.png[/bold]
+    Example: pqext map quakes.parquet --output quakes.png
     """
     with refusals():
         given = [file] if output is None else [file, output]
@@ -52,7 +53,7 @@ def command(
     try:
         boxes = _map(path, column, query)
     except KeyError as error:
-        raise typer.BadParameter(visible(str(error.args[0]))) from None
+        raise click.BadParameter(visible(str(error.args[0]))) from None
     from pqext.core.sink import Sink
 
     if suffix == ".png":
@@ -65,7 +66,7 @@ def command(
         content = render(boxes).encode()
     with Sink(out) as sink:
         sink.write(content)
-    typer.echo(
+    click.echo(
         f"{named(out)}: {counted(len(boxes.row_groups), 'row group')}, {counted(len(boxes.pages), 'page')}, "
         f"{size(len(content))}"
     )

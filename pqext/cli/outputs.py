@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from pqext.cli.declared import Option
 from pqext.cli.places import Place
 from pqext.text import visible
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 STREAM = "-"
 """What stands for standard input or output."""
-Force = Annotated[bool, typer.Option("--force", "-f", help="Replace the output where it is there already.")]
+Force = Annotated[bool, Option("--force", "-f", help="Replace the output where it is there already.")]
 
 
 def named(dest: Place) -> str:

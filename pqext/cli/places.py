@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
+from pqext.cli.declared import STORES, Option
 
-from pqext.core.sources.store import Location
+if TYPE_CHECKING:
+    from pqext.core.sources.store import Location
 
-Place = str | Location
+Place: TypeAlias = "str | Location"
 """A local path, or a place in a store; as text it is the path or URL that messages show."""
 
-_PANEL = "Stores"
 Storage = Annotated[
     list[str] | None,
-    typer.Option(
-        "--storage-option", metavar="KEY=VALUE", show_default=False, rich_help_panel=_PANEL,
+    Option(
+        "--storage-option", metavar="KEY=VALUE", show_default=False, panel=STORES,
         help="A setting of the store that a URL names, such as region=eu-central-1 or endpoint_url=http://host:9000; "
         "may be repeated. Other users see what stands on a command line: give keys and tokens by the environment.",
     ),
 ]
 Anonymous = Annotated[
     bool,
-    typer.Option(
-        "--anonymous", rich_help_panel=_PANEL, help="Read public buckets without credentials: anonymous=true for short."
+    Option(
+        "--anonymous", panel=STORES, help="Read public buckets without credentials: anonymous=true for short."
     ),
 ]
 

@@ -10,8 +10,9 @@ from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
+from pqext.cli.declared import Option
 from pqext.cli.files import refusals
 from pqext.cli.outputs import STREAM, Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
@@ -43,29 +44,29 @@ def query(
     select: Select = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=0, help="At most so many rows; reading stops then.", show_default=False),
+        Option("--limit", "-n", min=0, help="At most so many rows; reading stops then.", show_default=False),
     ] = None,
-    offset: Annotated[int, typer.Option("--offset", min=0, help="Pass over so many rows first.")] = 0,
+    offset: Annotated[int, Option("--offset", min=0, help="Pass over so many rows first.")] = 0,
     form: Annotated[
         Form | None,
-        typer.Option(
+        Option(
             "--format", help="A table, one JSON object per row, CSV with a heading, Parquet, or Arrow.",
             show_default="by the end of --output, else table",
         ),
     ] = None,
     output: Annotated[
         str,
-        typer.Option(
+        Option(
             "--output", "-o", metavar="PATH", help="Where the rows go; the file appears when it is whole.",
             show_default="standard output",
         ),
     ] = STREAM,
     force: Force = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print what would be read and what is skipped, and read no rows.")
+        bool, Option("--explain", help="Print what would be read and what is skipped, and read no rows.")
     ] = False,
     metrics: Annotated[
-        bool, typer.Option("--metrics", help="Print requests, bytes, pages and times on standard error in the end.")
+        bool, Option("--metrics", help="Print requests, bytes, pages and times on standard error in the end.")
     ] = False,
     as_json: Json = False,
     storage: Storage = None,
@@ -75,7 +76,7 @@ def query(
 
     Row groups and pages that the condition rules out are not read, and rows are streamed in bounded memory.
 
-    Example: [bold]pqext query 'logs/*.parquet' --where 'status >= 500' --select id,status --output bad.csv[/bold]
+    Example: pqext query 'logs/*.parquet' --where 'status >= 500' --select id,status --output bad.csv
     """
     with refusals():
         *places, out = placed([*sources, output], storage, anonymous)
@@ -85,7 +86,7 @@ def query(
             raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
         found = asked(places, where, select)
         if explain:
-            typer.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
+            click.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
             return
         if dest is not None:
             check_new(dest, force)
@@ -95,18 +96,18 @@ def query(
     with progress(shown=dest is not None or not sys.stdout.isatty()) as show:
         _write(chosen, schema, _told(batches, show), dest, TABLE_ROWS if most != limit else None)
     if dest is not None:
-        typer.echo(f"{named(dest)}: {counted(_rows(found), 'row')}", err=True)
+        click.echo(f"{named(dest)}: {counted(_rows(found), 'row')}", err=True)
     if metrics:
-        typer.echo(repr(found.metrics), err=True)
+        click.echo(repr(found.metrics), err=True)
 
 
 def head(
     sources: Sources,
-    rows: Annotated[int, typer.Option("--rows", "-n", min=0, max=MAX_ROWS, help="How many rows are shown.")] = 10,
+    rows: Annotated[int, Option("--rows", "-n", min=0, max=MAX_ROWS, help="How many rows are shown.")] = 10,
     select: Select = None,
     where: Where = None,
     form: Annotated[
-        Shown, typer.Option("--format", help="A table, one JSON object per row, or CSV with a heading.")
+        Shown, Option("--format", help="A table, one JSON object per row, or CSV with a heading.")
     ] = Shown.table,
     as_json: Json = False,
     storage: Storage = None,
@@ -114,7 +115,7 @@ def head(
 ) -> None:
     """Show the first rows of files: variants as JSON, geometries as WKT.
 
-    Example: [bold]pqext head logs.parquet -n 3 --where 'event:$.status = 500'[/bold]
+    Example: pqext head logs.parquet -n 3 --where 'event:$.status = 500'
     """
     with refusals():
         found = asked(placed(sources, storage, anonymous), where, select).limit(rows)
@@ -129,11 +130,11 @@ def count(
 
     Without a condition only footers are read.
 
-    Example: [bold]pqext count 'logs/*.parquet' --where 'status >= 500'[/bold]
+    Example: pqext count 'logs/*.parquet' --where 'status >= 500'
     """
     with refusals():
         rows = asked(placed(sources, storage, anonymous), where, None).count()
-    typer.echo(json.dumps({"rows": rows}) if as_json else str(rows))
+    click.echo(json.dumps({"rows": rows}) if as_json else str(rows))
 
 
 def _form(form: Form | None, dest: Place | None, as_json: bool) -> Form:
@@ -180,7 +181,7 @@ def _write(
     more = sum(batch.num_rows for batch in every) > shown
     write_rows(form, schema, _first(every, shown), dest)
     if more:
-        typer.echo(f"and more rows: --limit shows more than {shown}, --output writes all", err=True)
+        click.echo(f"and more rows: --limit shows more than {shown}, --output writes all", err=True)
 
 
 def _first(batches: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

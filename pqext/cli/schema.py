@@ -1,17 +1,18 @@
-"""``pqext schema FILE``."""
+"""``pqext schema``: the columns of a file, or of the files of a folder and of the folders' names."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
-from pqext.cli.files import File, one_file, print_shown, refusals
-from pqext.cli.places import Anonymous, Storage, placed
-from pqext.cli.scan_arguments import Json
+from pqext.cli.declared import Option
+from pqext.cli.files import every_file, print_shown, refusals
+from pqext.cli.places import Anonymous, Place, Storage, placed
+from pqext.cli.scan_arguments import Json, Sources
 from pqext.text import shorten, visible
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from pqext.core.reader import ParquetFile
     from pqext.core.schema import SchemaNode
+    from pqext.dataset.one_table.partitions import Partitions
     from pqext.variant.shredding.schema import ShreddingSchema
 
 MAX_FIELDS = 1_000
@@ -36,36 +38,56 @@ class Form(StrEnum):
 
 
 def command(
-    file: File,
+    sources: Sources,
     form: Annotated[
-        Form, typer.Option("--format", help="A tree for people, JSON, the Arrow schema, or DDL of Spark's types.")
+        Form, Option("--format", help="A tree for people, JSON, the Arrow schema, or DDL of Spark's types.")
     ] = Form.tree,
     as_json: Json = False,
     storage: Storage = None,
     anonymous: Anonymous = False,
 ) -> None:
-    """Show the columns of a file with their logical types, and the shredding of VARIANT columns as DDL.
+    """Show the columns of files with their logical types, and the shredding of VARIANT columns as DDL.
 
-    The shredding can be given to --shredding as it is.
+    Of several files the first one tells the columns, and folders named key=value add theirs. The shredding can be given
+    to --shredding as it is.
 
-    Example: [bold]pqext schema logs.parquet --format ddl[/bold]
+    Example: pqext schema logs.parquet --format ddl
     """
     from pqext.core.limits import Limits
     from pqext.core.reader import ParquetFile
 
     with refusals():
-        path = one_file(*placed([file], storage, anonymous))
-    with ParquetFile(path, limits=Limits.untrusted()) as opened:
+        places = placed(sources, storage, anonymous)
+        files = every_file(places)
+        folders = _folders(places, files)
+    with ParquetFile(files[0], limits=Limits.untrusted()) as opened:
         if as_json or form is Form.json:
-            typer.echo(json.dumps([_described(node) for node in opened.schema.root.children], indent=2))
+            click.echo(json.dumps([*_columns(opened, folders)], indent=2))
         elif form is Form.tree:
-            _print_tree(opened)
+            _print_tree(opened, ", ".join(sources), len(files), folders)
         elif form is Form.arrow:
-            for line in opened.arrow_schema.to_string(show_field_metadata=False).splitlines():
-                typer.echo(visible(line))
+            for line in _arrow(opened, folders).to_string(show_field_metadata=False).splitlines():
+                click.echo(visible(line))
         else:
-            types = [f"{_quoted(field.name)} {ddl_type(field)}{_not_null(field)}" for field in opened.arrow_schema]
-            typer.echo(visible(",\n".join(types)).replace("\\n", "\n"))
+            types = [f"{_quoted(one.name)} {ddl_type(one)}{_not_null(one)}" for one in _arrow(opened, folders)]
+            click.echo(visible(",\n".join(types)).replace("\\n", "\n"))
+
+
+def _folders(places: Sequence[Place], files: Sequence[Place]) -> Partitions | None:
+    """The columns that the names of folders between ``places`` and their ``files`` add; None where there are none."""
+    if all(isinstance(place, str) and place in files for place in places):
+        return None  # which is known without importing what filters need
+    from pqext.dataset.one_table.partitions import partitions_of
+
+    return partitions_of(places, files)
+
+
+def _arrow(file: ParquetFile, folders: Partitions | None) -> pa.Schema:
+    return file.arrow_schema if folders is None else folders.complete_schema(file.arrow_schema)
+
+
+def _named(folders: Partitions | None) -> dict[str, pa.Field]:
+    return {} if folders is None else {field.name: field for field in folders.schema}
 
 
 def shredding_of(file: ParquetFile) -> dict[str, ShreddingSchema]:
@@ -104,6 +126,19 @@ def _type(node: SchemaNode) -> str:
     return "group" if node.physical_type is None else node.physical_type.name
 
 
+def _columns(file: ParquetFile, folders: Partitions | None) -> Iterator[dict[str, Any]]:
+    """The columns as JSON has them, those of folders in the place of the file's own of that name, or last."""
+    named = _named(folders)
+    for node in file.schema.root.children:
+        found = named.pop(node.name, None)
+        yield _described(node) if found is None else _partition(found)
+    yield from map(_partition, named.values())
+
+
+def _partition(field: pa.Field) -> dict[str, Any]:
+    return {"name": field.name, "type": str(field.type).upper(), "repetition": "optional", "partition": True}
+
+
 def _described(node: SchemaNode) -> dict[str, Any]:
     from pqext.variant.shredding.schema import Untyped
 
@@ -118,17 +153,35 @@ def _described(node: SchemaNode) -> dict[str, Any]:
     return described
 
 
-def _print_tree(file: ParquetFile) -> None:
+def _print_tree(file: ParquetFile, sources: str, files: int, folders: Partitions | None) -> None:
     from rich.text import Text
     from rich.tree import Tree
 
-    tree = Tree(Text(visible(str(file.path)), style="bold"), guide_style="dim")
+    heading = Text(visible(str(file.path) if files == 1 else sources), style="bold")
+    if files > 1:
+        heading.append(f": {files:,} files, the first is {visible(str(file.path))}", style="not bold dim")
+    tree = Tree(heading, guide_style="dim")
+    named = _named(folders)
     room = MAX_FIELDS
     for node in file.schema.root.children:
-        room = _branch(tree, node, room)
+        found = named.pop(node.name, None)
+        room = _branch(tree, node, room) if found is None else _leaf(tree, found, room)
+    for field in named.values():
+        room = _leaf(tree, field, room)
     if not room:
         tree.add(Text("and more: --format json has all", style="dim"))
-    print_shown(tree)
+    print_shown(tree, heading.cell_len + 1)
+
+
+def _leaf(tree: Tree, field: pa.Field, room: int) -> int:
+    """Add a column of the folders' names; returns how many more may be added."""
+    from rich.text import Text
+
+    if room:
+        text = Text(visible(field.name), style="bold")
+        text.append(f" {str(field.type).upper()}", style="not bold cyan")
+        tree.add(text.append(" by folder", style="not bold dim"))
+    return max(0, room - 1)
 
 
 def _branch(tree: Tree, node: SchemaNode, room: int) -> int:

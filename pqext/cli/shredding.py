@@ -9,8 +9,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 from warnings import catch_warnings, simplefilter
 
-import typer
+import click
 
+from pqext.cli.declared import Argument, Option
 from pqext.cli.files import refusals
 from pqext.cli.outputs import Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
@@ -46,18 +47,18 @@ class OnCorrupt(StrEnum):
     skip = "skip"
 
 
-Source = Annotated[str, typer.Argument(metavar="IN", help="The Parquet file to read.", show_default=False)]
+Source = Annotated[str, Argument(metavar="IN", help="The Parquet file to read.", show_default=False)]
 Dest = Annotated[
-    str, typer.Argument(metavar="OUT", help="The file to write; it may be IN itself.", show_default=False)
+    str, Argument(metavar="OUT", help="The file to write; it may be IN itself.", show_default=False)
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Refuse what is otherwise mended: where value contradicts typed_value.")
+    bool, Option("--strict", help="Refuse what is otherwise mended: where value contradicts typed_value.")
 ]
 Corrupt = Annotated[
-    OnCorrupt, typer.Option("--on-corrupt", help="A damaged page stops the work, or its rows are left out.")
+    OnCorrupt, Option("--on-corrupt", help="A damaged page stops the work, or its rows are left out.")
 ]
 Invalid = Annotated[
-    OnInvalid, typer.Option("--on-invalid", help="A value that cannot be read stops the work or becomes null.")
+    OnInvalid, Option("--on-invalid", help="A value that cannot be read stops the work or becomes null.")
 ]
 
 
@@ -66,7 +67,7 @@ def reshred(
     dest: Dest,
     schema: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--shredding",
             metavar="[COLUMN=]infer|none|DDL",
             help="Such as 'a INT, b STRING' for all VARIANT columns, or v='a INT' for one; may be repeated. "
@@ -76,7 +77,7 @@ def reshred(
     ] = None,
     coerce: Annotated[
         Coerce,
-        typer.Option(help="Values that a typed column takes: equal ones, those of its very type, or of the same JSON."),
+        Option(help="Values that a typed column takes: equal ones, those of its very type, or of the same JSON."),
     ] = Coerce.equivalent,
     strict: Strict = False,
     on_invalid: Invalid = OnInvalid.stop,
@@ -89,7 +90,7 @@ def reshred(
 
     Other columns, metadata, row groups and codecs stay as they are. OUT appears when it is whole.
 
-    Example: [bold]pqext reshred events.parquet events.parquet --shredding 'event=user STRUCT<id: BIGINT>'[/bold]
+    Example: pqext reshred events.parquet events.parquet --shredding 'event=user STRUCT<id: BIGINT>'
     """
     from pqext.variant.rewriting import reshred_file
     from pqext.variant.shredding.schema import Untyped
@@ -118,7 +119,7 @@ def unshred(
 
     Other columns, metadata, row groups and codecs stay as they are. OUT appears when it is whole.
 
-    Example: [bold]pqext unshred events.parquet whole.parquet[/bold]
+    Example: pqext unshred events.parquet whole.parquet
     """
     from pqext.variant.rewriting import unshred_file
 
@@ -141,7 +142,7 @@ def repair(
     Shredding, codecs, row groups, sort keys and metadata stay as they are. OUT appears when it is whole. A file whose
     end is lost cannot be repaired.
 
-    Example: [bold]pqext repair damaged.parquet mended.parquet[/bold]
+    Example: pqext repair damaged.parquet mended.parquet
     """
     from pqext.variant.rewriting import repair as repair_file
 
@@ -192,14 +193,14 @@ def stated(given: list[str] | None) -> Any:
 
 def _tell(dest: Place, done: Rewritten) -> None:
     rows, groups = counted(done.rows, "row"), counted(done.row_groups, "row group")
-    typer.echo(f"{named(dest)}: {rows} in {groups}")
+    click.echo(f"{named(dest)}: {rows} in {groups}")
     for column, schema in done.schemas.items():
-        typer.echo(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
+        click.echo(f"  {visible(column)}: {shorten(visible(str(schema)), MAX_TEXT)}")
     if done.damage:
         from pqext.variant.rewriting import told_damage
 
-        typer.echo(f"  left out, with {counted(len(done.damage), 'piece')} of damage:", err=True)
+        click.echo(f"  left out, with {counted(len(done.damage), 'piece')} of damage:", err=True)
         for line in told_damage(done.damage):
-            typer.echo(f"    {line}", err=True)
+            click.echo(f"    {line}", err=True)
     if done.invalid:
-        typer.echo(f"  {counted(done.invalid, 'value')} could not be read and became null")
+        click.echo(f"  {counted(done.invalid, 'value')} could not be read and became null")

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
+import click
 
+from pqext.cli.declared import Option
 from pqext.cli.files import Files, Form, describe, every_file, names, refusals, show
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.text import counted, visible
@@ -19,32 +20,27 @@ if TYPE_CHECKING:
 
 FAULTS = 1
 UNCHECKED = 3
-EPILOG = (
-    "Exit status: 0 all is well; 1 a file has faults, or could not be found; 2 wrong arguments; 3 no faults, but "
-    "something could not be checked, because a key is missing, an encoding is not known, or a file cannot be read; "
-    "130 interrupted."
-)
 
 
 def command(
     files: Files,
     form: Annotated[
-        Form, typer.Option("--format", help="A report for people, or JSON: an object for one file, a list for several.")
+        Form, Option("--format", help="A report for people, or JSON: an object for one file, a list for several.")
     ] = Form.text,
     columns: Annotated[
         str | None,
-        typer.Option("--columns", metavar="a,b", help="Check only these top-level columns.", show_default=False),
+        Option("--columns", metavar="a,b", help="Check only these top-level columns.", show_default=False),
     ] = None,
     checks: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--checks", metavar="chunks,sorting,variants,geometries", help="Look only for this.", show_default=False
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=0, help="List so many faults of each file; all are counted.")] = 100,
+    limit: Annotated[int, Option(min=0, help="List so many faults of each file; all are counted.")] = 100,
     memory_bytes: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--memory-bytes", min=1, show_default=False,
             help="Hold so many bytes decoded at a time; 100 MiB, or 16 times the file's size where that is more.",
         ),
@@ -56,7 +52,7 @@ def command(
 
     Several files get one line each, followed by the report of those with faults.
 
-    Example: [bold]pqext verify 'lake/**/*.parquet' --format json[/bold]
+    Example: pqext verify 'lake/**/*.parquet' --format json
     """
     from pqext.core.limits import Limits
     from pqext.core.sources.secrets import shown
@@ -75,7 +71,7 @@ def command(
     is_one = len(paths) == 1 and (form is Form.text or str(paths[0]) == shown(str(given[0])))
     status = _one(paths[0], check, form) if is_one else _all(paths, check, form)
     if status:
-        raise typer.Exit(status)
+        raise click.exceptions.Exit(status)
 
 
 def _for_the_command(report: Report) -> Report:
@@ -104,7 +100,7 @@ def _attempt(path: Place, check: Callable[[Place], Report]) -> Report | str:
 def _one(path: Place, check: Callable[[Place], Report], form: Form) -> int:
     found = _attempt(path, check)
     if isinstance(found, str):
-        typer.echo(f"pqext: {found}", err=True)
+        click.echo(f"pqext: {found}", err=True)
         return UNCHECKED
     show(found, form)
     return _status(found)
@@ -120,14 +116,14 @@ def _all(paths: list[Place], check: Callable[[Place], Report], form: Form) -> in
         if form is Form.json:
             told.append(_unreadable(str(path), found) if isinstance(found, str) else found.to_dict())
         else:
-            typer.echo(f"{visible(str(path))}: {_verdict(found)}")
+            click.echo(f"{visible(str(path))}: {_verdict(found)}")
             if not isinstance(found, str) and not found.ok:
                 show(found, form)
     if form is Form.json:
-        typer.echo(json.dumps(told, indent=2))
+        click.echo(json.dumps(told, indent=2))
     else:
         sound, faulty = statuses.count(0), statuses.count(FAULTS)
-        typer.echo(
+        click.echo(
             f"{counted(len(paths), 'file')}: {sound} sound, {faulty} with faults, "
             f"{len(paths) - sound - faulty} not checked in full"
         )

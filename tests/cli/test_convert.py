@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import pqext
 from pqext import geo, variant

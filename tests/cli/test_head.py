@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import pqext
 from pqext import geo, variant
@@ -151,6 +151,27 @@ def test_the_schema_as_ddl_names_sparks_types(tmp_path: Path, file: Path) -> Non
         "`a b` SMALLINT,\nu DECIMAL(20,0),\nm MAP<STRING, ARRAY<FLOAT>>,\ns STRUCT<x: DECIMAL(9,2)>,\n"
         "t TIMESTAMP,\nn TIMESTAMP_NTZ,\nd DATE,\nb BINARY\n"
     )
+
+
+def test_the_schema_of_a_folder_has_the_columns_of_its_folders_names(tmp_path: Path, file: Path) -> None:
+    folders = tmp_path / "folders"
+    for year, place in ((2025, "Suva"), (2026, "Nome")):
+        folder = folders / f"year={year}" / f"place={place}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"n": [1], "year": [7]}), folder / "a.parquet")
+    (folders / "README.txt").write_text("no Parquet")
+    lines = run("schema", folders).output.splitlines()
+    assert lines[0] == f"{folders}: 2 files, the first is {folders / 'year=2025' / 'place=Suva' / 'a.parquet'}"
+    assert [line[4:] for line in lines[1:]] == ["n INT64 optional", "year INT32 by folder", "place STRING by folder"]
+    read = pqext.scan(str(folders / "year=*")).schema
+    assert run("schema", folders, "--format", "arrow").output == f"{read.to_string(show_field_metadata=False)}\n"
+    assert run("schema", folders, "--format", "ddl").output == "n BIGINT,\nyear INT,\nplace STRING\n"
+    described = json.loads(run("schema", folders, "--json").output)
+    assert [(one["name"], one.get("partition", False)) for one in described] == [
+        ("n", False), ("year", True), ("place", True),
+    ]  # fmt: skip
+    assert "by folder" not in run("schema", folders / "year=2025" / "place=Suva" / "a.parquet").output
+    assert run("schema", file, file).output == run("schema", file).output
 
 
 def test_names_from_a_file_cannot_steer_the_terminal(tmp_path: Path) -> None:

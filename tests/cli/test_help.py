@@ -9,14 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
-import typer.main
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from pqext.cli import app
 
-PROGRAM = typer.main.get_command(app)
-COMMANDS = dict(PROGRAM.commands)  # type: ignore[attr-defined]
+_CONTEXT = click.Context(app)
+COMMANDS = {name: app.get_command(_CONTEXT, name) for name in app.list_commands(_CONTEXT)}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -24,7 +24,7 @@ def test_the_example_in_the_help_is_one_that_the_command_takes(name: str) -> Non
     shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "500"})
     assert shown.exit_code == 0
     assert "Exit status: 0" in shown.output
-    example = re.search(r"Example: \[bold\](.*)\[/bold\]", COMMANDS[name].help)
+    example = re.search(r"^Example: (.*)$", COMMANDS[name].help, re.M)
     assert example is not None
     program, called, *arguments = shlex.split(example[1])
     assert (program, called) == ("pqext", name)
@@ -34,14 +34,33 @@ def test_the_example_in_the_help_is_one_that_the_command_takes(name: str) -> Non
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_explained(name: str) -> None:
-    silent = [one.opts for one in COMMANDS[name].params if not getattr(one, "help", None)]
-    assert silent == []
+    told = {one.name: getattr(one, "about", None) or getattr(one, "help", None) for one in COMMANDS[name].params}
+    assert [parameter for parameter, text in told.items() if not text] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["quer", "a.parquet"], "there is no command 'quer'; did you mean 'query'?"),
+        (["query", "a.parquet", "--columns", "id"], "'--select'"),
+        (["head", "a.parquet", "--filter", "id"], "'--where'"),
+        (["count", "a.parquet", "--wher", "id"], "'--where'"),
+        (["query", "a.parquet", "--limit", "x"], "'x' is not a valid integer"),
+        (["query", "a.parquet", "--format", "xlsx"], "'xlsx' is not one of 'table', 'json'"),
+        (["query"], "Missing argument 'SOURCE...'"),
+    ],
+)
+def test_a_wrong_word_is_told_with_the_one_that_may_have_been_meant(arguments: list[str], told: str) -> None:
+    found = CliRunner().invoke(app, arguments)
+    assert found.exit_code == 2
+    assert told in found.output
+    assert "Traceback" not in found.output
 
 
 def test_shells_complete_commands_and_options() -> None:
     for line, word, expected in (("pqext con", 1, "convert"), ("pqext convert --ord", 2, "--order")):
-        environment = {**os.environ, "COMP_WORDS": line, "COMP_CWORD": str(word), "_PQEXT_COMPLETE": "complete_bash"}
+        environment = {**os.environ, "COMP_WORDS": line, "COMP_CWORD": str(word), "_PQEXT_COMPLETE": "bash_complete"}
         environment["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])
         code = "import sys; sys.argv = ['pqext']; from pqext.cli import main; main()"
         done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-        assert done.stdout.split() == [expected]
+        assert done.stdout.split() == [f"plain,{expected}"]

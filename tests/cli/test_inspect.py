@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from pqext.cli import app, main
 
@@ -100,6 +100,44 @@ def test_a_missing_file_gives_one_line(
     assert fails(["inspect", str(path)], monkeypatch, capsys) == (1, f"pqext: {path}: No such file or directory\n")
 
 
+def test_a_file_whose_name_is_close_is_named(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = file.with_name(file.name.replace("parquet", "parqet"))
+    for command in ("head", "count", "schema", "verify"):
+        told = f"pqext: {wrong}: No such file or directory; did you mean '{file}'?\n"
+        assert fails([command, str(wrong)], monkeypatch, capsys) == (1, told)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b'{"id": 1, "name": "Suva"}\n', "it looks like JSON: pqext convert makes Parquet of it"),
+        (b"id,name\n1,Suva\n2,Nome\n", "it looks like text: if it is CSV, pqext convert makes Parquet of it"),
+        (gzip.compress(b"id,name\n1,Suva\n"), "it looks like a file that gzip compressed"),
+        (b"ARROW1\0\0" + bytes(20), "it looks like an Arrow or Feather file"),
+        (b"\xff" * 20, "it is not a Parquet file ["),
+    ],
+)
+def test_a_file_of_another_format_is_told_by_its_first_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], content: bytes, told: str
+) -> None:
+    (tmp_path / "a.parquet").write_bytes(content)
+    status, error = fails(["head", str(tmp_path / "a.parquet")], monkeypatch, capsys)
+    assert status == 1
+    assert f"it is not a Parquet file; {told}" in error or told in error
+
+
+def test_other_files_in_a_folder_are_told_how_to_avoid(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file.parent / "zz.csv").write_text("id,name\n1,Suva\n")
+    (status, error) = fails(["head", str(file.parent)], monkeypatch, capsys)
+    assert status == 1
+    assert "and so does the pattern 'folder/**/*.parquet'" in error
+    assert run("count", file.parent / "**" / "*.parquet").exit_code == 0
+
+
 def test_a_folder_with_one_file_stands_for_it_and_one_with_more_lists_them(file: Path, tmp_path: Path) -> None:
     (tmp_path / "_SUCCESS").touch()
     assert run("inspect", tmp_path).output == run("inspect", file).output
@@ -129,10 +167,10 @@ def test_a_folder_without_a_parquet_file_asks_for_one(
 def test_an_argument_that_is_wrong_deep_down_gives_one_line(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refuse() -> None:
+    def refuse(**settings: object) -> None:
         raise error
 
-    monkeypatch.setattr(sys.modules["pqext.cli.app"], "app", refuse)
+    monkeypatch.setattr(app, "main", refuse)
     assert fails([], monkeypatch, capsys) == (1, "pqext: no such thing\n")
 
 

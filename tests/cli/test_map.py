@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import pqext
 from pqext import geo

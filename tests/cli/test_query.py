@@ -18,12 +18,12 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 import shapely
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import pqext
 from pqext import geo, variant
 from pqext.cli import app
-from pqext.cli.scan_arguments import selection
+from pqext.cli.selection import selection
 from pqext.dataset.notations.sql import from_sql
 
 MAIN = [sys.executable, "-c", "from pqext.cli import main; main()"]
@@ -157,6 +157,42 @@ def test_paths_in_a_selection_may_hold_commas_and_types_too() -> None:
     for wrong in ("", "a,,b", ",a"):
         with pytest.raises(ValueError, match="names no columns"):
             selection(wrong)
+
+
+def test_columns_are_computed_and_renamed_as_in_sql(special: Path) -> None:
+    asked = 'n * 2 as twice, event:$.n::double / 4 as part, event:$.user.name as "the name", n AS m, n%2, k=n - 1'
+    found = run("query", special, "-s", asked, "-w", "n = 7", "--json")
+    row = {"twice": 14, "part": 1.75, "the name": "u7", "m": 7, "n%2": 1, "k": 6}
+    assert json.loads(found.output) == row
+    found = run("head", special, "-s", "*,n+1 as next", "-n", 1, "--json")
+    assert [*json.loads(found.output)] == [*pqext.open(special).arrow_schema.names, "next"]
+
+
+def test_names_that_look_computed_are_names_where_a_file_has_them(tmp_path: Path) -> None:
+    names = ["a-b", "price (USD)", "x as y", "n*2", "c:d", "b"]
+    table = pa.table({**{name: [at] for at, name in enumerate(names)}, "s": [{"in-out": 9}]})
+    pqext.write_table(table, tmp_path / "a.parquet")
+    found = run("query", tmp_path / "a.parquet", "-s", ", ".join([*names, "s.in-out", '"a-b" as z']), "--json")
+    assert json.loads(found.output) == {**{name: at for at, name in enumerate(names)}, "s": {"in-out": 9}, "z": 0}
+
+
+@pytest.mark.parametrize(
+    ("select", "told"),
+    [
+        ("n *", "a value is expected where the text ends"),
+        ("n > 1 as big", "a column is expected here, or what is computed of columns"),
+        ("5 as five", "a column is expected here, or what is computed of columns"),
+        ("event:$.n * 2 as twice", "write the type of $.n, as in event:$.n::double"),
+        ("max(n)", "Scan.max"),
+        ("count(*)", "pqext count"),
+        ("uper(n)", "there is no function 'uper'"),
+        ("*, n", "a column is asked for twice"),
+    ],
+)
+def test_what_is_no_column_is_told(special: Path, select: str, told: str) -> None:
+    found = run("query", special, "-s", select)
+    assert found.exit_code == 2
+    assert told in " ".join(found.output.replace("\u2502", " ").split())
 
 
 def test_a_plan_is_explained_and_nothing_read(plain: Path, tmp_path: Path) -> None:

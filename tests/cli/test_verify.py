@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import pqext
 from pqext.cli import app

@@ -1,0 +1,112 @@
+"""The columns that ``--select`` asks for, as text: names, ``*``, paths of VARIANT columns, and what is computed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+_ALIAS = re.compile(r"(?P<value>.*\S)\s+as\s+(?P<name>\w+|\"(?:[^\"]|\"\")+\")", re.S | re.I)
+_NAMED = re.compile(r"(?P<name>[^=<>!:'\"()]+?)\s*=\s*(?P<value>[^=\s].*)", re.S)
+_WITHIN = re.compile(
+    r"(?P<column>[^:=\s()]+):(?!:)(?P<path>(?:[^\s:\[\]()+*/%]|\[[^\]]*\])+)(?:::(?P<type>\w+\s*(?:[(<].*[)>])?))?",
+    re.S,
+)
+_COMPUTED = re.compile(r"[-+*/%()`:\"']")
+"""What a name holds seldom, and a computed value always."""
+
+_OF_SQL = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
+"""Types that SQL and so ``--where`` calls otherwise than ``pqext.col``."""
+
+Names = Callable[[], Iterable[str]]
+"""The names of columns and, dotted, of fields of structs, where they are needed."""
+
+
+def selection(text: str, every: Names = tuple, known: Names = tuple) -> list[Any]:
+    """The columns that ``a,b.c,name=event:$.x::int,a * 2 as twice`` stands for, as :func:`pqext.scan` takes them.
+
+    ``every`` gives the columns that ``*`` stands for, and ``known`` the names that are never read as what is computed.
+    Raises ``ValueError`` for text that is neither.
+
+    >>> selection('a, "b,c"')
+    ['a', 'b,c']
+    >>> *names, (name, value) = selection("*, a * 2 as twice", lambda: ["a", "b"])
+    >>> names, name, str(value)
+    (['a', 'b'], 'twice', 'a * 2')
+    """
+    items = [item.strip() for item in _split(text)]
+    if not all(items):
+        raise ValueError(f"{text!r} names no columns: write a,b.c")
+    found: list[Any] = []
+    for item in items:
+        found += every() if item == "*" else [_column(item, known)]
+    return found
+
+
+def _split(text: str) -> list[str]:
+    """The parts between commas that stand neither in quotes nor in brackets."""
+    parts, depth, quote = [""], 0, ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in _QUOTES:
+            quote = character
+        else:
+            depth = max(0, depth + (character in "([<") - (character in ")]>"))
+            if character == "," and not depth:
+                parts.append("")
+                continue
+        parts[-1] += character
+    return parts
+
+
+_QUOTES = "\"'`"
+
+
+def _column(item: str, known: Names) -> Any:
+    if re.fullmatch(r'"(?:[^"]|"")*"', item):
+        return _unquoted(item)
+    plain = not _COMPUTED.search(item)
+    match = _ALIAS.fullmatch(item) or _NAMED.fullmatch(item)
+    if (plain and match is None) or item in known():
+        return item
+    if match is None:
+        value = _value(item)
+        return (item, value) if _needs_name(value) else value
+    return (_unquoted(match["name"].strip()), _value(match["value"]))
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def _value(text: str) -> Any:
+    from pqext.dataset.expressions import col
+    from pqext.dataset.notations.sql import value_from_sql
+
+    match = _WITHIN.fullmatch(text)
+    if match is None:
+        return value_from_sql(text)
+    path = match["path"] if match["path"].startswith("$") else "$." + match["path"]
+    type = (match["type"] or "variant").strip()
+    return col(_unquoted(match["column"])).variant(path, _OF_SQL.get(type.lower(), type))
+
+
+def _needs_name(value: Any) -> bool:
+    """Columns and values within VARIANT columns have names of their own."""
+    from pqext.dataset.expressions import Column, VariantField
+
+    return not isinstance(value, Column | VariantField)
+
+
+def dotted(fields: Iterable[Any], above: Sequence[str] = ()) -> set[str]:
+    """The names of Arrow fields and, dotted, of those within structs."""
+    import pyarrow as pa
+
+    found = set()
+    for field in fields:
+        path = (*above, field.name)
+        found.add(".".join(path))
+        if pa.types.is_struct(field.type):
+            found |= dotted(field.type, path)
+    return found

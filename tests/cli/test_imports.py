@@ -1,0 +1,47 @@
+"""Commands import no more than they need, because importing is most of the time that a short one takes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pqext
+
+HEAVY = {"pandas", "pyspark", "shapely", "pyproj", "sqlglot", "cryptography", "duckdb", "polars", "http", "webbrowser"}
+LIBRARIES = {"numpy", "pyarrow", "zstandard", "cramjam", "isal"}
+SCRIPT = """
+import atexit, sys
+atexit.register(lambda: print("\\n", *sys.modules, file=sys.stderr))
+from pqext.cli import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("imports") / "a.parquet"
+    pqext.write_table(pa.table({"a": [1, 2]}), path)
+    return path
+
+
+def imported(*arguments: str) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", SCRIPT, *arguments], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["query", "--help"], ["convert", "--help"]])
+def test_help_needs_neither_arrays_nor_the_format(arguments: list[str]) -> None:
+    modules = imported(*arguments)
+    assert not modules & (HEAVY | LIBRARIES)
+    assert not [name for name in modules if name.startswith(("pqext.core.kernels", "pqext.variant", "pqext.geo"))]
+
+
+@pytest.mark.parametrize("command", ["schema", "count", "head", "inspect"])
+def test_a_look_into_a_plain_file_needs_neither_shapes_nor_sql_nor_keys(file: Path, command: str) -> None:
+    modules = imported(command, str(file))
+    assert not modules & HEAVY
+    assert not [name for name in modules if name.startswith(("pqext.spark", "pqext.report", "pqext.variant.json"))]
