@@ -6,7 +6,9 @@ The documents are generated, of about 230 bytes, no two alike. Every case runs o
 files, by the clock, in turns after one run that does not count; the least of each counts. A line's last number is
 Spark's time over ours. "ingest_json" and "read_json, shred, write" make the files that "Spark" makes of
 `spark.read.text` and `parse_json` with the inference of its own writer, each with zstd; their sizes are told. The
-questions are asked of the files that each has written, by Spark's reader and by `pqext.spark.query` or `read`.
+questions are asked of the files that each has written, by Spark's reader and by `pqext.spark.query` or `read`, in
+"engine auto" by Spark's reader of the files that pqext has planned. "box and leaf" has points of the documents sorted
+along a curve in a second copy of our files. "variant_get in Python" is compared with a UDF that gives back its VARIANT.
 """
 
 from __future__ import annotations
@@ -21,16 +23,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import variant_documents
 from recording import Recording
 
 from pqext import col
-from pqext.spark import ingest_json, local_session, query, read, read_json, shred_variant, write
+from pqext.spark import functions, ingest_json, local_session, query, read, read_json, shred_variant, write
 
 SCHEMA = (
     "id BIGINT, ts STRING, event STRING, user STRUCT<uid: BIGINT, country: STRING, vip: BOOLEAN>, price DECIMAL(9,2), "
     "tags ARRAY<STRING>"
 )
+
+BOX = (5.0, 44.0, 16.38, 49.69)
+"""A thousandth of the longitudes and latitudes that points have."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,9 @@ def jobs(spark: Any, text: Path, folder: Path) -> list[Case]:
     """The jobs that make files, then the questions about them."""
     from pyspark.sql import functions as F
 
-    native, ingested, shredded = (str(folder / name) for name in ("native", "ingested", "shredded"))
+    native, ingested, shredded, placed = (
+        str(folder / name) for name in ("native", "ingested", "shredded", "placed")
+    )
 
     def by_spark() -> None:
         parsed = spark.read.text(str(text)).select(F.parse_json("value").alias("value"))
@@ -68,6 +76,29 @@ def jobs(spark: Any, text: Path, folder: Path) -> list[Case]:
 
     def grouped() -> Any:
         return spark.read.parquet(native).selectExpr("variant_get(value, '$.event', 'string') k").groupBy("k").count()
+
+    @F.arrow_udf("variant")  # type: ignore[call-overload]
+    def same(value: pa.Array) -> pa.Array:
+        return value
+
+    def in_box() -> Any:
+        if not Path(placed).exists():  # in the run that does not count
+            points = {"at": {"points": ("$.position.lon", "$.position.lat"), "order": "hilbert"}}
+            ingest_json(spark, str(text), placed, geometry=points, compression="zstd", row_group_rows=1 << 16)
+        return read(spark, placed, columns=[number.alias("id")], where=kind == "click", bbox=BOX).collect()
+
+    def in_box_by_spark() -> Any:
+        low, low_lat, high, high_lat = BOX
+        lon, lat = (f"variant_get(value, '$.position.{name}', 'double')" for name in ("lon", "lat"))
+        inside = f"{lon} BETWEEN {low} AND {high} AND {lat} BETWEEN {low_lat} AND {high_lat}"
+        rows = spark.read.parquet(native).where(f"variant_get(value, '$.event', 'string') = 'click' AND {inside}")
+        return rows.selectExpr("variant_get(value, '$.id', 'bigint') id").collect()
+
+    def whole(column: Any) -> None:
+        spark.read.parquet(ingested).select(column.alias("x")).write.format("noop").mode("overwrite").save()
+
+    def by_engine(*columns: Any, **options: Any) -> Any:
+        return read(spark, ingested, columns=columns, engine="auto", **options)
 
     kind, number = col("value").variant("$.event", "string"), col("value").variant("$.id", "int64")
     wanted = 1_000_000 + 77
@@ -94,10 +125,35 @@ def jobs(spark: Any, text: Path, folder: Path) -> list[Case]:
             2,
         ),
         Case(
+            "count by leaf, engine auto",
+            lambda: by_engine(kind.alias("k"), where=kind == "click").count(),
+            lambda: spark.read.parquet(native).where("variant_get(value, '$.event', 'string') = 'click'").count(),
+            2,
+        ),
+        Case(
+            "sum of a leaf, engine auto",
+            lambda: by_engine(number.alias("n")).selectExpr("sum(n)").collect(),
+            lambda: theirs("sum(variant_get(value, '$.id', 'bigint')) s").collect(),
+            2,
+        ),
+        Case(
+            "group by a leaf, engine auto",
+            lambda: by_engine(kind.alias("k")).groupBy("k").count().collect(),
+            lambda: grouped().collect(),
+            2,
+        ),
+        Case(
             "point lookup by leaf",
             lambda: read(spark, ingested, where=number == wanted).collect(),
             lambda: spark.read.parquet(native).where(f"variant_get(value, '$.id', 'bigint') = {wanted}").collect(),
             5,
+        ),
+        Case("0.1 % box and leaf", in_box, in_box_by_spark, 5),
+        Case(
+            "variant_get in Python / identity",
+            lambda: whole(functions.variant_get("value", "$.event", "string")),
+            lambda: whole(same("value")),
+            0.8,
         ),
         Case(
             "whole variant to JSON",

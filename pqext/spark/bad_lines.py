@@ -6,11 +6,14 @@ import base64
 import json
 from collections.abc import Mapping
 
+from pqext.spark.csv_documents import CsvPiece
 from pqext.variant.json.files import Piece
 
 
-def documents(piece: Piece) -> list[tuple[int | None, bytes]]:
+def documents(piece: Piece | CsvPiece) -> list[tuple[int | None, bytes]]:
     """Each document of a piece, a row each: its first byte in the file, where that is known, and its text."""
+    if isinstance(piece, CsvPiece):
+        return [(None, text) for text in piece.documents.to_pylist()]
     text = bytes(piece.text)
     if piece.ends is None:
         found: list[tuple[int | None, bytes]] = []

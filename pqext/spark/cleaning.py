@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from pqext.core.local_paths import scheme_of
 from pqext.spark import commit
 from pqext.spark.commit import ABANDONED_AFTER, Cleaned
+from pqext.spark.files import is_remote
+from pqext.spark.hadoop import from_hadoop
+from pqext.spark.targets import target_of
 
 
 def clean(
@@ -21,14 +23,21 @@ def clean(
     """Finish the saves into folder ``path`` that were killed after they were decided, and remove what others left.
 
     What a save left that was never decided is removed if its driver is known to be dead (it ran on this machine), or if
-    nothing in it has changed for ``older_than``. Saves clean the folder they write to in the same way. In a folder of
-    S3, which ``storage_options`` reach, uploads of saves are given up that began so long ago.
+    nothing in it has changed for ``older_than``. Saves finish decided ones in the folder they write to, too.
+
+    ``path`` may be a URL of ``s3://``, ``gs://`` or ``abfss://``. There, what saves began so long ago is given up.
+    ``storage_options`` are credentials and the like, by default what the Hadoop settings of the active session say.
 
     Raises ``FileNotFoundError`` for no folder, and ``CorruptFileError`` for a journal that cannot be followed.
     """
     name = os.fspath(path)
-    if scheme_of(name) in ("s3", "s3a"):
-        from pqext.spark.store_target import StoreTarget
-
-        return StoreTarget(name, storage_options).clean(older_than)
+    if is_remote(name):
+        return target_of(name, storage_options or _of_session(name)).clean(older_than)
     return commit.clean(name, older_than=older_than)
+
+
+def _of_session(path: str) -> dict[str, Any] | None:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.getActiveSession()
+    return None if spark is None else from_hadoop(spark, path)

@@ -22,7 +22,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -52,13 +52,18 @@ class Cleaned:
     removed: tuple[str, ...]
 
 
+def staged(target: Path, job: str) -> Path:
+    """The folder in which a job's files wait for the commit."""
+    return target / f"{TEMPORARY}{job}"
+
+
 def begin(target: Path, job: str, owner: int | None = None) -> Path:
     """Make the folder for a job's files, and ``target`` if needed, before any task runs: none makes it again.
 
     The process ``owner``, by default the Java process that this one belongs to, runs the job: when it is dead, so is
     the job.
     """
-    folder = target / f"{TEMPORARY}{job}"
+    folder = staged(target, job)
     folder.mkdir(parents=True)
     process = _driver() if owner is None else _process(owner)
     if process is not None:
@@ -67,19 +72,24 @@ def begin(target: Path, job: str, owner: int | None = None) -> Path:
 
 
 def commit(
-    target: Path, job: str, names: Sequence[str], *, overwrite: bool, folders: Collection[str] | None = None
+    target: Path, job: str, names: Sequence[str], *, overwrite: bool, folders: Collection[str] | None = None,
+    was_done: Callable[[], bool] | None = None,
 ) -> None:
     """Make a job's files ``names`` part of ``target``, in place of all that readers see there when overwriting.
 
     With ``folders``, of which each is the path of a partition below ``target``, only what lies in these is replaced.
+    Nothing happens where ``was_done`` tells, under the lock, that another job has done the same.
 
     Raises as :func:`replaceable`, and ``RuntimeError`` when a file is missing, before anything has changed; ``OSError``
     when the system refuses a step: its notes say whether the save has happened.
     """
-    staged, decided = target / f"{TEMPORARY}{job}", target / f"{COMMIT}{job}"
+    waiting, decided = staged(target, job), target / f"{COMMIT}{job}"
     with _locked(target):
         _tidy(target, ABANDONED_AFTER)
-        missing = [name for name in names if not (staged / name).is_file()]
+        if was_done is not None and was_done():
+            shutil.rmtree(waiting, ignore_errors=True)
+            return
+        missing = [name for name in names if not (waiting / name).is_file()]
         if missing:
             raise RuntimeError(f"{missing[0]} of the job that writes {target} was removed before it was committed")
         seen = replaceable(target, folders) if overwrite else {}
@@ -89,12 +99,12 @@ def commit(
         succeeded = (target / SUCCESS).exists()
         try:
             (target / SUCCESS).unlink(missing_ok=True)
-            _write(staged / JOURNAL, Journal(tuple(names), tuple(old)).dump())
-            for folder in {(staged / name).parent for name in names} | {staged}:
+            _write(waiting / JOURNAL, Journal(tuple(names), tuple(old)).dump())
+            for folder in {(waiting / name).parent for name in names} | {waiting}:
                 flush(folder)
-            staged.rename(decided)
+            waiting.rename(decided)
         except BaseException as error:
-            if succeeded and staged.exists():
+            if succeeded and waiting.exists():
                 (target / SUCCESS).touch()
             error.add_note(f"{target} is as it was before the save")
             raise
@@ -119,12 +129,8 @@ def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[st
     """
     seen = files_below(str(target))
     if folders is not None:
-        replaced = {_decoded(folder) for folder in folders}
-        names = {path: _decoded(_relative(os.path.dirname(path), target)) for path in seen}
-        seen = {
-            path: at for path, at in seen.items()
-            if any(names[path][:depth] in replaced for depth in range(1, len(names[path]) + 1))
-        }
+        names = {_relative(path, target): path for path in seen}
+        seen = {names[name]: seen[names[name]] for name in in_folders(names, folders)}
     for path, at in seen.items():
         with open(at, "rb") as file:
             if file.read(4) not in (MAGIC, ENCRYPTED_MAGIC):
@@ -133,6 +139,17 @@ def replaceable(target: Path, folders: Collection[str] | None = None) -> dict[st
                     "save to another folder"
                 )
     return seen
+
+
+def in_folders(names: Iterable[str], folders: Collection[str]) -> list[str]:
+    """Those of the files ``names`` that lie in ``folders``, however their names are escaped."""
+    replaced = {_decoded(folder) for folder in folders}
+    found = []
+    for name in names:
+        parts = _decoded(name)[:-1]
+        if any(parts[:depth] in replaced for depth in range(1, len(parts) + 1)):
+            found.append(name)
+    return found
 
 
 def logs(target: Path) -> list[Path]:
@@ -145,7 +162,7 @@ def abort(target: Path, job: str) -> None:
 
     A task that still runs finds no folder from the first step on, so that nothing new comes in while it is removed.
     """
-    folder, aborted = target / f"{TEMPORARY}{job}", target / f"{TEMPORARY}{job}-aborted"
+    folder, aborted = staged(target, job), staged(target, f"{job}-aborted")
     with suppress(OSError):
         folder.rename(aborted)
     shutil.rmtree(aborted, ignore_errors=True)

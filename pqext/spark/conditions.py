@@ -6,7 +6,7 @@ A condition means what the expression means to ``pqext.dataset``: its literals a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -114,18 +114,22 @@ def variant(df: DataFrame, column: str) -> BoundVariant:
     return BoundVariant(df, column)
 
 
-def condition(df: DataFrame, expression: Expression) -> Condition:
+def condition(df: DataFrame, expression: Expression, bound: Mapping[Any, Value] | None = None) -> Condition:
     """``expression`` on the columns of ``df``.
+
+    ``bound`` has values within VARIANT columns that are known to be taken otherwise than by their path, by the keys of
+    their operands.
 
     Raises ``ValueError`` for columns that are not there and ``TypeError`` for literals that do not compare.
     """
-    return fold(expression, _Translator(df))
+    return fold(expression, _Translator(df, bound or {}))
 
 
 class _Translator(Visitor[Condition]):
-    def __init__(self, df: DataFrame) -> None:
+    def __init__(self, df: DataFrame, bound: Mapping[Any, Value]) -> None:
         self.df = df
         self.schema = df.schema
+        self.bound = bound
 
     def visit_and(self, operands: list[Condition]) -> Condition:
         result = operands[0]
@@ -212,12 +216,12 @@ class _Translator(Visitor[Condition]):
 
     def _value(self, operand: VariantField) -> Value | None:
         """The value of a variant field in Spark; None when Spark has no such type as it is cast to."""
+        known = self.bound.get(operand._key())
+        if known is not None:
+            return known
         name = self._variant_name(operand)
-        target = target_type(operand.type)
-        type = spark_type(target, marked=True)
-        if not pa.types.is_nested(target) and exchange_type(type) != _plain(target):
-            return None
-        return variant(self.df, name).value(operand.path, type)
+        type = type_of_field(operand)
+        return None if type is None else variant(self.df, name).value(operand.path, type)
 
     def _variant_name(self, operand: VariantField) -> str:
         if len(operand.column.path) != 1:
@@ -270,6 +274,13 @@ class _Translator(Visitor[Condition]):
         if isinstance(type, T.StringType) and type != T.StringType():
             column = column.cast("string")  # its own collation may take different texts for equal
         return column, type
+
+
+def type_of_field(operand: VariantField) -> T.DataType | None:
+    """The Spark type of a variant field's values; None when Spark has no such type as they are cast to."""
+    target = target_type(operand.type)
+    type = spark_type(target, marked=True)
+    return type if pa.types.is_nested(target) or exchange_type(type) == _plain(target) else None
 
 
 def _evaluated(text: str, values: pa.Array) -> pa.Array:

@@ -135,6 +135,20 @@ def _cast_never_fails(leaf: T.DataType, requested: T.DataType) -> bool:
     return isinstance(leaf, T.DoubleType) and isinstance(requested, T.DoubleType)
 
 
+def is_widened(leaf: T.DataType, requested: T.DataType) -> bool:
+    """Is every value of type ``leaf`` one of type ``requested``, or rounded once to the nearest double?
+
+    Spark's cast then gives what pqext's gives, and never null.
+    """
+    if leaf == requested:
+        return True
+    if type(leaf) in _INTEGERS and type(requested) in _INTEGERS:
+        return _INTEGERS[type(leaf)] <= _INTEGERS[type(requested)]
+    return isinstance(requested, T.DoubleType) and (
+        type(leaf) in _INTEGERS or isinstance(leaf, T.DecimalType | T.FloatType)
+    )
+
+
 def _lower(value: Any, leaf: T.DataType, requested: T.DataType) -> Decimal:
     """A number that no leaf lies below whose cast is at least ``value``."""
     return -_upper(-value, leaf, requested)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import uuid
 from collections.abc import Mapping, Sequence
@@ -13,16 +14,18 @@ import pyarrow as pa
 
 from pqext.core.options import WriteOptions, from_keywords
 from pqext.spark import commit
+from pqext.spark.appending import empty_file, without
+from pqext.spark.csv_documents import CsvForm
 from pqext.spark.files import is_remote
 from pqext.spark.hadoop import from_hadoop
 from pqext.spark.ingest_notes import note_of
-from pqext.spark.ingest_plan import Ingestion, Part, find_parts, made_columns, partition_columns, share_out
+from pqext.spark.ingest_plan import Ingestion, made_columns, partition_columns
 from pqext.spark.ingest_task import Attempt, IngestTask, Stopped
 from pqext.spark.job_progress import ShowProgress, described, told
 from pqext.spark.part_files import Division, WrittenFile, check_division
 from pqext.spark.save_options import with_profile
-from pqext.spark.sink import empty_file, without
 from pqext.spark.targets import Target, target_of
+from pqext.spark.text_parts import Part, find_parts, share_out
 from pqext.variant.json.documents import Form
 from pqext.variant.json.parser import DEFAULT_MAX_BYTES, DuplicateKeys, Numbers
 from pqext.variant.shredding.choice import shredding
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 OnError = Literal["fail", "null", "skip"]
 Mode = Literal["append", "overwrite"]
+_FORMS = (*get_args(Form), "csv")
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,8 @@ def ingest_json(
     partition_by: Mapping[str, Any] | Sequence[str] | None = None,
     max_records_per_file: int | None = None,
     target_file_bytes: int | None = None,
-    form: Form = "lines",
+    form: Form | Literal["csv"] = "lines",
+    csv: Mapping[str, Any] | None = None,
     again: bool = False,
     numbers: Numbers = "decimal",
     duplicate_keys: DuplicateKeys = "error",
@@ -107,7 +112,7 @@ def ingest_json(
     ``storage_options`` are as in :func:`pqext.scan`, by default what Spark's Hadoop settings say. Files whose names
     end in ``.gz``, ``.bz2`` or ``.zst`` are decompressed, each by one task. The process that calls this lists the
     files, infers the schema and commits, so it must reach ``paths`` and ``dest``: a folder of a file system that it
-    shares with the executors, or of ``s3://`` (needs boto3).
+    shares with the executors, or of ``s3://`` (needs boto3), ``gs://`` or ``abfss://`` (which need obstore).
 
     ``schema`` is the shredding of the column, in every form that the writer's option ``shredding`` takes; ``"infer"``
     infers one for all files from the first documents of some of them, and None stores values whole. ``options`` are
@@ -119,7 +124,11 @@ def ingest_json(
     the other choices of the writer's option ``geometry``.
 
     ``form`` is ``"lines"`` for one document on each line. Documents that span lines need ``"documents"``, ``"array"``
-    or ``"auto"``, as in :func:`pqext.variant.read_json`, and one task reads a whole file then.
+    or ``"auto"``, as in :func:`pqext.variant.read_json`, and one task reads a whole file then. With ``"csv"`` they are
+    in a column of CSV files. ``csv`` says how: ``document``, the column that holds them (``column`` by default);
+    ``columns``, which maps others that are kept to their types, ``{"id": "bigint"}``; ``delimiter``, ``quote`` and
+    ``escape``, one character each; and ``header``, the names of all columns where the first line does not hold them.
+    Empty fields are null there, or the empty text.
 
     The first document that is not JSON, or has a geometry that is none, ends the job with its file, line and reason.
     With ``on_error="null"`` the document or the geometry becomes null, and ``error_column`` names a string column that
@@ -145,9 +154,13 @@ def ingest_json(
     Raises ``VariantError``, ``CorruptFileError`` and other errors of pqext for what is wrong with a file,
     ``FileNotFoundError`` for paths without files, and ``ValueError`` or ``TypeError`` for wrong arguments.
     """
-    for name, given, words in (("on_error", on_error, OnError), ("mode", mode, Mode), ("form", form, Form)):
-        if given not in get_args(words):
-            raise ValueError(f"{name} is one of {', '.join(map(repr, get_args(words)))}, not {given!r}")
+    for name, given, words in (("on_error", on_error, OnError), ("mode", mode, Mode), ("form", form, _FORMS)):
+        allowed = words if isinstance(words, tuple) else get_args(words)
+        if given not in allowed:
+            raise ValueError(f"{name} is one of {', '.join(map(repr, allowed))}, not {given!r}")
+    if csv is not None and form != "csv":
+        raise ValueError(f'csv says how files of CSV hold documents, so it needs form="csv", not {form!r}')
+    of_csv = CsvForm.of(csv, column) if form == "csv" else None
     if error_column is not None and on_error != "null":
         raise ValueError('an error_column tells of null rows, so it needs on_error="null"')
     if bad_lines_file and on_error == "fail":
@@ -159,6 +172,7 @@ def ingest_json(
     partitions = partition_columns(partition_by)
     names = [column, *(marked.name for _, marked in made), *([] if error_column is None else [error_column])]
     names += [name for name, _, _ in partitions]
+    names += [one.name for one in (of_csv.fields() if of_csv is not None else ())]
     if len(set(names)) < len(names):
         raise ValueError(f"two columns have one name: {', '.join(map(repr, names))}")
     if "shredding" in options:
@@ -170,7 +184,7 @@ def ingest_json(
     division = Division(tuple(name for name, _, _ in partitions), max_records_per_file, target_file_bytes)
     how = Ingestion(
         column, None if schema is None else shredding(schema), numbers, duplicate_keys, max_bytes, form, on_error,
-        error_column, made, partitions, bad_lines_file, division, storage_options,
+        error_column, made, partitions, bad_lines_file, division, of_csv, storage_options,
         with_profile(options, "profile=None"),
     )
     check_division(division, how.schema(how.parsing()))  # wrong arguments are told now
@@ -218,7 +232,7 @@ class Job:
         empty = empty_file(schema, self.how.options)  # which tells options that do not suit the columns
         self.target.check(self.overwrite, lambda: empty, division.partition_by)
         job = uuid.uuid4().hex
-        staged = self.target.begin(job)
+        staged = self.target.begin(job, os.getpid())
         try:
             attempts = self._attempts(IngestTask(staged, job, self.work, self.how))
             written = [one for attempt in attempts for one in attempt.written]

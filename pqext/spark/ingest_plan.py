@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from pqext.core.local_paths import scheme_of
-from pqext.core.sources.locate import locate
-from pqext.core.sources.store import Location
-from pqext.core.sources.streams import codec_of
-from pqext.dataset.files.sources import find_sources
 from pqext.dataset.made_columns import Made, path_within
 from pqext.geo.types import geometry_field
-from pqext.spark.files import local_path, slice_bytes
-from pqext.spark.json_source import READ_BYTES
+from pqext.spark.csv_documents import CsvForm, CsvPiece, csv_pieces
 from pqext.spark.part_files import Division
+from pqext.spark.text_parts import READ_BYTES, Part, place_of
 from pqext.variant.access.path import as_path
 from pqext.variant.access.targets import target_type
 from pqext.variant.json.files import Piece, pieces_at
@@ -27,27 +21,8 @@ from pqext.variant.json.lines import SAMPLE_BYTES
 from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, Parsing, parsing
 from pqext.variant.types import variant_field
 
-TASK_BYTES = 256 << 20
-"""Text of a task at most, unless one line or one file that cannot be cut has more."""
-_PACKED = 5
-"""How many times its stored bytes a compressed file is taken to hold."""
 _SAMPLED_FILES = 4
 _GEOMETRIES: tuple[Literal["points", "wkt", "geojson"], ...] = ("points", "wkt", "geojson")
-
-
-@dataclass(frozen=True)
-class Part:
-    """A file of input, or the lines of it that begin at or after byte ``start`` and before ``stop``.
-
-    ``path`` opens it, ``name`` is what messages call it, and ``stamp`` tells its version.
-    """
-
-    path: str
-    name: str
-    stamp: str
-    size: int
-    start: int = 0
-    stop: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,6 +42,8 @@ class Ingestion:
     """The name, the path and the type of each column that names folders."""
     tells_bad_lines: bool
     division: Division
+    csv: CsvForm | None
+    """Where documents are in files of CSV; None for files of JSON."""
     storage_options: Mapping[str, Any] | None = field(repr=False)
     options: Mapping[str, Any] = field(repr=False)
 
@@ -80,17 +57,31 @@ class Ingestion:
         """The schema of the files that are written."""
         fields = [variant_field(self.column) if how.schema is None else pa.field(self.column, how.type)]
         fields += [marked for _, marked in self.made]
+        fields += self.beside
         if self.error_column is not None:
             fields.append(pa.field(self.error_column, pa.string()))
         fields += [pa.field(name, target_type(kind)) for name, _, kind in self.partitions]
         return pa.schema(fields)
 
+    @property
+    def beside(self) -> list[pa.Field]:
+        """The columns of files of CSV that are kept beside the documents."""
+        return [] if self.csv is None else self.csv.fields()
+
+    @property
+    def unit(self) -> str:
+        """What messages number."""
+        return "line" if self.csv is None else "row"
+
     def place(self, part: Part) -> Any:
         """Where a file lies."""
-        return locate(part.path, None, self.storage_options if scheme_of(part.path) is not None else None)
+        return place_of(part, self.storage_options)
 
-    def pieces(self, part: Part) -> Iterator[Piece]:
+    def pieces(self, part: Part) -> Iterator[Piece | CsvPiece]:
         """The text of a file or a range."""
+        if self.csv is not None:
+            yield from csv_pieces(self.place(part), self.csv)
+            return
         form: Any = self.form
         yield from pieces_at(self.place(part), form, READ_BYTES, self.max_bytes, part.start, part.stop)
 
@@ -156,58 +147,3 @@ def _last_key(path: str) -> str:
     if not key or not isinstance(key[0], str):
         raise ValueError(f"partition_by: {path!r} does not end in a name: map a name to it")
     return key[0]
-
-
-def find_parts(paths: str | Sequence[str], storage_options: Mapping[str, Any] | None) -> list[Part]:
-    """The files that ``paths`` name: files, folders, patterns and URLs of all of these."""
-    parts: dict[str, Part] = {}
-    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
-        given = os.fspath(path)
-        scheme = scheme_of(given)
-        is_remote = scheme is not None and scheme != "file"
-        named, options = (given, storage_options) if is_remote else (local_path(given), None)
-        for place in find_sources(named, None, options):
-            if isinstance(place, str):
-                parts[place] = Part(place, place, *stamp_of(place))
-                continue
-            # What is named outright may need what names in messages leave out, a signature for example.
-            is_named = place.key == locate(given, None, storage_options).key
-            uri = given if is_named else place.path
-            parts[uri] = Part(uri, place.path, *stamp_of(place))
-    return list(parts.values())
-
-
-def stamp_of(place: str | Location) -> tuple[str, int]:
-    """What tells this version of a file from others, and its size."""
-    if isinstance(place, str):
-        stat = os.stat(place)
-        return f"{stat.st_size} {stat.st_mtime_ns}", stat.st_size
-    with place.open() as source:
-        return f"{source.size} {getattr(source, 'version', None) or ''}".strip(), source.size
-
-
-def share_out(parts: Iterable[Part], task_bytes: int | None, cut: bool) -> tuple[tuple[Part, ...], ...]:
-    """The work of each task: ranges of large files, several small files; compressed files stay whole.
-
-    ``cut``: do lines tell where documents begin?
-    """
-    weighed = [(part, part.size * (1 if codec_of(part.path) is None else _PACKED)) for part in parts]
-    step = task_bytes or slice_bytes(sum(weight for _, weight in weighed), TASK_BYTES)
-    tasks: list[tuple[Part, ...]] = []
-    packed: list[Part] = []
-    held = 0
-    for part, weight in weighed:
-        if cut and weight > step and codec_of(part.path) is None:
-            count = -(-part.size // step)
-            bounds = [part.size * i // count for i in range(count + 1)]
-            tasks += [
-                (Part(part.path, part.name, part.stamp, part.size, start, stop),)
-                for start, stop in pairwise(bounds)
-            ]
-            continue
-        if packed and held + weight > step:
-            tasks.append(tuple(packed))
-            packed, held = [], 0
-        packed.append(part)
-        held += weight
-    return (*tasks, *([tuple(packed)] if packed else []))

@@ -16,16 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from pqext.core.errors import ChangedFileError, GeometryError, ParquetError, SourceError, VariantError
-from pqext.core.sources.streams import open_stream
 from pqext.dataset.made_columns import make, maker
 from pqext.spark.bad_lines import documents, told_of
-from pqext.spark.ingest_plan import Ingestion, Part, stamp_of
+from pqext.spark.csv_documents import CsvPiece
+from pqext.spark.ingest_plan import Ingestion
 from pqext.spark.part_files import PartFiles, Staging
 from pqext.spark.staging import Staged
+from pqext.spark.text_parts import Part, lines_before, stamp_of
 from pqext.variant.access.cast import get
 from pqext.variant.access.path import as_path
 from pqext.variant.json.faults import line_fault, placed
-from pqext.variant.json.lines import count_newlines
 from pqext.variant.json.parser import Parsing
 
 _ADVICE = 'on_error="null" or "skip" goes on without it'
@@ -105,19 +105,22 @@ class IngestTask:
             _, arrays, found, lines = piece.parsed(how)
             taken.bytes += len(piece.text)
             if found and not is_placed:
-                before, is_placed = self._lines_before(part, piece.start), True
+                before, is_placed = lines_before(self.how.place(part), piece.start), True
             faults = [line_fault(fault, before) for fault in found]
             before += lines
             taken.bad += len(faults)
             texts: list[tuple[int | None, bytes]] | None = None
             first = 0
             if faults and self.how.on_error == "fail":
-                raise VariantError(f"{placed(faults[0], part.name)}; {_ADVICE}")
+                raise VariantError(f"{placed(faults[0], part.name, unit=self.how.unit)}; {_ADVICE}")
             for array in arrays:
                 # Faulty documents are null rows, and there are no others: JSON's null is a variant.
                 mine, faults = faults[: array.null_count], faults[array.null_count :]
                 rows = np.flatnonzero(array.is_null()) if mine else ()
-                reasons = {int(row): placed(fault, part.name) for row, fault in zip(rows, mine, strict=True)}
+                reasons = {
+                    int(row): placed(fault, part.name, unit=self.how.unit)
+                    for row, fault in zip(rows, mine, strict=True)
+                }
                 columns = [array]
                 for make_one, marked in makers:
                     made, bad = make(make_one, pa.RecordBatch.from_arrays([array], [self.how.column]))
@@ -131,6 +134,8 @@ class IngestTask:
                 if reasons and self.how.tells_bad_lines:
                     texts = texts or documents(piece)
                     told.append(told_of(part.name, texts[first : first + len(array)], reasons))
+                if isinstance(piece, CsvPiece):
+                    columns += piece.beside.slice(first, len(array)).columns
                 document += len(array)
                 first += len(array)
                 columns += [get(array, path, kind) for path, kind in named]
@@ -147,13 +152,8 @@ class IngestTask:
         rows = len(columns[0])
         if self.how.error_column is not None:
             told = [reasons.get(row) for row in range(rows)] if reasons else pa.nulls(rows, pa.string())
-            columns.insert(1 + len(self.how.made), pa.array(told, pa.string()))
+            columns.insert(1 + len(self.how.made) + len(self.how.beside), pa.array(told, pa.string()))
         batch = pa.RecordBatch.from_arrays(columns, schema=schema)
         if not reasons or self.how.on_error != "skip":
             return batch
         return batch.filter(pa.array([row not in reasons for row in range(rows)]))
-
-    def _lines_before(self, part: Part, at: int) -> int:
-        """The lines before byte ``at`` of a file that is not compressed."""
-        with open_stream(self.how.place(part)) as file:
-            return count_newlines(file, at)

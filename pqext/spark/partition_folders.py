@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core.suggest import did_you_mean
+from pqext.dataset.files.folders import is_hidden
 from pqext.dataset.one_table.partitions import NULL
 
-_ESCAPED = frozenset('"#%\'*/:=?\\\x7f{[]^') | frozenset(map(chr, range(1, 32)))
-"""What Hive and Spark escape in the names of folders."""
+_ESCAPED = frozenset('"#%\'*/:=?\\\x7f{[]^') | frozenset(map(chr, range(32)))
+"""What Hive and Spark escape in the names of folders, and NUL, which no name can hold."""
 _ADVICE = "cast it to text, a date or a whole number first"
 
 
@@ -27,8 +28,8 @@ def escaped(text: str) -> str:
 def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
     """Check that the values of ``columns`` can name folders.
 
-    Raises ``ValueError`` for columns that are not there, are named twice or are all that there is, and ``TypeError``
-    for a type that has no text form which every reader takes the same way.
+    Raises ``ValueError`` for columns that are not there, are named twice, would name hidden folders or are all that
+    there is, and ``TypeError`` for a type that has no text form which every reader takes the same way.
     """
     if len(set(columns)) < len(columns):
         raise ValueError(f"partition_by names a column twice: {', '.join(columns)}")
@@ -36,6 +37,8 @@ def folder_names(schema: pa.Schema, columns: Sequence[str]) -> None:
         if name not in schema.names:
             meant = did_you_mean(name, schema.names) or f"; there are {', '.join(schema.names)}"
             raise ValueError(f"partition_by: there is no column {name!r}{meant}")
+        if is_hidden(f"{escaped(name)}="):
+            raise ValueError(f"partition_by: readers pass over folders named after {name!r}: rename the column first")
         type = schema.field(name).type
         if not _names_folders(type):
             raise TypeError(f"partition_by: column {name!r} of type {type} cannot name folders: {_ADVICE}")

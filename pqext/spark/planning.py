@@ -26,10 +26,14 @@ class Slice(InputPartition):
 class ReadPlan:
     """What a query reads out of what there is; bytes are those of the columns that it needs, pages left out apart.
 
-    ``tasks`` tell it file by file and row group by row group, with the reason for each that is skipped.
+    ``tasks`` tell it file by file and row group by row group, with the reason for each that is skipped. ``engine`` is
+    who reads, ``python`` or ``native``, and ``reasons`` say why. Spark's reader, ``native``, gets files whole: it skips
+    row groups and pages by itself, perhaps fewer.
     """
 
     tasks: tuple[Task, ...]
+    engine: str = "python"
+    reasons: tuple[str, ...] = ()
 
     @property
     def row_groups(self) -> int:
@@ -71,22 +75,23 @@ class ReadPlan:
         return [*slices, _slice(runs)] if runs else slices
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"reads {self.row_groups} of {self.row_groups_total} row groups, "
             f"{self.bytes:,} of {self.bytes_total:,} bytes of the columns needed"
         )
+        return "\n".join((text, *(f"  {self.engine}: {reason}" for reason in self.reasons)))
 
 
 def _slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
     return Slice(tuple(replace(task, row_groups=tuple(groups)) for task, groups in runs))
 
 
-def plan_read(query: Query, names: Sequence[str]) -> ReadPlan:
-    """Plan a query from the footers and page indexes of its files, for the result's columns ``names``.
+def plan_read(query: Query, names: Sequence[str], pages: bool = True) -> ReadPlan:
+    """Plan a query from the footers of its files, and page indexes with ``pages``, for the result's columns ``names``.
 
     Raises ``ValueError`` when the files' schemas differ.
     """
-    return ReadPlan(tuple(query.query(query.files, names, query.filter()).plan(pages=True)))
+    return ReadPlan(tuple(query.query(query.files, names, query.filter()).plan(pages)))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,13 +12,14 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
 
-from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col
+from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col, visitors
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import Partitioning
 from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.spark.aggregation import Aggregate, Aggregation, aggregates_of
 from pqext.spark.conditions import condition, reads_alike
 from pqext.spark.hadoop import from_hadoop
+from pqext.spark.native import Choice, Engine, check_engine, choose
 from pqext.spark.planning import ReadPlan, plan_read
 from pqext.spark.registration import ensure_registered
 from pqext.spark.request import Query, encode_options
@@ -35,6 +36,8 @@ class _Read:
 
     again: Callable[..., DataFrame]
     where: Expression | None
+    computed: frozenset[str]
+    """Columns that are not the files' own of that name."""
 
 
 _reads: WeakKeyDictionary[DataFrame, _Read] = WeakKeyDictionary()
@@ -57,8 +60,9 @@ def read(
     schema: Literal["union"] | None = None,
     include_file_paths: str | None = None,
     include_row_numbers: str | None = None,
+    engine: Engine = "python",
 ) -> DataFrame:
-    """Parquet files as a data frame, read by pqext.
+    """Parquet files as a data frame, read by pqext, or by Spark as pqext has planned it.
 
     ``path`` is a file, a folder, a pattern, the URL of one (``s3://``, ``s3a://``, ``gs://``, ``abfss://``, ``hdfs://``,
     ``https://``, ...) or a list of them. ``storage_options`` are credentials and the like for URLs, as
@@ -81,7 +85,16 @@ def read(
     default what ``pqext.Limits.untrusted()`` allows: a file that asks for more is refused. ``schema="union"`` matches
     the columns of files by name, as :func:`pqext.scan` does; all files must agree by default. ``include_file_paths``
     and ``include_row_numbers`` name columns for the file of each row and its number there.
+
+    ``engine`` says who reads the rows. ``"python"`` is pqext, in Python workers. ``"native"`` is Spark's own Parquet
+    reader: the files are planned now, those that cannot match are left out, and values within VARIANT columns that lie
+    in a typed leaf alone are read as plain columns, without Python. Like all files that Spark itself reads, they must
+    not be replaced while the data frame is in use. ``"auto"`` is ``"native"`` where nothing speaks against it.
+    :func:`explain_read` gives the reasons. Rows and types are the same.
+
+    Raises ``UnsupportedError`` for ``engine="native"`` where Spark cannot read the files, naming every obstacle.
     """
+    check_engine(engine)
     expression = as_expression(where)
     paths = path if isinstance(path, str) else list(path)
     storage = storage_options or from_hadoop(spark, paths)
@@ -91,7 +104,11 @@ def read(
         include_file_paths=include_file_paths, include_row_numbers=include_row_numbers,
     )
     ensure_registered(spark)
-    df = spark.read.format("pqext").options(**options).load(paths)
+    choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
+    if choice.reading is not None and choice.engine == "native":
+        df = choice.reading.read(spark)
+    else:
+        df = spark.read.format("pqext").options(**options).load(paths)
     again = partial(
         read,
         spark,
@@ -109,8 +126,10 @@ def read(
         schema=schema,
         include_file_paths=include_file_paths,
         include_row_numbers=include_row_numbers,
+        engine=engine,
     )
-    _reads[df] = _Read(again, expression)
+    named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
+    _reads[df] = _Read(again, expression, frozenset(one.name for one in named))
     return df
 
 
@@ -209,6 +228,8 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
     known = _reads.get(df)
     if known is None or _is_cached(df) or not reads_alike(tree, df.schema):
         return df.where(filter)
+    if not known.computed.isdisjoint(visitors.columns(tree)):
+        return df.where(filter)
     both = all_of([tree] if known.where is None else [known.where, tree])
     return df.where(filter) if both.depth >= MAX_DEPTH else known.again(where=both)
 
@@ -221,7 +242,7 @@ def _is_cached(df: DataFrame) -> bool:
 
 def explain_read(
     path: str | Sequence[str],
-    columns: Sequence[str] | None = None,
+    columns: Sequence[Any] | None = None,
     where: Any = None,
     bbox: Box | None = None,
     bbox_column: str | None = None,
@@ -229,12 +250,26 @@ def explain_read(
     trust_statistics: bool = True,
     storage_options: Mapping[str, Any] | None = None,
     schema: Literal["union"] | None = None,
+    shredded: bool = False,
+    engine: Engine = "python",
+    spark: SparkSession | None = None,
 ) -> ReadPlan:
-    """What :func:`read` with these arguments would read, by the same planner, run here on the footers."""
+    """What :func:`read` with these arguments would read, by the same planner, run here on the footers.
+
+    The result's ``engine`` and ``reasons`` tell who reads and why; ``spark`` is the session that :func:`read` is given,
+    which counts for ``engine="auto"``. Raises as :func:`read` does.
+    """
+    check_engine(engine)
     options = encode_options(
-        columns, where, bbox, bbox_column, partitioning=partitioning, trust_statistics=trust_statistics,
+        columns, where, bbox, bbox_column, shredded, partitioning=partitioning, trust_statistics=trust_statistics,
         storage_options=storage_options, schema=schema,
     )
-    paths = [path] if isinstance(path, str) else list(path)
-    query = Query.from_options({**options, "paths": json.dumps(paths)}).resolved()
-    return plan_read(query, query.values_schema().names)
+    query = _query_of(options, [path] if isinstance(path, str) else list(path))
+    choice = choose(query, engine, spark)
+    plan = plan_read(query, query.values_schema().names)
+    return replace(plan, engine=choice.engine, reasons=choice.reasons)
+
+
+def _query_of(options: Mapping[str, str], paths: str | Sequence[str]) -> Query:
+    given = [paths] if isinstance(paths, str) else paths
+    return Query.from_options({**options, "paths": json.dumps(given)}).resolved()

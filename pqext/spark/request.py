@@ -29,7 +29,7 @@ from pqext.geo import types as geo
 from pqext.spark.aggregation import Aggregation, as_data, of_data
 from pqext.spark.files import is_remote, list_sources, local_path, option_paths
 from pqext.spark.instants import file_schema_in_spark, unified
-from pqext.spark.save_options import is_of_saves
+from pqext.spark.save_options import is_of_saves, storage_options
 from pqext.spark.types import spark_schema
 
 PARTITION_BYTES = 64 << 20
@@ -61,8 +61,11 @@ class Query:
     """The schema to which the files conform, and as Spark has it; None where all must agree."""
 
     @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> Query:
-        """Parse a data source's options. Raises ``ValueError`` for one that is unknown or malformed."""
+    def from_options(cls, options: Mapping[str, str], found: Sequence[tuple[str, Any]] | None = None) -> Query:
+        """Parse a data source's options. Raises ``ValueError`` for one that is unknown or malformed.
+
+        ``found`` are the files of the paths and their places, where these are known.
+        """
         known = {"path", "paths", *_PARSERS}
         for name in options:
             if is_of_saves(name):
@@ -76,9 +79,10 @@ class Query:
                 try:
                     values[name] = parse(options[name])
                 except (ValueError, TypeError) as error:
-                    raise ValueError(f"option {name}: {error}") from None
+                    raise ValueError(f"option {name}: {error}".replace(f"{name}: option {name}", name)) from None
         paths, storage = option_paths(options, remote=True), values.get("storage_options")
-        files, places = zip(*list_sources(paths, storage), strict=True)
+        listed = [*list_sources(paths, storage)] if found is None else found
+        files, places = tuple(file for file, _ in listed), tuple(place for _, place in listed)
         if (aggregation := values.pop("aggregation", None)) is not None:
             values["aggregation"] = of_data(aggregation, values.get("columns"))
         partitions = partitions_of(paths, places, values.pop("partitioning", "hive"), storage_options=storage)
@@ -279,16 +283,6 @@ def _name(text: str) -> str:
     return text
 
 
-def _storage_options(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except json.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(one, str | bool | int | float) for one in found.values()):
-        raise ValueError("expected a JSON object of names and values") from None
-    return found
-
-
 _PARSERS: dict[str, Any] = {
     "columns": _columns,
     "aggregation": json.loads,
@@ -301,7 +295,7 @@ _PARSERS: dict[str, Any] = {
     "memory_bytes": _positive,
     "partitioning": _partitioning,
     "trust_statistics": _flag,
-    "storage_options": _storage_options,
+    "storage_options": storage_options,
     "schema": _schema,
     "include_file_paths": _name,
     "include_row_numbers": _name,

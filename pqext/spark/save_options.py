@@ -16,7 +16,10 @@ from pqext.spark.part_files import UNDIVIDED, Division
 
 PartitionOverwrite = Literal["static", "dynamic"]
 _PATHS = frozenset({"path", "paths"})
-_OF_SAVES = ("max_records_per_file", "partition_by", "partition_overwrite", "summary_path", "target_file_bytes")
+_OF_SAVES = (
+    "max_records_per_file", "partition_by", "partition_overwrite", "storage_options", "summary_path",
+    "target_file_bytes",
+)
 _SPARKS = {"maxrecordsperfile": "max_records_per_file", "partitionoverwritemode": "partition_overwrite"}
 """Options of Spark's own sources that mean the same."""
 
@@ -30,6 +33,8 @@ class SaveOptions:
     division: Division = UNDIVIDED
     partition_overwrite: PartitionOverwrite = "static"
     summary_path: str | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Credentials and the like of a store."""
     shredding_options: Mapping[str, Any] = field(default_factory=dict)
     """The part of the writer's ``shredding`` that is given as an option, not carried by columns."""
 
@@ -55,8 +60,10 @@ def save_options(schema: StructType, options: Mapping[str, str]) -> SaveOptions:
     division = Division(
         by, _number(of_save, "max_records_per_file", zero=None), _number(of_save, "target_file_bytes")
     )
-    summary = of_save.get("summary_path")
-    return SaveOptions(parsed, division, "dynamic" if mode == "dynamic" else "static", summary, by_option)
+    storage = storage_options(of_save["storage_options"]) if "storage_options" in of_save else None
+    return SaveOptions(
+        parsed, division, "dynamic" if mode == "dynamic" else "static", of_save.get("summary_path"), storage, by_option
+    )
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, Any]:
@@ -96,10 +103,23 @@ def with_profile(options: dict[str, Any], lifted_by: str) -> dict[str, Any]:
     return options
 
 
+def storage_options(text: str) -> dict[str, Any]:
+    """Option ``storage_options``. Raises ``ValueError``, which does not show what was given."""
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(one, str | bool | int | float) for one in found.values()):
+        raise ValueError("option storage_options: expected a JSON object of names and values") from None
+    return found
+
+
 def is_of_saves(name: str) -> bool:
     """Is ``name`` an option of saves?"""
     plain = name.lower()
-    return plain in _OF_SAVES or plain in _SPARKS or any(one.name == plain for one in fields(WriteOptions))
+    of_both = plain == "storage_options"
+    is_known = plain in _OF_SAVES or plain in _SPARKS or any(one.name == plain for one in fields(WriteOptions))
+    return is_known and not of_both
 
 
 def _told_apart(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -50,11 +50,11 @@ def shreddings(files: Iterable[WrittenFile]) -> dict[str, tuple[str, ...]]:
     return {path: tuple(schemas) for path, schemas in found.items()}
 
 
-def leave(path: str, target: Path, files: Sequence[WrittenFile]) -> None:
+def leave(path: str, target: str, files: Sequence[WrittenFile]) -> None:
     """Write what :func:`take` reads."""
     place = Path(path)
     partial = place.with_name(f".{place.name}-{uuid.uuid4().hex}")
-    partial.write_text(json.dumps({"path": str(target), "files": [asdict(file) for file in files]}), "utf-8")
+    partial.write_text(json.dumps({"path": target, "files": [asdict(file) for file in files]}), "utf-8")
     partial.replace(place)
 
 

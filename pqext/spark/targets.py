@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
-from pqext.core.local_paths import scheme_of
+from pqext.dataset.files.folders import files_below
 from pqext.dataset.files.notes import read_note
 from pqext.spark import commit
-from pqext.spark.files import local_path
+from pqext.spark.appending import check_target
+from pqext.spark.commit import ABANDONED_AFTER, Cleaned
+from pqext.spark.files import is_remote, local_path
 from pqext.spark.ingest_notes import noted
 from pqext.spark.part_files import Staging
-from pqext.spark.sink import check_target
 from pqext.spark.staging import Staged, StagedFolder
+from pqext.spark.streamed_notes import Batch
 
 
 class Target(Protocol):
@@ -22,8 +24,8 @@ class Target(Protocol):
 
     path: str
 
-    def clean(self) -> object:
-        """Finish or remove what jobs left that were killed."""
+    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
+        """Finish the jobs that were killed after they were decided, and remove what others left so long ago."""
 
     def ingested(self) -> set[tuple[str, str]]:
         """The names and stamps of the files that the rows come from, as far as jobs noted them."""
@@ -31,8 +33,11 @@ class Target(Protocol):
     def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
         """Raise ``ValueError`` when files like ``empty`` cannot be written here."""
 
-    def begin(self, job: str) -> Staged:
-        """Make the place where files of a job wait."""
+    def begin(self, job: str, owner: int | None = None) -> Staged:
+        """Make the place where files of a job wait, which process ``owner`` runs, by default Spark's driver."""
+
+    def join(self, job: str) -> Staged:
+        """The place where files of a job wait, which its tasks make: nobody begins it before."""
 
     def put(self, name: str, data: bytes) -> None:
         """Let a small file of the driver wait too."""
@@ -41,8 +46,16 @@ class Target(Protocol):
     def has_files(self) -> bool:
         """Are there Parquet files?"""
 
-    def commit(self, files: Sequence[Staging], overwrite: bool) -> None:
-        """Make the files visible, and those that were put, in place of the others when overwriting."""
+    def has(self, batch: Batch) -> bool | None:
+        """Is a batch of a stream there already? None where none of its query is."""
+
+    def commit(
+        self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
+        batch: Batch | None = None,
+    ) -> None:
+        """Make the files visible, and those that were put, in place of the others when overwriting, or of those in the
+        partitions ``folders``. They are a ``batch`` of a stream, perhaps: nothing happens where that is there already.
+        """
 
     def abort(self) -> None:
         """Remove what the job left."""
@@ -57,9 +70,8 @@ class FolderTarget:
         self._job = ""
         self._put: list[str] = []
 
-    def clean(self) -> None:
-        if self._folder.is_dir():
-            commit.clean(self._folder)
+    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
+        return commit.clean(self._folder, older_than=older_than) if self._folder.is_dir() else Cleaned((), ())
 
     def ingested(self) -> set[tuple[str, str]]:
         return {one for log in commit.logs(self._folder) for one in noted(read_note(str(log)), str(log))}
@@ -67,23 +79,40 @@ class FolderTarget:
     def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
         check_target(self._folder, overwrite, empty, partition_by)
 
-    def begin(self, job: str) -> Staged:
+    def begin(self, job: str, owner: int | None = None) -> Staged:
         self._job = job
-        return StagedFolder(str(commit.begin(self._folder, job, os.getpid())))
+        return StagedFolder(str(commit.begin(self._folder, job, owner)))
+
+    def join(self, job: str) -> Staged:
+        self._job = job
+        folder = commit.staged(self._folder, job)
+        folder.mkdir(parents=True, exist_ok=True)
+        return StagedFolder(str(folder))
 
     def put(self, name: str, data: bytes) -> None:
-        place = self._folder / f"{commit.TEMPORARY}{self._job}" / name
+        place = commit.staged(self._folder, self._job) / name
         place.write_bytes(data)
         commit.flush(place)
         self._put.append(name)
 
     @property
     def has_files(self) -> bool:
-        return any(self._folder.glob("*.parquet"))
+        return self._folder.is_dir() and bool(files_below(self.path))
 
-    def commit(self, files: Sequence[Staging], overwrite: bool) -> None:
-        names = [one.file.name for one in files]
-        commit.commit(self._folder, self._job, [*names, *self._put], overwrite=overwrite)
+    def has(self, batch: Batch) -> bool | None:
+        note = self._folder / batch.name
+        return batch.is_in(read_note(str(note)), str(note)) if note.exists() else None
+
+    def commit(
+        self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
+        batch: Batch | None = None,
+    ) -> None:
+        if batch is not None:
+            self.put(batch.name, batch.dump())
+        commit.commit(
+            self._folder, self._job, [*(one.file.name for one in files), *self._put], overwrite=overwrite,
+            folders=folders, was_done=None if batch is None else lambda: bool(self.has(batch)),
+        )
 
     def abort(self) -> None:
         commit.abort(self._folder, self._job)
@@ -91,7 +120,7 @@ class FolderTarget:
 
 def target_of(path: str, storage_options: Mapping[str, Any] | None) -> Target:
     """Where ``path`` or a URL leads. Raises ``UnsupportedError`` for a store that jobs cannot be committed to."""
-    if scheme_of(path) in ("s3", "s3a"):
+    if is_remote(path):
         from pqext.spark.store_target import StoreTarget
 
         return StoreTarget(path, storage_options)

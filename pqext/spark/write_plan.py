@@ -10,10 +10,10 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from pqext.spark.appending import empty_file, without
 from pqext.spark.carried import walk
 from pqext.spark.part_files import UNDIVIDED, Division, check_division
 from pqext.spark.save_options import save_options
-from pqext.spark.sink import empty_file, without
 from pqext.spark.types import file_schema, is_marked_struct
 from pqext.variant.shredding.choice import shredding
 from pqext.variant.shredding.schema import schema_of_storage

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from decimal import Decimal
+import random
+from decimal import Decimal, localcontext
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.spark.guards import OPERATORS, leaf_guard, list_guard, spark_literal
+from pqext.spark.guards import OPERATORS, is_widened, leaf_guard, list_guard, spark_literal
 
 DOUBLES = [0.0, -0.0, 1.0, 4.9, 4.899999999999999, 4.900000000000001, -7.25, 1e300, -1e300, float("inf"), float("nan")]
 LEAVES: dict[str, list[Any]] = {
@@ -85,6 +86,24 @@ def test_there_is_no_guard_where_a_cast_can_fail_or_change_the_order(
 ) -> None:
     type, wanted = (T._parse_datatype_string(name) for name in (leaf, requested))
     assert leaf_guard(F.col("x"), type, wanted, ">=", literal) is None
+
+
+def test_a_widened_leaf_is_rounded_once(spark: Any) -> None:
+    chosen = random.Random(1)
+    types = {"decimal(18,6)": (18, 6), "decimal(38,18)": (38, 18), "decimal(38,0)": (38, 0), "bigint": (18, 0)}
+    rows = [
+        [Decimal(chosen.randrange(-(10**digits), 10**digits)).scaleb(-scale) for digits, scale in types.values()]
+        for _ in range(500)
+    ]
+    schema = ", ".join(f"c{number} {type}" for number, type in enumerate(types))
+    with localcontext(prec=60):
+        df = spark.createDataFrame([(*row[:3], int(row[3])) for row in rows], schema)
+        found = df.select([F.col(name).cast("double") for name in df.columns]).collect()
+        assert [tuple(row) for row in found] == [tuple(map(float, row)) for row in rows]
+    for name in types:
+        assert is_widened(T._parse_datatype_string(name), T.DoubleType())
+    for leaf, requested in (("bigint", "int"), ("double", "float"), ("bigint", "float"), ("string", "double")):
+        assert not is_widened(T._parse_datatype_string(leaf), T._parse_datatype_string(requested))
 
 
 def test_the_literal_has_the_leaf_s_own_type_rounded_outward(spark: Any) -> None:

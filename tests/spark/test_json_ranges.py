@@ -9,11 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pqext.core.errors import LimitError
-
-pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
-
-from pqext.spark import json_source
-from pqext.spark.json_source import Range, read_lines
+from pqext.variant.json.files import pieces_at
 
 texts = st.lists(st.sampled_from([b"", b"1", b"[2]", b'"some longer line"', b"\r"]), max_size=12)
 
@@ -26,27 +22,23 @@ def test_ranges_of_any_length_give_the_whole_file_once_and_in_whole_lines(
     content = b"\n".join(lines) + (b"\n" if ends else b"")
     path.write_bytes(content)
     found = b""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_source, "READ_BYTES", piece)
-        for start in range(0, len(content), step):
-            for at, text in read_lines(Range(str(path), start, min(start + step, len(content)))):
-                assert at == len(found)
-                assert at == 0 or content[at - 1 : at] == b"\n"
-                found += text
+    for start in range(0, len(content), step):
+        for one in pieces_at(str(path), "lines", piece, 1 << 20, start, min(start + step, len(content))):
+            assert one.start == len(found)
+            assert one.start == 0 or content[one.start - 1 : one.start] == b"\n"
+            found += one.text
     assert found == content
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"\xef\xbb\xbf1\n2\n")
-    assert list(read_lines(Range(str(path), 0, 7))) == [(3, b"1\n2\n")]
+    [piece] = pieces_at(str(path), "lines", 100, 100)
+    assert (piece.start, bytes(piece.text)) == (3, b"1\n2\n")
 
 
-def test_a_line_without_end_is_refused_at_the_limit_and_not_read_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_without_end_is_refused_at_the_limit_and_not_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"1\n" + b"x" * (5 << 20))
-    monkeypatch.setattr(json_source, "READ_BYTES", 1024)
     with pytest.raises(LimitError, match="longer than"):
-        list(read_lines(Range(str(path), 0, 5 << 20), max_line_bytes=1 << 20))
+        list(pieces_at(str(path), "lines", 1024, 1 << 20))

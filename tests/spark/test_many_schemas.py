@@ -44,6 +44,8 @@ def test_columns_are_matched_by_name(spark: Any, folder: Path) -> None:
     agg = {"rows": "count", "most": ("max", "id")}
     few = query(spark, str(folder), agg, where=col("size").is_null(), schema="union")
     assert [tuple(row) for row in few.collect()] == [(5, 6)]
+    agg = {"rows": "count", "words": ("count", "word"), "least": ("min", "size"), "most": ("max", "id")}
+    assert [tuple(row) for row in query(spark, str(folder), agg, schema="union").collect()] == [(6, 4, 1.5, 1 << 40)]
     theirs = spark.read.parquet(str(folder / "a.parquet")).select("at")
     assert {row["at"] for row in rows.collect()} == {row["at"] for row in theirs.collect()}
 

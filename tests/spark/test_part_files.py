@@ -13,6 +13,7 @@ import pytest
 
 import pqext
 from pqext import variant
+from pqext.spark.appending import check_target, empty_file
 from pqext.spark.part_files import Division, PartFiles, Staging, check_division
 from pqext.spark.staging import StagedFolder
 from pqext.variant.types import variant_field
@@ -85,6 +86,13 @@ def test_more_partitions_than_files_may_be_open_are_written_in_turns(
     assert sorted(pqext.read_table(tmp_path)["n"].to_pylist()) == [*range(50)]
 
 
+def test_every_text_names_a_folder_that_reads_back(tmp_path: Path) -> None:
+    texts = ["\0", "a\0b", ".", "..", "a/b", "a=b", "%41", "é", " ", "\n", "_", "\\"]
+    write(tmp_path, pa.table({"k": texts, "n": range(len(texts))}), Division(("k",)))
+    found = pqext.read_table(tmp_path).sort_by("n")
+    assert found["k"].to_pylist() == texts
+
+
 def test_an_error_leaves_no_file(tmp_path: Path) -> None:
     table = pa.table({"k": [1, 2], "n": [1, 2]})
     staged = StagedFolder(str(tmp_path))
@@ -115,7 +123,20 @@ def test_columns_that_cannot_name_folders_are_refused(columns: Any, error: Any, 
     schema = pa.schema([("k", pa.int32()), ("x", pa.float64()), ("n", pa.string())])
     with pytest.raises(error, match=message):
         check_division(Division(columns), schema)
+    with pytest.raises(ValueError, match=r"readers pass over folders named after '\.x'"):
+        check_division(Division((".x",)), schema.append(pa.field(".x", pa.int32())))
     with pytest.raises(ValueError, match="names all columns"):
         check_division(Division(("k", "n")), schema.remove(1))
     with pytest.raises(ValueError, match="max_records_per_file must be positive"):
         check_division(Division(max_records_per_file=0), schema)
+
+
+def test_files_that_hold_the_columns_of_folders_are_not_put_beside_these(tmp_path: Path) -> None:
+    table = pa.table({"k": [1, 2], "n": [1, 2]})
+    write(tmp_path, table, Division(("k",)))
+    check_target(tmp_path, False, lambda: empty_file(table.select(["n"]).schema, {}), ("k",))
+    with pytest.raises(ValueError, match=r"has folders by k, and files with k in them .* name the columns of"):
+        check_target(tmp_path, False, lambda: empty_file(table.schema, {}))
+    pq.write_table(table, tmp_path / "beside.parquet")
+    with pytest.raises(pqext.UnsupportedError, match="column k is in the file, while the folders of other files name"):
+        pqext.read_table(tmp_path)

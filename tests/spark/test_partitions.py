@@ -30,6 +30,8 @@ def test_what_spark_wrote_reads_as_spark_reads_it(spark: Any, folder: Path) -> N
     expected = sorted(theirs.collect(), key=str)
     assert {row.k for row in expected} == set(VALUES)
     assert sorted(ours.collect(), key=str) == expected
+    native = read(spark, str(folder), engine="native")
+    assert (native.schema, sorted(native.collect(), key=str)) == (ours.schema, expected)
     assert sorted(map(str, pqext.read_table(folder).to_pylist())) == sorted(str(row.asDict()) for row in expected)
     for condition in ("n = -1", "k IS NULL", "k = 'a b' OR n = 0", "k > 'b' AND x > 3", "NOT (n < 0)"):
         assert sorted(ours.where(condition).collect(), key=str) == sorted(theirs.where(condition).collect(), key=str)

@@ -63,10 +63,8 @@ def test_a_file_that_is_not_there_and_an_option_that_is_none_are_named(spark: An
     with pytest.raises(Exception, match="unknown option 'colum'"):
         spark.read.format("pqext_json").option("colum", "v").load(str(tmp_path)).collect()
     (tmp_path / "a.json.gz").write_bytes(b"\x1f\x8b")
-    with pytest.raises(Exception, match=r"decompress .*a\.json\.gz first"):
+    with pytest.raises(Exception, match=r"the compressed file cannot be read: .*a\.json\.gz"):
         read_json(spark, str(tmp_path)).collect()
-    with pytest.raises(Exception, match=r"s3a://bucket/x is not on a local file system"):
-        read_json(spark, "s3a://bucket/x").collect()
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +14,7 @@ from remote.conftest import KEY, S3, SECRET, s3, server
 
 import pqext
 from pqext import col
-from pqext.spark import explain_read, query, read
+from pqext.spark import explain_read, query, read, read_json
 from pqext.spark.request import Query
 
 __all__ = ["s3", "server"]
@@ -56,6 +58,21 @@ def test_folders_of_a_store_are_read_with_partitions_and_pruned(spark: Any, s3: 
 @pytest.mark.usefixtures("hadoop")
 def test_credentials_come_from_spark_s_hadoop_settings(spark: Any, folder: str) -> None:
     assert read(spark, [f"{folder}/part=0", f"{folder}/part=1/rows.parquet"]).count() == 200
+
+
+def test_json_lines_of_a_store_are_read_in_ranges_and_decompressed(spark: Any, s3: S3) -> None:
+    lines = [json.dumps({"n": n}) for n in range(300)]
+    s3.put("j/a.json", "\n".join(lines[:200]).encode())
+    s3.put("j/b.json.gz", gzip.compress(("\n".join(lines[200:]) + "\n{").encode()))
+    found = read_json(
+        spark, ["s3a://bucket/j"], on_error="null", error_column="e", partition_bytes=500, storage_options=s3.options
+    )
+    assert SECRET not in found._jdf.queryExecution().toString()
+    rows = found.selectExpr("try_variant_get(value, '$.n', 'int') AS n", "e").collect()
+    assert sorted(row.n for row in rows if row.e is None) == [*range(300)]
+    assert [row.e for row in rows if row.e] == [
+        "s3://bucket/j/b.json.gz, line 101, byte 1: the text ends within a value"
+    ]
 
 
 def test_errors_name_the_place_and_no_secret(spark: Any, s3: S3, folder: str) -> None:

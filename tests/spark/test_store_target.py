@@ -12,14 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from remote.conftest import S3, s3, server
+from pyspark.errors import PySparkException
+from remote.conftest import KEY, S3, SECRET, s3, server
 
 import pqext
 from pqext import variant
 from pqext.core.errors import CorruptFileError
 from pqext.core.sources import multipart
 from pqext.dataset.files.store_journal import NOTE
-from pqext.spark import clean, ingest_json
+from pqext.spark import clean, ingest_json, write
+from pqext.spark.commit import Cleaned
 from pqext.spark.part_files import Division, PartFiles, Staging
 from pqext.spark.store_target import StoreTarget
 
@@ -27,6 +29,7 @@ __all__ = ["s3", "server"]
 
 URL = "s3://bucket/data/out"
 JOB, OTHER = "a" * 32, "b" * 32
+RAW = {"dictionary": False, "compression": "uncompressed", "encodings": {"x": "plain"}}
 
 
 @pytest.fixture
@@ -54,6 +57,7 @@ def rows(options: dict[str, Any]) -> list[int]:
         return []
 
 
+@pytest.mark.spec("spark.store.unseen", "spark.store.overwrite")
 def test_uploads_are_seen_when_they_are_committed_and_not_before(options: dict[str, Any]) -> None:
     target = StoreTarget(URL, options)
     files = staged(target, JOB, [1, 2, 3], ("k",))
@@ -70,6 +74,7 @@ def test_uploads_are_seen_when_they_are_committed_and_not_before(options: dict[s
     assert len(target._bucket.keys("")) == 2
 
 
+@pytest.mark.spec("spark.store.decided")
 @pytest.mark.slow
 def test_a_job_that_dies_at_any_request_has_happened_or_has_not(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -113,6 +118,7 @@ def test_a_job_that_dies_at_any_request_has_happened_or_has_not(
     assert 3 <= seen.index([10, 11]) < len(seen) - 3
 
 
+@pytest.mark.spec("spark.store.together")
 def test_of_two_overwrites_one_wins_whole_and_appends_both_succeed(options: dict[str, Any]) -> None:
     one, two = StoreTarget(URL, options), StoreTarget(URL, options)
     first, second = staged(one, JOB, [1, 2]), staged(two, OTHER, [3])
@@ -129,6 +135,90 @@ def test_of_two_overwrites_one_wins_whole_and_appends_both_succeed(options: dict
         target = StoreTarget(URL, options)
         target.commit(staged(target, job, [value]), overwrite=False)
     assert rows(options) == [*there, 7, 8]
+
+
+@pytest.mark.spec("spark.store.together")
+def test_an_overwrite_replaces_the_files_of_a_job_that_came_while_it_listed_them(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = StoreTarget(URL, options), StoreTarget(URL, options)
+    first, second = staged(one, JOB, [1, 2]), staged(two, OTHER, [3])
+    put, waiting = multipart.Bucket.put, [lambda: one.commit(first, overwrite=True)]
+
+    def late(self: Any, key: str, data: bytes, **how: Any) -> str:
+        if how.get("new") and OTHER.encode() in data and waiting:
+            waiting.pop()()
+        return put(self, key, data, **how)
+
+    monkeypatch.setattr(multipart.Bucket, "put", late)
+    two.commit(second, overwrite=True)
+    assert rows(options) == [3]
+    assert f"data/out/{NOTE}" not in two._bucket.keys("")
+
+
+@pytest.mark.spec("spark.store.together")
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_an_overwrite_that_another_job_overtakes_replaces_its_files_too(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    target, other = StoreTarget(URL, options), StoreTarget(URL, options)
+    files, quicker = staged(target, JOB, [1]), staged(other, OTHER, [2])
+    listed = StoreTarget._replaced
+
+    def overtaken(self: StoreTarget, folders: Any) -> tuple[str, ...]:
+        found = listed(self, folders)
+        if self is target and rows(options) != [2]:
+            other.commit(quicker, overwrite)
+        return found
+
+    monkeypatch.setattr(StoreTarget, "_replaced", overtaken)
+    target.commit(files, overwrite=True)
+    assert rows(options) == [1]
+
+
+@pytest.mark.spec("spark.store.decided")
+def test_the_next_job_finishes_one_that_was_killed_after_its_note(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    target, later = StoreTarget(URL, options), StoreTarget(URL, options)
+    files = staged(target, JOB, [1, 2])
+    with monkeypatch.context() as patch:
+        patch.setattr(multipart.Bucket, "complete", killed)
+        with pytest.raises(Killed) as caught:
+            target.commit(files, overwrite=False)
+    assert "pqext.spark.clean('s3://bucket/data/out') finishes it" in caught.value.__notes__[0]
+    assert rows(options) == []
+    later.commit(staged(later, OTHER, [3]), overwrite=False)
+    assert rows(options) == [1, 2, 3]
+
+
+def test_a_decided_job_whose_uploads_the_store_gave_up_says_what_to_remove(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, target, later = (StoreTarget(URL, options) for _ in range(3))
+    first.commit(staged(first, JOB, [1]), overwrite=True)
+    files = staged(target, OTHER, [2])
+    with monkeypatch.context() as changed:
+        changed.setattr(StoreTarget, "_finish", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            target.commit(files, overwrite=True)
+    calls = multipart.Bucket.call
+
+    def call(self: Any, operation: str, key: str, **more: Any) -> Any:
+        if operation == "complete_multipart_upload" and OTHER in key:
+            raise FileNotFoundError(key)  # as S3 answers, where moto fails
+        return calls(self, operation, key, **more)
+
+    monkeypatch.setattr(multipart.Bucket, "call", call)
+    with pytest.raises(CorruptFileError, match=rf"job {OTHER} was decided and cannot be finished.*remove this note"):
+        later.commit(staged(later, "c" * 32, [3]), overwrite=True)
+    assert rows(options) == [1]
 
 
 def test_a_job_that_is_aborted_leaves_no_upload(options: dict[str, Any]) -> None:
@@ -176,6 +266,81 @@ def test_large_files_go_up_in_parts(options: dict[str, Any], monkeypatch: pytest
     bucket.complete("data/out/x", pending)
     bucket.complete("data/out/x", pending)
     assert len(bucket.get("data/out/x")[0]) == 11 << 20
+
+
+def attempt(target: StoreTarget, part: int, number: int, batch: pa.RecordBatch, fails: bool = False) -> Any:
+    """What an attempt of a task reports that writes ``batch``, and perhaps fails after that."""
+    name = f"part-{part:05d}-{JOB}-{number}"
+    with PartFiles(target.begin(JOB), name, batch.schema, RAW, Division()) as files:
+        files.write(batch)
+        done = files.close()
+        if fails:
+            raise RuntimeError("the task fails")
+        return done
+
+
+@pytest.mark.spec("spark.store.attempts")
+def test_of_attempts_only_those_that_are_reported_count(options: dict[str, Any]) -> None:
+    target = StoreTarget(URL, options)
+    attempt(target, 0, 0, pa.record_batch({"x": [1]}))  # a speculative one, which Spark does not report
+    first = attempt(target, 0, 1, pa.record_batch({"x": [1]}))
+    with pytest.raises(RuntimeError, match="the task fails"):
+        attempt(target, 1, 2, pa.record_batch({"x": [2]}), fails=True)
+    second = attempt(target, 1, 3, pa.record_batch({"x": [2]}))
+    target.commit([*first, *second], overwrite=False)
+    assert rows(options) == [1, 2]
+    assert [*target._bucket.begun("")] == []
+
+
+@pytest.mark.spec("spark.store.attempts")
+def test_a_part_that_the_store_refuses_fails_its_attempt_and_leaves_nothing(
+    s3: S3, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multipart, "_PART_BYTES", 5 << 20)
+    monkeypatch.setattr(multipart, "_TRIES", 1)
+    s3.refused = lambda method, url: method == "PUT" and "partNumber=2" in url
+    target, batch = StoreTarget(URL, options), pa.record_batch({"x": range(1 << 20)})
+    for number in range(2):  # a task fails, and fails again
+        with pytest.raises(pqext.SourceError, match=rf"part-00000-{JOB}-{number}\.parquet"):
+            attempt(target, 0, number, batch)
+    assert [*target._bucket.begun("")] == []
+    s3.refused = None
+    done = attempt(target, 0, 2, batch)
+    assert len(done[0].token.etags) == 2
+    target.commit(done, overwrite=False)
+    assert pqext.scan(URL, storage_options=options).count() == 1 << 20
+
+
+@pytest.mark.spec("spark.store.secrets", "spark.store.partitions")
+def test_data_frames_are_saved_into_a_bucket_in_every_mode(spark: Any, server: S3, options: dict[str, Any]) -> None:
+    def found() -> list[tuple[int, int]]:
+        table = pqext.read_table(URL, storage_options=options)
+        return sorted(zip(table["x"].to_pylist(), table["k"].to_pylist(), strict=True))
+
+    frame = spark.createDataFrame([(1, 0), (2, 1)], "x LONG, k LONG").coalesce(1)
+    saved = write(frame, "s3a://bucket/data/out", partition_by="k", storage_options=options)
+    assert (saved.rows, saved.path, found()) == (2, URL, [(1, 0), (2, 1)])
+    settings = {"access.key": KEY, "secret.key": SECRET, "endpoint": server.url, "endpoint.region": "us-east-1"}
+    for name, value in settings.items():
+        spark.conf.set(f"spark.hadoop.fs.s3a.{name}", value)
+    try:
+        with pytest.raises(FileExistsError, match='use mode="append"'):
+            write(frame, URL)
+        assert write(frame, URL, "ignore").files == ()
+        assert clean(URL) == Cleaned((), ())
+    finally:
+        for name in settings:
+            spark.conf.unset(f"spark.hadoop.fs.s3a.{name}")
+    replaced = spark.createDataFrame([(7, 1)], "x LONG, k LONG").coalesce(1)
+    given = {"storage_options": json.dumps(options), "partition_by": "k", "partitionOverwriteMode": "dynamic"}
+    replaced.write.format("pqext").options(**given).mode("overwrite").save(URL)
+    assert found() == [(1, 0), (7, 1)]
+    with pytest.raises(PySparkException, match="no reader could read both") as refused:
+        write(replaced.selectExpr("x AS y", "k"), URL, "append", partition_by="k", storage_options=options)
+    plans = spark._jsparkSession.sharedState().statusStore().executionsList()
+    told = [plans.apply(at).physicalPlanDescription() for at in range(plans.size())]
+    assert told
+    assert not [plan for plan in (*told, str(refused.value)) if SECRET in plan or KEY in plan]
 
 
 def test_json_is_ingested_into_a_bucket(spark: Any, options: dict[str, Any], tmp_path: Path) -> None:

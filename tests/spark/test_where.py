@@ -173,6 +173,7 @@ QUESTIONS = [
     (col("v").variant("$.x", "bigint") >= 5) | (col("v").variant("$.x", "uint8") == 5),
     ~(col("v").variant("$.x", "string") == "a"),
     (col("at") <= NOON.replace(tzinfo=UTC)) & (col("wall") > dt.date(1970, 1, 1)),
+    (col("at") <= "1970-01-02T00:00:00+09:00") & (col("wall") <= "2500-01-01") | (col("day") == "1970-01-01"),
 ]
 
 
@@ -206,7 +207,7 @@ def test_the_first_read_and_its_options_stay_as_they_are(spark: Any, path: str, 
     [
         (col("i64") == "5", "column i64 holds integer values, which do not compare with '5'"),
         (col("text") == 5, "column text holds string values"),
-        (col("day") <= "2024-01-01", "column day holds date values"),
+        (col("day") <= "2024-1-1", "column day holds date values"),
         (col("at") <= NOON, "column at holds timestamp in UTC values, .* without timezone"),
         (col("wall") <= NOON.replace(tzinfo=UTC), "column wall holds timestamp without timezone values"),
         (col("bytes") == UUID(int=1), "column bytes holds binary values"),

@@ -1,0 +1,129 @@
+"""JSON documents in a column of CSV files, and the other columns beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.sources.store import Location
+from pqext.core.sources.streams import open_stream
+from pqext.core.suggest import did_you_mean
+from pqext.variant.access.targets import target_type
+from pqext.variant.json.faults import Found
+from pqext.variant.json.parser import Parsing
+
+_BLOCK_BYTES = 32 << 20
+_ONE_CHARACTER = ("delimiter", "quote", "escape")
+_OPTIONS = ("columns", *_ONE_CHARACTER, "document", "header")
+
+
+@dataclass(frozen=True)
+class CsvForm:
+    """How files of CSV hold documents: as the text of column ``document``, with other columns of these types."""
+
+    document: str
+    columns: tuple[tuple[str, pa.DataType], ...] = ()
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str | None = None
+    header: tuple[str, ...] | None = None
+    """The names of all columns in files whose first line does not hold them."""
+
+    @staticmethod
+    def of(given: Mapping[str, Any] | None, column: str) -> CsvForm:
+        """The choices of a user; ``column`` is the default of ``document``. Raises ``ValueError`` or ``TypeError``."""
+        choice = dict(given or {})
+        for name in choice:
+            if name not in _OPTIONS:
+                raise ValueError(f"csv has no choice {name!r}{did_you_mean(name, _OPTIONS)}")
+        for name in _ONE_CHARACTER:
+            if name in choice and (not isinstance(choice[name], str) or len(choice[name].encode()) != 1):
+                raise ValueError(f"csv: {name} is one ASCII character, not {choice[name]!r}")
+        columns = choice.pop("columns", {})
+        if not isinstance(columns, Mapping):
+            raise TypeError(f"csv: columns maps names to types, not a {type(columns).__name__}")
+        typed = tuple((name, target_type(kind)) for name, kind in columns.items())
+        for name, kind in typed:
+            if pa.types.is_nested(kind):
+                raise ValueError(f"csv: column {name!r} cannot be {kind}, which a field of CSV does not hold")
+        header = choice.pop("header", None)
+        return CsvForm(
+            str(choice.pop("document", column)), typed, **choice, header=None if header is None else tuple(header)
+        )
+
+    def fields(self) -> list[pa.Field]:
+        """The columns beside the documents."""
+        return [pa.field(name, kind) for name, kind in self.columns]
+
+
+@dataclass(frozen=True)
+class CsvPiece:
+    """Some rows of a file: the documents, and the other columns."""
+
+    path: str
+    documents: pa.Array = field(repr=False)
+    beside: pa.RecordBatch = field(repr=False)
+    first: int
+    """The number of the first row in the file."""
+    start = 0
+
+    @property
+    def text(self) -> memoryview:
+        """The text of all documents."""
+        data = self.documents.buffers()[2]
+        return memoryview(b"" if data is None else data)
+
+    def parsed(self, how: Parsing) -> tuple[str | None, list[pa.StructArray], list[Found], int]:
+        """The path, the documents, the faults by their rows in the file, and 0: nothing is to be added to these."""
+        try:
+            arrays, found = how.documents(self.documents)
+        except ParquetError as error:
+            error.locate(path=self.path)
+            raise
+        return self.path, arrays, [(self.first + row, at, code, name) for row, at, code, name in found], 0
+
+    def sample(self, how: Parsing, size: int) -> list[pa.StructArray]:
+        """The first documents, of about ``size`` bytes."""
+        sizes = np.cumsum(pa.compute.binary_length(self.documents).to_numpy(zero_copy_only=False))
+        rows = max(1, int(np.searchsorted(sizes, size)))
+        return how.whole().documents(self.documents.slice(0, rows))[0]
+
+
+def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
+    """The rows of a file, some MiB at a time. Rows are numbered from 1, with the header if there is one.
+
+    Raises ``LimitError`` for a row longer than 32 MiB, and ``CorruptFileError`` for a file that is no CSV, lacks a
+    column or holds a field that is not of its type.
+    """
+    path = str(place)
+    names = [form.document, *(name for name, _ in form.columns)]
+    read = csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=form.header)
+    parse = csv.ParseOptions(
+        delimiter=form.delimiter, quote_char=form.quote, escape_char=form.escape or False, newlines_in_values=True
+    )
+    convert = csv.ConvertOptions(
+        include_columns=names, column_types={form.document: pa.binary(), **dict(form.columns)}, null_values=[""],
+        strings_can_be_null=False,
+    )
+    first = 1 if form.header is not None else 2
+    with open_stream(place) as file:
+        try:
+            with csv.open_csv(file, read, parse, convert) as batches:
+                for batch in batches:
+                    yield CsvPiece(path, batch.column(0), batch.select(names[1:]), first)
+                    first += len(batch)
+        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
+            reason = str(error).splitlines()[0]
+            if isinstance(error, ParquetError) or getattr(error, "errno", None) is not None:
+                raise
+            if reason == "Empty CSV file":
+                return
+            if "straddl" in reason:
+                raise LimitError(f"a row from row {first} on is longer than {_BLOCK_BYTES} bytes", path=path) from None
+            raise CorruptFileError(f"the file is not the CSV that is expected: {reason}", path=path) from None

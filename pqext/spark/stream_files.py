@@ -1,0 +1,175 @@
+"""Streams of the files that come into folders: which of them a query has read, as the offsets that Spark keeps.
+
+An offset holds all files that the query has read and that are still there, as digests of their names. So no file is
+missed that appears late, with an old time or while a batch is planned, as one does that was uploaded or written before
+its job was committed; and a restart goes on from the offset alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader
+
+from pqext.dataset.files.folders import COMMIT
+from pqext.dataset.files.sources import source_name
+from pqext.spark.files import list_sources
+
+if TYPE_CHECKING or find_spec("pyspark.sql.streaming.datasource") is not None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles, SupportsTriggerAvailableNow
+else:  # before Spark 4.2, which tells streams neither limits nor where to stop
+    SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
+
+_DIGEST_BYTES = 12
+"""Of a million names two have the same digest with a probability below 10**-16."""
+_OPTIONS = {
+    "max_files_per_batch": "max_files_per_batch", "maxfilespertrigger": "max_files_per_batch",
+    "ignore_missing_files": "ignore_missing_files", "ignoremissingfiles": "ignore_missing_files",
+}
+"""The options of streams, by their own names and those of Spark's sources that mean the same."""
+
+
+@dataclass(frozen=True)
+class StreamedFile:
+    """A file: the path or URL that opens it, its place, and the name that counts, with its digest."""
+
+    file: str
+    place: Any
+    name: str
+
+    @property
+    def digest(self) -> bytes:
+        """What stands for the file in offsets."""
+        return hashlib.blake2b(self.name.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).digest()
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How files of a stream are taken."""
+
+    max_files_per_batch: int | None = None
+    ignore_missing_files: bool = False
+
+
+def stream_options(options: Mapping[str, str]) -> tuple[StreamOptions, dict[str, str]]:
+    """The options of the stream, and the others. Raises ``ValueError`` for an unsuitable value."""
+    given: dict[str, Any] = {}
+    others: dict[str, str] = {}
+    for key, text in options.items():
+        name = _OPTIONS.get(key.lower())
+        if name is None:
+            others[key] = text
+        elif name == "max_files_per_batch":
+            if not text.isdecimal() or int(text) < 1:
+                raise ValueError(f"option {key} is a positive number, not {text!r}")
+            given[name] = int(text)
+        else:
+            if text.lower() not in ("true", "false"):
+                raise ValueError(f"option {key} is true or false, not {text!r}")
+            given[name] = text.lower() == "true"
+    return StreamOptions(**given), others
+
+
+class FileStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """What the streams of all kinds of files share: which files a batch has."""
+
+    def __init__(
+        self, paths: Sequence[str], storage_options: Mapping[str, Any] | None, options: StreamOptions
+    ) -> None:
+        self._paths = paths
+        self._storage = storage_options
+        self._options = options
+        self._until: frozenset[bytes] | None = None
+
+    @abstractmethod
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Any:
+        """The work of the tasks of a batch."""
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Nothing has been read."""
+        return _offset(())
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
+        """What is there now, or as many of the oldest new files as ``limit`` allows; ``start`` where nothing is new."""
+        seen = _seen(start)
+        there = {one.digest: one for one in self.listed()}
+        new = [digest for digest in there if digest not in seen and (self._until is None or digest in self._until)]
+        if start is not None and not new:
+            return start
+        most = getattr(limit, "max_files", None)
+        return _offset([*(digest for digest in there if digest in seen), *new[:most]])
+
+    def getDefaultReadLimit(self) -> Any:
+        """As many files as option ``max_files_per_batch`` allows."""
+        most = self._options.max_files_per_batch
+        return ReadAllAvailable() if most is None else ReadMaxFiles(most)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """The query ends with the files that are there now."""
+        self._until = frozenset(one.digest for one in self.listed())
+
+    def listed(self) -> list[StreamedFile]:
+        """All files that are there: local ones by their times and names, those of stores by their names."""
+        try:
+            found = [*list_sources(self._paths, self._storage)]
+        except FileNotFoundError:
+            return []
+        files = [StreamedFile(file, place, _final(source_name(place))) for file, place in found]
+        return sorted(files, key=lambda one: (_time(one.place), one.name))
+
+    def between(self, start: dict[str, Any], end: dict[str, Any]) -> tuple[list[StreamedFile], list[StreamedFile]]:
+        """The files of a batch, in order, and all that are there.
+
+        Raises ``FileNotFoundError`` when some are not there any more.
+        """
+        wanted = _seen(end) - _seen(start)
+        if not wanted:
+            return [], []
+        there = self.listed()
+        found = [one for one in there if one.digest in wanted]
+        if len(found) < len(wanted) and not self._options.ignore_missing_files:
+            raise FileNotFoundError(
+                2, f"{len(wanted) - len(found)} of {len(wanted)} files were removed after this batch was planned: "
+                "restore them, or go on without them by option ignore_missing_files", self._paths[0],
+            )
+        return found, there
+
+
+def _offset(digests: Iterable[bytes]) -> dict[str, Any]:
+    every = sorted(digests)
+    return {"version": 1, "files": len(every), "seen": base64.b64encode(b"".join(every)).decode()}
+
+
+def _seen(offset: Mapping[str, Any] | None) -> frozenset[bytes]:
+    """The digests in an offset. Raises ``ValueError`` for one that this source has not made."""
+    if offset is None:
+        return frozenset()
+    try:
+        data = base64.b64decode(offset["seen"], validate=True)
+        if offset["version"] != 1 or len(data) != offset["files"] * _DIGEST_BYTES:
+            raise ValueError("it was cut, or is of another version")
+    except (KeyError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"the checkpoint holds an offset that is none of this source ({error}): start with another checkpoint"
+        ) from None
+    return frozenset(data[at : at + _DIGEST_BYTES] for at in range(0, len(data), _DIGEST_BYTES))
+
+
+def _final(name: str) -> str:
+    """The name of a file that a save is moving, as it will be; others as they are."""
+    parts = name.split(os.sep)
+    return os.sep.join(part for part in parts if not part.startswith(COMMIT)) if COMMIT in name else name
+
+
+def _time(place: Any) -> int:
+    try:
+        return os.stat(place).st_mtime_ns if isinstance(place, str) else 0
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,43 @@
+"""Notes of how far streams have come that write into a folder: of each the last batch that is there."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from pqext.core.errors import CorruptFileError
+from pqext.dataset.files.notes import parsed
+
+STREAMED = "_pqext_streamed-"
+"""How the name of such a note begins, behind which is the query's id. Readers pass over it, and overwrites keep it."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of a stream, which job ``job`` writes. Batches of a ``query`` are numbered in their order."""
+
+    query: str
+    number: int
+    job: str
+
+    @property
+    def name(self) -> str:
+        """The name of the query's note."""
+        return f"{STREAMED}{self.query}.json"
+
+    def dump(self) -> bytes:
+        """The note that tells that the batch is there."""
+        return json.dumps({"version": 1, "query": self.query, "batch": self.number, "job": self.job}).encode()
+
+    def is_in(self, note: bytes, path: str, by_others: bool = False) -> bool:
+        """Does a note say that the batch is there, ``by_others`` than this job? Raises ``CorruptFileError`` for one
+        that is damaged.
+        """
+        try:
+            found = parsed(note)
+            return int(found["batch"]) >= self.number and not (by_others and found["job"] == self.job)
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptFileError(
+                f"the note of a stream is damaged ({error}), so it is not known which of its batches are there: remove "
+                "it if the last one is not", path=path,
+            ) from None

@@ -1,0 +1,153 @@
+"""Jobs that write into folders of Google Cloud Storage and Azure, where files wait under hidden keys."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from remote.clouds import Answer, Azure, Cloud, Google, running
+
+import pqext
+from pqext.core.errors import UnsupportedError
+from pqext.core.sources.copying import Container
+from pqext.core.sources.store import forget_stores
+from pqext.dataset.files.store_journal import NOTE
+from pqext.spark import clean
+from pqext.spark.part_files import UNDIVIDED, PartFiles, Staging
+from pqext.spark.store_target import StoreTarget
+from pqext.spark.targets import target_of
+
+SECRET = base64.b64encode(b"a key of 64 bytes, which no message may show" + bytes(20)).decode()
+JOB, OTHER, THIRD = "a" * 32, "b" * 32, "c" * 32
+
+Place = tuple[Cloud, str, dict[str, Any]]
+
+
+def google(cloud: Cloud) -> tuple[str, dict[str, Any]]:
+    return "gs://bucket/data/out", {"access_token": SECRET, "endpoint_override": cloud.url}
+
+
+def azure(cloud: Cloud) -> tuple[str, dict[str, Any]]:
+    host = cloud.url.removeprefix("http://")
+    return "abfss://bucket@account.dfs.core.windows.net/data/out", {
+        "account_key": SECRET, "blob_storage_authority": host, "blob_storage_scheme": "http",
+        "dfs_storage_authority": host, "dfs_storage_scheme": "http",
+    }
+
+
+@pytest.fixture(params=[(Google, google), (Azure, azure)], ids=["gs", "abfss"])
+def place(request: Any) -> Iterator[Place]:
+    kind, reached = request.param
+    cloud = kind()
+    with running(cloud):
+        url, options = reached(cloud)
+        yield cloud, url, options
+    forget_stores()
+    pqext.clear_cache()
+
+
+def staged(target: StoreTarget, job: str, values: list[int]) -> tuple[Staging, ...]:
+    table = pa.table({"x": values})
+    with PartFiles(
+        pickle.loads(pickle.dumps(target.begin(job))), f"part-00000-{job}-1", table.schema, {}, UNDIVIDED
+    ) as files:
+        files.write(table.to_batches()[0])
+        return files.close()
+
+
+def rows(url: str, options: dict[str, Any]) -> list[int]:
+    """What readers see, by obstore: pyarrow holds the interpreter while it waits for Google's answer."""
+    pqext.clear_cache()
+    container = target_of(url, options)._bucket  # type: ignore[attr-defined]
+    place = container.place(container.prefix)
+    try:
+        return sorted(pqext.read_table(place.key, filesystem=place.store.store)["x"].to_pylist())
+    except FileNotFoundError:
+        return []
+
+
+@pytest.mark.spec("spark.store.unseen", "spark.store.overwrite")
+def test_files_wait_unseen_until_the_commit_and_are_replaced_whole(place: Place) -> None:
+    cloud, url, options = place
+    target = StoreTarget(url, options)
+    files = staged(target, JOB, [1, 2])
+    assert rows(url, options) == []
+    assert [key.startswith("data/out/_pqext_waiting/") for key in cloud.objects] == [True]
+    target.commit(files, overwrite=False)
+    assert rows(url, options) == [1, 2]
+    second = StoreTarget(url, options)
+    second.check(False, lambda: cloud.objects[f"data/out/part-00000-{JOB}-1.parquet"], ())
+    second.commit(staged(second, OTHER, [3]), overwrite=False)
+    assert rows(url, options) == [1, 2, 3]
+    third = StoreTarget(url, options)
+    third.commit(staged(third, THIRD, [9]), overwrite=True)
+    assert rows(url, options) == [9]
+    assert sorted(cloud.objects) == [
+        f"data/out/{name}" for name in ("_SUCCESS", NOTE, f"part-00000-{THIRD}-1.parquet")
+    ]
+    assert cloud.objects[f"data/out/{NOTE}"] == b""
+
+
+@pytest.mark.spec("spark.store.decided")
+def test_a_job_that_dies_before_and_after_its_note_has_not_happened_and_has(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud, url, options = place
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: Any) -> None:
+        raise Killed
+
+    for method, seen in (("claim", []), ("complete", [1, 2])):
+        target = StoreTarget(url, options)
+        files = staged(target, JOB, [1, 2])
+        with monkeypatch.context() as patch:
+            patch.setattr(Container, method, killed)
+            with pytest.raises(Killed):
+                target.commit(files, overwrite=False)
+        assert rows(url, options) == []
+        assert target._is_decided() == (method == "complete")
+        done = clean(url, older_than=timedelta(0), storage_options=options)
+        assert (done.finished, done.removed) == ((JOB,), ()) if seen else ((), (JOB,))
+        assert rows(url, options) == seen
+        assert not [key for key in cloud.objects if "_pqext_waiting" in key]
+
+
+@pytest.mark.spec("spark.store.together")
+def test_a_note_is_ended_by_nobody_who_has_not_read_it(place: Place) -> None:
+    _, url, options = place
+    container: Any = StoreTarget(url, options)._bucket
+    first = container.claim("n", b"one")
+    with pytest.raises(FileExistsError):
+        container.claim("n", b"two")
+    container.release("n", first)
+    with pytest.raises(FileNotFoundError):
+        container.get("n")
+    second = container.claim("n", b"two")
+    container.release("n", first)
+    assert container.get("n") == (b"two", second)
+
+
+@pytest.mark.spec("spark.store.secrets")
+def test_errors_show_no_secret(place: Place) -> None:
+    cloud, url, options = place
+    target = StoreTarget(url, options)
+    cloud.faults += [Answer(403)] * 3
+    with pytest.raises(PermissionError) as caught:
+        target._bucket.put("x", b"")
+    assert SECRET not in f"{caught.value!r} {target!r} {target.begin(JOB)!r}"
+    with pytest.raises(ValueError, match="cannot be opened") as wrong:
+        StoreTarget(url, {**options, "sekret_option": SECRET})
+    assert SECRET not in str(wrong.value)
+
+
+def test_stores_in_which_files_cannot_wait_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="hdfs:// takes no files that several tasks write together"):
+        target_of("hdfs://name/folder", None)

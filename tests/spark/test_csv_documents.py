@@ -1,0 +1,108 @@
+"""JSON documents in a column of CSV files: what Python's csv module reads is what becomes rows."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pqext
+from pqext import variant
+from pqext.core.errors import CorruptFileError, LimitError
+from pqext.spark import csv_documents, ingest_json
+from pqext.spark.csv_documents import CsvForm, csv_pieces
+
+texts = st.text(st.sampled_from('a,"\n;é'), max_size=8)
+rows = st.lists(st.tuples(st.integers(-9, 9), texts, texts), max_size=40)
+
+
+def written(path: Path, header: list[str] | None, content: list[Any], delimiter: str = ",") -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerows([*([header] if header else []), *content])
+
+
+@pytest.mark.spec("spark.ingest.csv")
+@given(content=rows, block=st.integers(100, 300), has_header=st.booleans())
+def test_documents_and_the_columns_beside_them_are_what_another_reader_reads(
+    tmp_path_factory: pytest.TempPathFactory, content: list[Any], block: int, has_header: bool
+) -> None:
+    path, names = tmp_path_factory.mktemp("csv") / "rows.csv", ["id", "doc", "word"]
+    written(path, names if has_header else None, content, ";")
+    chosen = {"document": "doc", "columns": {"word": "string", "id": "bigint"}, "delimiter": ";"}
+    form = CsvForm.of(chosen if has_header else {**chosen, "header": names}, "value")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_documents, "_BLOCK_BYTES", block)
+        found = [*csv_pieces(str(path), form)]
+    documents = [one.decode() for piece in found for one in piece.documents.to_pylist()]
+    beside = [tuple(one.values()) for piece in found for one in piece.beside.to_pylist()]
+    assert documents == [document for _, document, _ in content]
+    assert beside == [(word, number) for number, _, word in content]
+    firsts = [piece.first for piece in found]
+    assert firsts == [
+        1 + has_header + sum(len(piece.documents) for piece in found[:at]) for at in range(len(found))
+    ]
+
+
+def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+
+    def read(text: str, **choice: Any) -> list[Any]:
+        path.write_text(text)
+        return [*csv_pieces(str(path), CsvForm.of(choice, "doc"))]
+
+    assert read("") == []
+    with pytest.raises(CorruptFileError, match=r"Row #3: CSV conversion error to int32.*rows\.csv"):
+        read("id,doc\n1,1\nx,2\n", columns={"id": "int"})
+    with pytest.raises(CorruptFileError, match="Column 'doc' in include_columns does not exist"):
+        read("id,text\n1,1\n")
+    with pytest.raises(CorruptFileError, match="Row #2: Expected 2 columns, got 3"):
+        read("id,doc\n1,1,1\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_documents, "_BLOCK_BYTES", 50)
+        with pytest.raises(LimitError, match="is longer than 50 bytes"):
+            read(f"id,doc\n1,{'x' * 500}\n")
+    for wrong, message in (
+        ({"delimeter": ";"}, "did you mean 'delimiter'"), ({"quote": "''"}, "quote is one ASCII character"),
+        ({"columns": {"a": "array<int>"}}, "which a field of CSV does not hold"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            CsvForm.of(wrong, "doc")
+    with pytest.raises(TypeError, match="columns maps names to types"):
+        CsvForm.of({"columns": ["a"]}, "doc")
+
+
+@pytest.mark.spec("spark.ingest.csv")
+def test_csv_is_ingested_with_its_other_columns(spark: Any, tmp_path: Path) -> None:
+    content = [[n, json.dumps({"n": n, "text": 'a "b"\nc'}), f"2024-05-0{1 + n % 3}"] for n in range(50)]
+    content[7][1] = "{"
+    written(tmp_path / "rows.csv", ["id", "doc", "day"], content)
+    packed = tmp_path / "in" / "rows.csv.gz"
+    packed.parent.mkdir()
+    packed.write_bytes(gzip.compress((tmp_path / "rows.csv").read_bytes()))
+    out = str(tmp_path / "out")
+    done = ingest_json(
+        spark, str(packed.parent), out, "n INT", form="csv", column="event", on_error="null", error_column="why",
+        csv={"document": "doc", "columns": {"id": "int", "day": "date"}}, bad_lines_file=True,
+    )
+    assert (done.rows, done.bad_lines, done.schema) == (50, 1, "STRUCT<n: INT>")
+    table = pqext.read_table(out)
+    assert table.schema.names == ["event", "id", "day", "why"]
+    assert table.schema.field("day").type == pa.date32()
+    found = zip(table["id"].to_pylist(), variant.to_python(table["event"]), map(str, table["day"]), strict=True)
+    assert sorted(found, key=lambda one: one[0]) == [
+        (n, None if n == 7 else json.loads(doc), day) for n, doc, day in content
+    ]
+    [why] = [one for one in table["why"].to_pylist() if one is not None]
+    assert why.endswith("rows.csv.gz, row 9, byte 1: the text ends within a value")
+    with open(str(done.bad_lines_file)) as side:
+        assert json.loads(side.read())["raw"] == "{"
+    with pytest.raises(ValueError, match='needs form="csv"'):
+        ingest_json(spark, str(packed), out, csv={"document": "doc"})
