@@ -67,17 +67,17 @@ def benchmarks() -> str:
 
 def commands() -> str:
     """Each command of pqext with its arguments and options, from the program itself."""
-    import typer.main
+    import click
 
     from pqext.cli import app
 
-    program = typer.main.get_command(app)
-    return "\n\n".join(describe(name, program.commands[name]) for name in sorted(program.commands))
+    context = click.Context(app)
+    return "\n\n".join(describe(name, app.get_command(context, name)) for name in sorted(app.list_commands(context)))
 
 
 def describe(name: str, command: Any) -> str:
     """One command: its usage, what it does, and a table of what it takes."""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from pqext.cli import app
 
@@ -93,8 +93,8 @@ def describe(name: str, command: Any) -> str:
 
 
 def plain(text: str | None) -> str:
-    """Help without the marks that typer gives to terminals."""
-    shown = re.sub(r"\[/?(?:bold|dim|cyan|green)\]", "", (text or "").replace("\b", "")).replace("\\[", "[").strip()
+    """Help without the marks that keep its lines as they are, with examples as code."""
+    shown = (text or "").replace("\b\n", "").strip()
     return re.sub(r"^Example: (.*)$", r"```sh\n\1\n```", shown, flags=re.M)
 
 

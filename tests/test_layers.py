@@ -199,7 +199,7 @@ PLAIN_FILE = "pqext.write_table(pa.table({'i': [1]}), 'plain.parquet'); pqext.re
 @pytest.mark.parametrize(
     ("code", "unused"),
     [
-        ("import pqext", {"numpy", "pyarrow", "pyproj", "pyspark", "shapely", "cryptography", "rich", "typer"}),
+        ("import pqext", {"numpy", "pyarrow", "pyproj", "pyspark", "shapely", "cryptography", "rich", "click"}),
         (f"import pqext, pyarrow as pa; {PLAIN_FILE}", {"pyproj", "pyspark", "shapely", "cryptography", "rich"}),
     ],
 )
