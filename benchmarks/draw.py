@@ -95,13 +95,14 @@ def picture(result: dict[str, Any]) -> str:
 
 
 def pictures() -> dict[Path, str]:
-    """The file of each plot, and what it must hold."""
-    found = {}
-    for path in sorted(RESULTS.glob("*.json")):
-        result = json.loads(path.read_text("utf-8"))
-        for name, part in parts_of(path.stem, result).items():
-            found[PICTURES / f"{name}.svg"] = picture(part)
-    return found
+    """The file of each plot, and what it must hold; results that compare pqext with nothing have none."""
+    results = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(RESULTS.glob("*.json"))}
+    return {
+        PICTURES / f"{name}.svg": picture(part)
+        for stem, result in results.items()
+        for name, part in parts_of(stem, result).items()
+        if any(ratios(part).values())
+    }
 
 
 def parts_of(name: str, result: dict[str, Any]) -> dict[str, dict[str, Any]]:

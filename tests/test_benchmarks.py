@@ -35,3 +35,10 @@ def test_a_mark_stands_at_the_ratio_of_its_case(draw: Any) -> None:
     assert draw.ratios(result) == {"a": {"DuckDB": 4.0}, "b": {"DuckDB": 1.0}}
     marks = [line for line in draw.picture(result).splitlines() if line.startswith("<polygon")]
     assert len(marks) == 3  # the legend's and one for each case
+
+
+def test_results_without_a_peer_are_not_drawn(draw: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "alone.json").write_text('{"title": "t", "cases": {"a": {"pqext": 1.0}}}', "utf-8")
+    (tmp_path / "beside.json").write_text('{"title": "t", "cases": {"a": {"pqext": 1.0, "DuckDB": 3.0}}}', "utf-8")
+    monkeypatch.setattr(draw, "RESULTS", tmp_path)
+    assert [path.name for path in draw.pictures()] == ["beside.svg"]
