@@ -23,7 +23,8 @@ from pqext import variant
 from pqext.core import local_paths, sink, source
 from pqext.core.local_paths import scheme_of
 from pqext.dataset.files import folders, notes, sources
-from pqext.spark import commit, files
+from pqext.spark import files
+from pqext.spark.writing import commit
 
 ROOT = Path(__file__).resolve().parent.parent
 

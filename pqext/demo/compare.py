@@ -112,7 +112,7 @@ def spark_count(
     from pyspark.sql import functions as F
 
     from pqext.spark.functions import try_variant_get
-    from pqext.spark.variant_paths import spark_path
+    from pqext.spark.pushdown.variant_paths import spark_path
     from pqext.variant.access.path import parse
 
     frame = spark.read.parquet(str(path))

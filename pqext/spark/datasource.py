@@ -19,14 +19,14 @@ from pyspark.sql.types import StructType
 
 from pqext.core.errors import UnsupportedError
 from pqext.spark.brief import brief
-from pqext.spark.parquet_reader import Reader, check_given
-from pqext.spark.request import Query
+from pqext.spark.reading.parquet_reader import Reader, check_given
+from pqext.spark.reading.request import Query
 
 
 class PqextSource(DataSource):
     """``spark.read.format("pqext")`` and ``df.write.format("pqext")``.
 
-    Options of reading: :class:`pqext.spark.request.Query`. Options of writing:
+    Options of reading: :class:`pqext.spark.reading.request.Query`. Options of writing:
     :class:`pqext.core.options.WriteOptions`.
     """
 
@@ -39,7 +39,7 @@ class PqextSource(DataSource):
     def schema(self) -> StructType:
         """The schema of the files, by Spark's types."""
         _refuse_tables(self.options)
-        from pqext.spark.stream_files import stream_options
+        from pqext.spark.streams.files import stream_options
 
         return Query.from_options(stream_options(self.options)[1]).schema()
 
@@ -57,7 +57,7 @@ class PqextSource(DataSource):
     @brief
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A writer of files with ``schema``."""
-        from pqext.spark.sink import Sink
+        from pqext.spark.writing.sink import Sink
 
         _refuse_tables(self.options)
         return Sink(self.options, schema, overwrite)
@@ -65,7 +65,7 @@ class PqextSource(DataSource):
     @brief
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """A writer of the batches of a stream with ``schema``."""
-        from pqext.spark.stream_sink import StreamSink
+        from pqext.spark.streams.sink import StreamSink
 
         _refuse_tables(self.options)
         return StreamSink(self.options, schema, overwrite)
@@ -73,7 +73,7 @@ class PqextSource(DataSource):
     @brief
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A reader of the files that come into the folders, of the columns of ``schema``."""
-        from pqext.spark.stream_source import ParquetStream
+        from pqext.spark.streams.source import ParquetStream
 
         _refuse_tables(self.options)
         return ParquetStream(self.options, schema)

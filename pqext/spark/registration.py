@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from pqext.spark.datasource import PqextSource
-from pqext.spark.json_source import JsonLinesSource
+from pqext.spark.json.source import JsonLinesSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,8 +11,8 @@ from typing import Any
 
 import pqext.spark as on_spark
 from pqext import variant
-from pqext.spark.carried import KEY, carried
 from pqext.spark.session import _defaults, _worker_environment, java_environment
+from pqext.spark.writing.carried import KEY, carried
 
 
 def session() -> Any:

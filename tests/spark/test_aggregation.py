@@ -19,8 +19,8 @@ import pqext
 from pqext import col
 from pqext import variant as variants
 from pqext.spark import query, read
-from pqext.spark.aggregation import Aggregate, Aggregation
-from pqext.spark.request import Query, encode_options
+from pqext.spark.reading.aggregation import Aggregate, Aggregation
+from pqext.spark.reading.request import Query, encode_options
 
 ROWS = 400
 EVENTS = ["click", "view", "sell", "buy"]

@@ -15,7 +15,7 @@ import pqext
 from pqext import variant
 from pqext.core.errors import VariantError
 from pqext.spark import explain_write, read, shred_variant, unshred_variant
-from pqext.spark.carried import KEY, carried
+from pqext.spark.writing.carried import KEY, carried
 
 A_INT = "STRUCT<a: INT>"
 

@@ -18,9 +18,9 @@ from pqext.core.sources.copying import Container
 from pqext.core.sources.store import forget_stores
 from pqext.dataset.files.store_journal import NOTE
 from pqext.spark import clean
-from pqext.spark.part_files import UNDIVIDED, PartFiles, Staging
-from pqext.spark.store_target import StoreTarget
-from pqext.spark.targets import target_of
+from pqext.spark.writing.part_files import UNDIVIDED, PartFiles, Staging
+from pqext.spark.writing.store_target import StoreTarget
+from pqext.spark.writing.targets import target_of
 
 SECRET = base64.b64encode(b"a key of 64 bytes, which no message may show" + bytes(20)).decode()
 JOB, OTHER, THIRD = "a" * 32, "b" * 32, "c" * 32

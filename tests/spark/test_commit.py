@@ -20,8 +20,9 @@ from pyspark.sql import types as T
 import pqext
 from pqext.core.errors import CorruptFileError
 from pqext.dataset.files.folders import COMMIT, JOURNAL
-from pqext.spark import clean, commit
-from pqext.spark.sink import Sink
+from pqext.spark import clean
+from pqext.spark.writing import commit
+from pqext.spark.writing.sink import Sink
 
 JOB = "a" * 32
 SCHEMA = T.StructType([T.StructField("x", T.LongType())])

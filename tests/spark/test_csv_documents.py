@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 import pqext
 from pqext import variant
 from pqext.core.errors import CorruptFileError, LimitError
-from pqext.spark import csv_documents, ingest_json
-from pqext.spark.csv_documents import CsvForm, csv_pieces
+from pqext.spark import ingest_json
+from pqext.spark.json import csv_documents
+from pqext.spark.json.csv_documents import CsvForm, csv_pieces
 
 texts = st.text(st.sampled_from('a,"\n;é'), max_size=8)
 rows = st.lists(st.tuples(st.integers(-9, 9), texts, texts), max_size=40)

@@ -25,7 +25,7 @@ from pqext.dataset.notations.as_json import to_json
 from pqext.dataset.planning.planner import FilePlanner
 from pqext.spark import explain_read, functions, read, read_json, read_metrics, shred_variant, where
 from pqext.spark.datasource import Reader
-from pqext.spark.request import Query
+from pqext.spark.reading.request import Query
 
 SCHEMA = "properties STRUCT<mag: DECIMAL(9,2), place: STRING, time: BIGINT, magType: STRING>"
 FIJI = (175.0, -30.0, -175.0, -10.0)

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.spark.guards import OPERATORS, is_widened, leaf_guard, list_guard, spark_literal
+from pqext.spark.pushdown.guards import OPERATORS, is_widened, leaf_guard, list_guard, spark_literal
 
 DOUBLES = [0.0, -0.0, 1.0, 4.9, 4.899999999999999, 4.900000000000001, -7.25, 1e300, -1e300, float("inf"), float("nan")]
 LEAVES: dict[str, list[Any]] = {

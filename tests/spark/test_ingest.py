@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 import pqext
 from pqext import variant
 from pqext.core.errors import CorruptFileError, GeometryError, VariantError
-from pqext.spark import commit, ingest_json, read
+from pqext.spark import ingest_json, read
+from pqext.spark.writing import commit
 
 
 def lines(path: Path, documents: list[Any]) -> Path:

@@ -12,7 +12,7 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext.spark import read
-from pqext.spark.request import Query
+from pqext.spark.reading.request import Query
 
 # What Spark's own file of far timestamps holds (parquet-testing, int96_from_spark.md), in microseconds.
 FAR = [1704141296123456, 1704070800000000, 253402225200000000, 1735599600000000, None, 9089380393200000000]

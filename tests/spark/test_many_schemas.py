@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 import pqext
 from pqext import col
 from pqext.spark import query, read
-from pqext.spark.request import Query
+from pqext.spark.reading.request import Query
 
 
 @pytest.fixture(scope="module")

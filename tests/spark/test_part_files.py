@@ -13,9 +13,9 @@ import pytest
 
 import pqext
 from pqext import variant
-from pqext.spark.appending import check_target, empty_file
-from pqext.spark.part_files import Division, PartFiles, Staging, check_division
-from pqext.spark.staging import StagedFolder
+from pqext.spark.writing.appending import check_target, empty_file
+from pqext.spark.writing.part_files import Division, PartFiles, Staging, check_division
+from pqext.spark.writing.staging import StagedFolder
 from pqext.variant.types import variant_field
 
 
@@ -78,8 +78,8 @@ def test_each_file_of_a_partition_infers_its_own_shredding_and_tells_it(tmp_path
 def test_more_partitions_than_files_may_be_open_are_written_in_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pqext.spark.part_files._OPEN_FILES", 3)
-    monkeypatch.setattr("pqext.spark.part_files._HELD_BYTES", 200)
+    monkeypatch.setattr("pqext.spark.writing.part_files._OPEN_FILES", 3)
+    monkeypatch.setattr("pqext.spark.writing.part_files._HELD_BYTES", 200)
     table = pa.table({"k": [n % 5 for n in range(50)], "n": range(50)})
     done = write(tmp_path, table, Division(("k",)), rows=20)
     assert len({one.file.name for one in done}) == len(done) > 5

@@ -15,7 +15,7 @@ from remote.conftest import KEY, S3, SECRET, s3, server
 import pqext
 from pqext import col
 from pqext.spark import explain_read, query, read, read_json
-from pqext.spark.request import Query
+from pqext.spark.reading.request import Query
 
 __all__ = ["s3", "server"]
 

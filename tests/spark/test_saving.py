@@ -14,8 +14,9 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext.dataset.files.folders import COMMIT, files_below
-from pqext.spark import commit, explain_read, functions, layout, shred_variant, summary, write
-from pqext.spark.sink import Sink
+from pqext.spark import explain_read, functions, layout, shred_variant, write
+from pqext.spark.writing import commit, summary
+from pqext.spark.writing.sink import Sink
 
 SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.LongType())])
 

@@ -18,8 +18,8 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import variant
-from pqext.spark.save_options import write_options
-from pqext.spark.sink import Sink
+from pqext.spark.writing.save_options import write_options
+from pqext.spark.writing.sink import Sink
 
 VECTORIZED = "spark.sql.parquet.enableVectorizedReader"
 NAN = float("nan")

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 import pqext
 from pqext import geo
 from pqext.spark import explain_read, functions, read, read_metrics
-from pqext.spark.sink import Sink
+from pqext.spark.writing.sink import Sink
 
 BOX = (10.0, 10.0, 20.0, 20.0)
 ROWS = 4000

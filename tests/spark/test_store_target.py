@@ -21,9 +21,9 @@ from pqext.core.errors import CorruptFileError
 from pqext.core.sources import multipart
 from pqext.dataset.files.store_journal import NOTE
 from pqext.spark import clean, ingest_json, write
-from pqext.spark.commit import Cleaned
-from pqext.spark.part_files import Division, PartFiles, Staging
-from pqext.spark.store_target import StoreTarget
+from pqext.spark.writing.commit import Cleaned
+from pqext.spark.writing.part_files import Division, PartFiles, Staging
+from pqext.spark.writing.store_target import StoreTarget
 
 __all__ = ["s3", "server"]
 

@@ -22,8 +22,8 @@ from pqext.dataset.evaluation.evaluate import evaluate
 from pqext.dataset.expressions import Expression, Operand
 from pqext.dataset.expressions.visitors import columns
 from pqext.spark import read, read_metrics, shred_variant, where
-from pqext.spark.conditions import condition
-from pqext.spark.request import Query, encode_options
+from pqext.spark.pushdown.conditions import condition
+from pqext.spark.reading.request import Query, encode_options
 
 UTC = dt.UTC
 OLD = dt.datetime(1, 3, 1, 12, 0, 0, 1)

@@ -13,8 +13,8 @@ from pqext.core.suggest import did_you_mean
 from pqext.geo import crs as geo_crs
 from pqext.geo.types import GeospatialType
 from pqext.spark.arrays import conform
-from pqext.spark.conditions import spatial_type
 from pqext.spark.functions.geometry_arrays import Geometries
+from pqext.spark.pushdown.conditions import spatial_type
 from pqext.spark.types import exchange_schema
 
 

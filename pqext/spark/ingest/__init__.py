@@ -1,0 +1,1 @@
+"""Text files to shredded Parquet by tasks, without a row in the JVM."""

@@ -1,0 +1,1 @@
+"""JSON in lines and in columns of CSV files, read by tasks."""

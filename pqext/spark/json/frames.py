@@ -1,0 +1,50 @@
+"""JSON lines into a VARIANT column of a data frame."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pqext.spark.hadoop import from_hadoop
+from pqext.spark.json.source import FORMAT
+from pqext.spark.registration import ensure_registered
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_json(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    column: str = "value",
+    on_error: Literal["raise", "null"] = "raise",
+    error_column: str | None = None,
+    partition_bytes: int | None = None,
+    duplicate_keys: Literal["error", "first", "last"] = "error",
+    storage_options: Mapping[str, Any] | None = None,
+) -> DataFrame:
+    """JSON lines as a data frame of one VARIANT column named ``column``, a row a line; empty lines are skipped.
+
+    ``path`` is a file, a folder, a pattern, the URL of one (``s3://``, ``s3a://``, ``gs://``, ``abfss://``,
+    ``https://``, ...) or a list of them; local ones lie on a file system that driver and executors share.
+    ``storage_options`` are credentials and the like for URLs, as :func:`pqext.scan` takes them; without them, Spark's
+    Hadoop settings for the store count, else the environment. Files whose names end in ``.gz``, ``.bz2`` or ``.zst``
+    are decompressed, each by one task. ``partition_bytes`` is the text that a task reads at most.
+
+    A line that is not JSON (in UTF-8) stops the job with an error that names file, line and reason; with
+    ``on_error="null"`` it gives a null row, and ``error_column`` names a STRING column that tells file, line and reason
+    there and is null elsewhere. So ``df.where("_error IS NOT NULL").count()`` counts the lines that are not JSON. A
+    line ``null`` is JSON: a variant that is null, not a null row.
+    """
+    options = {"column": column, "on_error": on_error, "duplicate_keys": duplicate_keys}
+    if error_column is not None:
+        options["error_column"] = error_column
+    if partition_bytes is not None:
+        options["partition_bytes"] = str(partition_bytes)
+    paths = path if isinstance(path, str) else list(path)
+    storage = storage_options or from_hadoop(spark, paths)
+    if storage:
+        options["storage_options"] = json.dumps(dict(storage))
+    ensure_registered(spark)
+    return spark.read.format(FORMAT).options(**options).load(paths)

@@ -1,0 +1,100 @@
+"""Data source ``pqext_json``: JSON lines into a VARIANT column, without the bytes ever passing through the JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import types as T
+from pyspark.sql.datasource import CaseInsensitiveDict, DataSource, DataSourceReader, DataSourceStreamReader
+
+from pqext.core.suggest import did_you_mean
+from pqext.spark.brief import brief
+from pqext.spark.files import option_paths
+from pqext.spark.json.reader import JsonLinesReader
+from pqext.spark.streams.files import stream_options
+from pqext.spark.streams.json_source import JsonLinesStream
+from pqext.spark.types import exchange_schema
+from pqext.spark.writing.save_options import storage_options
+
+FORMAT = "pqext_json"
+MAX_LINE_BYTES = 128 << 20
+"""Spark holds no larger VARIANT."""
+_OPTIONS = {
+    "column", "on_error", "error_column", "partition_bytes", "max_line_bytes", "duplicate_keys", "storage_options",
+}
+
+
+class JsonLinesSource(DataSource):
+    """``spark.read.format("pqext_json")``: the options are the arguments of :func:`pqext.spark.read_json`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name in Spark."""
+        return FORMAT
+
+    @brief
+    def schema(self) -> T.StructType:
+        """One VARIANT column, and the column of errors when it is asked for."""
+        _check_options(stream_options(self.options)[1])
+        schema = T.StructType([T.StructField(self.options.get("column", "value"), T.VariantType())])
+        if "error_column" in self.options:
+            schema = schema.add(self.options["error_column"], T.StringType())
+        return schema
+
+    @brief
+    def reader(self, schema: T.StructType) -> DataSourceReader:
+        """A reader with these options; a ``schema`` of the user's may name the columns, and leave one out."""
+        return self._reader(self.options, schema)
+
+    @brief
+    def streamReader(self, schema: T.StructType) -> DataSourceStreamReader:
+        """A reader of the files that come into the folders, with these options and those of streams."""
+        of_stream, others = stream_options(self.options)
+        return JsonLinesStream(self._reader(CaseInsensitiveDict(others), schema), of_stream)
+
+    def _reader(self, options: Mapping[str, str], schema: T.StructType) -> JsonLinesReader:
+        _check_options(options)
+        error_column = options.get("error_column")
+        column = options.get("column") or _variant_name(schema, error_column)
+        _check_schema(schema, column, error_column)
+        on_error = options.get("on_error", "raise")
+        if on_error not in ("raise", "null"):
+            raise ValueError(f"on_error is 'raise' or 'null', not {on_error!r}")
+        given = options.get("storage_options")
+        return JsonLinesReader(
+            paths=tuple(option_paths(options, remote=True)),
+            storage_options=None if given is None else storage_options(given),
+            schema=exchange_schema(schema),
+            column=column,
+            raises=on_error == "raise",
+            partition_bytes=int(options.get("partition_bytes", 0)),
+            max_line_bytes=int(options.get("max_line_bytes", MAX_LINE_BYTES)),
+            duplicate_keys=options.get("duplicate_keys", "error"),
+        )
+
+
+def _check_options(options: Mapping[str, str]) -> None:
+    unknown = {name.lower() for name in options} - _OPTIONS - {"path", "paths"}
+    if unknown:
+        meant = did_you_mean(min(unknown), _OPTIONS) or f"; there are {', '.join(sorted(_OPTIONS))}"
+        raise ValueError(f"unknown option {min(unknown)!r}{meant}")
+
+
+def _variant_name(schema: T.StructType, error_column: str | None) -> str:
+    """What the one VARIANT column is called in a schema of the user's."""
+    names = [field.name for field in schema if isinstance(field.dataType, T.VariantType) and field.name != error_column]
+    return names[0] if len(names) == 1 else "value"
+
+
+def _check_schema(schema: T.StructType, column: str, error_column: str | None) -> None:
+    """Raise ``ValueError`` for a column that no line has a value for."""
+    types: dict[str, T.DataType] = {column: T.VariantType()}
+    if error_column is not None:
+        types[error_column] = T.StringType()
+    for field in schema:
+        if types.get(field.name) != field.dataType:
+            expected = ", ".join(f"`{name}` {type.simpleString().upper()}" for name, type in types.items())
+            raise ValueError(
+                f"the schema has `{field.name}` {field.dataType.simpleString().upper()}, and data source {FORMAT} "
+                f"reads {expected}: leave schema() out, and take fields of the VARIANT by variant_get"
+            )

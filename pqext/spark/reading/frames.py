@@ -1,0 +1,275 @@
+"""Reading through data source ``pqext``, and filters that reach the statistics of the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
+
+from pyspark.sql import DataFrame
+
+from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col, visitors
+from pqext.dataset.notations.dnf import as_expression
+from pqext.dataset.one_table.partitions import Partitioning
+from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.spark.hadoop import from_hadoop
+from pqext.spark.pushdown.conditions import condition, reads_alike
+from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
+from pqext.spark.reading.native import Choice, Engine, check_engine, choose
+from pqext.spark.reading.planning import ReadPlan, plan_read
+from pqext.spark.reading.request import Query, encode_options
+from pqext.spark.registration import ensure_registered
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Box = Sequence[float]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """How a data frame was read: ``again`` reads it with another ``where``."""
+
+    again: Callable[..., DataFrame]
+    where: Expression | None
+    computed: frozenset[str]
+    """Columns that are not the files' own of that name."""
+
+
+_reads: WeakKeyDictionary[DataFrame, _Read] = WeakKeyDictionary()
+
+
+def read(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    columns: Sequence[Any] | None = None,
+    where: Any = None,
+    bbox: Box | None = None,
+    shredded: bool = False,
+    bbox_column: str | None = None,
+    metrics_path: str | None = None,
+    partition_bytes: int | None = None,
+    partitioning: Partitioning = "hive",
+    trust_statistics: bool = True,
+    memory_bytes: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    schema: Literal["union"] | None = None,
+    include_file_paths: str | None = None,
+    include_row_numbers: str | None = None,
+    engine: Engine = "python",
+) -> DataFrame:
+    """Parquet files as a data frame, read by pqext, or by Spark as pqext has planned it.
+
+    ``path`` is a file, a folder, a pattern, the URL of one (``s3://``, ``s3a://``, ``gs://``, ``abfss://``, ``hdfs://``,
+    ``https://``, ...) or a list of them. ``storage_options`` are credentials and the like for URLs, as
+    :func:`pqext.scan` takes them; without them, Spark's Hadoop settings for the store count, else the environment.
+    ``columns`` are names, values within VARIANT columns (``col("event").variant("$.mag", "double")``) and named values
+    of others (``(col("a") * 2).alias("b")``), as :meth:`pqext.Scan.select` takes them: nothing else is read, while
+    Spark would not say which columns it needs.
+
+    ``where`` is an expression of ``pqext.col`` or a
+    filter in lists of tuples, ``bbox`` a box ``(xmin, ymin, xmax, ymax)`` that the file's geometry column
+    (``bbox_column`` when there are several) must intersect, crossing the antimeridian when ``xmin > xmax``.
+    Both are evaluated exactly by pqext: row groups whose statistics refuse them are never read. Spark's own
+    filters on the data frame are right, but reach no statistics: :func:`where` does.
+
+    ``shredded=True`` gives shredded VARIANT columns as their storage structs. ``metrics_path`` is a folder in
+    which tasks leave what they read, for :func:`read_metrics`. ``partitioning="hive"`` takes folders named
+    ``year=2020`` for columns, as :func:`pqext.scan` does: files that ``where`` refuses by them are not opened.
+    With None (option ``none``) the files alone are read. ``trust_statistics=False`` reads all row groups and
+    pages, as :class:`pqext.ReadOptions` describes it. ``memory_bytes`` is what a task may hold decoded of a file, by
+    default what ``pqext.Limits.untrusted()`` allows: a file that asks for more is refused. ``schema="union"`` matches
+    the columns of files by name, as :func:`pqext.scan` does; all files must agree by default. ``include_file_paths``
+    and ``include_row_numbers`` name columns for the file of each row and its number there.
+
+    ``engine`` says who reads the rows. ``"python"`` is pqext, in Python workers. ``"native"`` is Spark's own Parquet
+    reader: the files are planned now, those that cannot match are left out, and values within VARIANT columns that lie
+    in a typed leaf alone are read as plain columns, without Python. Like all files that Spark itself reads, they must
+    not be replaced while the data frame is in use. ``"auto"`` is ``"native"`` where nothing speaks against it.
+    :func:`explain_read` gives the reasons. Rows and types are the same.
+
+    Raises ``UnsupportedError`` for ``engine="native"`` where Spark cannot read the files, naming every obstacle.
+    """
+    check_engine(engine)
+    expression = as_expression(where)
+    paths = path if isinstance(path, str) else list(path)
+    storage = storage_options or from_hadoop(spark, paths)
+    options = encode_options(
+        columns, expression, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
+        trust_statistics, memory_bytes, storage_options=storage, schema=schema,
+        include_file_paths=include_file_paths, include_row_numbers=include_row_numbers,
+    )
+    ensure_registered(spark)
+    choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
+    if choice.reading is not None and choice.engine == "native":
+        df = choice.reading.read(spark)
+    else:
+        df = spark.read.format("pqext").options(**options).load(paths)
+    again = partial(
+        read,
+        spark,
+        paths,
+        columns,
+        bbox=bbox,
+        shredded=shredded,
+        bbox_column=bbox_column,
+        metrics_path=metrics_path,
+        partition_bytes=partition_bytes,
+        partitioning=partitioning,
+        trust_statistics=trust_statistics,
+        memory_bytes=memory_bytes,
+        storage_options=storage,
+        schema=schema,
+        include_file_paths=include_file_paths,
+        include_row_numbers=include_row_numbers,
+        engine=engine,
+    )
+    named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
+    _reads[df] = _Read(again, expression, frozenset(one.name for one in named))
+    return df
+
+
+def query(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    agg: Mapping[str, Any],
+    by: Sequence[Any] = (),
+    where: Any = None,
+    **options: Any,
+) -> DataFrame:
+    """Counts, sums and extremes of groups of rows, made by the tasks that read them; Spark gets only the results.
+
+    A task reads the columns that are asked for and nothing else, values within VARIANT columns from their own leaf
+    where they have one, and gives a row for each group that it has found. Spark adds these up.
+
+    Args:
+        spark: The session.
+        path: A file, a folder, a pattern or a list of them.
+        agg: By name of the result, ``"count"`` for rows, or a pair of a function and a column: ``("sum", "price")``.
+            Functions are count (of values that are not null), sum, min, max and avg. Columns are given as ``columns``
+            of :func:`read`. Results have the types of Spark's functions of that name, integers and decimals add up
+            exactly, and NaN is the greatest number.
+        by: Columns, given likewise, of which equal values make a group. With none, all rows are one.
+        where: Which rows count: an expression of ``pqext.col`` or a filter in lists of tuples.
+        options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
+            ``trust_statistics``, ``memory_bytes``, ``storage_options`` and ``schema``, as :func:`read` has them.
+
+    Returns:
+        A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
+
+    Raises:
+        TypeError: For columns whose values cannot be grouped, ordered or added, and for other mistakes of that kind.
+        ValueError: For unknown functions, columns and options.
+    """
+    groups = list(parse_columns(by))
+    asked: list[str | Computed] = list(groups)
+    wanted: list[Aggregate] = []
+    for name, function, column in aggregates_of(agg):
+        place = None
+        if column is not None:
+            (found,) = parse_columns([column])
+            if found not in asked:
+                taken = set(map(_name, asked))
+                asked.append(found if _name(found) not in taken else Computed(_free(taken), _value(found)))
+                place = len(asked) - 1
+            else:
+                place = asked.index(found)
+        wanted.append(Aggregate(name, function, place))
+    names = [*map(_name, groups), *(one.name for one in wanted)]
+    if len(set(names)) != len(names):
+        raise ValueError(f"a column of the result is named twice: {', '.join(map(str, names))}")
+    aggregation = Aggregation(len(groups), tuple(wanted))
+    paths = path if isinstance(path, str) else list(path)
+    options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
+    encoded = encode_options(asked, where=as_expression(where), aggregation=aggregation, **options)
+    ensure_registered(spark)
+    made = spark.read.format("pqext").options(**encoded).load(paths)
+    return aggregation.result(made, list(map(_name, groups)))
+
+
+def _name(column: str | Computed) -> str:
+    return column if isinstance(column, str) else column.name
+
+
+def _value(column: str | Computed) -> Value:
+    return col(column) if isinstance(column, str) else column.field
+
+
+def _free(names: Collection[str]) -> str:
+    """A name that is not among ``names``."""
+    return next(name for number in count() if (name := f"value_{number}") not in names)
+
+
+def where(df: DataFrame, expression: Any) -> DataFrame:
+    """The rows of ``df`` for which an expression of ``pqext.col`` (or a filter in lists of tuples) is true.
+
+    When ``df`` is what :func:`read` returned, and is not cached, the files are read anew with the expression in
+    the read, so that row groups and pages whose statistics refuse it are skipped. Refer to columns of the result
+    by name or through the result, since it is not derived from ``df``. Every other data frame is filtered: of
+    shredded structs Spark's own Parquet reader then skips row groups, by a guard beside the exact condition,
+    ``(g1 OR g2) AND (exact1 OR exact2)``.
+
+    Either way the expression means what it means to ``pqext.scan``: three-valued logic, NaN equal to itself and
+    above all other numbers, numbers compared by their exact values, and no literal that would first have to be
+    cast, such as text for a date. Variant fields cast as Spark's ``try_variant_get`` casts; on a VARIANT column of
+    a data frame that is not read anew that very function does it, which differs from ``pqext.variant.get`` in the
+    cases that ``specs/variant-casts.md`` lists.
+
+    Raises ``ValueError`` for columns that ``df`` has not and ``TypeError`` for literals that do not compare.
+    """
+    tree = as_expression(expression)
+    if tree is None:
+        return df
+    filter = condition(df, tree).column
+    known = _reads.get(df)
+    if known is None or _is_cached(df) or not reads_alike(tree, df.schema):
+        return df.where(filter)
+    if not known.computed.isdisjoint(visitors.columns(tree)):
+        return df.where(filter)
+    both = all_of([tree] if known.where is None else [known.where, tree])
+    return df.where(filter) if both.depth >= MAX_DEPTH else known.again(where=both)
+
+
+def _is_cached(df: DataFrame) -> bool:
+    """Has ``df`` rows that were kept? They stay its rows whatever becomes of the files."""
+    level = df.storageLevel
+    return level.useMemory or level.useDisk or level.useOffHeap
+
+
+def explain_read(
+    path: str | Sequence[str],
+    columns: Sequence[Any] | None = None,
+    where: Any = None,
+    bbox: Box | None = None,
+    bbox_column: str | None = None,
+    partitioning: Partitioning = "hive",
+    trust_statistics: bool = True,
+    storage_options: Mapping[str, Any] | None = None,
+    schema: Literal["union"] | None = None,
+    shredded: bool = False,
+    engine: Engine = "python",
+    spark: SparkSession | None = None,
+) -> ReadPlan:
+    """What :func:`read` with these arguments would read, by the same planner, run here on the footers.
+
+    The result's ``engine`` and ``reasons`` tell who reads and why; ``spark`` is the session that :func:`read` is given,
+    which counts for ``engine="auto"``. Raises as :func:`read` does.
+    """
+    check_engine(engine)
+    options = encode_options(
+        columns, where, bbox, bbox_column, shredded, partitioning=partitioning, trust_statistics=trust_statistics,
+        storage_options=storage_options, schema=schema,
+    )
+    query = _query_of(options, [path] if isinstance(path, str) else list(path))
+    choice = choose(query, engine, spark)
+    plan = plan_read(query, query.values_schema().names)
+    return replace(plan, engine=choice.engine, reasons=choice.reasons)
+
+
+def _query_of(options: Mapping[str, str], paths: str | Sequence[str]) -> Query:
+    given = [paths] if isinstance(paths, str) else paths
+    return Query.from_options({**options, "paths": json.dumps(given)}).resolved()

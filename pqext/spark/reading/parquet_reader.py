@@ -1,0 +1,115 @@
+"""What the tasks of data source ``pqext`` read, as its driver has planned it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pqext.core.errors import ParquetError
+from pqext.core.files.summary_files import footer_crc
+from pqext.core.reader import ParquetFile
+from pqext.dataset.planning.plan import Task
+from pqext.spark.arrays import conform_batch
+from pqext.spark.brief import brief
+from pqext.spark.reading.planning import ReadMetrics, Slice, plan_read, write_metrics
+from pqext.spark.reading.request import Query
+from pqext.spark.types import exchange_schema
+
+BATCH_ROWS = 32_768
+GROUPED_ROWS = 1 << 19
+"""Rows of which a task makes groups together."""
+BATCH_BYTES = 64 << 20
+"""A batch is cut above this size: Spark's Arrow vectors have 32-bit offsets, and rows can be large."""
+
+
+def check_given(given: StructType, schema: StructType) -> None:
+    """Raise ``ValueError`` when a schema of the user's, ``given``, would show nulls or casts and not the files."""
+    types = {field.name: field.dataType.simpleString() for field in schema}
+    for field in given:
+        type = field.dataType.simpleString()
+        if types.get(field.name) != type:
+            there = f"is {types[field.name]} there" if field.name in types else f"is not there: {', '.join(types)} are"
+            raise ValueError(
+                f"the schema has `{field.name}` {type}, which the files have not; it {there}. Leave schema() out, "
+                "choose columns by option columns, and cast afterwards"
+            )
+
+
+class Reader(DataSourceReader):
+    """Reads what a query asks for, as Arrow batches of Spark's exchange schema.
+
+    It has no ``pushFilters``: Spark 4.3 keeps the partitions that were planned with the filters of a data frame's
+    first action and gives them to its later actions, which then lack rows. Conditions come by the query alone.
+    """
+
+    def __init__(self, query: Query, schema: StructType) -> None:
+        self.query = query
+        self.name = uuid4().hex
+        self.values = schema if query.aggregation is None else query.values_schema()
+        self.target = exchange_schema(self.values)
+        self.named = query.named()
+
+    @brief
+    def partitions(self) -> list[InputPartition]:
+        """One slice a task, made of the row groups that may hold matching rows."""
+        plan = plan_read(self.query, self.target.names)
+        return [*plan.slices(self.query.partition_bytes)]
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one slice."""
+        if not isinstance(partition, Slice):
+            return  # Spark makes one partition of no partitions
+        for number, task in enumerate(partition.tasks):
+            yield from self._run(task, number)
+
+    def _run(self, task: Task, number: int) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one file, by the plan that the driver has made."""
+        aggregation, rows = self.query.aggregation, 0
+        with self._open(task) as file:
+            try:
+                query = self.query.query([self._file(task)], self.target.names, self.query.filter())
+                plans = list(task.row_groups)
+                if aggregation is not None:
+                    told, plans = aggregation.from_metadata(query, task, file, self.values)
+                    yield from told
+                for batch in query.planned(plans, file, BATCH_ROWS if aggregation is None else GROUPED_ROWS):
+                    rows += batch.num_rows
+                    if aggregation is None:
+                        yield from self._give(batch)
+                    else:
+                        yield aggregation.partial(self.values, conform_batch(batch, self.target))
+            finally:
+                if self.query.metrics_path is not None:
+                    done = ReadMetrics(1, len(task.row_groups), task.rows_kept, rows, file.source.bytes_read)
+                    write_metrics(self.query.metrics_path, f"{self._task()}-{number}", done)
+
+    def _open(self, task: Task) -> ParquetFile:
+        """The file of a plan, if it is still that: Spark keeps the plan of a data frame for all of its actions."""
+        advice = "since this data frame was planned: read it again with a new data frame"
+        try:
+            file = ParquetFile(self.query.place(self._file(task)), self.query.options, limits=self.query.limits)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(error.errno, f"The file was removed {advice}", task.path) from None
+        if footer_crc(file) != task.footer_crc:
+            file.close()
+            raise ParquetError(f"another file has taken its place {advice}", path=task.path)
+        return file
+
+    def _file(self, task: Task) -> str:
+        """The path or URL of a plan's file."""
+        return self.named.get(task.path, task.path)
+
+    def _task(self) -> str:
+        """A name for what a task does, the same for all its attempts."""
+        context = TaskContext.get()
+        return f"{self.name}-{uuid4().hex if context is None else f'{context.stageId()}-{context.partitionId()}'}"
+
+    def _give(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        rows = max(1, batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1))
+        for start in range(0, batch.num_rows, rows):
+            yield conform_batch(batch.slice(start, rows), self.target)

@@ -1,0 +1,129 @@
+"""Which row groups a query reads, in which tasks, and what was read in the end."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from pyspark.sql.datasource import InputPartition
+
+from pqext.dataset.planning.plan import RowGroupPlan, Task
+from pqext.spark.files import local_path, slice_bytes
+from pqext.spark.reading.request import Query
+
+
+@dataclass(frozen=True)
+class Slice(InputPartition):
+    """The work of one Spark task: plans of files, each with the row groups of it that the task reads."""
+
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class ReadPlan:
+    """What a query reads out of what there is; bytes are those of the columns that it needs, pages left out apart.
+
+    ``tasks`` tell it file by file and row group by row group, with the reason for each that is skipped. ``engine`` is
+    who reads, ``python`` or ``native``, and ``reasons`` say why. Spark's reader, ``native``, gets files whole: it skips
+    row groups and pages by itself, perhaps fewer.
+    """
+
+    tasks: tuple[Task, ...]
+    engine: str = "python"
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def row_groups(self) -> int:
+        """Row groups that are read."""
+        return sum(len(task.kept) for task in self.tasks)
+
+    @property
+    def row_groups_total(self) -> int:
+        """Row groups of all files."""
+        return sum(task.total for task in self.tasks)
+
+    @property
+    def bytes(self) -> int:
+        """Stored bytes of the needed columns that are read at most."""
+        return sum(task.bytes_kept for task in self.tasks)
+
+    @property
+    def bytes_total(self) -> int:
+        """Stored bytes of the needed columns in all row groups."""
+        return sum(task.bytes_total for task in self.tasks)
+
+    def slices(self, upper: int) -> list[Slice]:
+        """The row groups that are read, cut into tasks of nearly equal bytes, none above ``upper`` by much."""
+        target = slice_bytes(self.bytes, upper)
+        slices: list[Slice] = []
+        runs: list[tuple[Task, list[RowGroupPlan]]] = []
+        size = 0
+        for task in self.tasks:
+            for group in task.row_groups:
+                if group.refusal is not None or group.rows == []:
+                    continue
+                if runs and size + group.bytes_read > target:
+                    slices.append(_slice(runs))
+                    runs, size = [], 0
+                if not runs or runs[-1][0] is not task:
+                    runs.append((task, []))
+                runs[-1][1].append(group)
+                size += group.bytes_read
+        return [*slices, _slice(runs)] if runs else slices
+
+    def __str__(self) -> str:
+        text = (
+            f"reads {self.row_groups} of {self.row_groups_total} row groups, "
+            f"{self.bytes:,} of {self.bytes_total:,} bytes of the columns needed"
+        )
+        return "\n".join((text, *(f"  {self.engine}: {reason}" for reason in self.reasons)))
+
+
+def _slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
+    return Slice(tuple(replace(task, row_groups=tuple(groups)) for task, groups in runs))
+
+
+def plan_read(query: Query, names: Sequence[str], pages: bool = True) -> ReadPlan:
+    """Plan a query from the footers of its files, and page indexes with ``pages``, for the result's columns ``names``.
+
+    Raises ``ValueError`` when the files' schemas differ.
+    """
+    return ReadPlan(tuple(query.query(query.files, names, query.filter()).plan(pages)))
+
+
+@dataclass(frozen=True)
+class ReadMetrics:
+    """What was read: row groups, rows of them that pages left, rows left by the filter, and bytes fetched with footers.
+
+    A file counts once for each task that opens it.
+    """
+
+    files: int = 0
+    row_groups: int = 0
+    rows_read: int = 0
+    rows_returned: int = 0
+    bytes: int = 0
+
+
+def write_metrics(folder: str, name: str, metrics: ReadMetrics) -> None:
+    """Leave one task's numbers in ``folder``; those of an attempt that ran again take the place of the first's."""
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    written = target / f".{name}-{uuid.uuid4().hex}"
+    written.write_text(json.dumps(asdict(metrics)), "utf-8")
+    written.replace(target / f"{name}.json")
+
+
+def read_metrics(folder: str) -> ReadMetrics:
+    """The sum of what the tasks of all reads with this ``metrics_path`` have left there.
+
+    Every action on a data frame reads; a task that failed and ran again counts once, as it ran last.
+    """
+    totals = asdict(ReadMetrics())
+    for path in Path(local_path(folder)).glob("[!.]*.json"):
+        for name, value in json.loads(path.read_text("utf-8")).items():
+            totals[name] += value
+    return ReadMetrics(**totals)

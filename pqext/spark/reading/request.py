@@ -1,0 +1,302 @@
+"""What a read of data source ``pqext`` asks for, as the data source's options say it.
+
+Options are text, because they pass through Spark: lists, expressions and mappings are JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as T
+
+from pqext.core.limits import Limits
+from pqext.core.options import ReadOptions
+from pqext.core.sources.locate import locate
+from pqext.core.suggest import did_you_mean
+from pqext.dataset.expressions import Column, Expression, all_of, col
+from pqext.dataset.files.file_set import FileSet
+from pqext.dataset.files.sources import source_name
+from pqext.dataset.files_query import FilesQuery
+from pqext.dataset.notations.as_json import to_json, tree_of, value_of_tree
+from pqext.dataset.notations.dnf import as_expression, from_text
+from pqext.dataset.one_table.partitions import NO_PARTITIONS, Partitioning, Partitions, partitions_of
+from pqext.dataset.planning.projection import Computed, parse_columns
+from pqext.geo import types as geo
+from pqext.spark.files import is_remote, list_sources, local_path, option_paths
+from pqext.spark.instants import file_schema_in_spark, unified
+from pqext.spark.reading.aggregation import Aggregation, as_data, of_data
+from pqext.spark.types import spark_schema
+from pqext.spark.writing.save_options import is_of_saves, storage_options
+
+PARTITION_BYTES = 64 << 20
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Query:
+    """One read."""
+
+    files: tuple[str, ...] = field(repr=False)
+    """Paths and URLs."""
+    columns: tuple[str | Computed, ...] | None = None
+    where: Expression | None = None
+    bbox: Box | None = None
+    bbox_column: str | None = None
+    shredded: bool = False
+    metrics_path: str | None = None
+    partition_bytes: int = PARTITION_BYTES
+    memory_bytes: int | None = None
+    partitions: Partitions = NO_PARTITIONS
+    trust_statistics: bool = True
+    aggregation: Aggregation | None = None
+    """What is wanted of groups of rows, in place of the rows."""
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Credentials and the like, for URLs."""
+    unified: tuple[pa.Schema, pa.Schema] | None = None
+    """The schema to which the files conform, and as Spark has it; None where all must agree."""
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str], found: Sequence[tuple[str, Any]] | None = None) -> Query:
+        """Parse a data source's options. Raises ``ValueError`` for one that is unknown or malformed.
+
+        ``found`` are the files of the paths and their places, where these are known.
+        """
+        known = {"path", "paths", *_PARSERS}
+        for name in options:
+            if is_of_saves(name):
+                continue  # a view of SQL has options for both
+            if name.lower() not in known:
+                meant = did_you_mean(name, known) or "; data source pqext reads with " + ", ".join(sorted(known))
+                raise ValueError(f"unknown option {name!r}{meant}")
+        values: dict[str, Any] = {}
+        for name, parse in _PARSERS.items():
+            if options.get(name) is not None:
+                try:
+                    values[name] = parse(options[name])
+                except (ValueError, TypeError) as error:
+                    raise ValueError(f"option {name}: {error}".replace(f"{name}: option {name}", name)) from None
+        paths, storage = option_paths(options, remote=True), values.get("storage_options")
+        listed = [*list_sources(paths, storage)] if found is None else found
+        files, places = tuple(file for file, _ in listed), tuple(place for _, place in listed)
+        if (aggregation := values.pop("aggregation", None)) is not None:
+            values["aggregation"] = of_data(aggregation, values.get("columns"))
+        partitions = partitions_of(paths, places, values.pop("partitioning", "hive"), storage_options=storage)
+        included = values.pop("include_file_paths", None), values.pop("include_row_numbers", None)
+        if any(included):
+            partitions = partitions.including(*included)
+        is_union = values.pop("schema", None) == "union"
+        query = cls(files, partitions=partitions, **values)
+        if is_union and query.shredded:
+            raise ValueError("option schema: shredded columns, as each file stores them, cannot be unified")
+        return replace(query, unified=unified(places, query.options, query.limits)) if is_union else query
+
+    def place(self, file: str) -> Any:
+        """Where one of the files lies."""
+        return locate(file, None, self.storage_options) if is_remote(file) else file
+
+    def named(self) -> dict[str, str]:
+        """The files by the names that plans and messages have for them, where these differ."""
+        names = {source_name(self.place(file)): file for file in self.files if is_remote(file)}
+        return {name: file for name, file in names.items() if name != file}
+
+    @property
+    def options(self) -> ReadOptions:
+        """The reader's options. Spark runs a task a processor, so a task keeps to one thread."""
+        return ReadOptions(
+            shredded=self.shredded,
+            threads=1,
+            int96="us",
+            trust_statistics=self.trust_statistics,
+            arrow_schema=False,
+        )
+
+    @property
+    def limits(self) -> Limits:
+        """What a file may ask of a task: see :meth:`Limits.untrusted`; ``memory_bytes`` raises what it may hold."""
+        return Limits.untrusted() if self.memory_bytes is None else Limits.untrusted(memory_bytes=self.memory_bytes)
+
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the files, that of the first or of all, and of what folders name."""
+        if self.unified is not None:
+            return self.partitions.complete_schema(self.unified[1])
+        first = file_schema_in_spark(self.place(self.files[0]), self.options, self.limits)
+        return self.partitions.complete_schema(first)
+
+    def values_schema(self) -> T.StructType:
+        """The Spark schema of the rows that are read."""
+        arrow = self.arrow_schema()
+        if self.columns is not None:
+            fields = {field.name: field for field in arrow}
+            asked = [one for one in self.columns if isinstance(one, Computed)]
+            if asked:
+                first = self.query(self.files[:1], [one.name for one in asked], filter=None)
+                made = {field.name: field for field in first.schema}
+                fields |= {one.name: _stored(one, fields) or made[one.name] for one in asked}
+            names = [one.name if isinstance(one, Computed) else one for one in self.columns]
+            missing = [name for name in names if name not in fields]
+            if missing:
+                raise ValueError(f"no column {missing[0]!r}; there are {', '.join(arrow.names)}")
+            arrow = pa.schema([fields[name] for name in names])
+        return spark_schema(arrow)
+
+    def schema(self) -> T.StructType:
+        """The Spark schema of what tasks give."""
+        values = self.values_schema()
+        return values if self.aggregation is None else self.aggregation.partial_schema(values)
+
+    def query(self, files: Sequence[str], names: Sequence[str], filter: Expression | None) -> FilesQuery:
+        """What is asked of ``files``, for the result's columns ``names`` and the rows that ``filter`` leaves."""
+        computed = {one.name: one for one in self.columns or () if isinstance(one, Computed)}
+        result = tuple(computed.get(name, name) for name in names)
+        places = FileSet(tuple(map(self.place, files)), self.options, self.limits)
+        rule = None if self.unified is None else self.unified[0]
+        return FilesQuery(places, result, filter, self.partitions, rule)
+
+    def filter(self) -> Expression | None:
+        """``where`` and ``bbox`` as one expression."""
+        parts = [self.where] if self.where is not None else []
+        if self.bbox is not None:
+            if self.bbox_column is None:
+                raise ValueError("the query is not resolved yet")
+            parts.append(col([self.bbox_column]).intersects(self.bbox))
+        return all_of(parts) if parts else None
+
+    def resolved(self) -> Query:
+        """The query with the column of ``bbox`` known; ``ValueError`` when the file does not tell which it is."""
+        if self.bbox is None or self.bbox_column is not None:
+            return self
+        names = [field.name for field in self.arrow_schema() if geo.type_of(field) is not None]
+        if len(names) != 1:
+            found = f"has {', '.join(names)}" if names else "has none"
+            name = source_name(self.place(self.files[0]))
+            raise ValueError(f"bbox needs a geometry column and {name} {found}: name it with bbox_column")
+        return replace(self, bbox_column=names[0])
+
+
+def _stored(column: Computed, fields: Mapping[str, pa.Field]) -> pa.Field | None:
+    """The field of a column that is read as it is, by another name perhaps."""
+    path = column.field.path if isinstance(column.field, Column) else ()
+    return fields[path[0]].with_name(column.name) if len(path) == 1 and path[0] in fields else None
+
+
+def encode_options(
+    columns: Sequence[Any] | None = None,
+    where: Any = None,
+    bbox: Sequence[float] | None = None,
+    bbox_column: str | None = None,
+    shredded: bool = False,
+    metrics_path: str | None = None,
+    partition_bytes: int | None = None,
+    partitioning: Partitioning = "hive",
+    trust_statistics: bool = True,
+    memory_bytes: int | None = None,
+    aggregation: Aggregation | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    schema: str | None = None,
+    include_file_paths: str | None = None,
+    include_row_numbers: str | None = None,
+) -> dict[str, str]:
+    """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
+    expression = as_expression(where)
+    options = {
+        "columns": None if columns is None else json.dumps(list(map(_column_as_data, parse_columns(columns)))),
+        "aggregation": None if aggregation is None else json.dumps(as_data(aggregation)),
+        "where": None if expression is None else to_json(expression),
+        "bbox": None if bbox is None else json.dumps(list(map(float, bbox))),
+        "bbox_column": bbox_column,
+        "shredded": "true" if shredded else None,
+        "metrics_path": metrics_path,
+        "partition_bytes": None if partition_bytes is None else str(partition_bytes),
+        "memory_bytes": None if memory_bytes is None else str(memory_bytes),
+        "partitioning": {None: "none", "hive": None}.get(partitioning, str(partitioning)),
+        "trust_statistics": None if trust_statistics else "false",
+        "storage_options": None if not storage_options else json.dumps(dict(storage_options)),
+        "schema": schema,
+        "include_file_paths": include_file_paths,
+        "include_row_numbers": include_row_numbers,
+    }
+    given = {name: value for name, value in options.items() if value is not None}
+    for name, value in given.items():
+        _PARSERS[name](value)
+    return given
+
+
+def _column_as_data(column: str | Computed) -> Any:
+    return column if isinstance(column, str) else {"name": column.name, "value": tree_of(column.field)}
+
+
+def _columns(text: str) -> tuple[str | Computed, ...]:
+    given = json.loads(text) if text.lstrip().startswith("[") else [name.strip() for name in text.split(",")]
+    columns = tuple(
+        Computed(one["name"], value_of_tree(one["value"]))
+        if isinstance(one, dict) and one.keys() == {"name", "value"} and isinstance(one["name"], str) else one
+        for one in given
+    )
+    names = [one.name if isinstance(one, Computed) else one for one in columns]
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
+        raise ValueError("expected distinct column names")
+    return columns
+
+
+def _bbox(text: str) -> Box:
+    sides = json.loads(text if text.lstrip().startswith("[") else f"[{text}]")
+    if len(sides) != 4:
+        raise ValueError("expected xmin, ymin, xmax, ymax")
+    xmin, ymin, xmax, ymax = map(float, sides)
+    return (xmin, ymin, xmax, ymax)
+
+
+def _flag(text: str) -> bool:
+    flags = {"true": True, "false": False}
+    if text.lower() not in flags:
+        raise ValueError(f"expected true or false, not {text!r}")
+    return flags[text.lower()]
+
+
+def _positive(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError("expected a positive number")
+    return int(text)
+
+
+def _partitioning(text: str) -> Partitioning:
+    known: dict[str, Partitioning] = {"hive": "hive", "none": None}
+    if text.lower() not in known:
+        raise ValueError(f"expected hive or none, not {text!r}")
+    return known[text.lower()]
+
+
+def _schema(text: str) -> str:
+    if text.lower() != "union":
+        raise ValueError(f"expected union, not {text!r}; leave it out where all files have one schema")
+    return "union"
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise ValueError("expected the name of a column")
+    return text
+
+
+_PARSERS: dict[str, Any] = {
+    "columns": _columns,
+    "aggregation": json.loads,
+    "where": from_text,
+    "bbox": _bbox,
+    "bbox_column": str,
+    "shredded": _flag,
+    "metrics_path": local_path,
+    "partition_bytes": _positive,
+    "memory_bytes": _positive,
+    "partitioning": _partitioning,
+    "trust_statistics": _flag,
+    "storage_options": storage_options,
+    "schema": _schema,
+    "include_file_paths": _name,
+    "include_row_numbers": _name,
+}

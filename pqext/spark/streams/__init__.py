@@ -1,0 +1,1 @@
+"""Streams of files into data frames, and of data frames into files."""

@@ -1,0 +1,65 @@
+"""Parquet files as a stream: ``spark.readStream.format("pqext")``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from pqext.spark.brief import brief
+from pqext.spark.files import option_paths
+from pqext.spark.reading.parquet_reader import Reader, check_given
+from pqext.spark.reading.planning import Slice
+from pqext.spark.reading.request import Query
+from pqext.spark.streams.files import FileStream, stream_options
+from pqext.spark.writing.save_options import storage_options
+
+
+@dataclass(frozen=True)
+class StreamSlice(InputPartition):
+    """The work of a task, and what it is part of: Spark makes a new reader for the tasks."""
+
+    query: Query
+    work: Slice
+
+
+class ParquetStream(FileStream):
+    """Reads each file once, of the columns of ``schema``, by the options of reading that ``options`` are."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        of_stream, self._given = stream_options(options)
+        if "schema" in self._given:
+            raise ValueError("a stream has one schema: leave option schema out, and give the columns to schema()")
+        storage = self._given.get("storage_options")
+        super().__init__(
+            option_paths(options, remote=True), None if storage is None else storage_options(storage), of_stream
+        )
+        Query.from_options(self._given, [])
+        self._schema = schema
+
+    @brief
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """One slice a task, made of the row groups of the new files that may hold matching rows."""
+        new, there = self.between(start, end)
+        if not new:
+            return []
+        every = [(one.file, one.place) for one in there]
+        query = Query.from_options(self._given, every)
+        query = replace(query, files=tuple(one.file for one in new)).resolved()
+        check_given(self._schema, query.schema())
+        slices = Reader(query, self._schema).partitions()
+        named = query.named()
+        return [
+            StreamSlice(replace(query, files=tuple(named.get(task.path, task.path) for task in one.tasks)), one)
+            for one in slices
+            if isinstance(one, Slice)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The matching rows of one slice."""
+        if isinstance(partition, StreamSlice):
+            yield from Reader(partition.query, self._schema).read(partition.work)

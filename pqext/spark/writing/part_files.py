@@ -1,0 +1,235 @@
+"""The Parquet files that one task writes: one, or one for each partition, and none larger than asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.options import WriteOptions
+from pqext.core.writer import ParquetWriter
+from pqext.spark.writing.partition_folders import folder_names, split
+from pqext.spark.writing.staging import Staged, Token
+from pqext.variant.shredding.choice import shredding
+from pqext.variant.shredding.schema import schema_of_storage
+from pqext.variant.types import is_marked, is_shredded_type
+
+_OPEN_FILES = 64
+"""Partitions that a task writes at once; beyond them, the file that waits longest for rows is closed."""
+_HELD_BYTES = 256 << 20
+"""Rows that a task holds for all of its open files, as Arrow has them."""
+
+
+@dataclass(frozen=True)
+class Division:
+    """How rows are divided into files: by the values of columns, which name folders, and by size."""
+
+    partition_by: tuple[str, ...] = ()
+    max_records_per_file: int | None = None
+    target_file_bytes: int | None = None
+
+
+UNDIVIDED = Division()
+
+
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file that was written: its path below the folder, rows, bytes, and the shredding of its VARIANT columns."""
+
+    name: str
+    rows: int
+    bytes: int
+    shredded: Mapping[str, str]
+    """The shredding schema as DDL of each VARIANT that is shredded, by its path in the file."""
+
+
+@dataclass(frozen=True)
+class Staging:
+    """A file that waits for the commit: ``token`` is what the place where it waits needs to know of it."""
+
+    file: WrittenFile
+    token: Token = None
+
+
+class PartFiles:
+    """Writes the rows of a task into files named after ``name``; those of a failed attempt are discarded.
+
+    As a context manager it discards what is there when there was an error, or when nobody called :meth:`close`.
+    """
+
+    def __init__(
+        self, staged: Staged, name: str, schema: pa.Schema, options: Mapping[str, Any], division: Division
+    ) -> None:
+        self._staged = staged
+        self._name = name
+        self._by = division.partition_by
+        self._schema = pa.schema([field for field in schema if field.name not in self._by])
+        self._options = options
+        self._division = division
+        self._open: dict[str, _PartFile] = {}
+        self._done: list[Staging] = []
+        self._count = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch of the schema, in order."""
+        if not self._by:
+            self._add("", batch)
+            return
+        for names, rows in split(batch, self._by):
+            self._add(names, rows)
+
+    def close(self) -> tuple[Staging, ...]:
+        """Finish all files; they wait for the commit."""
+        for folder in [*self._open]:
+            self._end(folder)
+        done, self._done = tuple(self._done), []
+        return done
+
+    def __enter__(self) -> PartFiles:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        opened, self._open = [*self._open.values()], {}
+        done, self._done = self._done, []
+        for file in opened:
+            file.discard()
+        for one in done:
+            self._staged.discard(one.file.name, one.token)
+
+    def _add(self, folder: str, batch: pa.RecordBatch) -> None:
+        for rows in self._cut(folder, batch):
+            if folder not in self._open:
+                if len(self._open) == _OPEN_FILES:
+                    self._end(next(iter(self._open)))
+                number = f"-{self._count}" if self._count else ""
+                name = f"{folder}{self._name}{number}.parquet"
+                self._count += 1
+                self._open[folder] = _PartFile(self._staged, name, self._schema, self._options)
+            file = self._open[folder] = self._open.pop(folder)  # which now waits least
+            file.write(rows)
+            limit = self._division.target_file_bytes
+            if limit is not None and file.is_full(limit):
+                self._end(folder)
+        while len(self._open) > 1 and sum(file.held for file in self._open.values()) > _HELD_BYTES:
+            max(self._open.values(), key=lambda file: file.held).end_row_group()
+
+    def _cut(self, folder: str, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The rows of a batch as the file that is open and those behind it take them."""
+        limit = self._division.max_records_per_file
+        start = 0
+        while start < batch.num_rows:
+            there = self._open[folder].rows if folder in self._open else 0
+            if limit is not None and there >= limit:
+                self._end(folder)
+                there = 0
+            room = batch.num_rows if limit is None else limit - there
+            yield batch.slice(start, room)
+            start += room
+
+    def _end(self, folder: str) -> None:
+        file = self._open.pop(folder)
+        try:
+            self._done.append(file.close())
+        except BaseException:
+            file.discard()
+            raise
+
+
+class _PartFile:
+    """A file under way.
+
+    Batches are written one by one, or as many as make a row group where that is looked at as a whole: every row group
+    where a column orders the rows, the first one where a schema is inferred from it.
+    """
+
+    def __init__(self, staged: Staged, name: str, schema: pa.Schema, options: Mapping[str, Any]) -> None:
+        self._staged = staged
+        self._name = name
+        self._schema = schema
+        self._dest = staged.create(name)
+        self._writer = ParquetWriter(self._dest, schema, **options)
+        self._limits = limits = WriteOptions(**options)
+        self._orders = any(isinstance(one, Mapping) and one.get("order") for one in limits.geometry.values())
+        self._gathers = self._orders or any(shredding(one).schema is None for one in limits.shredding.values())
+        self._gathered: list[pa.RecordBatch] = []
+        self._gathered_rows = self._gathered_bytes = 0
+        self._given = 0
+        self.rows = 0
+        self.held = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self.rows += batch.num_rows
+        self.held += batch.nbytes
+        self._given += batch.nbytes
+        self._gathered.append(batch)
+        self._gathered_rows += batch.num_rows
+        self._gathered_bytes += batch.nbytes
+        full = self._gathered_bytes >= self._limits.row_group_bytes or (
+            self._gathered_rows >= self._limits.row_group_rows and not self._orders
+        )
+        if full or not self._gathers:
+            self._pass_on()
+
+    def is_full(self, size: int) -> bool:
+        """Does the file have about ``size`` bytes? A row group ends where only its size in the file can tell."""
+        written = self._writer.bytes_written
+        waiting = self._given if not written else self.held * written / max(1, self._given - self.held)
+        if written + waiting >= size and self.held:
+            self.end_row_group()
+        return self._writer.bytes_written >= 0.95 * size
+
+    def end_row_group(self) -> None:
+        self._pass_on()
+        self._writer.end_row_group()
+        self.held = 0
+
+    def close(self) -> Staging:
+        self._pass_on()
+        self._writer.close()
+        shredded = _shredded(self._schema, self._writer.storage_schema)
+        token = self._staged.finish(self._name, self._dest)
+        return Staging(WrittenFile(self._name, self.rows, self._writer.bytes_written, shredded), token)
+
+    def discard(self) -> None:
+        self._writer.abort()
+        self._staged.give_up(self._name, self._dest)
+
+    def _pass_on(self) -> None:
+        if self._gathered:
+            before = self._writer.bytes_written
+            self._writer.write_ordered(pa.Table.from_batches(self._gathered))
+            self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
+            self._gathers = self._orders
+            if self._writer.bytes_written > before:
+                self.held = 0
+
+
+def _shredded(schema: pa.Schema, stored: pa.Schema | None) -> dict[str, str]:
+    """The shredding schemas of the VARIANTs of a file, by their paths."""
+    found: dict[str, str] = {}
+    pending = [] if stored is None else [(field.name, field, stored.field(field.name)) for field in reversed(schema)]
+    while pending:
+        path, field, kept = pending.pop()
+        if is_marked(field) or is_shredded_type(field.type):
+            if is_shredded_type(kept.type):
+                found[path] = str(schema_of_storage(kept.type))
+        elif pa.types.is_struct(field.type):
+            pending += [(f"{path}.{one.name}", one, kept.type.field(one.name)) for one in reversed(list(field.type))]
+        elif pa.types.is_map(field.type):
+            pending.append((f"{path}.key_value.value", field.type.item_field, kept.type.item_field))
+        elif hasattr(field.type, "value_field"):
+            pending.append((f"{path}.list.element", field.type.value_field, kept.type.value_field))
+    return found
+
+
+def check_division(division: Division, schema: pa.Schema) -> None:
+    """Raise ``ValueError`` or ``TypeError`` for a division that does not suit the columns of ``schema``."""
+    for name in ("max_records_per_file", "target_file_bytes"):
+        given = getattr(division, name)
+        if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
+            raise TypeError(f"{name} is a whole number, not {given!r}")
+        if given is not None and given < 1:
+            raise ValueError(f"{name} must be positive, not {given}")
+    folder_names(schema, division.partition_by)

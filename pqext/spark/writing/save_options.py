@@ -1,0 +1,167 @@
+"""The options of a save: those of the writer, and those that say which files are written and replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, get_args
+
+from pyspark.sql.types import StructType
+
+from pqext.core.options import WriteOptions
+from pqext.core.suggest import did_you_mean
+from pqext.spark.writing.carried import carried
+from pqext.spark.writing.part_files import UNDIVIDED, Division
+
+PartitionOverwrite = Literal["static", "dynamic"]
+_PATHS = frozenset({"path", "paths"})
+_OF_SAVES = (
+    "max_records_per_file", "partition_by", "partition_overwrite", "storage_options", "summary_path",
+    "target_file_bytes",
+)
+_SPARKS = {"maxrecordsperfile": "max_records_per_file", "partitionoverwritemode": "partition_overwrite"}
+"""Options of Spark's own sources that mean the same."""
+
+
+@dataclass(frozen=True)
+class SaveOptions:
+    """How a data frame is saved."""
+
+    writer: Mapping[str, Any]
+    """The fields of :class:`pqext.core.options.WriteOptions` that are given."""
+    division: Division = UNDIVIDED
+    partition_overwrite: PartitionOverwrite = "static"
+    summary_path: str | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    """Credentials and the like of a store."""
+    shredding_options: Mapping[str, Any] = field(default_factory=dict)
+    """The part of the writer's ``shredding`` that is given as an option, not carried by columns."""
+
+
+def save_options(schema: StructType, options: Mapping[str, str]) -> SaveOptions:
+    """The options of a save of a data frame of ``schema``: those that are given, and what its columns carry.
+
+    Where both say how a column is shredded, the option takes precedence. Raises ``ValueError`` for an unknown name or
+    an unsuitable value, and ``VariantError`` as :func:`pqext.spark.writing.carried.carried` does.
+    """
+    of_save, of_writer = _told_apart(options)
+    parsed = write_options(of_writer)
+    by_option = parsed.get("shredding", {})
+    choices = {path: choice.options() for path, choice in carried(schema).items()}
+    if choices:
+        parsed["shredding"] = {**choices, **by_option}
+    mode = str(of_save.get("partition_overwrite", "static")).lower()
+    if mode not in get_args(PartitionOverwrite):
+        raise ValueError(f"option partition_overwrite is static or dynamic, not {mode!r}")
+    by = _names(of_save.get("partition_by", ()))
+    if mode == "dynamic" and not by:
+        raise ValueError("option partition_overwrite=dynamic replaces partitions: name their columns in partition_by")
+    division = Division(
+        by, _number(of_save, "max_records_per_file", zero=None), _number(of_save, "target_file_bytes")
+    )
+    storage = storage_options(of_save["storage_options"]) if "storage_options" in of_save else None
+    return SaveOptions(
+        parsed, division, "dynamic" if mode == "dynamic" else "static", of_save.get("summary_path"), storage, by_option
+    )
+
+
+def write_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """The writer's options out of a data source's, which are all text.
+
+    Names are those of :class:`pqext.core.options.WriteOptions`; a value is a word, a number, ``true`` or
+    ``false``, or JSON where the option takes a mapping. ``profile`` is ``spark`` unless ``none`` is asked for, since
+    Spark's own reader loses rows of other files (:mod:`pqext.core.types.profile`). Raises ``ValueError`` for an unknown
+    name or an unsuitable value.
+    """
+    known = {one.name for one in fields(WriteOptions)}
+    parsed: dict[str, Any] = {}
+    for key, text in options.items():
+        name = key.lower()
+        if name in _PATHS:
+            continue
+        if name not in known:
+            every = sorted([*known, *_OF_SAVES])
+            meant = did_you_mean(key, every) or "; data source pqext writes with " + ", ".join(every)
+            raise ValueError(f"unknown option {key!r}{meant}")
+        parsed[name] = _parse_option(text)
+    if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:
+        parsed["profile"] = None
+    return with_profile(parsed, "option profile=none")
+
+
+def with_profile(options: dict[str, Any], lifted_by: str) -> dict[str, Any]:
+    """Checked options of the writer, of profile ``spark`` unless they name one; ``ValueError`` says what lifts that."""
+    WriteOptions(**options)
+    if "profile" in options:
+        return options
+    options = {**options, "profile": "spark"}
+    try:
+        WriteOptions(**options)
+    except ValueError as error:
+        raise ValueError(f"{error}, which is the default in Spark; {lifted_by} lifts it") from None
+    return options
+
+
+def storage_options(text: str) -> dict[str, Any]:
+    """Option ``storage_options``. Raises ``ValueError``, which does not show what was given."""
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict) or not all(isinstance(one, str | bool | int | float) for one in found.values()):
+        raise ValueError("option storage_options: expected a JSON object of names and values") from None
+    return found
+
+
+def is_of_saves(name: str) -> bool:
+    """Is ``name`` an option of saves?"""
+    plain = name.lower()
+    of_both = plain == "storage_options"
+    is_known = plain in _OF_SAVES or plain in _SPARKS or any(one.name == plain for one in fields(WriteOptions))
+    return is_known and not of_both
+
+
+def _told_apart(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    of_save: dict[str, str] = {}
+    of_writer: dict[str, str] = {}
+    for key, text in options.items():
+        name = _SPARKS.get(key.lower(), key.lower())
+        if name in _OF_SAVES:
+            if name in of_save and of_save[name] != text:
+                raise ValueError(f"option {name} is given twice")
+            of_save[name] = text
+        else:
+            of_writer[key] = text
+    return of_save, of_writer
+
+
+def _names(given: Any) -> tuple[str, ...]:
+    """Names of columns: a JSON list, or text with commas between them."""
+    if isinstance(given, str):
+        try:
+            found = json.loads(given)
+        except ValueError:
+            found = None
+        given = found if isinstance(found, list) else [name.strip() for name in given.split(",") if name.strip()]
+    if not all(isinstance(name, str) and name for name in given):
+        raise ValueError(f"option partition_by is a list of columns, not {given!r}")
+    return tuple(given)
+
+
+def _number(options: Mapping[str, str], name: str, zero: int | None = 0) -> int | None:
+    if name not in options:
+        return None
+    try:
+        number = int(options[name])
+    except ValueError:
+        raise ValueError(f"option {name} is a whole number, not {options[name]!r}") from None
+    return number if number else zero  # Spark's 0 is no limit
+
+
+def _parse_option(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {"true": True, "false": False}.get(text.strip().lower(), text)
+    return text if value is None or isinstance(value, str) else value

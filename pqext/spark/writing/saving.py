@@ -1,0 +1,91 @@
+"""Saving a data frame in every mode, with a summary of what was written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from pqext.core.suggest import did_you_mean
+from pqext.spark.files import is_remote
+from pqext.spark.hadoop import from_hadoop
+from pqext.spark.registration import ensure_registered
+from pqext.spark.writing import summary
+from pqext.spark.writing.save_options import PartitionOverwrite
+from pqext.spark.writing.summary import Saved
+from pqext.spark.writing.targets import target_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SaveMode = Literal["error", "ignore", "append", "overwrite"]
+
+
+def write(
+    df: DataFrame,
+    path: str,
+    mode: SaveMode = "error",
+    *,
+    partition_by: str | Sequence[str] = (),
+    partition_overwrite: PartitionOverwrite = "static",
+    max_records_per_file: int | None = None,
+    target_file_bytes: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Saved:
+    """Save a data frame into folder ``path`` by data source ``pqext``, and say what was written.
+
+    ``path`` is a folder of a file system that driver and executors share, or a URL of ``s3://``, ``s3a://`` (which need
+    boto3), ``gs://`` or ``abfss://`` (obstore). ``storage_options`` are credentials and the like, as :func:`pqext.scan`
+    takes them; without them, Spark's Hadoop settings for the store count, else the environment.
+
+    ``mode`` is one of Spark's: ``"error"`` raises ``FileExistsError`` where the folder shows files, ``"ignore"`` does
+    nothing there, ``"append"`` adds files, and ``"overwrite"`` replaces those that readers see.
+
+    ``partition_by`` names columns whose values name folders, as Spark does: text, whole numbers, booleans and dates.
+    With ``partition_overwrite="dynamic"``, ``mode="overwrite"`` replaces only the partitions that ``df`` has rows of.
+    ``max_records_per_file`` and ``target_file_bytes`` begin another file where one would become larger; the latter is
+    met to within some tens of percent. ``options`` are those of :class:`pqext.WriteOptions`.
+
+    The save happens whole or not at all. The process that calls this reaches the file system or the store of ``path``
+    as the driver does. Raises ``ValueError`` or ``TypeError`` for wrong arguments, and Spark's own errors, with pqext's
+    in them, for what the driver or a task finds.
+
+    >>> print(write(events, "events", "overwrite", partition_by="kind", compression="zstd"))  # doctest: +SKIP
+    1,000 rows, 23,018 bytes in 2 files in /data/events
+      event: STRUCT<mag: DOUBLE>
+    """
+    if mode not in get_args(SaveMode):
+        words = get_args(SaveMode)
+        raise ValueError(f"mode is one of {', '.join(map(repr, words))}, not {mode!r}{did_you_mean(str(mode), words)}")
+    if storage_options is None and is_remote(path):
+        storage_options = from_hadoop(df.sparkSession, path)
+    target = target_of(path, storage_options)
+    if mode in ("error", "ignore") and target.has_files:
+        if mode == "ignore":
+            return Saved(target.path, ())
+        raise FileExistsError(
+            errno.EEXIST, 'the folder holds files: use mode="append", "overwrite" or "ignore"', target.path
+        )
+    ensure_registered(df.sparkSession)
+    given = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.items()}
+    by = [partition_by] if isinstance(partition_by, str) else [*partition_by]
+    given |= {"partition_by": json.dumps(by)} if by else {}
+    given |= {} if partition_overwrite == "static" else {"partition_overwrite": partition_overwrite}
+    for name, number in (("max_records_per_file", max_records_per_file), ("target_file_bytes", target_file_bytes)):
+        if number is not None:
+            given[name] = str(number)
+    if storage_options:
+        given["storage_options"] = json.dumps(dict(storage_options))
+    told = Path(tempfile.mkdtemp(prefix="pqext-save-"))
+    try:
+        given["summary_path"] = str(told / "summary.json")
+        writer = df.write.format("pqext").mode("overwrite" if mode == "overwrite" else "append").options(**given)
+        writer.save(path if is_remote(path) else target.path)
+        return summary.take(told / "summary.json")
+    finally:
+        shutil.rmtree(told, ignore_errors=True)

@@ -1,0 +1,123 @@
+"""The writing half of data source ``pqext``: every task its files, all visible at once or none.
+
+Tasks write files that wait, in a hidden folder of the target or in its store. :mod:`pqext.spark.writing.commit` and
+:mod:`pqext.spark.writing.store_target` tell how they become the target's, what is seen of a save that is killed, and by
+whom. Overwriting removes the Parquet files that reading the target would show, or those of the partitions that are
+written, and nothing else; a target that shows other files is refused.
+
+With ``geometry={"g": {"order": "hilbert"}}`` each task orders all its rows, ``row_group_bytes`` of them at a time. It
+knows no other task's rows, so every file covers the whole map unless the rows were dealt out by place before:
+:func:`pqext.spark.layout`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from pqext.spark.arrays import conform_batch
+from pqext.spark.files import is_remote, option_paths
+from pqext.spark.types import file_schema
+from pqext.spark.writing import summary
+from pqext.spark.writing.appending import empty_file, without
+from pqext.spark.writing.part_files import PartFiles, Staging, check_division
+from pqext.spark.writing.save_options import save_options
+from pqext.spark.writing.staging import Staged
+from pqext.spark.writing.targets import Target, target_of
+
+
+@dataclass(frozen=True)
+class Written(WriterCommitMessage):
+    """What a task reports: its files, none when it had no rows."""
+
+    files: tuple[Staging, ...]
+
+
+class Work:
+    """What is written where, as the options and the Spark ``schema`` of a data frame say; wrong ones are told now.
+
+    For the options see :func:`pqext.spark.writing.save_options.save_options`.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        paths = option_paths(options, remote=True)
+        if len(paths) != 1:
+            raise ValueError("save() takes one path")
+        self.choices = save_options(schema, options)
+        if self.choices.storage_options and not is_remote(paths[0]):
+            raise ValueError("storage_options are for URLs, such as s3://bucket/folder")
+        self.target: Target = target_of(paths[0], self.choices.storage_options)
+        self.options = self.choices.writer
+        self.division = self.choices.division
+        self.schema = file_schema(schema)
+        check_division(self.division, self.schema)
+        # Options that do not suit the columns are refused before any task runs.
+        self.empty = empty_file(without(self.schema, self.division.partition_by), self.options)
+
+    def check(self, overwrite: bool) -> None:
+        """Raise ``ValueError`` for a target that these files do not suit."""
+        self.target.check(overwrite, lambda: self.empty, self.division.partition_by)
+
+    def write(self, begin: Callable[[], Staged], job: str, iterator: Iterator[pa.RecordBatch]) -> tuple[Staging, ...]:
+        """Write one task's batches, where ``begin`` tells; what is written is deleted when anything fails."""
+        first = next((batch for batch in iterator if batch.num_rows), None)
+        if first is None:
+            return ()
+        context = TaskContext.get()
+        part, attempt = (context.partitionId(), context.taskAttemptId()) if context is not None else (0, 0)
+        staged = begin()
+        staged.check()
+        name = f"part-{part:05d}-{job}-{attempt}"
+        with PartFiles(staged, name, self.schema, self.options, self.division) as files:
+            for batch in chain([first], iterator):
+                if batch.num_rows:
+                    files.write(conform_batch(batch, self.schema))
+            return files.close()
+
+    def put_empty(self, job: str) -> None:
+        """A data frame without rows still has a schema, which needs a file to stand in, but in no partition."""
+        if not self.division.partition_by:
+            self.target.put(f"part-00000-{job}-empty.parquet", self.empty)
+
+
+class Sink(DataSourceArrowWriter):
+    """Writes a data frame of Spark ``schema`` into a folder, as ``options`` say."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
+        self.work = Work(options, schema)
+        self.overwrite = overwrite
+        self.is_dynamic = overwrite and self.work.choices.partition_overwrite == "dynamic"
+        self.work.check(overwrite and not self.is_dynamic)
+        self.job = uuid.uuid4().hex
+        # A task that starts after the job was aborted finds it gone.
+        self.staged = self.work.target.begin(self.job)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write one task's batches; what it has written is deleted when anything fails."""
+        return Written(self.work.write(lambda: self.staged, self.job, iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make the files of all tasks the target's: see :class:`pqext.spark.writing.targets.Target`."""
+        target = self.work.target
+        try:
+            files = [one for message in messages if isinstance(message, Written) for one in message.files]
+            if not files:
+                self.work.put_empty(self.job)
+            folders = {one.file.name.rpartition("/")[0] for one in files} if self.is_dynamic else None
+            target.commit(files, self.overwrite, folders)
+        except BaseException:
+            target.abort()
+            raise
+        if self.work.choices.summary_path is not None:
+            summary.leave(self.work.choices.summary_path, target.path, [one.file for one in files])
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Remove what the tasks left, those that failed and those that did not."""
+        self.work.target.abort()

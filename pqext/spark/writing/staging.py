@@ -1,0 +1,77 @@
+"""Where the files of a job wait for its commit, as its tasks see it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pqext.spark.writing import commit
+
+Token = Any
+"""What a commit must know of a file that waits, beside its name. It can be pickled."""
+FAILED = "failed"
+"""The file in a job's folder that tells its tasks that one of them met an error that comes again."""
+
+
+class Staged(Protocol):
+    """The place where the files of a job wait; it can be pickled."""
+
+    def check(self) -> None:
+        """Raise ``RuntimeError`` when the job was aborted."""
+
+    def create(self, name: str) -> Any:
+        """What a writer takes for the file ``name``."""
+
+    def finish(self, name: str, dest: Any) -> Token:
+        """The writer has closed what :meth:`create` gave: keep it."""
+
+    def give_up(self, name: str, dest: Any) -> None:
+        """Forget what :meth:`create` gave. Raises nothing that hides an error."""
+
+    def discard(self, name: str, token: Token) -> None:
+        """Forget what was finished, in the same way."""
+
+    def fail(self) -> None:
+        """Tell the other tasks that the job has failed."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Has another task told that the job has failed?"""
+
+
+@dataclass(frozen=True)
+class StagedFolder:
+    """A hidden folder beside the files that are there; see :mod:`pqext.spark.writing.commit`."""
+
+    folder: str
+
+    def check(self) -> None:
+        if not Path(self.folder).is_dir():
+            raise RuntimeError(f"the job that writes {Path(self.folder).parent} was aborted")
+
+    def create(self, name: str) -> str:
+        path = Path(self.folder)
+        for part in name.split("/")[:-1]:
+            path /= part
+            path.mkdir(exist_ok=True)  # not its parents: a job that was aborted gets no folder anew
+        return str(Path(self.folder, name))
+
+    def finish(self, name: str, dest: Any) -> Token:
+        commit.flush(Path(dest))
+        return None
+
+    def give_up(self, name: str, dest: Any) -> None:
+        with suppress(OSError):  # the error is what the user must see
+            Path(dest).unlink(missing_ok=True)
+
+    def discard(self, name: str, token: Token) -> None:
+        self.give_up(name, Path(self.folder, name))
+
+    def fail(self) -> None:
+        Path(self.folder, FAILED).touch()
+
+    @property
+    def has_failed(self) -> bool:
+        return Path(self.folder, FAILED).exists()

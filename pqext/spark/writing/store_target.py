@@ -1,0 +1,284 @@
+"""Jobs that write into a folder of an object store, whole or not at all.
+
+1. Tasks write files that wait unseen (:mod:`pqext.core.sources.pending`): uploads to S3 that are not completed, and
+   files under hidden keys elsewhere.
+2. The driver writes ``_pqext_commit.json``, which names all files of the job that wait, the small files beside them and
+   the files that they replace. *This decides*: a job killed before has not happened, one killed after has.
+3. The files appear, the old ones are deleted, and the note ends.
+
+The note is written only where there is none. A job that finds that of another one finishes that first. An overwrite
+lists the old files before its note, and if another job has ended between the two, which ``_SUCCESS`` tells, the note is
+void and the job lists them anew: so of two overwrites at once the later one replaces the other's files too. pqext's
+readers honour the note
+(:mod:`pqext.dataset.files.store_journal`): they see the old files until all new ones are there. Other readers may see
+some of the new files, and old ones beside them, in step 3. :func:`pqext.spark.clean` and the next job finish step 3.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.sources.pending import Pending, PendingFile, PendingStore
+from pqext.core.sources.pending_stores import pending_store
+from pqext.dataset.files import spark_metadata
+from pqext.dataset.files.folders import is_hidden
+from pqext.dataset.files.store_journal import NOTE, StoreJournal
+from pqext.spark.writing import commit
+from pqext.spark.writing.appending import check_append
+from pqext.spark.writing.commit import ABANDONED_AFTER, BAD_LINES, LOG, Cleaned, in_folders
+from pqext.spark.writing.ingest_notes import noted
+from pqext.spark.writing.part_files import Staging
+from pqext.spark.writing.staging import Token
+from pqext.spark.writing.streamed_notes import Batch
+
+_OURS = re.compile(r"part-\d+-([0-9a-f]{32})-[\w-]+\.parquet")
+_ATTEMPTS = 20
+_TOGETHER = 16
+"""Requests of a commit that are made at once."""
+
+
+@dataclass(frozen=True)
+class StagedStore:
+    """Files of a job that wait in a store."""
+
+    uri: str
+    storage_options: Mapping[str, Any] | None = field(repr=False)
+
+    @cached_property
+    def _bucket(self) -> PendingStore:
+        return pending_store(self.uri, self.storage_options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"uri": self.uri, "storage_options": self.storage_options}
+
+    def _key(self, name: str) -> str:
+        return f"{self._bucket.prefix}/{name}".lstrip("/")
+
+    def check(self) -> None:
+        """What a job that was aborted writes stays unseen; :func:`pqext.spark.clean` gives it up."""
+
+    def create(self, name: str) -> PendingFile:
+        return self._bucket.create(self._key(name))
+
+    def finish(self, name: str, dest: PendingFile) -> Token:
+        return dest.finish()
+
+    def give_up(self, name: str, dest: PendingFile) -> None:
+        dest.give_up()
+
+    def discard(self, name: str, token: Token) -> None:
+        with suppress(Exception):
+            self._bucket.abort(self._key(name), token.upload)
+
+    def fail(self) -> None:
+        """Other tasks go on; what they upload is given up."""
+
+    has_failed = False
+
+
+class StoreTarget:
+    """A folder of a store that a job writes into. It can be pickled."""
+
+    def __init__(self, uri: str, storage_options: Mapping[str, Any] | None) -> None:
+        self._uri = uri
+        self._options = storage_options
+        self._job = ""
+        self._put: dict[str, bytes] = {}
+        self.path = self._bucket.url(self._bucket.prefix)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_bucket"}
+
+    @cached_property
+    def _bucket(self) -> PendingStore:
+        return pending_store(self._uri, self._options)
+
+    @property
+    def _inside(self) -> str:
+        return f"{self._bucket.prefix}/" if self._bucket.prefix else ""
+
+    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
+        """Finish a job that was killed after it was decided, and give up what others began before ``older_than``."""
+        finished = self._finish_other()
+        before = datetime.now(UTC) - older_than
+        removed: dict[str, None] = {}
+        for one in [*self._bucket.begun(self._inside)]:
+            ours = _OURS.fullmatch(one.key.rpartition("/")[2])
+            if ours is not None and one.at < before:
+                self._bucket.abort(one.key, one.upload)
+                removed[ours[1]] = None
+        return Cleaned(finished, tuple(removed))
+
+    def ingested(self) -> set[tuple[str, str]]:
+        logs = self._bucket.keys(self._inside + LOG)
+        return {one for key in logs for one in noted(self._bucket.get(key)[0], self._bucket.url(key))}
+
+    def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
+        if self._bucket.keys(f"{self._inside}{spark_metadata.FOLDER}/"):
+            raise ValueError(
+                f"{self.path} belongs to a streaming sink of Spark, whose log in {spark_metadata.FOLDER} would hide "
+                "the new files from all readers: save to another folder"
+            )
+        present = self._visible()
+        strange = next((key for key in present if not key.endswith(".parquet")), None)
+        if overwrite and strange is not None:
+            raise ValueError(
+                f"{self._bucket.url(strange)} is not named as a Parquet file, and overwriting its folder would remove "
+                "it: move it elsewhere, or save to another folder"
+            )
+        if not overwrite and present:
+            places = {self._bucket.url(key): self._bucket.place(key) for key in present}
+            check_append(self.path, self._bucket.place(self._bucket.prefix), places, empty(), partition_by)
+
+    def begin(self, job: str, owner: int | None = None) -> StagedStore:
+        self._job = job
+        self._put = {}
+        return StagedStore(self._uri, self._options)
+
+    def join(self, job: str) -> StagedStore:
+        return self.begin(job)
+
+    def put(self, name: str, data: bytes) -> None:
+        self._put[name] = data
+
+    @property
+    def has_files(self) -> bool:
+        return bool(self._visible())
+
+    def has(self, batch: Batch, by_others: bool = False) -> bool | None:
+        key = self._inside + batch.name
+        try:
+            return batch.is_in(self._bucket.get(key)[0], self._bucket.url(key), by_others)
+        except FileNotFoundError:
+            return None
+
+    def commit(
+        self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
+        batch: Batch | None = None,
+    ) -> None:
+        if batch is not None:
+            self.put(batch.name, batch.dump())
+        uploads = {one.file.name: (one.token.upload, one.token.etags) for one in files}
+        small = {name: base64.b64encode(data).decode() for name, data in self._put.items()}
+        for _ in range(_ATTEMPTS):
+            self._finish_other()
+            if batch is not None and self.has(batch):
+                self._give_up()
+                return
+            after = self._last_job() if overwrite else None
+            old = self._replaced(folders) if overwrite else ()
+            journal = StoreJournal(
+                self._job, uploads, small, old, after, None if batch is None else (batch.query, batch.number)
+            )
+            try:
+                version = self._bucket.claim(self._inside + NOTE, journal.dump())
+            except FileExistsError:
+                continue  # another job was quicker
+            try:
+                is_done = self._finish(journal, version)
+            except BaseException as error:
+                error.add_note(
+                    f"the job is decided, and pqext reads its rows; pqext.spark.clean({self.path!r}) finishes it"
+                )
+                raise
+            if is_done:
+                self._give_up()
+                return
+        raise RuntimeError(f"other jobs committed to {self.path} all the time: try again")
+
+    def abort(self) -> None:
+        if not self._is_decided():
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Give up what attempts have left that do not count."""
+        with suppress(Exception):
+            for one in [*self._bucket.begun(self._inside)]:
+                if f"-{self._job}-" in one.key:
+                    self._bucket.abort(one.key, one.upload)
+
+    def _is_decided(self) -> bool:
+        with suppress(Exception):
+            return StoreJournal.load(self._bucket.get(self._inside + NOTE)[0], self.path).job == self._job
+        return False
+
+    def _visible(self) -> list[str]:
+        inside = len(self._inside)
+        found = self._bucket.keys(self._inside)
+        return [key for key in found if not any(map(is_hidden, key[inside:].split("/")))]
+
+    def _replaced(self, folders: Collection[str] | None) -> tuple[str, ...]:
+        """The files that an overwrite replaces; with ``folders``, those in these partitions."""
+        inside = len(self._inside)
+        names = [key[inside:] for key in self._visible()]
+        if folders is not None:
+            return tuple(in_folders(names, folders))
+        notes = [key[inside:] for start in (LOG, BAD_LINES) for key in self._bucket.keys(self._inside + start)]
+        return (*names, *notes)
+
+    def _finish_other(self) -> tuple[str, ...]:
+        """Finish the job that is decided, if there is one."""
+        try:
+            data, version = self._bucket.get(self._inside + NOTE)
+        except FileNotFoundError:
+            return ()
+        journal = StoreJournal.load(data, self._bucket.url(self._inside + NOTE))
+        return (journal.job,) if self._finish(journal, version) else ()
+
+    def _last_job(self) -> str:
+        """What the last job has left in ``_SUCCESS``."""
+        try:
+            return self._bucket.get(self._inside + commit.SUCCESS)[0].decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
+    def _finish(self, journal: StoreJournal, version: str) -> bool:
+        """Step 3, from wherever it stopped; two processes may do it at once. False for a note that is void."""
+        last = self._last_job()
+        is_void = journal.after is not None and last not in (journal.after, journal.job)
+        if journal.batch is not None and last != journal.job:
+            is_void = is_void or bool(self.has(Batch(*journal.batch, journal.job), by_others=True))
+        if last != journal.job and not is_void:
+            self._appear(journal)
+        self._bucket.release(self._inside + NOTE, version)
+        return not is_void
+
+    def _appear(self, journal: StoreJournal) -> None:
+        there = self._bucket.keys(self._inside)
+
+        def complete(name: str) -> None:
+            upload, etags = journal.uploads[name]
+            try:
+                self._bucket.complete(self._inside + name, Pending(upload, tuple(etags)))
+            except FileNotFoundError:
+                raise CorruptFileError(
+                    f"job {journal.job} was decided and cannot be finished, because the store has given up its upload "
+                    f"of {name}: remove this note, and the files that have the job's number in their names",
+                    path=self._bucket.url(self._inside + NOTE),
+                ) from None
+
+        _together(complete, [name for name in journal.uploads if self._inside + name not in there])
+        for name, text in journal.small.items():
+            self._bucket.put(self._inside + name, base64.b64decode(text))
+        _together(lambda name: self._bucket.delete(self._inside + name), journal.old)
+        self._bucket.put(self._inside + commit.SUCCESS, journal.job.encode())
+
+
+def _together(action: Callable[[str], None], names: Sequence[str]) -> None:
+    """``action`` on all names, several at once where there are many."""
+    if len(names) <= _TOGETHER:
+        for name in names:
+            action(name)
+        return
+    with ThreadPoolExecutor(_TOGETHER) as workers:
+        for _ in workers.map(action, names):
+            pass

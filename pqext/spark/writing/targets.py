@@ -1,0 +1,127 @@
+"""The folder that a job writes into, as its driver sees it: on a file system, or in an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+from pqext.dataset.files.folders import files_below
+from pqext.dataset.files.notes import read_note
+from pqext.spark.files import is_remote, local_path
+from pqext.spark.writing import commit
+from pqext.spark.writing.appending import check_target
+from pqext.spark.writing.commit import ABANDONED_AFTER, Cleaned
+from pqext.spark.writing.ingest_notes import noted
+from pqext.spark.writing.part_files import Staging
+from pqext.spark.writing.staging import Staged, StagedFolder
+from pqext.spark.writing.streamed_notes import Batch
+
+
+class Target(Protocol):
+    """A folder whose files become visible together, when a job is committed."""
+
+    path: str
+
+    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
+        """Finish the jobs that were killed after they were decided, and remove what others left so long ago."""
+
+    def ingested(self) -> set[tuple[str, str]]:
+        """The names and stamps of the files that the rows come from, as far as jobs noted them."""
+
+    def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
+        """Raise ``ValueError`` when files like ``empty`` cannot be written here."""
+
+    def begin(self, job: str, owner: int | None = None) -> Staged:
+        """Make the place where files of a job wait, which process ``owner`` runs, by default Spark's driver."""
+
+    def join(self, job: str) -> Staged:
+        """The place where files of a job wait, which its tasks make: nobody begins it before."""
+
+    def put(self, name: str, data: bytes) -> None:
+        """Let a small file of the driver wait too."""
+
+    @property
+    def has_files(self) -> bool:
+        """Are there Parquet files?"""
+
+    def has(self, batch: Batch) -> bool | None:
+        """Is a batch of a stream there already? None where none of its query is."""
+
+    def commit(
+        self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
+        batch: Batch | None = None,
+    ) -> None:
+        """Make the files visible, and those that were put, in place of the others when overwriting, or of those in the
+        partitions ``folders``. They are a ``batch`` of a stream, perhaps: nothing happens where that is there already.
+        """
+
+    def abort(self) -> None:
+        """Remove what the job left."""
+
+
+class FolderTarget:
+    """A folder of a file system that driver and executors share; see :mod:`pqext.spark.writing.commit`."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._folder = Path(path)
+        self._job = ""
+        self._put: list[str] = []
+
+    def clean(self, older_than: timedelta = ABANDONED_AFTER) -> Cleaned:
+        return commit.clean(self._folder, older_than=older_than) if self._folder.is_dir() else Cleaned((), ())
+
+    def ingested(self) -> set[tuple[str, str]]:
+        return {one for log in commit.logs(self._folder) for one in noted(read_note(str(log)), str(log))}
+
+    def check(self, overwrite: bool, empty: Callable[[], bytes], partition_by: tuple[str, ...]) -> None:
+        check_target(self._folder, overwrite, empty, partition_by)
+
+    def begin(self, job: str, owner: int | None = None) -> Staged:
+        self._job = job
+        return StagedFolder(str(commit.begin(self._folder, job, owner)))
+
+    def join(self, job: str) -> Staged:
+        self._job = job
+        folder = commit.staged(self._folder, job)
+        folder.mkdir(parents=True, exist_ok=True)
+        return StagedFolder(str(folder))
+
+    def put(self, name: str, data: bytes) -> None:
+        place = commit.staged(self._folder, self._job) / name
+        place.write_bytes(data)
+        commit.flush(place)
+        self._put.append(name)
+
+    @property
+    def has_files(self) -> bool:
+        return self._folder.is_dir() and bool(files_below(self.path))
+
+    def has(self, batch: Batch) -> bool | None:
+        note = self._folder / batch.name
+        return batch.is_in(read_note(str(note)), str(note)) if note.exists() else None
+
+    def commit(
+        self, files: Sequence[Staging], overwrite: bool, folders: Collection[str] | None = None,
+        batch: Batch | None = None,
+    ) -> None:
+        if batch is not None:
+            self.put(batch.name, batch.dump())
+        commit.commit(
+            self._folder, self._job, [*(one.file.name for one in files), *self._put], overwrite=overwrite,
+            folders=folders, was_done=None if batch is None else lambda: bool(self.has(batch)),
+        )
+
+    def abort(self) -> None:
+        commit.abort(self._folder, self._job)
+
+
+def target_of(path: str, storage_options: Mapping[str, Any] | None) -> Target:
+    """Where ``path`` or a URL leads. Raises ``UnsupportedError`` for a store that jobs cannot be committed to."""
+    if is_remote(path):
+        from pqext.spark.writing.store_target import StoreTarget
+
+        return StoreTarget(path, storage_options)
+    return FolderTarget(str(Path(local_path(path)).absolute()))
