@@ -31,20 +31,21 @@ def are_served(shape: LeafShape) -> bool:
 def decode(
     table: PageTable, places: NDArray[np.int64], shape: LeafShape, codec: int, dictionary: Dictionary | None,
     account: Account, *, checksums: bool,
-) -> LeafColumn | None:
-    """The rows at ``places``, which ascend and are counted from the first page of the ``table``.
+) -> tuple[LeafColumn, int] | None:
+    """The first of the rows at ``places``, and how many they are: those of as many pages as should be held at once.
 
-    ``None`` for pages that are unusual or wrong. ``account`` counts what it takes; raises ``LimitError`` where that is
-    too much, and what a type says of its values.
+    Places ascend and are counted from the first page of the ``table``. ``None`` for pages that are unusual or wrong.
+    ``account`` counts what it takes; raises ``LimitError`` where that is too much, and what a type says of its values.
     """
-    node, rows = shape.node, len(places)
-    kind, highest = node.leaf_type, node.max_definition_level
+    kind, highest = shape.node.leaf_type, shape.node.max_definition_level
     work = Chosen(table, places, kind.width or 0, kind.physical == Type.BOOLEAN, highest)
+    rows, packed = work.count, codec != CompressionCodec.UNCOMPRESSED
     context = zstd_library.context() if codec == CompressionCodec.ZSTD else None
-    unpack = None if codec == CompressionCodec.UNCOMPRESSED else context or unpacker(codec)
-    if not work.open(unpack, isal_zlib.crc32 if checksums else None):
+    if not work.look(packed, context is not None, isal_zlib.crc32 if checksums else None):
         return None
     account.take(work.scratch + decoded_bytes(shape, rows))
+    if packed and context is None:
+        work.unpack(unpacker(codec))
     levels = allocate(rows * 2).view(np.int16) if highest > shape.nullable else None
     validity = np.empty((rows + 7) // 8, np.uint8)
     values = None if kind.width is None else allocate(rows * kind.width)
@@ -61,4 +62,4 @@ def decode(
         array = leaf.from_byte_arrays(kind, rows, bits, ends, data)
     account.give_back(work.scratch)
     account.decoded(work.size)
-    return LeafColumn(None, levels, array)
+    return LeafColumn(None, levels, array), rows

@@ -61,6 +61,7 @@ class TableDecoder:
         self._unparsed = metadata.num_values
         self._waiting = 0
         self._shape = shape
+        self._serves_single_rows = single_rows.are_served(shape)
         self._complete = pages.complete
         self._checksums = checksums
         self._codec = metadata.codec
@@ -111,7 +112,7 @@ class TableDecoder:
         Places ascend. Nothing of the rows between them is decoded, and pages before the first are not opened. Raises
         :class:`Declined` also where the rows of pages cannot be counted.
         """
-        if single_rows.are_served(self._shape) and (found := self._choose(places)) is not None:
+        if self._serves_single_rows and (found := self._choose(places)) is not None:
             return found
         ends = self._go_to(int(places[0]))
         stop = self._table.group(0, len(ends), GROUP_BYTES)
@@ -127,7 +128,10 @@ class TableDecoder:
             raise
 
     def _choose(self, places: NDArray[np.int64]) -> tuple[LeafColumn, int] | None:
-        """As :meth:`take_at`, by one call for all pages that are gathered; ``None`` where one of them is unusual."""
+        """As :meth:`take_at`, by one call for pages that are gathered; ``None`` where they hold none or one is unusual.
+
+        The chunk is not tried again after such a page: what was unpacked before it would be so again and again.
+        """
         table, last = self._table, int(places[-1])
         while (stop := self.decoded_rows + table.count()) <= last and table.stored(0, table.size) < _STORED_BYTES:
             if not self._fill():
@@ -136,17 +140,19 @@ class TableDecoder:
         if not count:
             return None
         before = self._account.held
-        column = None
+        found = None
         try:
-            column = single_rows.decode(
+            found = single_rows.decode(
                 table, places[:count] - self.decoded_rows, self._shape, self._codec, self._dictionary, self._account,
                 checksums=self._checksums,
             )
         finally:
-            if column is None:
+            if found is None:
                 self._account.settle(before)
-        if column is None:
+        if found is None:
+            self._serves_single_rows = False
             return None
+        column, count = found
         passed = table.until(0, int(places[count - 1]) - self.decoded_rows + 1) - 1
         rows = table.count(0, passed)
         self._take(passed)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import pqext
-from pqext.core import single_rows
+from pqext.core import compression, single_rows
+from pqext.core.budget import Account
 from pqext.core.errors import MemoryLimitError, ParquetError
 from pqext.core.kernels.chosen_rows import Chosen
 from pqext.core.kernels.page_table import PageTable
@@ -132,6 +133,57 @@ def test_values_that_a_dictionary_repeats_are_counted_before_they_are_there() ->
     with pytest.raises(MemoryLimitError):
         rows_of(data, np.arange(0, ROWS, 2), limits=Limits(memory_bytes=20 << 20, memory_expansion=1))
     assert rows_of(data, np.array([3, 900])).to_pylist() == [{"c": "x" * 100_000}] * 2
+
+
+@pytest.mark.parametrize("codec", ["snappy", "gzip", "zstd"])
+def test_pages_are_unpacked_by_and_by_and_counted_before(codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some KB stand for 40 MB in ten pages, of which each call unpacks but a few."""
+    rows, width = 200_000, 200
+    zeros = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), rows, [None, pa.py_buffer(bytes(rows * width))])
+    data = written(zeros, compression=codec, use_dictionary=False, data_page_size=1 << 23, write_batch_size=1 << 14)
+    at_once: list[int] = []
+    counted: list[int] = []
+
+    def unpacker(codec: int) -> Any:
+        def unpack(pages: Any, sizes: Any) -> Any:
+            at_once.append(sum(sizes))
+            counted.append(max(takes[-2:]))
+            return unpacks(pages, sizes)
+
+        unpacks = compression.unpacker(codec)
+        return unpack
+
+    takes = [0]
+    take = Account.take
+
+    def noted(account: Account, size: int) -> None:
+        takes.append(size)
+        take(account, size)
+
+    monkeypatch.setattr(Account, "take", noted)
+    monkeypatch.setattr(single_rows, "unpacker", unpacker)
+    numbers = np.arange(7, rows, 10_000)
+    limits = Limits(memory_bytes=30 << 20, memory_expansion=0)
+    assert set(rows_of(data, numbers, limits=limits)["c"].to_pylist()) == {bytes(width)}
+    assert all(size < 24 << 20 for size in at_once)
+    assert all(taken >= size for taken, size in zip(counted, at_once, strict=True))
+    assert bool(at_once) == (codec != "zstd")
+
+
+def test_a_chunk_with_an_unusual_page_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else all pages before it would be unpacked again for each group of pages."""
+    decode, answers = single_rows.decode, []
+
+    def noted(*arguments: Any, **named: Any) -> Any:
+        answers.append(decode(*arguments, **named))
+        return answers[-1]
+
+    monkeypatch.setattr(single_rows, "decode", noted)
+    form = {"use_dictionary": False, "column_encoding": {"c": "DELTA_BINARY_PACKED"}, "data_page_size": 300}
+    data = written(COLUMNS["int"], compression="snappy", write_page_index=False, **form)
+    numbers = np.array([2, 700, 1100])  # pages without rows lie between
+    assert rows_of(data, numbers).to_pylist() == [{"c": n} for n in NUMBERS[numbers].tolist()]
+    assert answers == [None]
 
 
 @pytest.mark.parametrize("places", [[3, 3], [4, 2], [-1], [0, ROWS]])

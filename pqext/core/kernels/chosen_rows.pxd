@@ -34,7 +34,7 @@ cdef class Chosen:
     cdef int64_t unpacked            # of the largest page that is packed
     cdef int64_t entries             # of the page of most entries
     cdef const int64_t *places
-    cdef Py_ssize_t count
+    cdef readonly Py_ssize_t count
     cdef object lender
 
     # Where rows go.

@@ -28,11 +28,14 @@ cdef enum:
     BYTE_STREAM_SPLIT = 9
 
     MOST_BYTES = 0x7FFFFFFF
+    UNPACKED = 1 << 24    # bytes of the pages of one call, but that it takes a page at least
+    ZSTD_SHIFT = 15       # a byte of zstd makes no more than so many, to the power of two
 
 
 cdef class Chosen:
-    """The rows at `places`, which ascend and are counted from the first page's, of the pages of a table.
+    """The first `count` of the rows at `places`, which ascend and are counted from the first page of a table.
 
+    They are those of all pages that hold some, or of so many of them as unpack to no more than one call should hold.
     `width` is that of values, 0 for byte arrays; `boolean`: stored as bits and decoded to a byte each. The leaf has
     definition levels up to `highest`. `scratch` tells how many bytes it takes to decode them beside what they become.
     """
@@ -57,10 +60,10 @@ cdef class Chosen:
     cdef int find(self, PageTable table) except -1:
         """The pages that hold the rows."""
         cdef Py_ssize_t i, at = 0, first
-        cdef int64_t base = 0, before = -1
+        cdef int64_t base = 0, before = -1, held = 0
         cdef Part part
         for i in range(table.size):
-            if at == self.count:
+            if at == self.count or held > UNPACKED:
                 break
             first = at
             while at < self.count and self.places[at] < base + table.entries[i].count:
@@ -74,27 +77,27 @@ cdef class Chosen:
                 if bytes_append(&self.held, &part, sizeof(Part)) != 0:
                     raise MemoryError("pages")
                 self.size += 1
+                held += table.entries[i].unpacked
                 self.entries = max(self.entries, <int64_t> table.entries[i].count)
                 self.expected += <int64_t> (
                     <double> table.entries[i].unpacked * (at - first) / max(table.entries[i].count, 1)
                 )
             base += table.entries[i].count
-        if at < self.count:
+        if at < self.count and held <= UNPACKED:
             raise ValueError("places must ascend within the pages'")
+        self.count = at
         self.parts = <Part *> self.held.data
         return 0
 
-    def open(self, unpack, crc32):
+    def look(self, bint packed, bint zstd, crc32):
         """Look at the pages' forms, by `crc32` at their checksums; false where one is unusual.
 
-        `unpack` is what unpacks without the interpreter, or a function of pages and sizes, or None.
+        `packed`: by a codec; `zstd`: by this one, whose pages `decode` unpacks itself.
         """
         cdef Py_ssize_t i
         cdef Part *part
         cdef PageEntry *page
-        cdef list packed = [], sizes = [], waiting = []
         cdef int64_t wanted, total = 0
-        cdef const uint8_t[::1] made
         for i in range(self.size):
             part = self.parts + i
             page = &part.page
@@ -106,31 +109,46 @@ cdef class Chosen:
                     return False
             elif page.kind != DATA or (self.highest and page.definition != RLE):
                 return False
+            if page.encoding not in (PLAIN, PLAIN_DICTIONARY, RLE, RLE_DICTIONARY, BYTE_STREAM_SPLIT):
+                return False
             if crc32 is not None and page.has_crc:
                 if <uint32_t> crc32(PyMemoryView_FromMemory(<char *> page.body, page.stored, PyBUF_READ)) != page.crc:
                     return False
             part.size = page.stored - part.clear
             wanted = page.unpacked - <int64_t> part.clear
-            if unpack is None or (page.kind == DATA_V2 and (not page.compressed or not (part.size or wanted))):
+            if not packed or (page.kind == DATA_V2 and (not page.compressed or not (part.size or wanted))):
                 if <int64_t> part.size != wanted:
                     return False
                 part.data = page.body + part.clear
-            elif isinstance(unpack, Context):
-                self.unpacked = max(self.unpacked, wanted)
-            else:
-                packed.append(PyMemoryView_FromMemory(<char *> page.body + part.clear, part.size, PyBUF_READ))
-                sizes.append(wanted)
-                waiting.append(i)
+            elif not zstd:
                 total += wanted
-        if packed:
-            results = unpack(packed, sizes)
-            self.owners.append(results)
-            for i, result in zip(waiting, results):
-                made = result
-                self.parts[i].data = &made[0] if made.shape[0] else <const uint8_t *> self.held.data
-                self.parts[i].size = made.shape[0]
+            elif wanted > (<int64_t> part.size << ZSTD_SHIFT) + 64:
+                return False
+            else:
+                self.unpacked = max(self.unpacked, wanted)
         self.scratch = self.unpacked + total + 2 * self.entries + 20 * self.count
         return True
+
+    def unpack(self, function):
+        """Unpack the pages, by a `function` of them and their sizes."""
+        cdef Py_ssize_t i
+        cdef Part *part
+        cdef list pages = [], sizes = [], waiting = []
+        cdef const uint8_t[::1] made
+        for i in range(self.size):
+            part = self.parts + i
+            if part.data == NULL:
+                pages.append(PyMemoryView_FromMemory(<char *> part.page.body + part.clear, part.size, PyBUF_READ))
+                sizes.append(part.page.unpacked - <int64_t> part.clear)
+                waiting.append(i)
+        if not pages:
+            return
+        results = function(pages, sizes)
+        self.owners.append(results)
+        for i, result in zip(waiting, results):
+            made = result
+            self.parts[i].data = &made[0] if made.shape[0] else <const uint8_t *> self.held.data
+            self.parts[i].size = made.shape[0]
 
     def decode(
         self, Context context, dictionary, int16_t[::1] levels, uint8_t[::1] validity, uint8_t[::1] values,
@@ -230,7 +248,10 @@ cdef class Chosen:
         cdef int status
         if p == NULL:
             wanted = part.page.unpacked - part.clear
-            if not context.unpack(part.page.body + part.clear, part.size, self.page_memory, wanted):
+            if wanted and (
+                self.page_memory == NULL
+                or not context.unpack(part.page.body + part.clear, part.size, self.page_memory, wanted)
+            ):
                 return UNUSUAL
             p, size = self.page_memory, wanted
         if self.highest and part.page.kind == DATA:
