@@ -62,7 +62,6 @@ def environment(tree: Path) -> dict[str, str]:
     """Python imports the copy, and Hypothesis repeats its examples and does not shrink."""
     return os.environ | {
         "PYTHONPATH": str(tree),
-        "PYTHONPYCACHEPREFIX": str(tree / ".pycache"),
         "HYPOTHESIS_PROFILE": "mutations",
         "PYTHONHASHSEED": "0",
     }
@@ -111,13 +110,13 @@ def attempt(mutation: Mutation, tree: Path) -> Outcome:
     original, times = path.read_bytes(), path.stat()
     try:
         path.write_bytes(mutation.applied(original.decode("utf-8")).encode("utf-8"))
-        shutil.rmtree(tree / ".pycache" / path.parent.relative_to("/"), ignore_errors=True)
+        shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
         fault = build(tree) if mutation.compiled else ""
         return Outcome(mutation, None, fault) if fault else run_tests(mutation, tree)
     finally:
         path.write_bytes(original)
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        shutil.rmtree(tree / ".pycache" / path.parent.relative_to("/"), ignore_errors=True)
+        shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
 
 
 def run(chosen: list[Mutation], jobs: int) -> Iterator[Outcome]:

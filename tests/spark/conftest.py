@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spark.sessions import QUICK_JAVA, QUICK_WORKERS
 
 pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
 
@@ -24,7 +25,8 @@ def spark(spark_folder: Path) -> Iterator[Any]:
     from pqext.spark import local_session
 
     with contextlib.chdir(spark_folder), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # tests end before C2 pays off
+        for name, value in (QUICK_JAVA | QUICK_WORKERS).items():
+            patch.setenv(name, value)
         session = local_session("pqext tests", cores="local[2]", conf={"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()

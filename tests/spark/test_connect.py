@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from spark.sessions import QUICK_JAVA
 
 pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status (extra 'test')")
 
@@ -18,8 +20,9 @@ STEPS = Path(__file__).parent / "connect_steps.py"
 def test_a_choice_reaches_the_sink_over_connect(tmp_path: Path) -> None:
     (tmp_path / "in.ndjson").write_text('{"a": 1}\n{"a": 2}\n')
     run = subprocess.run(
-        [sys.executable, str(STEPS), str(tmp_path)], capture_output=True, text=True, timeout=600, check=False
-    )
+        [sys.executable, str(STEPS), str(tmp_path)], env=os.environ | QUICK_JAVA,
+        capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]
     found = json.loads(run.stdout.splitlines()[-1])
     assert found.pop("type").startswith("pyspark.sql.connect")

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from spark.sessions import QUICK_JAVA
 
 from pqext.spark import session
 
@@ -76,7 +77,7 @@ def test_a_session_starts_with_no_java_on_the_machine_and_its_workers_find_this_
             if not tool.name.startswith("java") and not (tools / tool.name).exists():
                 (tools / tool.name).symlink_to(tool)
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("JAVA", "PYSPARK", "SPARK"))}
-    environment |= {"PATH": str(tools), "PYTHONPATH": str(Path(session.__file__).parents[2])}
+    environment |= {"PATH": str(tools), "PYTHONPATH": str(Path(session.__file__).parents[2])} | QUICK_JAVA
     (tmp_path / "pqext").mkdir()  # a folder that would shadow the package if workers looked where they stand
     (tmp_path / "lines.json").write_text('{"a": 1}\n')
     code = f"""
