@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import pqext
 from pqext import col
-from pqext.dataset.execution import stages
+from pqext.dataset.execution import dividing, stages
 from pqext.dataset.expressions import Expression
 from pqext.dataset.planning import planner
 from reference.effort import share
@@ -109,7 +109,7 @@ def plain(rows: Any) -> str:
 
 @pytest.mark.spec("querying.late")
 @settings(max_examples=share(0.5))
-@given(files(), questions(), st.sampled_from([1, 2]), st.sampled_from([3, 50, 65_536]), st.data())
+@given(files(), questions(), st.sampled_from([1, 2, 3]), st.sampled_from([3, 50, 65_536]), st.data())
 def test_the_rows_are_those_of_the_table_read_whole_by_pyarrow(
     file: tuple[pa.Table, bytes], question: tuple[Expression, Truth], threads: int, batch_rows: int, data: st.DataObject
 ) -> None:
@@ -120,6 +120,7 @@ def test_the_rows_are_those_of_the_table_read_whole_by_pyarrow(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planner, "WORTH_BYTES", 0)
         patch.setattr(stages, "AHEAD_BYTES", 0)
+        patch.setattr(dividing, "_FEWEST_ROWS", 2)
         patch.setattr(stages, "_FEWEST_ROWS", 2)
         patch.setattr(stages, "_STAGE_ROWS", data.draw(st.sampled_from([5, 64, 1 << 18])))
         scan = pqext.scan(file[1], columns, condition, threads=threads)

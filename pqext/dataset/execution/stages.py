@@ -26,6 +26,7 @@ from pqext.core.workers import thread_count
 from pqext.dataset.evaluation.evaluate import Prepared, evaluate
 from pqext.dataset.execution.ahead import Part, Run
 from pqext.dataset.execution.ahead import side_by_side as run_side_by_side
+from pqext.dataset.execution.dividing import divided
 from pqext.dataset.expressions import Operand, VariantField
 from pqext.dataset.expressions.visitors import operands
 from pqext.dataset.planning.checks import checked
@@ -60,9 +61,13 @@ def matching(
     """
     lessons = Lessons()
     unfiltered: dict[Stage, dict[int, RowRanges | None]] = {}
+    options = file.options
+    threads = thread_count(options.threads)
+    ahead = ahead and file.source.size >= AHEAD_BYTES and threads > 1 and options.on_corrupt != "skip"
+    found = checked(plans, file, computed)
 
     def runs() -> Iterator[Run]:
-        for plan in checked(plans, file, computed):
+        for plan in divided(found, file, threads) if ahead else found:
             if plan.refusal is None and plan.rows != []:
                 if len(plan.stages) == 1 and plan.stages[0].filter is None and not computed:
                     unfiltered.setdefault(plan.stages[0], {})[plan.index] = plan.rows
@@ -71,12 +76,11 @@ def matching(
         for stage, rows in unfiltered.items():  # without a filter all row groups are read the same way, at once
             yield partial(_unfiltered, file, stage, rows, batch_rows)
 
-    options = file.options
-    if not ahead or file.source.size < AHEAD_BYTES or thread_count(options.threads) < 2 or options.on_corrupt == "skip":
+    if ahead:
+        yield from run_side_by_side(runs(), options.threads, max(len(file.row_groups), threads))
+    else:
         for run in runs():
             yield from run(1)
-    else:
-        yield from run_side_by_side(runs(), options.threads, len(file.row_groups))
 
 
 @dataclass(slots=True)
@@ -314,8 +318,8 @@ class _GroupRun:
         )
 
     def _rows(self, left: NDArray[np.int64]) -> Rows:
-        """The rows to decode for those that are ``left``: just these, or all of the row group where few are not."""
-        return None if len(left) >= _NEARLY_ALL * self._plan.num_rows else left
+        """The rows to decode for those that are ``left``: just these, or all of the plan where few are not."""
+        return self._plan.rows if len(left) >= _NEARLY_ALL * self._plan.rows_read else left
 
 
 Rows = RowRanges | NDArray[np.int64] | None
