@@ -133,6 +133,8 @@ WRONG = [
     ("local", "2026-05-01 12:00:00.0000000001", "a timestamp is written as"),
     ("instant", "2026-05-01", "no zone, and the column holds instants; write timestamptz '2026-05-01 00:00:00Z'"),
     ("instant", "2026-05-01T12:00:00+19:00", "there is no such zone"),
+    ("local", "9999-12-31T23:59:59-01:00", "has a zone, and the column has none"),
+    ("day", "0001-01-01T00:00", "neither a time of day nor a zone; write date '0001-01-01'"),
     ("instant", "soon", "a timestamp is written as '2026-05-31T23:59:59Z'"),
     ("clock", "7:30", "a time of day is written as '23:59:59'"),
     ("clock", "07:60", "there is no such time of day"),

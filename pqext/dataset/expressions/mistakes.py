@@ -131,7 +131,7 @@ def _of_text(text: str, kind: Kind, is_sql: bool) -> str:
             return _temporal(datetime.fromisoformat(text), kind, is_sql)
         if kind.name in ("integer", "float", "decimal") and len(text) <= _LONGEST and text.isascii():
             return text if kind.name != "integer" and float(text) else str(int(text))
-    except ValueError:
+    except (ValueError, OverflowError):  # some hours beside the first day or the last, there is none in UTC
         return ""
     return _word(text.lower() == "true", is_sql) if kind.name == "boolean" and text.lower() in _TRUTHS else ""
 
@@ -146,7 +146,7 @@ def _word(value: bool, is_sql: bool) -> str:
 def _temporal(value: date, kind: Kind, is_sql: bool) -> str:
     """A date or timestamp as a literal of ``kind``; without a zone it is taken to be in UTC where one is needed."""
     if kind.name == "date":
-        return f"date '{value:%Y-%m-%d}'" if is_sql else f"datetime.date({value.year}, {value.month}, {value.day})"
+        return f"date '{value.isoformat()[:10]}'" if is_sql else f"datetime.date({value.year}, {value.month}, {value.day})"
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if value.tzinfo is not None:
