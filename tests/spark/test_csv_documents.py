@@ -72,6 +72,7 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
             read(f"id,doc\n1,{'x' * 500}\n")
     for wrong, message in (
         ({"delimeter": ";"}, "did you mean 'delimiter'"), ({"quote": "''"}, "quote is one ASCII character"),
+        ({"delimiter": "\n"}, "ends no line"), ({"escape": "\0"}, "ends no line"),
         ({"columns": {"a": "array<int>"}}, "which a field of CSV does not hold"),
     ):
         with pytest.raises(ValueError, match=message):

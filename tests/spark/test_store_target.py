@@ -19,7 +19,7 @@ import pqext
 from pqext import variant
 from pqext.core.errors import CorruptFileError
 from pqext.core.sources import multipart
-from pqext.dataset.files.store_journal import NOTE
+from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.spark import clean, ingest_json, write
 from pqext.spark.writing.commit import Cleaned
 from pqext.spark.writing.part_files import Division, PartFiles, Staging
@@ -246,6 +246,36 @@ def test_what_does_not_suit_the_folder_is_refused(options: dict[str, Any]) -> No
     target._bucket.put(f"data/out/{NOTE}", b"{")
     with pytest.raises(CorruptFileError, match="the note of a job that is not finished is damaged"):
         clean(URL, storage_options=options)
+
+
+SOUND = {"version": 1, "job": JOB, "uploads": {}, "small": {}, "old": [], "after": None, "batch": None}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"batch": ["query", float("inf")]}, {"batch": ["query", 1.5]}, {"small": {"a": "!"}}, {"small": {"../a": ""}},
+        {"old": ["k=1/../../other/x.parquet"]}, {"uploads": {"..": ["1", []]}}, {"job": "\ud800"}, {"job": None},
+    ],
+    ids=str,
+)
+def test_a_note_that_no_job_has_written_is_refused_before_anything_is_done(change: dict[str, Any]) -> None:
+    assert StoreJournal.load(json.dumps(SOUND | {"old": ["/a//b.parquet"]}).encode(), "note").old == ("/a//b.parquet",)
+    with pytest.raises(CorruptFileError, match="the note of a job that is not finished is damaged"):
+        StoreJournal.load(json.dumps(SOUND | change).encode(), "note")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://AKIA0:word-of-secret@bucket/x", "s3a://bucket/x?secret_key=word-of-secret",
+        "gs://me:word-of-secret@bucket/x", "abfss://c:word-of-secret@account.dfs.core.windows.net/x", "s3:///bucket/x",
+    ],
+)
+def test_a_url_with_credentials_or_without_a_bucket_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"give them as storage_options|names no bucket") as told:
+        StoreTarget(url, {"access_key": "a", "secret_key": "b"} if url.startswith("s3") else {})
+    assert "word-of-secret" not in str(told.value)
 
 
 def test_errors_of_the_store_show_no_secret(options: dict[str, Any]) -> None:

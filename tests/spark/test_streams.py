@@ -221,9 +221,10 @@ def test_what_does_not_suit_a_stream_is_refused(tmp_path: Path) -> None:
         StreamSink(options, T.StructType([T.StructField("y", T.LongType())]), False).commit(
             [stream_sink.WrittenBatch("another", "b" * 32, (1,))], 0  # type: ignore[arg-type]
         )
-    (tmp_path / f"_pqext_streamed-{QUERY}.json").write_text("{")
-    with pytest.raises(CorruptFileError, match="the note of a stream is damaged"):
-        run(options, 1, [2], "c")
+    for damaged in ("{", '{"batch": 1e999}', '{"batch": 1.5}', '{"batch": "1"}'):
+        (tmp_path / f"_pqext_streamed-{QUERY}.json").write_text(damaged)
+        with pytest.raises(CorruptFileError, match="the note of a stream is damaged"):
+            run(options, 1, [2], "c")
 
 
 @pytest.mark.slow

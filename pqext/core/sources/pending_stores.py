@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from pqext.core.errors import UnsupportedError
 from pqext.core.local_paths import scheme_of
@@ -17,8 +18,16 @@ SCHEMES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss"})
 
 
 def pending_store(uri: str, storage_options: Mapping[str, Any] | None) -> PendingStore:
-    """The store that a URL names. Raises ``UnsupportedError`` for one in which files cannot wait."""
+    """The store that a URL names.
+
+    Raises ``UnsupportedError`` for one in which files cannot wait, and ``ValueError`` for a URL that names no bucket or
+    has a user, a password or a query: these would become part of names and of messages.
+    """
     scheme = scheme_of(uri)
+    if shown(uri) != uri:
+        raise ValueError(f"{shown(uri)} is given with credentials or options in the URL: give them as storage_options")
+    if not urlsplit(uri).netloc:
+        raise ValueError(f"{uri} names no bucket")
     if scheme in ("s3", "s3a"):
         return Bucket(uri, storage_options)
     if scheme in SCHEMES:

@@ -146,7 +146,8 @@ def _word(value: bool, is_sql: bool) -> str:
 def _temporal(value: date, kind: Kind, is_sql: bool) -> str:
     """A date or timestamp as a literal of ``kind``; without a zone it is taken to be in UTC where one is needed."""
     if kind.name == "date":
-        return f"date '{value.isoformat()[:10]}'" if is_sql else f"datetime.date({value.year}, {value.month}, {value.day})"
+        day = value.isoformat()[:10]
+        return f"date '{day}'" if is_sql else f"datetime.date({value.year}, {value.month}, {value.day})"
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     if value.tzinfo is not None:

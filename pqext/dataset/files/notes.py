@@ -31,3 +31,10 @@ def parsed(text: bytes | str) -> Any:
         return json.loads(text)
     except RecursionError:
         raise ValueError("it nests too deep") from None
+
+
+def whole(number: Any) -> int:
+    """A whole number of a document. Raises ``ValueError`` for anything else, such as numbers with a fraction."""
+    if type(number) is not int:
+        raise ValueError("no whole number where one belongs")
+    return number

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pqext.core.errors import CorruptFileError
 from pqext.core.sources.store import Location
-from pqext.dataset.files.notes import parsed
+from pqext.dataset.files.notes import parsed, whole
 
 NOTE = "_pqext_commit.json"
 _LONGEST = 1 << 30
 _LISTINGS = 10
+_JOB = re.compile(r"[\w-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,17 @@ class StoreJournal:
             if found["version"] != 1:
                 raise ValueError("unknown version")
             uploads = {_name(name): (str(one[0]), tuple(map(str, one[1]))) for name, one in found["uploads"].items()}
-            small = {_name(name): str(text) for name, text in found["small"].items()}
+            small = {_name(name): text for name, text in found["small"].items()}
+            for text in small.values():
+                base64.b64decode(text, validate=True)
             after = found.get("after")
             old = tuple(map(_name, found["old"]))
             batch = found.get("batch")
+            if not _JOB.fullmatch(found["job"]):
+                raise ValueError("a job without a number")
             return StoreJournal(
-                str(found["job"]), uploads, small, old, None if after is None else str(after),
-                None if batch is None else (str(batch[0]), int(batch[1])),
+                found["job"], uploads, small, old, None if after is None else str(after),
+                None if batch is None else (str(batch[0]), whole(batch[1])),
             )
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise CorruptFileError(
@@ -66,8 +73,9 @@ class StoreJournal:
 
 
 def _name(name: Any) -> str:
-    if not isinstance(name, str) or not name or name.startswith("/"):
-        raise ValueError("a name that is none")
+    """A name below the folder. Keys of stores may have parts without a name, but dots are ways out of the folder."""
+    if not isinstance(name, str) or not name or {".", ".."}.intersection(name.split("/")):
+        raise ValueError("a file that is not below the folder")
     return name
 
 

@@ -43,8 +43,9 @@ class CsvForm:
             if name not in _OPTIONS:
                 raise ValueError(f"csv has no choice {name!r}{did_you_mean(name, _OPTIONS)}")
         for name in _ONE_CHARACTER:
-            if name in choice and (not isinstance(choice[name], str) or len(choice[name].encode()) != 1):
-                raise ValueError(f"csv: {name} is one ASCII character, not {choice[name]!r}")
+            one = choice.get(name, "_")
+            if not isinstance(one, str) or len(one) != 1 or not one.isascii() or one in "\0\r\n":
+                raise ValueError(f"csv: {name} is one ASCII character that ends no line, not {one!r}")
         columns = choice.pop("columns", {})
         if not isinstance(columns, Mapping):
             raise TypeError(f"csv: columns maps names to types, not a {type(columns).__name__}")

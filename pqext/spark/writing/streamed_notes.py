@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 
 from pqext.core.errors import CorruptFileError
-from pqext.dataset.files.notes import parsed
+from pqext.dataset.files.notes import parsed, whole
 
 STREAMED = "_pqext_streamed-"
 """How the name of such a note begins, behind which is the query's id. Readers pass over it, and overwrites keep it."""
@@ -35,7 +35,7 @@ class Batch:
         """
         try:
             found = parsed(note)
-            return int(found["batch"]) >= self.number and not (by_others and found["job"] == self.job)
+            return whole(found["batch"]) >= self.number and not (by_others and found["job"] == self.job)
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptFileError(
                 f"the note of a stream is damaged ({error}), so it is not known which of its batches are there: remove "
