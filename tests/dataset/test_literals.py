@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import IntEnum
@@ -15,7 +17,9 @@ import pytest
 
 from pqext.core.metadata import SchemaElement, Type
 from pqext.core.schema_tree import from_elements
+from pqext.dataset.expressions import Constant, col
 from pqext.dataset.expressions.literals import Kind, canonical, key, kind_of_arrow, kind_of_node, to_value, value_text
+from pqext.dataset.notations.as_json import from_json, to_json
 
 
 class Colour(IntEnum):
@@ -196,3 +200,20 @@ def test_values_read_as_literals() -> None:
     assert value_text(10**9, Kind("time")) == "00:00:01"
     assert value_text(b"\x01", Kind("uuid")) == "01"
     assert value_text(1.5, None) == "1.5"
+
+
+@pytest.mark.parametrize(("literal", "text"), [
+    (pa.scalar(568_971_820_800, pa.timestamp("s")), "20000-01-01 00:00:00"),
+    (pa.scalar(-(1 << 62), pa.timestamp("ms", "UTC")), None),
+    (pa.scalar(1, pa.timestamp("ns", "UTC")), "1970-01-01 00:00:00.000000001+00:00"),
+    (pa.scalar(1, pa.time64("ns")), "00:00:00.000000001"),
+])
+def test_literals_that_python_cannot_hold_print_and_travel(literal: pa.Scalar, text: str | None) -> None:
+    column = col("t")
+    for expression in (column == literal, column.isin([literal, date(2026, 5, 31)]), column + 1 == Constant(literal)):
+        travelled = pickle.loads(pickle.dumps(expression))
+        assert travelled.equals(expression)
+        assert hash(travelled) == hash(expression)
+        assert copy.deepcopy(expression).equals(expression)
+        assert text is None or text in str(expression)
+        assert str(from_json(to_json(expression))) == str(expression)

@@ -14,8 +14,8 @@ from remote.clouds import Answer, Azure, Cloud, Google, running
 
 import pqext
 from pqext.core.errors import UnsupportedError
-from pqext.core.sources.copying import Container
-from pqext.core.sources.store import forget_stores
+from pqext.core.sources.container import Container
+from pqext.core.sources.store import Location, forget_stores
 from pqext.dataset.files.store_journal import NOTE
 from pqext.spark import clean
 from pqext.spark.writing.part_files import UNDIVIDED, PartFiles, Staging
@@ -51,10 +51,10 @@ def place(request: Any) -> Iterator[Place]:
     pqext.clear_cache()
 
 
-def staged(target: StoreTarget, job: str, values: list[int]) -> tuple[Staging, ...]:
+def staged(target: StoreTarget, job: str, values: list[int], task: int = 0) -> tuple[Staging, ...]:
     table = pa.table({"x": values})
     with PartFiles(
-        pickle.loads(pickle.dumps(target.begin(job))), f"part-00000-{job}-1", table.schema, {}, UNDIVIDED
+        pickle.loads(pickle.dumps(target.begin(job))), f"part-{task:05}-{job}-1", table.schema, {}, UNDIVIDED
     ) as files:
         files.write(table.to_batches()[0])
         return files.close()
@@ -91,6 +91,36 @@ def test_files_wait_unseen_until_the_commit_and_are_replaced_whole(place: Place)
         f"data/out/{name}" for name in ("_SUCCESS", NOTE, f"part-00000-{THIRD}-1.parquet")
     ]
     assert cloud.objects[f"data/out/{NOTE}"] == b""
+
+
+@pytest.mark.spec("spark.store.steady")
+def test_a_job_that_ends_behind_a_listing_is_read_whole(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, url, options = place
+    target = StoreTarget(url, options)
+    files = staged(target, JOB, [1]) + staged(target, JOB, [2], 1)
+    complete, listed, done = Container.complete, Location.files, []
+
+    def once(self: Container, key: str, pending: Any) -> None:
+        if done:
+            raise KeyboardInterrupt
+        done.append(key)
+        complete(self, key, pending)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Container, "complete", once)
+        with pytest.raises(KeyboardInterrupt):
+            target.commit(files, overwrite=False)
+    assert rows(url, options) == []
+
+    def late(self: Location) -> list[Location]:
+        found = listed(self)
+        if done:
+            done.clear()
+            assert clean(url, storage_options=options).finished == (JOB,)
+        return found
+
+    monkeypatch.setattr(Location, "files", late)
+    assert rows(url, options) == [1, 2]
 
 
 @pytest.mark.spec("spark.store.decided")

@@ -137,6 +137,28 @@ def test_of_two_overwrites_one_wins_whole_and_appends_both_succeed(options: dict
     assert rows(options) == [*there, 7, 8]
 
 
+@pytest.mark.spec("spark.store.answers")
+@pytest.mark.parametrize("other_appends", [False, True])
+def test_an_overwrite_keeps_its_own_files_where_the_answer_to_its_note_was_lost(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, other_appends: bool
+) -> None:
+    one, two = StoreTarget(URL, options), StoreTarget(URL, options)
+    first, second = staged(one, JOB, [1, 2]), staged(two, OTHER, [3])
+    put, waiting = multipart.Bucket.put, [other_appends]
+
+    def lost(self: Any, key: str, data: bytes, **how: Any) -> str:
+        told = put(self, key, data, **how)
+        if how.get("new") and waiting:
+            if waiting.pop():
+                two.commit(second, overwrite=False)
+            raise FileExistsError("what a request that is made again is told")
+        return told
+
+    monkeypatch.setattr(multipart.Bucket, "put", lost)
+    one.commit(first, overwrite=True)
+    assert rows(options) == ([1, 2, 3] if other_appends else [1, 2])
+
+
 @pytest.mark.spec("spark.store.together")
 def test_an_overwrite_replaces_the_files_of_a_job_that_came_while_it_listed_them(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch

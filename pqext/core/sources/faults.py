@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Fault = Literal["transient", "missing", "denied", "final"]
+Fault = Literal["transient", "missing", "taken", "denied", "final"]
+"""``taken``: another file, or another version of it, is there than the request allows."""
 
 _STATUS = re.compile(r"(?:status(?: code)?:?|HTTP status|HTTP)[ (:]*([1-5]\d\d)\b", re.IGNORECASE)
 _AGAIN = frozenset({408, 425, 429})
 _BY_NAME: dict[str, Fault] = {
     "FileNotFoundError": "missing",
     "NotFoundError": "missing",
+    "FileExistsError": "taken",
+    "AlreadyExistsError": "taken",
+    "PreconditionError": "taken",
     "PermissionError": "denied",
     "PermissionDeniedError": "denied",
     "UnauthenticatedError": "denied",

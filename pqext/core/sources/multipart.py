@@ -12,10 +12,9 @@ from typing import Any
 
 from pqext.core.errors import UnsupportedError
 from pqext.core.sources.locate import locate
-from pqext.core.sources.pending import Begun, Pending
+from pqext.core.sources.pending import Begun, ErrorsOfKey, Pending
 from pqext.core.sources.secrets import secrets_of, shown
 from pqext.core.sources.store import Location
-from pqext.core.sources.upload import ErrorsNameFile
 from pqext.core.sources.uris import s3_arguments
 
 _PART_BYTES = 16 << 20
@@ -130,16 +129,8 @@ class Bucket:
                     raise PermissionError(13, code) from None
                 raise
 
-    def _named(self, key: str) -> _Named:
-        return _Named(self.url(key), self._secrets)
-
-
-class _Named(ErrorsNameFile):
-    """Errors of the library get a name; what :meth:`Bucket.call` has told apart keeps its own."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if not isinstance(error, FileNotFoundError | FileExistsError):
-            super().__exit__(kind, error, trace)
+    def _named(self, key: str) -> ErrorsOfKey:
+        return ErrorsOfKey(self.url(key), self._secrets)
 
 
 class PartUpload:

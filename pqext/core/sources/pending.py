@@ -1,7 +1,7 @@
 """Files of a store that wait unseen until somebody, perhaps another process, says that they count.
 
 On S3 these are uploads that are not completed (:mod:`pqext.core.sources.multipart`). Elsewhere they lie under hidden
-keys, and the store copies them (:mod:`pqext.core.sources.copying`).
+keys, and the store copies them (:mod:`pqext.core.sources.container`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from pqext.core.sources.store import Location
+from pqext.core.sources.upload import ErrorsNameFile
 
 WAITING = "_pqext_waiting"
 """The folder, hidden from readers, in which files wait on stores whose uploads cannot."""
@@ -48,6 +49,14 @@ class PendingFile(Protocol):
 
     def give_up(self) -> None:
         """Leave nothing behind. Raises nothing."""
+
+
+class ErrorsOfKey(ErrorsNameFile):
+    """Errors of a store's library get the URL of a key; ``FileNotFoundError`` and ``FileExistsError`` have it."""
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if not isinstance(error, FileNotFoundError | FileExistsError):
+            super().__exit__(kind, error, trace)
 
 
 class PendingStore(Protocol):

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pqext.core.errors import UnsupportedError
 from pqext.core.local_paths import scheme_of
-from pqext.core.sources.copying import Container
+from pqext.core.sources.container import Container
 from pqext.core.sources.multipart import Bucket
 from pqext.core.sources.pending import PendingStore
 from pqext.core.sources.secrets import shown

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NoReturn
 import pyarrow as pa
 
 from pqext.core.predicate import COMPARE, Operator
-from pqext.dataset.expressions.literals import Literal, canonical, key, time_text
+from pqext.dataset.expressions.literals import Literal, canonical, key, packed, scalar_text, unpacked
 from pqext.dataset.expressions.patterns import How, check_pattern
 from pqext.dataset.expressions.spatial import Geometry, canonical_distance, canonical_geometry, geometry_text
 from pqext.geo.predicates.boxes import Operation
@@ -129,6 +129,9 @@ class Comparison(OneOperand):
     def _key(self) -> tuple[Any, ...]:
         return (self.operator, self.operand._key(), key(self.value))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _comparison, (self.operand, self.operator, packed(self.value))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IsIn(OneOperand):
@@ -158,7 +161,7 @@ class IsIn(OneOperand):
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return IsIn, (self.operand, self.values)  # hashes differ between processes
+        return _is_in, (self.operand, *map(packed, self.values))  # hashes differ between processes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -329,9 +332,17 @@ def any_of(expressions: Sequence[Expression]) -> Expression:
 
 def literal_text(literal: Literal) -> str:
     """A literal for people to read."""
-    if isinstance(literal, pa.Scalar) and pa.types.is_time(literal.type):
-        return time_text(literal)
+    if isinstance(literal, pa.Scalar):
+        return scalar_text(literal)
     return repr(literal) if isinstance(literal, str | bytes) else str(literal)
+
+
+def _comparison(operand: Operand, operator: Operator, value: Any) -> Comparison:
+    return Comparison(operand, operator, unpacked(value))
+
+
+def _is_in(operand: Operand, *values: Any) -> IsIn:
+    return IsIn(operand, tuple(map(unpacked, values)))
 
 
 def _check_operand(operand: Operand) -> None:

@@ -127,9 +127,32 @@ def time_literal(nanoseconds: int) -> time | pa.Scalar:
     return _time_of_day(nanoseconds)
 
 
+def packed(literal: Literal) -> Any:
+    """What can be pickled of a literal, and :func:`unpacked` makes it of again.
+
+    Arrow pickles its scalars as Python's values, of which there is none for those that literals have.
+    """
+    return (literal.value, literal.type) if isinstance(literal, pa.Scalar) else literal
+
+
+def unpacked(packed: Any) -> Literal:
+    """The literal that was :func:`packed`."""
+    return pa.scalar(*packed) if isinstance(packed, tuple) else packed
+
+
+def scalar_text(literal: pa.Scalar) -> str:
+    """A timestamp or a time of day that Python's types cannot hold, for people to read."""
+    if pa.types.is_time(literal.type):
+        return time_text(literal)
+    zone = "" if literal.type.tz is None else "+00:00"
+    return f"{literal.cast(pa.timestamp(literal.type.unit)).cast(pa.string())}{zone}"
+
+
 def time_text(literal: time | pa.Scalar) -> str:
     """A canonical time of day for people to read; to Arrow, 24:00 looks like 00:00."""
-    return "24:00:00" if time_nanoseconds(literal) == _DAY else str(literal)
+    if time_nanoseconds(literal) == _DAY:
+        return "24:00:00"
+    return str(literal.cast(pa.string()) if isinstance(literal, pa.Scalar) else literal)
 
 
 def _time_of_day(nanoseconds: int) -> time:
@@ -325,7 +348,8 @@ def value_text(value: Value, kind: Kind | None) -> str:
             case int(), Kind("time"):
                 return time_text(time_literal(value))
             case int(), Kind("timestamp", utc):
-                return str(timestamp_literal(value, utc))
+                found = timestamp_literal(value, utc)
+                return scalar_text(found) if isinstance(found, pa.Scalar) else str(found)
     except (ValueError, OverflowError):
         pass  # statistics may hold anything
     return str(value)
@@ -343,7 +367,7 @@ def _timestamp_value(literal: Literal, utc: bool) -> int | None:
 
 def _describe(literal: Literal) -> str:
     if isinstance(literal, pa.Scalar):
-        return f"{literal} ({literal.type})"
+        return f"{scalar_text(literal)} ({literal.type})"
     if isinstance(literal, datetime):
         return f"{literal.isoformat()} (datetime {'in UTC' if literal.tzinfo else 'without timezone'})"
     return f"{around(repr(literal))} ({type(literal).__name__})"

@@ -211,6 +211,9 @@ class Constant(Value):
     def _key(self) -> tuple[Any, ...]:
         return ("constant", literals.key(self.value))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _constant, (literals.packed(self.value),)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arithmetic(Value):
@@ -364,6 +367,10 @@ def check_number(value: literals.Literal) -> None:
     """Raise ``TypeError`` for a literal that is no number."""
     if isinstance(value, bool | str | bytes) or not isinstance(value, int | float | Decimal):
         raise TypeError(f"arithmetic is of numbers, not of {literal_text(value)}")
+
+
+def _constant(value: Any) -> Constant:
+    return Constant(literals.unpacked(value))
 
 
 def _column_path(path: Sequence[str]) -> tuple[str, ...]:

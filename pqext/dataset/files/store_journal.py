@@ -82,30 +82,39 @@ def _name(name: Any) -> str:
 def settled(folder: Location) -> Sequence[Location]:
     """All files below a folder of a store, without the new ones of a job while some are missing, then without the old.
 
+    Notes are read before and after a listing that counts, because a job may end, and another begin, between the two.
     Raises ``CorruptFileError`` for a note that cannot be understood.
     """
     every: Sequence[Location] = ()
+    hidden: Collection[str] = ()
+    known: Mapping[str, bytes] = {}
     for _ in range(_LISTINGS):
         every = folder.files()
         notes = [one for one in every if one.key == NOTE or one.key.endswith(f"/{NOTE}")]
-        if not notes:
-            break
         try:
-            hidden = {key for note in notes for key in _hidden(note, {one.key for one in every})}
+            told = {note.key: _read(note) for note in notes}
         except FileNotFoundError:
             continue  # a job has ended
-        return [one for one in every if one.key not in hidden]
-    return every
+        there = {one.key for one in every}
+        hidden = {key for note in notes for key in _hidden(note, told[note.key], there)}
+        if not told or told == known:
+            break
+        known = told
+    return [one for one in every if one.key not in hidden]
 
 
-def _hidden(note: Location, there: Collection[str]) -> Collection[str]:
-    """What readers pass over beside a note."""
+def _read(note: Location) -> bytes:
     with note.open() as source:
         if source.size > _LONGEST:
             raise CorruptFileError("the note of a job is too long", path=note.path)
-        if not source.size:  # as the end of a job leaves it in stores that do not delete under a condition
-            return ()
-        journal = StoreJournal.load(bytes(source.read(0, source.size)), note.path)
+        return bytes(source.read(0, source.size))
+
+
+def _hidden(note: Location, data: bytes, there: Collection[str]) -> Collection[str]:
+    """What readers pass over beside a note."""
+    if not data:  # as the end of a job leaves it in stores that do not delete under a condition
+        return ()
+    journal = StoreJournal.load(data, note.path)
     inside = note.key.removesuffix(NOTE)
     new = {inside + name for name in (*journal.uploads, *journal.small)}
     return {inside + name for name in journal.old} if new <= set(there) else new

@@ -169,9 +169,10 @@ class StoreTarget:
             self.put(batch.name, batch.dump())
         uploads = {one.file.name: (one.token.upload, one.token.etags) for one in files}
         small = {name: base64.b64encode(data).decode() for name, data in self._put.items()}
-        for _ in range(_ATTEMPTS):
-            self._finish_other()
-            if batch is not None and self.has(batch):
+        for failed in range(_ATTEMPTS):
+            finished = self._finish_other()
+            was_done = self._job in finished or (failed and self._is_there(uploads))
+            if was_done or (batch is not None and self.has(batch)):
                 self._give_up()
                 return
             after = self._last_job() if overwrite else None
@@ -182,7 +183,7 @@ class StoreTarget:
             try:
                 version = self._bucket.claim(self._inside + NOTE, journal.dump())
             except FileExistsError:
-                continue  # another job was quicker
+                continue  # another job was quicker, or an answer that was lost has hidden that this one was
             try:
                 is_done = self._finish(journal, version)
             except BaseException as error:
@@ -194,6 +195,10 @@ class StoreTarget:
                 self._give_up()
                 return
         raise RuntimeError(f"other jobs committed to {self.path} all the time: try again")
+
+    def _is_there(self, names: Collection[str]) -> bool:
+        """Are there files of this job, which somebody has finished then?"""
+        return not {self._inside + name for name in names}.isdisjoint(self._bucket.keys(self._inside))
 
     def abort(self) -> None:
         if not self._is_decided():

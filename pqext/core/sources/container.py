@@ -1,4 +1,5 @@
-"""Files of Google Cloud Storage and Azure that wait under hidden keys, until the store copies them where they belong.
+"""A bucket of Google Cloud Storage or a container of Azure: files in it wait under hidden keys, until the store copies
+them where they belong, and small ones are claimed by their versions.
 
 By ``obstore`` (extra ``remote``), since pyarrow cannot write a file on the condition that there is none. A copy within
 a bucket moves no byte through this machine.
@@ -15,10 +16,10 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from pqext.core.errors import UnsupportedError
-from pqext.core.sources.pending import WAITING, Begun, Pending
+from pqext.core.sources.faults import fault_of
+from pqext.core.sources.pending import WAITING, Begun, ErrorsOfKey, Pending
 from pqext.core.sources.secrets import scrubbed, secrets_of, shown
 from pqext.core.sources.store import Location, Store, remembered
-from pqext.core.sources.upload import ErrorsNameFile
 from pqext.core.sources.uris import obstore_arguments
 
 _PART_BYTES = 16 << 20
@@ -133,22 +134,18 @@ class Container:
 
     def call(self, key: str, action: Callable[[], T]) -> T:
         """What ``action`` about a key gives. Its errors have the URL, and nothing secret."""
-        with ErrorsNameFile(self.url(key), self._secrets):
+        with ErrorsOfKey(self.url(key), self._secrets):
             try:
                 return action()
             except Exception as error:
-                kinds = {kind.__name__ for kind in type(error).__mro__}
-                if kinds & {"NotFoundError", "FileNotFoundError"}:
-                    found: OSError = FileNotFoundError(2, "there is no such file", self.url(key))
-                elif kinds & {"AlreadyExistsError", "PreconditionError"}:
-                    found = FileExistsError(17, "another file is there", self.url(key))
-                elif kinds & {"PermissionDeniedError", "UnauthenticatedError"}:
-                    found = PermissionError(13, "denied", self.url(key))
-                else:
-                    raise
-            if isinstance(found, PermissionError):
-                raise found
-        raise found
+                match fault_of(error):
+                    case "missing":
+                        raise FileNotFoundError(2, "there is no such file", self.url(key)) from None
+                    case "taken":
+                        raise FileExistsError(17, "another file is there", self.url(key)) from None
+                    case "denied":
+                        raise PermissionError(13, "denied") from None
+                raise
 
     def _listed(self, prefix: str) -> list[Any]:
         import obstore
