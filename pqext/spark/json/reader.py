@@ -17,6 +17,7 @@ from pqext.core.errors import ChangedFileError, VariantError
 from pqext.spark.arrays import conform
 from pqext.spark.brief import brief
 from pqext.spark.json.text_parts import READ_BYTES, Part, find_parts, lines_before, place_of, share_out, stamp_of
+from pqext.spark.stopped import end_quietly
 from pqext.variant.json.faults import line_fault, placed
 from pqext.variant.json.files import pieces_at
 from pqext.variant.json.parser import DEFAULT_MAX_DEPTH, LARGEST_BYTES, Parsing, parsing
@@ -57,6 +58,7 @@ class JsonLinesReader(DataSourceReader):
         """The lines of the ranges of a task."""
         if not isinstance(partition, Ranges):
             return  # Spark makes one partition of no partitions
+        end_quietly()
         # Faults are told rather than raised, so that they can be placed in their files.
         how = parsing(
             "decimal", "null", self.duplicate_keys, DEFAULT_MAX_DEPTH, min(self.max_line_bytes, LARGEST_BYTES), None

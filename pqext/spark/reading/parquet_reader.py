@@ -18,6 +18,7 @@ from pqext.spark.arrays import conform_batch
 from pqext.spark.brief import brief
 from pqext.spark.reading.planning import ReadMetrics, Slice, plan_read, write_metrics
 from pqext.spark.reading.request import Query
+from pqext.spark.stopped import end_quietly
 from pqext.spark.types import exchange_schema
 
 BATCH_ROWS = 32_768
@@ -64,6 +65,7 @@ class Reader(DataSourceReader):
         """The matching rows of one slice."""
         if not isinstance(partition, Slice):
             return  # Spark makes one partition of no partitions
+        end_quietly()
         for number, task in enumerate(partition.tasks):
             yield from self._run(task, number)
 
