@@ -119,6 +119,11 @@ def within(predicate: Predicate, bounds: Bounds) -> Predicate:
         return predicate
 
 
+def asks_for_values(predicate: Predicate) -> bool:
+    """Is it equality with values, of which a Bloom filter tells?"""
+    return isinstance(predicate, IsIn) or (isinstance(predicate, Comparison) and predicate.operator == "==")
+
+
 def may_contain(predicate: Predicate, might_contain: Callable[[Value], bool]) -> bool:
     """Can a value in a Bloom filter satisfy ``predicate``? Only equality can be asked of ``might_contain``."""
     if isinstance(predicate, Comparison) and predicate.operator == "==":

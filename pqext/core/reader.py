@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
@@ -172,6 +172,10 @@ class ParquetFile(Suggesting):
     def fetch_ahead(self, ask: Callable[[], object]) -> None:
         """Fetch at once what ``ask`` asks of page indexes and Bloom filters, of which it is told nothing."""
         self._gathering.fetch(self.source, ask)
+
+    def by_footer_alone(self) -> AbstractContextManager[object]:
+        """Within, this thread knows nothing of page indexes and Bloom filters that were not read before."""
+        return self._gathering.noting()
 
     @cached_property
     def page_index(self) -> list[PageIndex]:

@@ -136,11 +136,13 @@ class FilesQuery:
             unifier.add(schema, path)
         return Union(wanted, unifier.schema)
 
-    def plan(self, pages: bool = False) -> list[Task]:
+    def plan(self, pages: bool = False, looks: int | None = None, is_told: bool = True) -> list[Task]:
         """What will be read of each file, from the footers and Bloom filters alone.
 
         With ``pages`` the page indexes are read too, as when the scan runs: each row group's ``rows`` are those in
-        pages that may hold one that matches.
+        pages that may hold one that matches. Of a query without limit, row groups that their statistics do not refuse
+        are asked for more than that only while they are no more than ``looks``, file by file; the plans of the files
+        behind are outlines, from the footers alone. Reasons are given in full where they are to be told.
         """
         tasks, kept, wanted = {}, self._kept(), self._wanted
         for row, file in self._reading(Run(), kept):
@@ -148,8 +150,20 @@ class FilesQuery:
                 asked = self._ask(row, file)
                 file.check_rows()
                 of_file = wanted if asked.is_exact else None
-                plans = () if asked.refusal else tuple(self.planner(asked, file).row_groups(pages, True, of_file))
-                tasks[row] = Task(source_name(self.sources[row]), plans, asked.refusal, footer_crc(file))
+                plans: tuple[RowGroupPlan, ...] = ()
+                if looks is not None and wanted is None and asked.refusal is None:
+                    with file.by_footer_alone():
+                        plans = tuple(self.planner(asked, file).outlines(is_told))
+                    left = [plan.index for plan in plans if plan.refusal is None]
+                    looks -= len(left)
+                    if left and looks >= 0:
+                        looked = self.planner(asked, file).row_groups(pages, True, chosen=left)
+                        known = {plan.index: plan for plan in looked}
+                        plans = tuple(known.get(plan.index, plan) for plan in plans)
+                elif asked.refusal is None:
+                    plans = tuple(self.planner(asked, file).row_groups(pages, True, of_file))
+                is_outline = looks is not None and looks < 0
+                tasks[row] = Task(source_name(self.sources[row]), plans, asked.refusal, footer_crc(file), is_outline)
             if wanted is not None and wanted.rows <= 0:
                 rest = kept[kept.index(row) + 1 :]
                 tasks |= {row: Task(source_name(self.sources[row]), (), REACHED) for row in rest}
@@ -227,6 +241,15 @@ class FilesQuery:
             asked = self._ask(0, file)
             with closing(self.given(self._start(), 0, file, asked, batch_rows, plans=plans)) as found:
                 yield from found
+
+    def detailed(self, task: Task, file: ParquetFile) -> Task:
+        """The plan of the one ``file`` of the query as it runs, of an outline by asking what that left aside."""
+        if not task.is_outline:
+            return task
+        with located(file):
+            asked = self._ask(0, file)
+            plans = self.planner(asked, file).row_groups(True, False, chosen=task.kept)
+            return replace(task, row_groups=tuple(plans), is_outline=False)
 
     def divided(self, task: Task, file: ParquetFile) -> tuple[list[RowGroupPlan], list[RowGroupPlan]]:
         """The plans of a task in two: row groups all of whose rows match for certain, and others that are read."""

@@ -27,15 +27,15 @@ class Gathering:
 
     def fetch(self, source: Source, ask: Callable[[], object]) -> None:
         """Fetch at once what ``ask`` asks of indexes of a file, or of those of others that it names."""
-        with self._noting() as wanted:
+        with self.noting() as wanted:
             ask()
         if wanted:
             read_many(wanted, keep=True)
             source.learn_of(wanted)
 
     @contextmanager
-    def _noting(self) -> Iterator[Wanted]:
-        """Within, indexes are noted."""
+    def noting(self) -> Iterator[Wanted]:
+        """Within, this thread reads no index of the file: those that are asked for are noted."""
         wanted: Wanted = []
         before = getattr(_local, "noting", _NOBODY)
         _local.noting = self, wanted

@@ -25,7 +25,7 @@ from pqext.core.indexes.page_index import (
 from pqext.core.limits import Limits
 from pqext.core.metadata import ColumnIndex, OffsetIndex
 from pqext.core.orders import of_column
-from pqext.core.predicate import Bounds, Comparison, IsIn, Predicate, may_contain
+from pqext.core.predicate import Bounds, Predicate, asks_for_values, may_contain
 from pqext.core.schema import SchemaNode
 from pqext.core.source import Source
 from pqext.core.statistics import is_cuttable
@@ -198,7 +198,7 @@ class IndexReader:
 
     def may_contain(self, chunk: IndexedChunk, predicate: Predicate) -> bool:
         """Can the chunk satisfy ``predicate`` by its Bloom filter? A damaged filter warns and is passed over."""
-        if not isinstance(predicate, IsIn) and not (isinstance(predicate, Comparison) and predicate.operator == "=="):
+        if not asks_for_values(predicate):
             return True
         if (noted := self._gathering.wanted) is not None:
             self._note_filter(chunk, noted)

@@ -97,6 +97,9 @@ class Task:
     """Why no row can match, when the file is skipped by its path: its row groups are not known then."""
     footer_crc: int | None = None
     """CRC-32 of the footer that was planned from, which tells a file that has taken the place of another."""
+    is_outline: bool = False
+    """Were the row groups judged by the footer alone? Who reads them asks page indexes and Bloom filters, and finds
+    the stages."""
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -140,6 +143,7 @@ class Task:
                 "path": self.path,
                 "refusal": self.refusal,
                 "footer_crc": self.footer_crc,
+                "is_outline": self.is_outline,
                 "row_groups": [_group_to_dict(group) for group in self.row_groups],
             },
             separators=(",", ":"),
@@ -150,9 +154,9 @@ class Task:
         """The plan of which :meth:`to_json` made ``text``. Raises ``ValueError`` for other text."""
         try:
             tree = json.loads(text)
-            groups = tuple(map(_group_from_dict, _list(tree["row_groups"])))
-            crc = tree["footer_crc"]
-            plan = cls(_text(tree["path"]), groups, _refusal(tree), None if crc is None else _integer(crc))
+            crc, is_outline = tree["footer_crc"], tree.get("is_outline", False) is True
+            groups = tuple(_group_from_dict(group, is_outline) for group in _list(tree["row_groups"]))
+            plan = cls(_text(tree["path"]), groups, _refusal(tree), None if crc is None else _integer(crc), is_outline)
         except (KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"not a plan: {error!r}") from error
         if len({group.index for group in groups}) < len(groups):
@@ -205,7 +209,7 @@ def _group_to_dict(plan: RowGroupPlan) -> dict[str, Any]:
     }
 
 
-def _group_from_dict(tree: Mapping[str, Any]) -> RowGroupPlan:
+def _group_from_dict(tree: Mapping[str, Any], is_outline: bool) -> RowGroupPlan:
     index, num_rows, refusal = _count(tree["index"]), _integer(tree["num_rows"]), _refusal(tree)
     rows = None if tree["rows"] is None else [range(start, stop) for start, stop in _pairs(tree["rows"])]
     at = 0
@@ -214,7 +218,7 @@ def _group_from_dict(tree: Mapping[str, Any]) -> RowGroupPlan:
             raise TypeError("rows that do not ascend, or leave their row group")
         at = one.stop
     stages = tuple(map(_stage_from_dict, _list(tree["stages"])))
-    if refusal is None and not stages:
+    if refusal is None and not stages and not is_outline:
         raise TypeError("a row group that is read in no stage")
     if len(stages) > 1 and any(stage.columns is None for stage in stages):
         raise TypeError("one of several stages that reads all columns")

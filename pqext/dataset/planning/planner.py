@@ -7,7 +7,7 @@ of files is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -53,19 +53,52 @@ class FilePlanner:
         self._known_stages: dict[tuple[tuple[str, int], ...], Stage] = {}
         self._known_results: dict[tuple[tuple[str, int], ...], tuple[tuple[str, ...], dict[str, frozenset[int]]]] = {}
 
-    def row_groups(self, pages: bool, places: bool, wanted: RowsWanted | None = None) -> Iterator[RowGroupPlan]:
+    def row_groups(
+        self, pages: bool, places: bool, wanted: RowsWanted | None = None, *, chosen: Collection[int] | None = None
+    ) -> Iterator[RowGroupPlan]:
         """What is read of each row group, planned when it is asked for, until the rows ``wanted`` are certain.
 
         With ``pages`` by their page indexes too, with ``places`` with the bytes where all lies and reasons in full,
-        which a plan that is only run does without. Raises ``CorruptFileError`` where the footer counts rows that are
-        not there.
+        which a plan that is only run does without. ``chosen`` are the row groups that are planned, all when None.
+        Raises ``CorruptFileError`` where the footer counts rows that are not there.
         """
         bound = self._bind()
         if bound is not None and self.facts.round_trip_bytes:
-            self.facts.fetch_ahead(partial(self._ask_all, bound, pages))
+            self.facts.fetch_ahead(partial(self._ask_all, bound, pages, chosen))
         if self.options.on_corrupt == "skip":
             wanted = None  # rows may be lost
-        return (self._group_plan(group, bound, pages, places, wanted) for group in self.facts.row_groups)
+        return (self._group_plan(group, bound, pages, places, wanted) for group in self._groups(chosen))
+
+    def outlines(self, is_told: bool) -> Iterator[RowGroupPlan]:
+        """Which row groups may hold rows that are wanted, and of what bytes, without stages.
+
+        Where ``is_told`` reasons are given in full, and the bytes of those that are refused too. Within
+        ``by_footer_alone`` of the file this costs what its statistics cost, else Bloom filters are asked.
+        """
+        bound = self._bind()
+        return (self._outline(group, bound, is_told) for group in self.facts.row_groups)
+
+    def _outline(self, group: RowGroupFacts, bound: Bound | None, is_told: bool) -> RowGroupPlan:
+        try:
+            proven = None if bound is None else _refused(bound, group, is_told=is_told)
+            if proven is None:
+                return RowGroupPlan(group.index, group.num_rows, self._stored_bytes(group), None)
+            num_bytes = self._stored_bytes(group) if is_told else 0
+            return RowGroupPlan(group.index, group.num_rows, num_bytes, proven.reason, evidence=proven.evidence)
+        except CorruptFileError as error:
+            error.locate(row_group=group.index)
+            raise
+
+    def _stored_bytes(self, group: RowGroupFacts) -> int:
+        """The bytes of all that is read of a row group, whatever pages are left out."""
+        if self._read_alike is not None:
+            return group.stored_bytes(self._read_alike)
+        known = [self._leaves_read(stage) for stage in self._stages(group, None)]
+        return sum(group.chunk(leaf).byte_range[1] for leaf in sorted(set().union(*known)))
+
+    def _groups(self, chosen: Collection[int] | None) -> Iterator[RowGroupFacts]:
+        groups = self.facts.row_groups
+        return iter(groups) if chosen is None else (groups[index] for index in sorted(chosen))
 
     def shares(self, facts: FileFacts, options: ReadOptions) -> bool:
         """Is all that is worked out of the schema true of a file with these options?"""
@@ -97,10 +130,10 @@ class FilePlanner:
             return False
         return True
 
-    def _ask_all(self, bound: Bound, pages: bool) -> None:
-        """Ask of all row groups what planning and reading will ask of their indexes."""
+    def _ask_all(self, bound: Bound, pages: bool, chosen: Collection[int] | None) -> None:
+        """Ask of the row groups what planning and reading will ask of their indexes."""
         with suppress(CorruptFileError):
-            for group in self.facts.row_groups:
+            for group in self._groups(chosen):
                 if refusal(bound, group) is None and pages and self.options.on_corrupt != "skip":
                     chosen_rows(bound, group)
                     for leaf in self._leaves_read(self._one_stage({})):
@@ -121,16 +154,14 @@ class FilePlanner:
                 is_limited = pages and wanted.rows < group.num_rows
                 rows = [range(wanted.rows)] if is_limited else None
                 wanted.rows -= group.num_rows
-            read_alike = None if refused is None or not places else self._read_alike
-            is_staged = refused is None or (places and read_alike is None)
-            stages = self._stages(group, rows) if is_staged else ()
+            stages = self._stages(group, rows) if refused is None else ()
             num_bytes, pages_of_chunks = 0, None
-            if read_alike is not None:
-                num_bytes = group.stored_bytes(read_alike)
+            if places and refused is not None:
+                num_bytes = self._stored_bytes(group)
             elif places:
                 known = [self._leaves_read(stage) for stage in stages]
                 num_bytes = sum(group.chunk(leaf).byte_range[1] for leaf in sorted(set().union(*known)))
-                stages = () if refused is not None else tuple(
+                stages = tuple(
                     replace(stage, byte_ranges=byte_ranges([group.chunk(leaf) for leaf in sorted(leaves)], rows))
                     for stage, leaves in zip(stages, known, strict=True)
                 )

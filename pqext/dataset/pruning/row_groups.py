@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pqext.core.annotations import for_logical
-from pqext.core.predicate import Comparison, IsIn, IsNotNull, IsNull, may_match, within
+from pqext.core.predicate import Comparison, IsIn, IsNotNull, IsNull, asks_for_values, may_match, within
 from pqext.dataset.expressions.literals import value_text
 from pqext.dataset.pruning.binding import AllOf, AnyOf, Bound, Derived, Leaf, Question
 
@@ -92,7 +92,9 @@ def _answer(node: SchemaNode, row_group: RowGroupFacts, question: Question) -> b
     if not isinstance(question, Comparison | IsIn):
         return True  # one for a handler that is not there
     bounds = row_group.bounds(node)
-    return may_match(question, bounds) and row_group.chunk(node).may_contain(within(question, bounds))
+    if not may_match(question, bounds):
+        return False
+    return not asks_for_values(question) or row_group.chunk(node).may_contain(within(question, bounds))
 
 
 def _answer_null(node: SchemaNode, row_group: RowGroupFacts, question: IsNull | IsNotNull) -> bool:

@@ -20,7 +20,7 @@ from pqext.spark.hadoop import from_hadoop
 from pqext.spark.pushdown.conditions import condition, reads_alike
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
-from pqext.spark.reading.planning import ReadPlan, plan_read
+from pqext.spark.reading.planning import LOOKS, ReadPlan, plan_read
 from pqext.spark.reading.request import Query, encode_options
 from pqext.spark.registration import ensure_registered
 
@@ -253,9 +253,12 @@ def explain_read(
     shredded: bool = False,
     engine: Engine = "python",
     spark: SparkSession | None = None,
+    all_indexes: bool = False,
 ) -> ReadPlan:
     """What :func:`read` with these arguments would read, by the same planner, run here on the footers.
 
+    As in :func:`read`, page indexes and Bloom filters are looked at of a few hundred row groups at most; of more the
+    tasks look at them, and read less than the plan says. With ``all_indexes`` the plan tells what they will find.
     The result's ``engine`` and ``reasons`` tell who reads and why; ``spark`` is the session that :func:`read` is given,
     which counts for ``engine="auto"``. Raises as :func:`read` does.
     """
@@ -266,7 +269,8 @@ def explain_read(
     )
     query = _query_of(options, [path] if isinstance(path, str) else list(path))
     choice = choose(query, engine, spark)
-    plan = plan_read(query, query.values_schema().names)
+    looks = None if all_indexes else LOOKS
+    plan = plan_read(query, query.values_schema().names, looks=looks, is_told=True)
     return replace(plan, engine=choice.engine, reasons=choice.reasons)
 
 

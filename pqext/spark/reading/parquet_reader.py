@@ -75,6 +75,7 @@ class Reader(DataSourceReader):
         with self._open(task) as file:
             try:
                 query = self.query.query([self._file(task)], self.target.names, self.query.filter())
+                task = query.detailed(task, file)
                 plans = list(task.row_groups)
                 if aggregation is not None:
                     told, plans = aggregation.from_metadata(query, task, file, self.values)
@@ -87,7 +88,7 @@ class Reader(DataSourceReader):
                         yield aggregation.partial(self.values, conform_batch(batch, self.target))
             finally:
                 if self.query.metrics_path is not None:
-                    done = ReadMetrics(1, len(task.row_groups), task.rows_kept, rows, file.source.bytes_read)
+                    done = ReadMetrics(1, len(task.kept), task.rows_kept, rows, file.source.bytes_read)
                     write_metrics(self.query.metrics_path, f"{self._task()}-{number}", done)
 
     def _open(self, task: Task) -> ParquetFile:

@@ -14,6 +14,10 @@ from pqext.dataset.planning.plan import RowGroupPlan, Task
 from pqext.spark.files import local_path, slice_bytes
 from pqext.spark.reading.request import Query
 
+LOOKS = 256
+"""Row groups of which the driver asks page indexes and Bloom filters, where statistics do not refuse them: so that few
+are cut into tasks by what is read of them. Of more the tasks ask, side by side."""
+
 
 @dataclass(frozen=True)
 class Slice(InputPartition):
@@ -29,11 +33,15 @@ class ReadPlan:
     ``tasks`` tell it file by file and row group by row group, with the reason for each that is skipped. ``engine`` is
     who reads, ``python`` or ``native``, and ``reasons`` say why. Spark's reader, ``native``, gets files whole: it skips
     row groups and pages by itself, perhaps fewer.
+
+    Where many row groups are left by statistics, page indexes and Bloom filters of most are not looked at here: the
+    tasks do it, so that less is read. These are the files of ``tasks`` with ``is_outline``.
     """
 
     tasks: tuple[Task, ...]
     engine: str = "python"
     reasons: tuple[str, ...] = ()
+    is_filtered: bool = True
 
     @property
     def row_groups(self) -> int:
@@ -44,6 +52,11 @@ class ReadPlan:
     def row_groups_total(self) -> int:
         """Row groups of all files."""
         return sum(task.total for task in self.tasks)
+
+    @property
+    def row_groups_unlooked(self) -> int:
+        """Row groups of which tasks ask page indexes and Bloom filters, not the plan."""
+        return sum(len(task.kept) for task in self.tasks if task.is_outline)
 
     @property
     def bytes(self) -> int:
@@ -79,6 +92,8 @@ class ReadPlan:
             f"reads {self.row_groups} of {self.row_groups_total} row groups, "
             f"{self.bytes:,} of {self.bytes_total:,} bytes of the columns needed"
         )
+        if self.is_filtered and (left := self.row_groups_unlooked):
+            text += f"; of {left} row groups page indexes and Bloom filters are left to the tasks, which may read less"
         return "\n".join((text, *(f"  {self.engine}: {reason}" for reason in self.reasons)))
 
 
@@ -86,12 +101,17 @@ def _slice(runs: Sequence[tuple[Task, Sequence[RowGroupPlan]]]) -> Slice:
     return Slice(tuple(replace(task, row_groups=tuple(groups)) for task, groups in runs))
 
 
-def plan_read(query: Query, names: Sequence[str], pages: bool = True) -> ReadPlan:
-    """Plan a query from the footers of its files, and page indexes with ``pages``, for the result's columns ``names``.
+def plan_read(
+    query: Query, names: Sequence[str], pages: bool = True, looks: int | None = LOOKS, *, is_told: bool = False
+) -> ReadPlan:
+    """Plan a query from the footers of its files, for the result's columns ``names``.
 
-    Raises ``ValueError`` when the files' schemas differ.
+    Of at most ``looks`` row groups, of all when None, Bloom filters are asked too, and page indexes with ``pages``.
+    Why others are refused is found out where it is to be told. Raises ``ValueError`` when the files' schemas differ.
     """
-    return ReadPlan(tuple(query.query(query.files, names, query.filter()).plan(pages)))
+    filter = query.filter()
+    tasks = query.query(query.files, names, filter).plan(pages, looks, is_told)
+    return ReadPlan(tuple(tasks), is_filtered=filter is not None)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,128 @@
+"""Plans of many row groups look at few page indexes and Bloom filters, and whoever reads looks at the rest."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import pqext
+from pqext.core.indexes.reading import IndexReader
+from pqext.dataset.expressions import Expression, col
+from pqext.dataset.files.file_set import FileSet
+from pqext.dataset.files_query import FilesQuery
+from pqext.dataset.planning.plan import Task
+
+GROUPS, ROWS, FILES = 10, 100, 6
+SPREAD = 1_000_000
+
+QUESTIONS: dict[str, tuple[Expression, Any]] = {
+    "pages": (col("n") == 4, pc.field("n") == 4),  # each row group has it, on one page
+    "a Bloom filter": (col("u") == 7, pc.field("u") == 7),
+    "both": ((col("n") < 3) | (col("u") == 7), (pc.field("n") < 3) | (pc.field("u") == 7)),
+    "statistics": (col("id") < 150, pc.field("id") < 150),
+    "nothing": (col("s") != "x", pc.field("s") != "x"),
+}
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """In each row group ``n`` goes through all its values in order, ``u`` lies anywhere, and 7 is there once."""
+    chance = random.Random(5)
+    total = GROUPS * ROWS * FILES
+    users = [chance.randrange(8, SPREAD) if row % 50 else (row // 50) % 2 * SPREAD for row in range(total)]
+    users[3217] = 7
+    ids = range(total)
+    return pa.table({"id": ids, "n": [row % ROWS // 2 for row in ids], "u": users, "s": [str(row) for row in ids]})
+
+
+@pytest.fixture(scope="module")
+def sources(table: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """The table in files with page indexes and Bloom filters."""
+    folder = tmp_path_factory.mktemp("many")
+    paths = tuple(str(folder / f"{number}.parquet") for number in range(FILES))
+    for number, path in enumerate(paths):
+        part = table.slice(number * GROUPS * ROWS, GROUPS * ROWS)
+        pqext.write_table(part, path, row_group_rows=ROWS, page_rows=10, bloom_filters={"u": True})
+    return paths
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is read of page indexes and Bloom filters."""
+    found: list[str] = []
+    pages, filters = IndexReader._known, IndexReader.bloom_filter
+
+    def known(reader: IndexReader, chunk: Any, kinds: Any) -> Any:
+        found.append("pages")
+        return pages(reader, chunk, kinds)
+
+    def filter(reader: IndexReader, chunk: Any) -> Any:
+        if chunk.has_bloom_filter:
+            found.append("filter")
+        return filters(reader, chunk)
+
+    monkeypatch.setattr(IndexReader, "_known", known)
+    monkeypatch.setattr(IndexReader, "bloom_filter", filter)
+    return found
+
+
+def query(sources: tuple[str, ...], filter: Expression) -> FilesQuery:
+    """All columns of the rows that match."""
+    return FilesQuery(FileSet(sources), None, filter)
+
+
+def rows(tasks: list[Task], filter: Expression) -> Iterator[pa.RecordBatch]:
+    """What the tasks of a plan give, each in its own way as tasks of Spark run."""
+    for task in tasks:
+        with pqext.open(task.path) as file:
+            one = query((task.path,), filter)
+            yield from one.planned(one.detailed(Task.from_json(task.to_json()), file).row_groups, file, 1 << 16)
+
+
+@pytest.mark.spec("querying.outlines")
+@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("most", [0, 15, 1000])
+def test_outlines_give_the_rows_that_match(name: str, most: int, table: pa.Table, sources: tuple[str, ...]) -> None:
+    filter, oracle = QUESTIONS[name]
+    tasks = query(sources, filter).plan(True, most)
+    expected = table.filter(oracle)
+    assert expected.num_rows > 0
+    assert pa.Table.from_batches(rows(tasks, filter), table.schema).sort_by("id").equals(expected)
+    every = query(sources, filter).plan(True)
+    assert [(task.bytes_total, task.total) for task in tasks] == [(task.bytes_total, task.total) for task in every]
+    if most == 1000:
+        assert tasks == every
+
+
+@pytest.mark.spec("querying.outlines")
+@pytest.mark.parametrize(("name", "each"), [("pages", GROUPS), ("a Bloom filter", GROUPS), ("statistics", 0)])
+def test_no_more_is_looked_at_than_is_allowed(
+    name: str, each: int, sources: tuple[str, ...], looks: list[str]
+) -> None:
+    filter, _ = QUESTIONS[name]
+    outlines = query(sources, filter).plan(True, 0)
+    assert not looks
+    assert [task.is_outline for task in outlines] == [True] * FILES
+    some = query(sources, filter).plan(True, 2 * GROUPS)
+    assert [task.is_outline for task in some] == [each > 0 and number > 1 for number in range(FILES)]
+    assert looks.count("filter") == (2 * GROUPS if name == "a Bloom filter" else 0)
+
+
+@pytest.mark.spec("querying.outlines")
+def test_who_reads_an_outline_looks_at_what_it_left_aside(sources: tuple[str, ...], looks: list[str]) -> None:
+    filter, _ = QUESTIONS["both"]
+    (outline,) = query(sources[:1], filter).plan(True, 0)
+    assert outline.kept == tuple(range(GROUPS))
+    assert not any(plan.stages for plan in outline.row_groups)
+    with pqext.open(sources[0]) as file:
+        detailed = query(sources[:1], filter).detailed(outline, file)
+        assert {"pages", "filter"} == set(looks)
+        assert {plan.rows_read for plan in detailed.row_groups} == {10}
+        part = Task(outline.path, outline.row_groups[2:4], None, outline.footer_crc, True)
+        assert query(sources[:1], filter).detailed(part, file).kept == (2, 3)
+        assert query(sources[:1], filter).detailed(detailed, file) is detailed
