@@ -143,7 +143,7 @@ def test_a_job_that_dies_before_and_after_its_note_has_not_happened_and_has(
             with pytest.raises(Killed):
                 target.commit(files, overwrite=False)
         assert rows(url, options) == []
-        assert target._is_decided() == (method == "complete")
+        assert target._may_be_decided() == (method == "complete")
         done = clean(url, older_than=timedelta(0), storage_options=options)
         assert (done.finished, done.removed) == ((JOB,), ()) if seen else ((), (JOB,))
         assert rows(url, options) == seen

@@ -17,7 +17,7 @@ from remote.conftest import KEY, S3, SECRET, s3, server
 
 import pqext
 from pqext import variant
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, SourceError
 from pqext.core.sources import multipart
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.spark import clean, ingest_json, write
@@ -116,6 +116,26 @@ def test_a_job_that_dies_at_any_request_has_happened_or_has_not(
             break
     assert seen[-1] == [10, 11]
     assert 3 <= seen.index([10, 11]) < len(seen) - 3
+
+
+@pytest.mark.spec("spark.store.waiting")
+def test_a_job_that_is_decided_is_not_given_up_while_the_store_does_not_answer(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = StoreTarget(URL, options)
+    files = staged(target, JOB, [1, 2])
+
+    def silent(*_: Any) -> Any:
+        raise SourceError("no answer")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(multipart.Bucket, "complete", silent)
+        with pytest.raises(SourceError):
+            target.commit(files, overwrite=False)
+        changed.setattr(multipart.Bucket, "get", silent)
+        target.abort()
+    assert clean(URL, storage_options=options) == Cleaned((JOB,), ())
+    assert rows(options) == [1, 2]
 
 
 @pytest.mark.spec("spark.store.together")

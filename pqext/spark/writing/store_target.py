@@ -201,7 +201,7 @@ class StoreTarget:
         return not {self._inside + name for name in names}.isdisjoint(self._bucket.keys(self._inside))
 
     def abort(self) -> None:
-        if not self._is_decided():
+        if not self._may_be_decided():
             self._give_up()
 
     def _give_up(self) -> None:
@@ -211,10 +211,14 @@ class StoreTarget:
                 if f"-{self._job}-" in one.key:
                     self._bucket.abort(one.key, one.upload)
 
-    def _is_decided(self) -> bool:
-        with suppress(Exception):
+    def _may_be_decided(self) -> bool:
+        """Does the note name this job? What waits for a job that is decided is all there is of it."""
+        try:
             return StoreJournal.load(self._bucket.get(self._inside + NOTE)[0], self.path).job == self._job
-        return False
+        except FileNotFoundError:
+            return False
+        except Exception:
+            return True  # pqext.spark.clean gives up what waits for nothing
 
     def _visible(self) -> list[str]:
         inside = len(self._inside)
