@@ -115,28 +115,35 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
 
     ``types`` is a struct of the types of some columns; those of others are guessed from the first rows.
     """
+    import pyarrow as pa
     import pyarrow.csv as pacsv
+
+    from pqext.core.sources.csv_ends import Ended
 
     given = {} if types is None else {one.name: one.type for one in types}
 
-    def opened(source: Source, known: dict[str, pa.DataType]) -> Any:
+    def opened(source: Source, known: dict[str, pa.DataType]) -> tuple[Any, Ended]:
         def ragged(row: Any) -> str:
+            if end.is_met(row):
+                return "skip"
             if on_error != "skip":
                 return "error"
             losses.add(f"{_name(source)}: {row.actual_columns} values for {row.expected_columns} columns: {row.text}")
             return "skip"
 
-        tabs = _is_place(source) and _suffix(str(source)) in (".tsv", ".tab")
-        return pacsv.open_csv(
-            _bytes(source),
+        delimiter = "\t" if _is_place(source) and _suffix(str(source)) in (".tsv", ".tab") else ","
+        end = Ended(_bytes(source), delimiter)
+        reader = pacsv.open_csv(
+            pa.PythonFile(end, "r"),
             pacsv.ReadOptions(block_size=CSV_BLOCK_BYTES),
-            pacsv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True, invalid_row_handler=ragged),
+            pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=ragged),
             pacsv.ConvertOptions(column_types=known, strings_can_be_null=True, quoted_strings_can_be_null=False),
         )
+        return reader, end
 
     advice = "; name the column's type with --types, STRING takes anything"
     first = _told(partial(opened, sources[0], given), sources[0], advice)
-    schema: pa.Schema = first.schema
+    schema: pa.Schema = first[0].schema
     for name in given:
         if name not in schema.names:
             from pqext.core.suggest import not_a_column
@@ -146,11 +153,13 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
     def batches() -> Iterator[pa.RecordBatch]:
         known = {one.name: one.type for one in schema}
         for index, source in enumerate(sources):
-            reader = first if index == 0 else _told(partial(opened, source, known), source, advice)
+            reader, end = first if index == 0 else _told(partial(opened, source, known), source, advice)
             if reader.schema.names != schema.names:
                 raise ValueError(f"{_name(source)} has other columns than {_name(sources[0])}: {reader.schema.names}")
             while (batch := _told(partial(next, reader, None), source, advice)) is not None:
                 yield batch
+            if not end.seen:
+                raise ValueError(f"{_name(source)}: a quote is not closed: all rows behind it would be one field")
 
     return Stream(schema, batches())
 

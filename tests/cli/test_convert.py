@@ -207,6 +207,21 @@ def test_rows_of_csv_with_too_many_values_are_left_out_on_demand(tmp_path: Path)
     assert pq.read_table(dest).to_pydict() == {"a": [1, 6], "b": [2, 7]}
 
 
+@pytest.mark.parametrize("mode", ["stop", "skip"])
+def test_csv_that_ends_within_quotes_is_refused(tmp_path: Path, mode: str) -> None:
+    """Else all rows behind the quote were a part of one field."""
+    path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
+    for heading in ('id,t\n1,"a', 't\n"a', '"t\nu",id\n"x\ny",q\nz,"b'):
+        path.write_text(f"{heading}\n2,b\n3,c\n")
+        result = run(path, dest, "--on-error", mode)
+        assert result.exit_code != 0
+        assert "a quote is not closed" in str(result.exception)
+        assert not dest.exists()
+    path.write_text('"t\nu",id\n"x\ny",1\nz,"2"')
+    assert run(path, dest, "--on-error", mode).exit_code == 0
+    assert pq.read_table(dest).to_pydict() == {"t\nu": ["x\ny", "z"], "id": [1, 2]}
+
+
 def test_geojson_gives_a_geometry_and_its_properties(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
     feature = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"name": "a"}}

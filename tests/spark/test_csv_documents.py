@@ -72,13 +72,42 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
             read(f"id,doc\n1,{'x' * 500}\n")
     for wrong, message in (
         ({"delimeter": ";"}, "did you mean 'delimiter'"), ({"quote": "''"}, "quote is one ASCII character"),
-        ({"delimiter": "\n"}, "ends no line"), ({"escape": "\0"}, "ends no line"),
+        ({"delimiter": "\n"}, "ends no line"), ({"escape": "\0"}, "ends no line"), ({"quote": ","}, "the same"),
         ({"columns": {"a": "array<int>"}}, "which a field of CSV does not hold"),
     ):
         with pytest.raises(ValueError, match=message):
             CsvForm.of(wrong, "doc")
-    with pytest.raises(TypeError, match="columns maps names to types"):
-        CsvForm.of({"columns": ["a"]}, "doc")
+    for wrong, message in (
+        ({"columns": ["a"]}, "columns maps names to types"), ({"columns": {5: "int"}}, "a column has a name, not 5"),
+        ({"header": []}, "header is a list"), ({"header": "doc"}, "header is a list"), ({"header": ["a", 5]}, "not 5"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            CsvForm.of(wrong, "doc")
+
+
+@pytest.mark.spec("spark.ingest.csv")
+@pytest.mark.parametrize("block", [30, 1 << 20])
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_a_quote_that_is_not_closed_swallows_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, block: int
+) -> None:
+    path = tmp_path / "rows.csv"
+    monkeypatch.setattr(csv_documents, "_BLOCK_BYTES", block)
+
+    def read(text: str, **choice: Any) -> list[Any]:
+        path.write_bytes(text.encode())
+        pieces = csv_pieces(str(path), CsvForm.of(choice, "doc"))
+        return [value for piece in pieces for value in piece.documents.to_pylist()]
+
+    for start, rest in (("doc,id\n", ",1"), ("doc\n", ""), ('\ufeff"doc"\n', "")):
+        for last in ("1", '"1"', '"a ""b"" c"', '"x\ny"'):
+            assert len(read(f"{start}0{rest}\n{last}{rest}{end}")) == 2
+    assert read("5\n6" + end, header=["doc"]) == [b"5", b"6"]
+    assert read("doc-id-x\n1-2-3" + end, delimiter="-") == [b"1"]
+    assert read("5,1\n6,2" + end, header=["doc", "id"]) == [b"5", b"6"]
+    for text in ('doc,id\n1,"2\n3,4', 'doc,id\n1,2\n1,"', 'doc,id\n1,"2""\n3,4', 'doc\n1\n"2\n3', 'doc\n"1""'):
+        with pytest.raises((CorruptFileError, LimitError), match=r"is not closed|got 1|longer than 30"):
+            read(text + end)
 
 
 @pytest.mark.spec("spark.ingest.csv")

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
+from pqext.core.sources.csv_ends import Ended
 from pqext.core.sources.store import Location
 from pqext.core.sources.streams import open_stream
 from pqext.core.suggest import did_you_mean
@@ -46,6 +47,8 @@ class CsvForm:
             one = choice.get(name, "_")
             if not isinstance(one, str) or len(one) != 1 or not one.isascii() or one in "\0\r\n":
                 raise ValueError(f"csv: {name} is one ASCII character that ends no line, not {one!r}")
+        if choice.get("delimiter", ",") == choice.get("quote", '"'):
+            raise ValueError("csv: delimiter and quote are the same character")
         columns = choice.pop("columns", {})
         if not isinstance(columns, Mapping):
             raise TypeError(f"csv: columns maps names to types, not a {type(columns).__name__}")
@@ -54,6 +57,11 @@ class CsvForm:
             if pa.types.is_nested(kind):
                 raise ValueError(f"csv: column {name!r} cannot be {kind}, which a field of CSV does not hold")
         header = choice.pop("header", None)
+        if header is not None and (isinstance(header, str) or not header):
+            raise TypeError(f"csv: header is a list with the name of each column, not {header!r}")
+        for name in (*columns, *(header or ())):
+            if not isinstance(name, str):
+                raise TypeError(f"csv: a column has a name, not {name!r}")
         return CsvForm(
             str(choice.pop("document", column)), typed, **choice, header=None if header is None else tuple(header)
         )
@@ -100,25 +108,34 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
     """The rows of a file, some MiB at a time. Rows are numbered from 1, with the header if there is one.
 
     Raises ``LimitError`` for a row longer than 32 MiB, and ``CorruptFileError`` for a file that is no CSV, lacks a
-    column or holds a field that is not of its type.
+    column, holds a field that is not of its type or ends within quotes.
     """
     path = str(place)
     names = [form.document, *(name for name, _ in form.columns)]
     read = csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=form.header)
-    parse = csv.ParseOptions(
-        delimiter=form.delimiter, quote_char=form.quote, escape_char=form.escape or False, newlines_in_values=True
-    )
     convert = csv.ConvertOptions(
         include_columns=names, column_types={form.document: pa.binary(), **dict(form.columns)}, null_values=[""],
         strings_can_be_null=False,
     )
     first = 1 if form.header is not None else 2
     with open_stream(place) as file:
+        end = Ended(file, form.delimiter, form.quote, form.escape, None if form.header is None else len(form.header))
+        parse = csv.ParseOptions(
+            delimiter=form.delimiter, quote_char=form.quote, escape_char=form.escape or False,
+            newlines_in_values=True, invalid_row_handler=lambda row: "skip" if end.is_met(row) else "error",
+        )
         try:
-            with csv.open_csv(file, read, parse, convert) as batches:
+            with csv.open_csv(pa.PythonFile(end, "r"), read, parse, convert) as batches:
+                held: pa.RecordBatch | None = None  # the last one is not given before all is known to be rows
                 for batch in batches:
-                    yield CsvPiece(path, batch.column(0), batch.select(names[1:]), first)
-                    first += len(batch)
+                    if held is not None:
+                        yield CsvPiece(path, held.column(0), held.select(names[1:]), first)
+                        first += len(held)
+                    held = batch
+                if not end.seen:
+                    raise CorruptFileError(f"a quote behind row {first - 1} is not closed", path=path)
+                if held is not None and len(held):
+                    yield CsvPiece(path, held.column(0), held.select(names[1:]), first)
         except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
             reason = str(error).splitlines()[0]
             if isinstance(error, ParquetError) or getattr(error, "errno", None) is not None:
