@@ -194,7 +194,7 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=230)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--only", default="", help="cases whose names hold this text, and the jobs that make files")
+    parser.add_argument("--only", default="", help="cases whose names hold this text")
     parser.add_argument("--record", action="store_true")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="pqext-spark-benchmark-"))
@@ -207,7 +207,9 @@ def main() -> int:
         print(f"{len(rows):,} documents, {text.stat().st_size / 1e6:.1f} MB, {options.cores} cores")
         reached = True
         for case in jobs(spark, text, folder):
-            if options.only not in case.name and not case.name.startswith("JSON, ingest"):
+            if options.only not in case.name:
+                if case.name.startswith("JSON, ingest"):  # without a time
+                    case.ours(), case.sparks()
                 continue
             ours, theirs = measured(case, options.repeat)
             reached &= theirs >= case.goal * ours
