@@ -11,6 +11,7 @@ compared. Environment variables:
 
 All of them but the cache and ccache, and the versions of compiler and C library, tell the folder. A module is
 translated by Cython in one process and compiled in another, both as soon as a processor is free, the longest first.
+The C that Cython makes of it is kept too, for builds with other flags.
 """
 
 from __future__ import annotations

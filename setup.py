@@ -22,6 +22,7 @@ class BuildKernels(build_ext):
         folder = Path(os.environ.get("PQEXT_KERNEL_CACHE", build.ROOT / "build" / "kernels"))
         tools = build.toolchain(commands[0])
         cache = build.Cache(folder.absolute() / build.folder_name(flags, commands + environment, tools))
+        translated = build.Cache(folder.absolute() / "c")  # of use to every compiler and all flags
         kernels = build.kernels()  # all extensions but the shared one
         stamps = {e.name: build.stamp(kernels.get(e.name), Cython.__version__) for e in self.extensions}
         stale = [e for e in self.extensions if self.force or not cache.holds(e.name, stamps[e.name])]
@@ -30,7 +31,11 @@ class BuildKernels(build_ext):
 
         def make(extension):
             source = extension.sources[0] if extension.sources else extension.name.replace(".", "/") + ".c"
-            extension.sources = [processes.submit(build.translate, extension.name, source, self.build_temp).result()]
+            if not translated.holds(extension.name, stamps[extension.name]):
+                made = processes.submit(build.translate, extension.name, source, self.build_temp).result()
+                translated.keep(extension.name, stamps[extension.name], Path(made))
+            extension.sources = [os.path.join(self.build_temp, extension.name.replace(".", os.sep) + ".c")]
+            build.replace(translated.module(extension.name, stamps[extension.name]), Path(extension.sources[0]))
             extension.include_dirs = [str(build.ROOT)]  # headers are named from here
             extension.extra_compile_args, extension.extra_link_args = list(flags.compile), list(flags.link)
             self.build_extension(extension)
