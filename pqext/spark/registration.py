@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -20,17 +21,29 @@ def register(spark: SparkSession) -> None:
     The data sources are ``pqext`` and ``pqext_json``. Where Spark's workers find the modules ``pyspark_pqext`` and
     ``pyspark_pqext_json``, which are installed with pqext, it knows them already. The functions are those of
     ``pqext.spark.functions``, by their names behind ``pq_``: ``SELECT pq_st_area(geom) FROM parcels``.
+
+    In a thread that Python has started it also makes the session that thread's own: on Classic such a thread has none,
+    and ``df.write.format("pqext")`` does not find the data source there.
     """
     from pqext.spark.functions.sql_names import register_functions
 
+    _make_active(spark)
     _register_sources(spark)
     register_functions(spark)
 
 
 def ensure_registered(spark: SparkSession) -> None:
     """The data sources once a session: Spark logs a warning when a source is registered again."""
+    _make_active(spark)
     if spark not in _registered:
         _register_sources(spark)
+
+
+def _make_active(spark: SparkSession) -> None:
+    """Make a session that of this thread: in it Spark looks up the data source of a save."""
+    session = getattr(spark, "_jsparkSession", None)  # which Connect has not
+    if session is not None and threading.current_thread() is not threading.main_thread():
+        type(spark)._get_j_spark_session_class(spark._jvm).setActiveSession(session)
 
 
 def _register_sources(spark: SparkSession) -> None:

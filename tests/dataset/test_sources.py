@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pqext
-from pqext.core.errors import UnsupportedError
+from pqext.core.errors import LimitError, UnsupportedError
 from pqext.dataset.files.sources import find_sources, source_name
 
 
@@ -51,6 +51,31 @@ def test_patterns_match_in_order(tree: Path) -> None:
     assert names(tree, str(tree / "*")) == ["a.parquet", "b.parquet", "k=1/c.parquet", "k=2/d.parquet"]
     assert names(tree, str(tree / "**" / "*.parquet")) == ["a.parquet", "b.parquet", "k=1/c.parquet", "k=2/d.parquet"]
     assert names(tree, str(tree / "k=[2]" / "*")) == ["k=2/d.parquet"]
+
+
+def test_braces_hold_alternatives(tree: Path) -> None:
+    assert names(tree, str(tree / "{b,a,none}.parquet")) == ["a.parquet", "b.parquet"]
+    assert names(tree, str(tree / "k={1,2}")) == ["k=1/c.parquet", "k=2/d.parquet"]
+    assert names(tree, str(tree / "{a.parquet,k={1,2}/*}")) == ["a.parquet", "k=1/c.parquet", "k=2/d.parquet"]
+    assert names(tree, str(tree / "{**/[a-c],b}.parquet")) == ["a.parquet", "b.parquet", "k=1/c.parquet"]
+    (tree / "{a,b}.parquet").touch()
+    assert names(tree, str(tree / "{a,b}.parquet")) == ["{a,b}.parquet"]
+    with pytest.raises(FileNotFoundError, match="No file matches this pattern"):
+        find_sources(str(tree / "{x,y}.parquet"))
+    with pytest.raises(FileNotFoundError, match="No such file"):
+        find_sources(str(tree / "{x}.parquet"))
+
+
+def test_folders_of_alternatives_are_columns(tree: Path) -> None:
+    for name in ("k=1/c.parquet", "k=2/d.parquet"):
+        pq.write_table(pa.table({"x": [int(name[2])]}), tree / name)
+    assert pqext.read_table(str(tree / "k={1,2}")).to_pylist() == [{"x": 1, "k": 1}, {"x": 2, "k": 2}]
+
+
+@pytest.mark.parametrize("pattern", ["{a,b}" * 20, "{" * 3000, "{,}" * 300, "{a," * 500])
+def test_patterns_that_stand_for_very_many_end_soon(pattern: str) -> None:
+    with pytest.raises((LimitError, OSError)):
+        find_sources(pattern)
 
 
 def test_a_hidden_file_that_is_named_is_read(tree: Path) -> None:
@@ -137,6 +162,7 @@ def memory() -> Iterator[Any]:
         ("memory://t/year=2021/", [0, 1, 2]),
         ("memory://t/*/m=01", [1, 1]),
         ("memory://t/**/f[02].parquet", [0, 2, 0, 2]),
+        ("memory://t/year=202{0,1}/m=0{1,7}", [1, 1]),
         ("memory://t/year=2020/m=02/f2.parquet", [2]),
         (["memory://t/year=2021/m=01/f1.parquet", "memory://t/year=2020"], [1, 0, 1, 2]),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
@@ -49,6 +50,22 @@ def test_files_that_a_filter_on_folders_refuses_are_not_opened(spark: Any, folde
     assert metrics.files == len(list(folder.glob("k=c%2Fd%3Ae/n=0/*.parquet")))
     both = read(spark, str(folder), ["n"], where=(pqext.col("x") < 4) & (pqext.col("n") == 0))
     assert [row.n for row in both.collect()] == [0, 0]
+
+
+def test_alternatives_and_names_of_files_choose_what_is_read(spark: Any, folder: Path, tmp_path: Path) -> None:
+    some = f"{folder}/k={{é,x%3Dy}}/n=*"
+    expected = sorted(map(str, spark.read.option("basePath", str(folder)).parquet(some).collect()))
+    assert sorted(map(str, read(spark, some).collect())) == expected
+    for name in ("a.parquet", "b.parquet", "c.txt"):
+        pqext.write_table(pa.table({"x": [ord(name[0])]}), tmp_path / name)
+    chosen = spark.read.format("pqext").option("pathGlobFilter", "{b,c}.parq*").load(str(tmp_path))
+    assert [row.x for row in chosen.collect()] == [ord("b")]
+    assert read(spark, str(tmp_path), path_glob_filter="*.parquet").count() == 2
+    assert read(spark, str(tmp_path), path_glob_filter="?.txt", engine="native").collect()[0].x == ord("c")
+    with pytest.raises(FileNotFoundError, match=r"No file's name matches '\*\.csv'"):
+        explain_read(str(tmp_path), path_glob_filter="*.csv")
+    with pytest.raises(ValueError, match="files' own names"):
+        read(spark, str(tmp_path), path_glob_filter="x/*")
 
 
 def test_partitioning_can_be_left_out(spark: Any, folder: Path) -> None:

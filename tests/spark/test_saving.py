@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,15 @@ def test_a_layout_gives_files_small_boxes(spark: Any, tmp_path: Path) -> None:
         layout(places.withColumn("g", F.expr("st_setsrid(g, 3857)")), "g")
     with pytest.raises(TypeError, match="has no order"):
         layout(places.selectExpr("parse_json('1') v"), "v")
+
+
+def test_a_thread_saves_as_the_main_one_does(spark: Any, tmp_path: Path) -> None:
+    def save() -> int:
+        df = spark.range(3)
+        written = write(df, str(tmp_path / "by write"))
+        df.write.format("pqext").mode("append").save(str(tmp_path / "by Spark"))
+        return written.rows
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(save).result() == 3
+    assert pqext.read_table(tmp_path / "by Spark").num_rows == 3

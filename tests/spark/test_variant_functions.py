@@ -165,6 +165,14 @@ def test_wrong_types_are_named_when_the_query_is_analysed(spark: Any, make: Any,
     assert words in str(caught.value)
 
 
+def test_plans_show_paths(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    df = spark.sql("""SELECT parse_json('{"a": [1]}') v""").repartition(1)
+    df.select(P.variant_get("v", "$.a[0]", "int").alias("x"), P.try_variant_get("v", "$.b").alias("y")).explain()
+    plan = capsys.readouterr().out
+    assert "variant_get[$.a[0]](" in plan
+    assert "try_variant_get[$.b](" in plan
+
+
 def test_wrong_arguments_are_told_at_once() -> None:
     with pytest.raises(TypeError, match=r"F\.col"):
         P.variant_merge("v", "p")

@@ -13,6 +13,7 @@ from typing import Any
 
 from pqext.core.sources.locate import Location, is_place, locate
 from pqext.core.suggest import nearest
+from pqext.dataset.files.braces import alternatives
 from pqext.dataset.files.folders import files_below, is_hidden, matches
 from pqext.dataset.files.store_journal import settled
 
@@ -22,13 +23,13 @@ def find_sources(
 ) -> tuple[Any, ...]:
     """The files that ``sources`` names, in order; what is not a path is passed on as it is.
 
-    A directory stands for all files below it, a pattern (``*``, ``?``, ``[...]``, ``**``) for what it matches,
-    both sorted by name. There, names that begin with ``.``, or with ``_`` and hold no ``=``, are hidden, as in Spark,
-    and so are files in the folder of a streaming sink of Spark that its log does not name; a file named outright is
-    not. Links to folders are followed where a path names them or a part of a pattern other than ``**`` does, not within
-    a directory, which might hold itself. ``filesystem`` and ``storage_options`` say where paths and URLs lie, as in
-    :func:`pqext.core.sources.locate.locate`. Raises ``FileNotFoundError`` when a path names nothing, or the log a file
-    that is not there.
+    A directory stands for all files below it, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``) for what it
+    matches, both sorted by name. There, names that begin with ``.``, or with ``_`` and hold no ``=``, are hidden, as in
+    Spark, and so are files in the folder of a streaming sink of Spark that its log does not name; a file named outright
+    is not. Links to folders are followed where a path names them or a part of a pattern other than ``**`` does, not
+    within a directory, which might hold itself. ``filesystem`` and ``storage_options`` say where paths and URLs lie, as
+    in :func:`pqext.core.sources.locate.locate`. Raises ``FileNotFoundError`` when a path names nothing, or the log a
+    file that is not there.
     """
     several = [*located(sources, filesystem, storage_options)]
     if not several:
@@ -47,7 +48,8 @@ def common_root(
     """
     several = [*located(sources, filesystem, storage_options)]
     places = [source for source in several if isinstance(source, Location)]
-    roots = {_root(source) for source in several if isinstance(source, str)} | {_remote_root(one) for one in places}
+    roots = {_root(one) for source in several if isinstance(source, str) for one in _alternatives(source)}
+    roots |= {_remote_root(place.at(key)) for place in places for key in alternatives(place.key)}
     if len({one.store for one in places}) + any(isinstance(source, str) for source in several) > 1:
         return None
     try:
@@ -90,6 +92,9 @@ def _find(path: Any, is_one: bool) -> Iterable[Any]:
         reason = "No file in this folder but hidden ones"
     elif os.path.exists(path):
         return [path]
+    elif len(several := alternatives(path)) > 1:
+        found = sorted({one for alternative in several for one in _found(alternative)})
+        reason = "No file matches this pattern"
     else:
         found = _matching(path)
         reason = "No file matches this pattern" if glob.has_magic(path) else os.strerror(errno.ENOENT) + _near(path)
@@ -98,11 +103,20 @@ def _find(path: Any, is_one: bool) -> Iterable[Any]:
     return found
 
 
+def _found(alternative: Any) -> Iterable[Any]:
+    """What one of several alternatives names, which may be nothing."""
+    try:
+        return _find(alternative, False)
+    except FileNotFoundError:
+        return ()
+
+
 def _near(path: str) -> str:
     """Which name beside a path that is not there may have been meant."""
     folder, name = os.path.split(path)
     try:
-        near = nearest(name, islice((one.name for one in os.scandir(folder or ".")), _MOST_NAMES), _ALIKE)
+        with os.scandir(folder or ".") as entries:
+            near = nearest(name, islice((one.name for one in entries), _MOST_NAMES), _ALIKE)
     except OSError:
         return ""
     return "" if near is None else f"; did you mean {os.path.join(folder, near)!r}?"
@@ -118,6 +132,11 @@ def _find_remote(place: Location, is_one: bool) -> Sequence[Location]:
 
     Of one source the store is asked which it is; in a list what has an extension is a file.
     """
+    if len(several := alternatives(place.key)) > 1 and not (is_one and place.is_file()):
+        named = {one.key: one for key in several for one in _found(place.at(key))}
+        if not named:
+            raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)
+        return [named[key] for key in sorted(named)]
     name = place.key.rpartition("/")[2]
     if glob.has_magic(place.key) and not (is_one and place.is_file()):
         parts = place.key.split("/")
@@ -166,6 +185,10 @@ def _fixed_parts(pattern: str) -> int:
     """How many parts of the path stand before the first with a wildcard."""
     parts = Path(pattern).parts
     return next((at for at, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+
+
+def _alternatives(path: str) -> list[str]:
+    return [path] if os.path.exists(path) else alternatives(path)
 
 
 def _root(path: str) -> str:

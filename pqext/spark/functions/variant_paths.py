@@ -25,9 +25,9 @@ def variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: str
     """The value at ``path`` (``$.a.b[0]``) of a VARIANT or of a shredded struct, cast to ``type``.
 
     Null where the path leads nowhere or to JSON null; a value that does not cast fails the query, as in Spark's own
-    function of this name. ``type`` is a Spark type or its name, nested ones (``ARRAY<STRUCT<a: INT>>``,
-    ``MAP<STRING, DOUBLE>``) among them, ``variant`` for the value as it is. Raises ``ValueError`` for a path or
-    an unknown type.
+    function of this name. Plans show the path, as ``variant_get[$.a.b[0]](v)``. ``type`` is a Spark type or its name,
+    nested ones (``ARRAY<STRUCT<a: INT>>``, ``MAP<STRING, DOUBLE>``) among them, ``variant`` for the value as it is.
+    Raises ``ValueError`` for a path or an unknown type.
     """
     return _variant_get(column, path, type, True)
 
@@ -62,7 +62,7 @@ def _variant_get(column: ColumnOrName, path: str | Sequence[str | int], type: st
         return _get(values, text, wanted, exchange_type(spark_type), strict)
 
     name = "variant_get" if strict else "try_variant_get"
-    found = arrow_udf(get, spark_type, name)(taken(name, VARIANTS, column))
+    found = arrow_udf(get, spark_type, f"{name}[{text}]")(taken(name, VARIANTS, column))
     return named(found, name, [text_of(column), text, spark_type.simpleString()], spark_type.simpleString())
 
 
@@ -83,7 +83,7 @@ def _entries(column: ColumnOrName, path: str, type: str | T.DataType) -> Column:
         structs = pa.StructArray.from_arrays(members, names=list(fields))
         return conform(pa.ListArray.from_arrays(offsets, structs), exchange_type(entries))
 
-    return arrow_udf(explode, entries, "variant_explode")(taken("variant_explode", VARIANTS, column))
+    return arrow_udf(explode, entries, f"variant_explode[{text}]")(taken("variant_explode", VARIANTS, column))
 
 
 def group_get(
@@ -106,7 +106,7 @@ def group_get(
         return get((metadata, value, typed_value))
 
     present = [column for column in members.values() if column is not None]
-    return arrow_udf(of_two if len(present) == 2 else of_three, type, "try_variant_get")(*present)
+    return arrow_udf(of_two if len(present) == 2 else of_three, type, f"try_variant_get[{path}]")(*present)
 
 
 def _get(values: pa.Array, path: str, wanted: pa.DataType, exchange: pa.DataType, strict: bool = False) -> pa.Array:

@@ -60,16 +60,17 @@ def read(
     schema: Literal["union"] | None = None,
     include_file_paths: str | None = None,
     include_row_numbers: str | None = None,
+    path_glob_filter: str | None = None,
     engine: Engine = "python",
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext, or by Spark as pqext has planned it.
 
-    ``path`` is a file, a folder, a pattern, the URL of one (``s3://``, ``s3a://``, ``gs://``, ``abfss://``, ``hdfs://``,
-    ``https://``, ...) or a list of them. ``storage_options`` are credentials and the like for URLs, as
-    :func:`pqext.scan` takes them; without them, Spark's Hadoop settings for the store count, else the environment.
-    ``columns`` are names, values within VARIANT columns (``col("event").variant("$.mag", "double")``) and named values
-    of others (``(col("a") * 2).alias("b")``), as :meth:`pqext.Scan.select` takes them: nothing else is read, while
-    Spark would not say which columns it needs.
+    ``path`` is a file, a folder, a pattern (``*``, ``?``, ``[...]``, ``**``, ``{a,b}``), the URL of one (``s3://``,
+    ``s3a://``, ``gs://``, ``abfss://``, ``hdfs://``, ``https://``, ...) or a list of them. ``storage_options`` are
+    credentials and the like for URLs, as :func:`pqext.scan` takes them; without them, Spark's Hadoop settings for the
+    store count, else the environment. ``columns`` are names, values within VARIANT columns
+    (``col("event").variant("$.mag", "double")``) and named values of others (``(col("a") * 2).alias("b")``), as
+    :meth:`pqext.Scan.select` takes them: nothing else is read, while Spark would not say which columns it needs.
 
     ``where`` is an expression of ``pqext.col`` or a
     filter in lists of tuples, ``bbox`` a box ``(xmin, ymin, xmax, ymax)`` that the file's geometry column
@@ -77,14 +78,15 @@ def read(
     Both are evaluated exactly by pqext: row groups whose statistics refuse them are never read. Spark's own
     filters on the data frame are right, but reach no statistics: :func:`where` does.
 
-    ``shredded=True`` gives shredded VARIANT columns as their storage structs. ``metrics_path`` is a folder in
-    which tasks leave what they read, for :func:`read_metrics`. ``partitioning="hive"`` takes folders named
-    ``year=2020`` for columns, as :func:`pqext.scan` does: files that ``where`` refuses by them are not opened.
-    With None (option ``none``) the files alone are read. ``trust_statistics=False`` reads all row groups and
-    pages, as :class:`pqext.ReadOptions` describes it. ``memory_bytes`` is what a task may hold decoded of a file, by
-    default what ``pqext.Limits.untrusted()`` allows: a file that asks for more is refused. ``schema="union"`` matches
-    the columns of files by name, as :func:`pqext.scan` does; all files must agree by default. ``include_file_paths``
-    and ``include_row_numbers`` name columns for the file of each row and its number there.
+    ``shredded=True`` gives shredded VARIANT columns as their storage structs. ``metrics_path`` is a folder in which
+    tasks leave what they read, for :func:`read_metrics`. ``partitioning="hive"`` takes folders named ``year=2020`` for
+    columns, as :func:`pqext.scan` does: files that ``where`` refuses by them are not opened. With None (option
+    ``none``) the files alone are read. ``trust_statistics=False`` reads all row groups and pages, as
+    :class:`pqext.ReadOptions` describes it. ``memory_bytes`` is what a task may hold decoded of a file, by default what
+    ``pqext.Limits.untrusted()`` allows: a file that asks for more is refused. ``schema="union"`` matches the columns of
+    files by name, as :func:`pqext.scan` does; all files must agree by default. ``include_file_paths`` and
+    ``include_row_numbers`` name columns for the file of each row and its number there. ``path_glob_filter``, Spark's
+    ``pathGlobFilter``, leaves out files whose own name does not match a pattern.
 
     ``engine`` says who reads the rows. ``"python"`` is pqext, in Python workers. ``"native"`` is Spark's own Parquet
     reader: the files are planned now, those that cannot match are left out, and values within VARIANT columns that lie
@@ -102,6 +104,7 @@ def read(
         columns, expression, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
         trust_statistics, memory_bytes, storage_options=storage, schema=schema,
         include_file_paths=include_file_paths, include_row_numbers=include_row_numbers,
+        path_glob_filter=path_glob_filter,
     )
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
@@ -126,6 +129,7 @@ def read(
         schema=schema,
         include_file_paths=include_file_paths,
         include_row_numbers=include_row_numbers,
+        path_glob_filter=path_glob_filter,
         engine=engine,
     )
     named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
@@ -156,7 +160,8 @@ def query(
         by: Columns, given likewise, of which equal values make a group. With none, all rows are one.
         where: Which rows count: an expression of ``pqext.col`` or a filter in lists of tuples.
         options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
-            ``trust_statistics``, ``memory_bytes``, ``storage_options`` and ``schema``, as :func:`read` has them.
+            ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema`` and ``path_glob_filter``, as
+            :func:`read` has them.
 
     Returns:
         A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
@@ -251,6 +256,7 @@ def explain_read(
     storage_options: Mapping[str, Any] | None = None,
     schema: Literal["union"] | None = None,
     shredded: bool = False,
+    path_glob_filter: str | None = None,
     engine: Engine = "python",
     spark: SparkSession | None = None,
     all_indexes: bool = False,
@@ -265,7 +271,7 @@ def explain_read(
     check_engine(engine)
     options = encode_options(
         columns, where, bbox, bbox_column, shredded, partitioning=partitioning, trust_statistics=trust_statistics,
-        storage_options=storage_options, schema=schema,
+        storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter,
     )
     query = _query_of(options, [path] if isinstance(path, str) else list(path))
     choice = choose(query, engine, spark)

@@ -66,7 +66,7 @@ class Query:
 
         ``found`` are the files of the paths and their places, where these are known.
         """
-        known = {"path", "paths", *_PARSERS}
+        known = {"path", "paths", "pathglobfilter", *_PARSERS}
         for name in options:
             if is_of_saves(name):
                 continue  # a view of SQL has options for both
@@ -74,14 +74,16 @@ class Query:
                 meant = did_you_mean(name, known) or "; data source pqext reads with " + ", ".join(sorted(known))
                 raise ValueError(f"unknown option {name!r}{meant}")
         values: dict[str, Any] = {}
+        given = {name.lower().replace("pathglobfilter", "path_glob_filter"): options[name] for name in options}
         for name, parse in _PARSERS.items():
-            if options.get(name) is not None:
+            if given.get(name) is not None:
                 try:
-                    values[name] = parse(options[name])
+                    values[name] = parse(given[name])
                 except (ValueError, TypeError) as error:
                     raise ValueError(f"option {name}: {error}".replace(f"{name}: option {name}", name)) from None
         paths, storage = option_paths(options, remote=True), values.get("storage_options")
-        listed = [*list_sources(paths, storage)] if found is None else found
+        name_filter = values.pop("path_glob_filter", None)
+        listed = [*list_sources(paths, storage, name_filter)] if found is None else found
         files, places = tuple(file for file, _ in listed), tuple(place for _, place in listed)
         if (aggregation := values.pop("aggregation", None)) is not None:
             values["aggregation"] = of_data(aggregation, values.get("columns"))
@@ -200,6 +202,7 @@ def encode_options(
     schema: str | None = None,
     include_file_paths: str | None = None,
     include_row_numbers: str | None = None,
+    path_glob_filter: str | None = None,
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
@@ -219,6 +222,7 @@ def encode_options(
         "schema": schema,
         "include_file_paths": include_file_paths,
         "include_row_numbers": include_row_numbers,
+        "path_glob_filter": path_glob_filter,
     }
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
@@ -283,6 +287,12 @@ def _name(text: str) -> str:
     return text
 
 
+def _file_pattern(text: str) -> str:
+    if not text or "/" in text:
+        raise ValueError(f"expected a pattern of files' own names, such as '*.parquet', not {text!r}")
+    return text
+
+
 _PARSERS: dict[str, Any] = {
     "columns": _columns,
     "aggregation": json.loads,
@@ -299,4 +309,5 @@ _PARSERS: dict[str, Any] = {
     "schema": _schema,
     "include_file_paths": _name,
     "include_row_numbers": _name,
+    "path_glob_filter": _file_pattern,
 }

@@ -34,6 +34,8 @@ class ParquetStream(FileStream):
         of_stream, self._given = stream_options(options)
         if "schema" in self._given:
             raise ValueError("a stream has one schema: leave option schema out, and give the columns to schema()")
+        if any(name.lower().replace("_", "") == "pathglobfilter" for name in self._given):
+            raise ValueError("a stream reads what its path names: give path/*.parquet in place of path_glob_filter")
         storage = self._given.get("storage_options")
         super().__init__(
             option_paths(options, remote=True), None if storage is None else storage_options(storage), of_stream
