@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import pickle
 import threading
@@ -19,6 +20,7 @@ import pqext
 from pqext import variant
 from pqext.core.errors import CorruptFileError, SourceError
 from pqext.core.sources import multipart
+from pqext.core.sources.pending import Pending
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.spark import clean, ingest_json, write
 from pqext.spark.writing.commit import Cleaned
@@ -325,6 +327,36 @@ def test_errors_of_the_store_show_no_secret(options: dict[str, Any]) -> None:
     with pytest.raises(pqext.SourceError, match="s3://no-such-bucket/x/y") as caught:
         wrong.put("x/y", b"")
     assert "wJalrX" not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html/>", b"<R><IsTruncated>true</IsTruncated></R>"])
+def test_what_answers_in_the_place_of_a_store_is_no_empty_folder_and_has_stored_nothing(body: bytes) -> None:
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_PUT = do_GET
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{proxy.server_port}"
+        bucket = multipart.Bucket(URL, {"key": KEY, "secret": SECRET, "endpoint_url": url, "region": "us-east-1"})
+        for action in (
+            lambda: bucket.keys("data/"), lambda: [*bucket.begun("data/")], lambda: bucket.begin("data/x"),
+            lambda: bucket.put("data/x", b""), lambda: bucket.part("data/x", "1", 1, b""),
+            lambda: bucket.complete("data/x", Pending("1", ("a",))),
+        ):
+            with pytest.raises(pqext.SourceError, match=r"the store answers .* without|is no listing") as told:
+                action()
+            assert SECRET not in str(told.value)
+        proxy.shutdown()
 
 
 def test_large_files_go_up_in_parts(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

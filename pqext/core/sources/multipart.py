@@ -10,7 +10,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
-from pqext.core.errors import UnsupportedError
+from pqext.core.errors import SourceError, UnsupportedError
 from pqext.core.sources.locate import locate
 from pqext.core.sources.pending import Begun, ErrorsOfKey, Pending
 from pqext.core.sources.secrets import secrets_of, shown
@@ -53,17 +53,19 @@ class Bucket:
 
     def begin(self, key: str) -> str:
         """Begin an upload."""
-        return str(self.call("create_multipart_upload", key)["UploadId"])
+        return self._told("UploadId", "create_multipart_upload", key)
 
     def part(self, key: str, upload: str, number: int, data: bytes) -> str:
         """Store a part, of which the first has number 1; gives its etag."""
-        return str(self.call("upload_part", key, UploadId=upload, PartNumber=number, Body=data)["ETag"])
+        return self._told("ETag", "upload_part", key, UploadId=upload, PartNumber=number, Body=data)
 
     def complete(self, key: str, pending: Pending) -> None:
         """Make an upload the file at ``key``, if that is not done already."""
         parts = [{"ETag": etag, "PartNumber": number} for number, etag in enumerate(pending.etags, 1)]
         try:
-            self.call("complete_multipart_upload", key, UploadId=pending.upload, MultipartUpload={"Parts": parts})
+            self._told(
+                "ETag", "complete_multipart_upload", key, UploadId=pending.upload, MultipartUpload={"Parts": parts}
+            )
         except FileNotFoundError:
             self.call("head_object", key)
 
@@ -75,16 +77,26 @@ class Bucket:
     def begun(self, prefix: str) -> Iterator[Begun]:
         """The uploads below ``prefix`` that are neither complete nor given up."""
         with self._named(prefix):
-            pages = self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self.name, Prefix=prefix)
-            for page in pages:
+            for page in self._pages("list_multipart_uploads", prefix):
                 for one in page.get("Uploads", ()):
                     yield Begun(one["Key"], one["UploadId"], one["Initiated"])
 
     def keys(self, prefix: str) -> dict[str, str]:
         """The keys below ``prefix`` with their etags."""
         with self._named(prefix):
-            pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
+            pages = self._pages("list_objects_v2", prefix)
             return {one["Key"]: one["ETag"] for page in pages for one in page.get("Contents", ())}
+
+    def _pages(self, operation: str, prefix: str) -> Iterator[Any]:
+        """The pages of a listing. What a proxy answers in the place of the store is not taken for an empty folder."""
+        goes_on: bool | None = None
+        for page in self._client.get_paginator(operation).paginate(Bucket=self.name, Prefix=prefix):
+            goes_on = page.get("IsTruncated")
+            if goes_on is None:
+                break
+            yield page
+        if goes_on is not False:
+            raise SourceError("the answer of the store is no listing, or not all of one", path=self.url(prefix))
 
     def get(self, key: str) -> tuple[bytes, str]:
         """The bytes of a small file and its etag."""
@@ -94,7 +106,7 @@ class Bucket:
 
     def put(self, key: str, data: bytes, *, new: bool = False) -> str:
         """Store a small file; gives its etag. With ``new``, raises ``FileExistsError`` where there is one."""
-        return str(self.call("put_object", key, Body=data, **({"IfNoneMatch": "*"} if new else {}))["ETag"])
+        return self._told("ETag", "put_object", key, Body=data, **({"IfNoneMatch": "*"} if new else {}))
 
     def claim(self, key: str, data: bytes) -> str:
         """Store a small file where there is none; gives its etag. Raises ``FileExistsError`` where there is one."""
@@ -128,6 +140,13 @@ class Bucket:
                 if code in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
                     raise PermissionError(13, code) from None
                 raise
+
+    def _told(self, name: str, operation: str, key: str, **arguments: Any) -> str:
+        """What the answer to a request has under ``name``. Without it the store may not have done what it was asked."""
+        answer = self.call(operation, key, **arguments)
+        if name not in answer:
+            raise SourceError(f"the store answers {operation} without {name}", path=self.url(key))
+        return str(answer[name])
 
     def _named(self, key: str) -> ErrorsOfKey:
         return ErrorsOfKey(self.url(key), self._secrets)
