@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from pqext import geo
 from pqext.spark import functions, knn_join, spatial_join
 from pqext.spark.functions.geometry_arrays import Geometries
+from pqext.spark.joins.broadcasting import Whole, _Parts
 from pqext.spark.joins.matching import Condition, Matcher, Nearest, sides_of
 from pqext.spark.joins.partitioned import cells_of, divide
 
@@ -60,8 +61,8 @@ def test_points_are_found_through_a_grid_or_without(predicate: Any, sizes: tuple
     high = low + np.round(generator.uniform(*sizes, (150, 2)) * 2) / 2
     other = shapely.box(*low.T, *high.T) if sizes[1] else shapely.points(low)
     matcher = Matcher(Geometries.of(geo.from_shapely(other)), Condition(predicate))
-    found = set(zip(*(part.tolist() for part in matcher.pairs(Geometries.of(geo.from_shapely(one)))), strict=True))
-    assert found == pairs_of(one, other, predicate)
+    found = list(zip(*(part.tolist() for part in matcher.pairs(Geometries.of(geo.from_shapely(one)))), strict=True))
+    assert found == sorted(pairs_of(one, other, predicate))
 
 
 def test_geographies_meet_across_the_antimeridian_and_at_the_poles() -> None:
@@ -135,6 +136,26 @@ def test_a_data_frame_is_joined_by_broadcast_and_by_cells(frames: tuple[Any, Any
     assert by_cells.columns == ["r", "l"]
     found = by_cells.toArrow()
     assert sorted(zip(found["l"].to_pylist(), found["r"].to_pylist(), strict=True)) == expected
+
+
+@pytest.mark.spec("spark.joins.collected")
+def test_a_side_is_collected_by_one_job_unless_it_is_large_or_uneven(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    even = spark.range(0, 40_000, numPartitions=8)
+    uneven = even.where("id < 100 OR id >= 35000")
+    again: list[Any] = []
+    collect = Whole.of
+    monkeypatch.setattr(Whole, "of", lambda df: (again.append(df), collect(df))[1])
+    for df, most, is_again in ((even, 40_000 * 8, False), (even, 40_000 * 8 - 1, False), (uneven, 50_000, True)):
+        again.clear()
+        found, size = Whole.within(df, most)
+        ids = [*range(100), *range(35_000, 40_000)] if is_again else list(range(40_000))
+        assert (size, bool(again)) == (len(ids) * 8, is_again)
+        assert (found is None) == (size > most)
+        assert found is None or sorted(found.table()["id"].to_pylist()) == ids
+    rows = uneven.mapInArrow(_Parts(1000).__call__, "part BINARY, size BIGINT").collect()
+    assert sorted((row["size"], row["part"] is None) for row in rows) == [(800, False), (40_000, True)]
 
 
 def test_rows_without_a_match_are_kept_or_asked_for(frames: tuple[Any, Any, Any, Any]) -> None:

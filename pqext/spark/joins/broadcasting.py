@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
@@ -36,8 +38,24 @@ class Whole:
     @classmethod
     def of(cls, df: DataFrame) -> Whole:
         """Collect the rows; runs a job."""
-        rows = df.mapInArrow(_as_bytes, T.StructType([T.StructField("part", T.BinaryType())])).collect()
-        return cls(uuid.uuid4().hex, tuple(bytes(row[0]) for row in rows), exchange_schema(df.schema))
+        found, _ = cls.within(df, math.inf)
+        assert found is not None
+        return found
+
+    @classmethod
+    def within(cls, df: DataFrame, most: float) -> tuple[Whole | None, int]:
+        """The rows, None if they have more than ``most`` bytes in Arrow, and how many they have.
+
+        Runs a job, and a second one where a task had so large a share of few rows that it did not send them.
+        """
+        fields = [T.StructField("part", T.BinaryType()), T.StructField("size", T.LongType())]
+        rows = df.mapInArrow(_Parts(most).__call__, T.StructType(fields)).collect()
+        size = sum(row["size"] for row in rows)
+        if size > most:
+            return None, size
+        if any(row["part"] is None for row in rows):
+            return cls.of(df), size
+        return cls(uuid.uuid4().hex, tuple(bytes(row["part"]) for row in rows), exchange_schema(df.schema)), size
 
     def table(self) -> pa.Table:
         """The rows, each column in one piece."""
@@ -56,12 +74,35 @@ class Whole:
         return found
 
 
-def _as_bytes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-            stream.write_batch(batch)
-        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["part"])
+@dataclass(frozen=True)
+class _Parts:
+    """A task's rows as bytes and their size in Arrow, of what is beyond the task's allowance only the size.
+
+    Tasks with equal shares of ``most`` bytes send all, however many they are; what all tasks together send has a bound
+    that hardly grows with their number.
+    """
+
+    most: float
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        allowed = self.most / (1 + (0 if context is None else context.partitionId()))
+        sent = unsent = 0
+        for batch in batches:
+            if unsent or sent + batch.nbytes > allowed:
+                unsent += batch.nbytes
+                continue
+            sent += batch.nbytes
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+                stream.write_batch(batch)
+            yield _part(sink.getvalue().to_pybytes(), batch.nbytes)
+        if unsent:
+            yield _part(None, unsent)
+
+
+def _part(part: bytes | None, size: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([part], pa.binary()), pa.array([size], pa.int64())], ["part", "size"])
 
 
 @dataclass(frozen=True)

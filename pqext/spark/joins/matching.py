@@ -103,9 +103,8 @@ class Matcher:
         if points is not None:
             kept, x, y = points
             one, other = self._of_points(x, y)
-            one = kept[one]
-        else:
-            one, other = self._of_boxes(left)
+            return kept[one], other
+        one, other = self._of_boxes(left)
         order = np.lexsort((other, one))
         return one[order], other[order]
 
@@ -137,8 +136,7 @@ class Matcher:
         holds = getattr(shapely, _OF_POINTS[self.condition.operation])
         one, other = self._grid.candidates(x, y)
         held = np.zeros(len(one), np.bool_)
-        for start in range(0, len(one), _PAIRS):
-            part = slice(start, start + _PAIRS)
+        for part in np.split(_by_value(other), range(_PAIRS, len(one), _PAIRS)):  # each geometry is asked all at once
             held[part] = of_shapes(holds, self.shapes()[other[part]], x[one[part]], y[one[part]])
         return one[held], other[held]
 
@@ -175,6 +173,13 @@ class Matcher:
             answers = question.evaluate(rows, left.type.edges, left.type.crs)
             held[start:stop] = pc.fill_null(answers, False).to_numpy(zero_copy_only=False)
         return one[held], other[held]
+
+
+def _by_value(numbers: Rows) -> Rows:
+    """The order in which row numbers ascend."""
+    most = int(numbers.max(initial=0))
+    narrow = numbers.astype(np.uint16) if most < 1 << 16 else numbers  # of which numpy sorts digits
+    return np.argsort(narrow, kind="stable")
 
 
 def boxes_of(sides: Sides) -> Any:
@@ -220,7 +225,7 @@ class _Grid:
         return np.asarray(found, np.int64)
 
     def candidates(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Rows, Rows]:
-        """Points, and the boxes that hold them."""
+        """Points, and the boxes that hold them: both ascend, the boxes of each point."""
         placed = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
         column, row = self._cells(np.column_stack([x[placed], y[placed]])).T
         cell = row * self.count + column

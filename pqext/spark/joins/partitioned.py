@@ -34,17 +34,15 @@ _PIECE = 1 << 14
 
 @dataclass(frozen=True)
 class Survey:
-    """How many rows and bytes a side has, and the centres of some of its boxes."""
+    """How many rows a side has, and the centres of some of its boxes."""
 
     rows: int
-    size: int
     centres: NDArray[np.float64]
 
     @classmethod
     def of(cls, df: DataFrame, side: Side) -> Survey:
         """Runs a job that reads the side's columns."""
-        fields = [T.StructField("rows", T.LongType()), T.StructField("size", T.LongType())]
-        schema = T.StructType([*fields, T.StructField("centres", T.BinaryType())])
+        schema = T.StructType([T.StructField("rows", T.LongType()), T.StructField("centres", T.BinaryType())])
         found = df.mapInArrow(_Surveyed(side), schema).collect()
         total = sum(row["rows"] for row in found)
         kept = []
@@ -52,7 +50,7 @@ class Survey:
             centres = np.frombuffer(row["centres"], np.float64).reshape(-1, 2)
             share = int(np.ceil(_SAMPLED * 4 * row["rows"] / max(total, 1)))
             kept.append(centres[:: max(1, len(centres) // max(share, 1))])
-        return cls(total, sum(row["size"] for row in found), np.concatenate(kept) if kept else np.zeros((0, 2)))
+        return cls(total, np.concatenate(kept) if kept else np.zeros((0, 2)))
 
 
 @dataclass(frozen=True)
@@ -60,11 +58,11 @@ class _Surveyed:
     side: Side
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = size = 0
+        rows = 0
         centres: list[NDArray[np.float64]] = []
         generator = np.random.default_rng(0)
         for batch in batches:
-            rows, size = rows + batch.num_rows, size + batch.nbytes
+            rows += batch.num_rows
             sides = sides_of(self.side.geometries(batch))
             middle = (sides[:, :2] + sides[:, 2:]) / 2
             middle = middle[np.isfinite(middle).all(axis=1)]
@@ -73,8 +71,8 @@ class _Surveyed:
                 every = np.concatenate(centres)
                 centres = [every[generator.permutation(len(every))[:_SAMPLED]]]
         sample = np.concatenate(centres)[:_SAMPLED].tobytes() if centres else b""
-        columns = [pa.array([rows], pa.int64()), pa.array([size], pa.int64()), pa.array([sample], pa.binary())]
-        yield pa.RecordBatch.from_arrays(columns, names=["rows", "size", "centres"])
+        columns = [pa.array([rows], pa.int64()), pa.array([sample], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=["rows", "centres"])
 
 
 def divide(centres: NDArray[np.float64], count: int) -> Sides:

@@ -51,14 +51,14 @@ def spatial_join(
         how: ``inner``; ``left`` keeps the rows of the left that match nothing, beside nulls; ``semi`` and ``anti`` give
             the rows of the left that match something or nothing, once and without columns of the right.
         strategy: ``broadcast`` collects the right side and sends it to each Python worker. ``grid`` sends both sides to
-            the cells of a division of the map, by a shuffle, and is for inner joins. ``auto`` counts the right side and
-            broadcasts what has up to ``broadcast_bytes``.
+            the cells of a division of the map, by a shuffle, and is for inner joins. ``auto`` broadcasts what
+            has up to ``broadcast_bytes``.
         broadcast_bytes: The size of a right side, in Arrow, up to which ``auto`` broadcasts. Every worker needs some
             four times as much memory.
         suffix: Added to names of the right side's columns that the left has too.
 
-    No cross join, and no pair comes twice. Null and empty geometries match nothing. Jobs run at once: to count the
-    right side (``auto``) and to collect it, or for ``grid`` over the geometries of each side.
+    No cross join, and no pair comes twice. Null and empty geometries match nothing. Jobs run at once: to
+    collect the right side as far as it may be broadcast, and for ``grid`` over the geometries of each side.
 
     Raises ``ValueError`` for unknown names and options, CRSs that differ, and a right side too large for ``how``;
     ``TypeError`` for columns that hold no geometries.
@@ -74,9 +74,17 @@ def spatial_join(
         raise ValueError(f"strategy 'grid' is for inner joins, not for {how!r}: leave it out")
     left, right, names = _narrowed(left, right, on, whole, schema)
     one, other = sides(left, right, on)
-    if strategy == "grid" or (strategy == "auto" and _too_large(right, other, broadcast_bytes, how)):
+    collected, size = None, 0
+    if strategy != "grid":
+        collected, size = Whole.within(right, broadcast_bytes if strategy == "auto" else math.inf)
+    if collected is None:
+        if how != "inner":
+            raise ValueError(
+                f"the right side has {size} bytes, and a {how!r} join broadcasts it: select fewer columns and rows, "
+                "or raise broadcast_bytes"
+            )
         return _by_cells(left, right, (one, other), condition, schema, names)
-    task = SpatialTask(one, other, Whole.of(right), condition, how, schema, names)
+    task = SpatialTask(one, other, collected, condition, how, schema, names)
     return left.mapInArrow(task.__call__, schema)
 
 
@@ -167,16 +175,6 @@ def _condition(predicate: Any, distance: Any) -> Condition:
 def _one_of(what: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{what} is one of {', '.join(choices)}, not {value!r}")
-
-
-def _too_large(right: DataFrame, side: Side, most: int, how: str) -> bool:
-    size = partitioned.Survey.of(right, side).size
-    if size > most and how != "inner":
-        raise ValueError(
-            f"the right side has {size} bytes, and a {how!r} join broadcasts it: select fewer columns and rows, "
-            "or raise broadcast_bytes"
-        )
-    return size > most
 
 
 def _by_cells(
