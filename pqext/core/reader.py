@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
-from types import TracebackType
 from typing import Any, Unpack
 
 import numpy as np
@@ -401,9 +400,7 @@ class ParquetFile(Suggesting):
     def __enter__(self) -> ParquetFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _errors_name_path(self) -> ErrorsNamePath:
@@ -422,10 +419,8 @@ class ParquetFile(Suggesting):
             self.check_rows()
         if rows is not None and not isinstance(rows, Mapping):
             raise TypeError(f"rows maps row groups to ranges, like {{0: [range(10, 20)]}}, not {rows!r}")
-        if row_groups is not None:
-            indices = list(row_groups)
-        else:
-            indices = list(range(len(self.row_groups)) if rows is None else rows)
+        asked = range(len(self.row_groups)) if rows is None else rows
+        indices = list(asked if row_groups is None else row_groups)
         for index in (*indices, *(rows or ())):
             if isinstance(index, bool):
                 raise TypeError(f"a row group is chosen by its number, not by {index}")

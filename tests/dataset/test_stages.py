@@ -23,6 +23,7 @@ from pqext.dataset.execution import stages
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.one_table import numbering
 from pqext.dataset.planning import planner
+from pqext.dataset.planning.places import byte_ranges
 from pqext.dataset.planning.plan import Task
 from pqext.dataset.planning.planner import FilePlanner
 from reference.effort import share
@@ -274,7 +275,7 @@ def test_a_row_is_looked_up_by_the_pages_that_hold_it(small: None) -> None:
             if plan.refusal is None:
                 expected |= bytes_of(plan.stages[0].byte_ranges)
         own = [range(at % GROUP, at % GROUP + 1)]
-        expected |= bytes_of(planner.byte_ranges(list(group.chunks())[1:], own))
+        expected |= bytes_of(byte_ranges(list(group.chunks())[1:], own))
     assert source.pages() == expected
 
 

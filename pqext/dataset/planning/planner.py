@@ -14,15 +14,16 @@ from functools import cached_property, partial
 
 from pqext.core.annotations import for_logical
 from pqext.core.errors import CorruptFileError
-from pqext.core.facts import FileFacts, LeafFacts, RowGroupFacts
+from pqext.core.facts import FileFacts, RowGroupFacts
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.options import ReadOptions
-from pqext.core.page_selection import pages_of
 from pqext.core.schema import Schema, SchemaNode
-from pqext.dataset.expressions import And, Column, Expression, Operand, VariantField, all_of, bases, operand_column
+from pqext.dataset.expressions import Column, Expression, Operand, VariantField, all_of, bases, operand_column
 from pqext.dataset.expressions.visitors import compared_columns, operands
-from pqext.dataset.planning.plan import LIMIT, REACHED, ByteRange, RowGroupPlan, Stage, joined, together
-from pqext.dataset.planning.projection import Computed, leaf_of, leaves_of
+from pqext.dataset.planning.conjuncts import Conjunct, conjuncts_of
+from pqext.dataset.planning.places import byte_ranges, page_count
+from pqext.dataset.planning.plan import LIMIT, REACHED, RowGroupPlan, Stage, together
+from pqext.dataset.planning.projection import Computed, leaves_of
 from pqext.dataset.planning.selectivity import estimated, rank
 from pqext.dataset.pruning.binding import Bound, bind, find, lookup
 from pqext.dataset.pruning.pages import chosen_rows
@@ -252,13 +253,13 @@ class FilePlanner:
         return self._unfiltered._tops
 
     @cached_property
-    def _conjuncts(self) -> list[_Conjunct]:
+    def _conjuncts(self) -> list[Conjunct]:
         """The filter in parts that read different columns; none where the file is to be read in one stage."""
         options = self.options
         if self.filter is None or options.on_corrupt == "skip" or options.strict:
             return []
         grouped: list[tuple[set[str], list[Expression]]] = []
-        for part in _conjuncts_of(self.filter):
+        for part in conjuncts_of(self.filter):
             tops = {operand_column(operand).path[0] for operand in operands(part)}
             parts = [part]
             for known in [known for known in grouped if known[0] & tops]:
@@ -277,7 +278,7 @@ class FilePlanner:
             by_top = _by_top(self.facts.schema, names)
             if set(by_top) != tops or not all(map(self.facts.schema.root.is_unique, tops)):
                 return []  # dots in names mislead
-            found.append(_Conjunct(filter, names, by_top, self.facts.schema))
+            found.append(Conjunct(filter, names, by_top, self.facts.schema))
         return found
 
     def _may_be_apart(self, last: Mapping[str, frozenset[int]]) -> bool:
@@ -354,55 +355,11 @@ class RowsWanted:
     rows: int
 
 
-@dataclass(frozen=True)
-class _Conjunct:
-    """A part of a filter, and the leaves that it needs by their top-level columns."""
-
-    filter: Expression
-    names: tuple[str, ...]
-    tops: Mapping[str, frozenset[int]]
-    schema: Schema
-    asked: tuple[tuple[int, int], ...] = ()
-
-    @cached_property
-    def leaves(self) -> frozenset[int]:
-        return frozenset(leaf for _, leaf in self.asked).union(*self.tops.values())
-
-    @cached_property
-    def _fields(self) -> list[VariantField] | None:
-        """What is asked about, when all of it lies within VARIANT columns."""
-        found = [one for one in operands(self.filter) if isinstance(one, VariantField)]
-        nodes = [find(self.schema, one.column) for one in found]
-        is_all = len(found) == len(operands(self.filter)) and all(node.logical_name == "VARIANT" for node in nodes)
-        return found if is_all else None
-
-    @property
-    def is_within_variants(self) -> bool:
-        """May a row group hold all that is asked about in leaves of its own?"""
-        return self._fields is not None
-
-    def of_group(self, group: RowGroupFacts) -> _Conjunct:
-        """The part as a row group holds it: where leaves hold all values that it asks about, they are all it needs."""
-        asked = []
-        for place, field in enumerate(self._fields or ()):
-            leaf = leaf_of(field, group)
-            if leaf is None:
-                return self
-            asked.append((place, leaf.leaf_start))
-        return replace(self, names=(), tops={}, asked=tuple(asked)) if asked else self
-
-
 def _refused(bound: Bound, group: RowGroupFacts, *, is_told: bool) -> Proof | None:
     """Why no row can be true, in full only where that ``is_told``; None when one may be."""
     if is_told:
         return proof(bound, group)
     return None if row_group_may_match(bound, group) else _REFUSED
-
-
-def _conjuncts_of(expression: Expression) -> list[Expression]:
-    if not isinstance(expression, And):
-        return [expression]
-    return [part for operand in expression.operands for part in _conjuncts_of(operand)]
 
 
 def _asked(asked: Sequence[Operand]) -> dict[tuple[str, ...], list[Operand]]:
@@ -439,32 +396,3 @@ def _variant_parts(node: SchemaNode, asked: Sequence[Operand]) -> list[SchemaNod
     parts = [part for path in paths if path is not None for part in columns_of_path(node, path)]
     metadata = node.child("metadata")
     return parts or ([node] if metadata is None else [metadata])
-
-
-def byte_ranges(chunks: Sequence[LeafFacts], rows: RowRanges | None) -> tuple[ByteRange, ...]:
-    """Where the pages of ``chunks`` lie that hold ``rows``, all when None, and the dictionaries that they need."""
-    return joined(place for chunk in chunks for place in _places(chunk, rows))
-
-
-def page_count(chunks: Sequence[LeafFacts], rows: RowRanges, num_rows: int) -> tuple[int, int]:
-    """How many pages of ``chunks`` hold any of ``rows``, and how many there are, of chunks whose pages are known.
-
-    They belong to a row group of ``num_rows``.
-    """
-    known = [chunk.page_places for chunk in chunks]
-    return (
-        sum(len(pages_of(one, rows)) for one in known if one is not None),
-        sum(len(pages_of(one, [range(num_rows)])) for one in known if one is not None),
-    )
-
-
-def _places(chunk: LeafFacts, rows: RowRanges | None) -> Iterator[ByteRange]:
-    start, length = chunk.byte_range
-    known = None if rows is None else chunk.page_places
-    if rows is None or known is None:
-        yield start, length
-        return
-    pages = pages_of(known, rows)
-    if pages:
-        yield start, known.byte_range(0)[0] - start
-    yield from map(known.byte_range, pages)
