@@ -38,6 +38,7 @@ def _values(row: int) -> dict[str, Any]:
         "f64": math.nan if row % 97 == 5 else row * 0.25,
         "nan": math.nan if row % 2 else None,
         "d9": Decimal(row).scaleb(-2),
+        "d18": Decimal(row * row + 1).scaleb(-4),
         "d38": Decimal(10**36 + row),
         "day": dt.date(2024, 1, 1) + dt.timedelta(row % 30),
         "at": dt.datetime(2024, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=row),
@@ -49,10 +50,10 @@ def _values(row: int) -> dict[str, Any]:
 TYPES = {
     "id": pa.int64(), "word": pa.string(), "few": pa.bool_(), "i8": pa.int8(), "i64": pa.int64(), "u64": pa.uint64(),
     "f32": pa.float32(), "f64": pa.float64(), "nan": pa.float64(), "d9": pa.decimal128(9, 2),
-    "d38": pa.decimal128(38, 0), "day": pa.date32(), "at": pa.timestamp("us", "UTC"), "wall": pa.timestamp("us"),
+    "d18": pa.decimal128(18, 4), "d38": pa.decimal128(38, 0), "day": pa.date32(), "at": pa.timestamp("us", "UTC"), "wall": pa.timestamp("us"),
     "bytes": pa.binary(),
 }  # fmt: skip
-ADDED = ["i8", "u64", "f32", "f64", "nan", "d9"]
+ADDED = ["i8", "u64", "f32", "f64", "nan", "d9", "d18"]
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from pqext.spark import clean, ingest_json, write
 from pqext.spark.writing.commit import Cleaned
 from pqext.spark.writing.part_files import Division, PartFiles, Staging
 from pqext.spark.writing.store_target import StoreTarget
+from pqext.spark.writing.streamed_notes import Batch
 
 __all__ = ["s3", "server"]
 
@@ -137,6 +138,27 @@ def test_a_job_that_is_decided_is_not_given_up_while_the_store_does_not_answer(
         changed.setattr(multipart.Bucket, "get", silent)
         target.abort()
     assert clean(URL, storage_options=options) == Cleaned((JOB,), ())
+    assert rows(options) == [1, 2]
+
+
+@pytest.mark.spec("spark.store.late")
+def test_who_finishes_a_job_late_does_not_undo_what_was_told_since(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = StoreTarget(URL, options), StoreTarget(URL, options)
+    first, complete, waiting = staged(one, JOB, [1]), multipart.Bucket.complete, [1]
+
+    def slow(self: Any, key: str, pending: Any) -> None:
+        complete(self, key, pending)
+        if waiting:
+            waiting.clear()
+            assert clean(URL, storage_options=options).finished == (JOB,)
+            two.commit(staged(two, OTHER, [2]), overwrite=False, batch=Batch("query", 1, OTHER))
+
+    monkeypatch.setattr(multipart.Bucket, "complete", slow)
+    one.commit(first, overwrite=False, batch=Batch("query", 0, JOB))
+    assert two.has(Batch("query", 1, "c" * 32))
+    assert one._last_job() == OTHER
     assert rows(options) == [1, 2]
 
 

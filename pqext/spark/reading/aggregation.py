@@ -253,8 +253,12 @@ def _final(number: int, function: str, kinds: Mapping[str, str]) -> Column:
         if decimal:
             return total.cast(T.DecimalType(min(digits + 10, _DIGITS), scale))
         return total if kinds[part] in ("float", "double") else total.cast(T.LongType())
-    mean = total / F.when(count > 0, count)
-    return mean.cast(T.DecimalType(min(digits + 4, _DIGITS), min(scale + 4, _DIGITS))) if decimal else mean
+    divisor = F.when(count > 0, count)
+    if not decimal:
+        return total / divisor
+    # Of a quotient Spark keeps the fewer decimals the more digits its dividend may have.
+    mean = total.cast(T.DecimalType(min(digits + 10, _DIGITS), scale)) / divisor
+    return mean.cast(T.DecimalType(min(digits + 4, _DIGITS), min(scale + 4, _DIGITS)))
 
 
 def as_data(aggregation: Aggregation) -> dict[str, Any]:

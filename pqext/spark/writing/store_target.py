@@ -214,11 +214,15 @@ class StoreTarget:
     def _may_be_decided(self) -> bool:
         """Does the note name this job? What waits for a job that is decided is all there is of it."""
         try:
-            return StoreJournal.load(self._bucket.get(self._inside + NOTE)[0], self.path).job == self._job
-        except FileNotFoundError:
-            return False
+            return self._is_noted(self._job)
         except Exception:
             return True  # pqext.spark.clean gives up what waits for nothing
+
+    def _is_noted(self, job: str) -> bool:
+        try:
+            return StoreJournal.load(self._bucket.get(self._inside + NOTE)[0], self.path).job == job
+        except FileNotFoundError:
+            return False
 
     def _visible(self) -> list[str]:
         inside = len(self._inside)
@@ -276,6 +280,8 @@ class StoreTarget:
                 ) from None
 
         _together(complete, [name for name in journal.uploads if self._inside + name not in there])
+        if not self._is_noted(journal.job):
+            return  # somebody else has finished it, and what follows here may undo what other jobs have told since
         for name, text in journal.small.items():
             self._bucket.put(self._inside + name, base64.b64decode(text))
         _together(lambda name: self._bucket.delete(self._inside + name), journal.old)
