@@ -50,7 +50,8 @@ def _values(row: int) -> dict[str, Any]:
 TYPES = {
     "id": pa.int64(), "word": pa.string(), "few": pa.bool_(), "i8": pa.int8(), "i64": pa.int64(), "u64": pa.uint64(),
     "f32": pa.float32(), "f64": pa.float64(), "nan": pa.float64(), "d9": pa.decimal128(9, 2),
-    "d18": pa.decimal128(18, 4), "d38": pa.decimal128(38, 0), "day": pa.date32(), "at": pa.timestamp("us", "UTC"), "wall": pa.timestamp("us"),
+    "d18": pa.decimal128(18, 4), "d38": pa.decimal128(38, 0),
+    "day": pa.date32(), "at": pa.timestamp("us", "UTC"), "wall": pa.timestamp("us"),
     "bytes": pa.binary(),
 }  # fmt: skip
 ADDED = ["i8", "u64", "f32", "f64", "nan", "d9", "d18"]
