@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ import pytest
 import shapely
 from pyspark.sql import functions as F
 
+import pqext
 from pqext import geo
-from pqext.spark import functions, knn_join, spatial_join
+from pqext.spark import functions, knn_join, read, spatial_join
 from pqext.spark.functions.geometry_arrays import Geometries
 from pqext.spark.joins.broadcasting import Whole, _Parts
 from pqext.spark.joins.matching import Condition, Matcher, Nearest, sides_of
 from pqext.spark.joins.partitioned import cells_of, divide
+from pqext.spark.reading.frames import read_here
 
 PREDICATES = ["intersects", "within", "contains", "covers", "covered_by", "touches", "crosses", "overlaps", "equals"]
 
@@ -146,7 +149,12 @@ def test_a_side_is_collected_by_one_job_unless_it_is_large_or_uneven(
     uneven = even.where("id < 100 OR id >= 35000")
     again: list[Any] = []
     collect = Whole.of
-    monkeypatch.setattr(Whole, "of", lambda df: (again.append(df), collect(df))[1])
+
+    def of(df: Any) -> Whole:
+        again.append(df)
+        return collect(df)
+
+    monkeypatch.setattr(Whole, "of", of)
     for df, most, is_again in ((even, 40_000 * 8, False), (even, 40_000 * 8 - 1, False), (uneven, 50_000, True)):
         again.clear()
         found, size = Whole.within(df, most)
@@ -156,6 +164,27 @@ def test_a_side_is_collected_by_one_job_unless_it_is_large_or_uneven(
         assert found is None or sorted(found.table()["id"].to_pylist()) == ids
     rows = uneven.mapInArrow(_Parts(1000).__call__, "part BINARY, size BIGINT").collect()
     assert sorted((row["size"], row["part"] is None) for row in rows) == [(800, False), (40_000, True)]
+
+
+@pytest.mark.spec("spark.joins.collected")
+def test_a_small_side_that_was_read_is_collected_without_a_job(
+    spark: Any, frames: tuple[Any, Any, Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, _, one, other = frames
+    table = pa.table({"r": np.arange(len(other)), "geom": geo.from_shapely(other)})
+    pqext.write_table(table, tmp_path / "right.parquet", geometry={"geom": "OGC:CRS84"}, row_group_rows=50)
+    right = read(spark, str(tmp_path / "right.parquet"), where=pqext.col("r") >= 20)
+    found = spatial_join(left, right, columns=["l", "r"]).toArrow()
+    pairs = sorted(zip(found["l"].to_pylist(), found["r"].to_pylist(), strict=True))
+    assert pairs == sorted(pair for pair in pairs_of(one, other, "intersects") if pair[1] >= 20)
+    here = read_here(right, right.schema)
+    assert here is not None
+    assert sum(batch.num_rows for batch in here) == len(other) - 20
+    counted = read(spark, str(tmp_path / "right.parquet"), metrics_path=str(tmp_path / "metrics"))
+    assert read_here(counted, counted.schema) is None
+    assert read_here(right.select("geom"), right.schema) is None
+    monkeypatch.setattr("pqext.spark.reading.here.STORED_BYTES", 1000)
+    assert read_here(right, right.schema) is None
 
 
 def test_rows_without_a_match_are_kept_or_asked_for(frames: tuple[Any, Any, Any, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -43,13 +43,20 @@ class Whole:
         return found
 
     @classmethod
-    def within(cls, df: DataFrame, most: float) -> tuple[Whole | None, int]:
+    def within(
+        cls, df: DataFrame, most: float, here: Iterator[pa.RecordBatch] | None = None
+    ) -> tuple[Whole | None, int]:
         """The rows, None if they have more than ``most`` bytes in Arrow, and how many they have.
 
-        Runs a job, and a second one where a task had so large a share of few rows that it did not send them.
+        Runs a job unless the rows are ``here``, and a second one where a task had so large a share of few rows that it
+        did not send them.
         """
-        fields = [T.StructField("part", T.BinaryType()), T.StructField("size", T.LongType())]
-        rows = df.mapInArrow(_Parts(most).__call__, T.StructType(fields)).collect()
+        rows: Sequence[Any]
+        if here is not None:
+            rows = [row for batch in _Parts(most)(here) for row in batch.to_pylist()]
+        else:
+            fields = [T.StructField("part", T.BinaryType()), T.StructField("size", T.LongType())]
+            rows = df.mapInArrow(_Parts(most).__call__, T.StructType(fields)).collect()
         size = sum(row["size"] for row in rows)
         if size > most:
             return None, size

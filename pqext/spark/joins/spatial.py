@@ -17,6 +17,7 @@ from pqext.spark.joins import partitioned
 from pqext.spark.joins.broadcasting import How, NearestTask, SpatialTask, Whole
 from pqext.spark.joins.matching import TURNED, Condition
 from pqext.spark.joins.sides import Side, joined_schema, sides
+from pqext.spark.reading.frames import read_here
 
 Strategy = Literal["auto", "broadcast", "grid"]
 On = str | tuple[str, str] | None
@@ -58,7 +59,8 @@ def spatial_join(
         suffix: Added to names of the right side's columns that the left has too.
 
     No cross join, and no pair comes twice. Null and empty geometries match nothing. Jobs run at once: to
-    collect the right side as far as it may be broadcast, and for ``grid`` over the geometries of each side.
+    collect the right side as far as it may be broadcast, unless it is small and :func:`read` gave it, and for ``grid``
+    over the geometries of each side.
 
     Raises ``ValueError`` for unknown names and options, CRSs that differ, and a right side too large for ``how``;
     ``TypeError`` for columns that hold no geometries.
@@ -72,11 +74,13 @@ def spatial_join(
     schema = _chosen(whole, columns)
     if strategy == "grid" and how != "inner":
         raise ValueError(f"strategy 'grid' is for inner joins, not for {how!r}: leave it out")
+    given = right
     left, right, names = _narrowed(left, right, on, whole, schema)
     one, other = sides(left, right, on)
     collected, size = None, 0
     if strategy != "grid":
-        collected, size = Whole.within(right, broadcast_bytes if strategy == "auto" else math.inf)
+        here = read_here(given, right.schema)
+        collected, size = Whole.within(right, broadcast_bytes if strategy == "auto" else math.inf, here)
     if collected is None:
         if how != "inner":
             raise ValueError(

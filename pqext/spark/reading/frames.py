@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col, visitors
 from pqext.dataset.notations.dnf import as_expression
@@ -19,6 +21,7 @@ from pqext.dataset.planning.projection import Computed, parse_columns
 from pqext.spark.hadoop import from_hadoop
 from pqext.spark.pushdown.conditions import condition, reads_alike
 from pqext.spark.reading.aggregation import Aggregate, Aggregation, aggregates_of
+from pqext.spark.reading.here import few_rows
 from pqext.spark.reading.native import Choice, Engine, check_engine, choose
 from pqext.spark.reading.planning import LOOKS, ReadPlan, plan_read
 from pqext.spark.reading.request import Query, encode_options
@@ -38,6 +41,8 @@ class _Read:
     where: Expression | None
     computed: frozenset[str]
     """Columns that are not the files' own of that name."""
+    query: Callable[[], Query]
+    """What is asked of the files."""
 
 
 _reads: WeakKeyDictionary[DataFrame, _Read] = WeakKeyDictionary()
@@ -133,7 +138,8 @@ def read(
         engine=engine,
     )
     named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
-    _reads[df] = _Read(again, expression, frozenset(one.name for one in named))
+    asked = partial(_query_of, options, paths)
+    _reads[df] = _Read(again, expression, frozenset(one.name for one in named), asked)
     return df
 
 
@@ -237,6 +243,19 @@ def where(df: DataFrame, expression: Any) -> DataFrame:
         return df.where(filter)
     both = all_of([tree] if known.where is None else [known.where, tree])
     return df.where(filter) if both.depth >= MAX_DEPTH else known.again(where=both)
+
+
+def read_here(df: DataFrame, schema: T.StructType) -> Iterator[pa.RecordBatch] | None:
+    """The columns of ``schema`` of what :func:`read` returned, in Spark's exchange types, read by this process.
+
+    None where Spark is to give them: of another or a cached data frame, on Connect, where ``metrics_path`` counts what
+    tasks read, and of many rows.
+    """
+    known = _reads.get(df)
+    if known is None or type(df).__module__.startswith("pyspark.sql.connect") or _is_cached(df):
+        return None
+    query = known.query()
+    return None if query.metrics_path is not None else few_rows(query, schema)
 
 
 def _is_cached(df: DataFrame) -> bool:
