@@ -22,6 +22,8 @@ from pqext.dataset.files.sources import find_sources, source_name
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//[^/]*)?(/.*|$)", re.DOTALL)
 _DRIVE = re.compile(r"/[A-Za-z]:")
 _LOCAL_HOSTS = ("", "localhost")
+DBFS = "/dbfs"
+"""Where machines of Databricks mount the file system that ``dbfs:/`` names."""
 
 
 def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[str]:
@@ -38,11 +40,14 @@ def option_paths(options: Mapping[str, str], *, remote: bool = False) -> list[st
 
 def is_remote(path: str) -> bool:
     """Is this the URL of a store?"""
-    return scheme_of(path) not in (None, "file")
+    scheme = scheme_of(path)
+    return scheme not in (None, "file") and not (scheme == "dbfs" and os.path.isdir(DBFS))
 
 
 def local_path(path: str) -> str:
     """The absolute path that ``path`` names, which may be a ``file:`` URI; only there ``%20`` stands for a space.
+
+    ``dbfs:/x`` is ``/dbfs/x`` on machines of Databricks, which mount it there.
 
     Raises ``UnsupportedError`` for the URI of another scheme (``hdfs:/x``, ``s3://b/x``) or of another machine
     (``file://host/x``).
@@ -54,7 +59,14 @@ def local_path(path: str) -> str:
     if scheme == "file" and host.lower() in _LOCAL_HOSTS and rest:
         path = unquote(rest)
         return path[1:] if local_paths.ON_WINDOWS and _DRIVE.match(path) else path
-    if scheme == "file" and rest:
+    if scheme == "dbfs" and rest and not host and os.path.isdir(DBFS):
+        return os.path.join(DBFS, rest.lstrip("/"))
+    if scheme == "dbfs":
+        reason, advice = (
+            f"on Databricks' file system, and there is no folder {DBFS} on this machine",
+            "give the path of a volume (/Volumes/...) or the URL of the store (s3://, abfss://, gs://) that it lies in",
+        )
+    elif scheme == "file" and rest:
         reason, advice = f"on the machine {host!r}", "leave the machine out (file:/path) when all machines mount it"
     else:
         reason, advice = (

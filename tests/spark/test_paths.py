@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
 
 from pqext.core.errors import UnsupportedError
-from pqext.spark import read
+from pqext.spark import files, read
 from pqext.spark.files import local_path, option_paths
 
 
@@ -39,7 +39,7 @@ def test_relative_paths_count_from_the_driver_s_folder(path: str) -> None:
     ("path", "text"),
     [
         ("hdfs:/x", "hdfs:/x is not on a local file system: mount it"),
-        ("dbfs:/x", "not on a local file system"),
+        ("dbfs:/x", "there is no folder /dbfs on this machine"),
         ("s3a://bucket/x", "not on a local file system"),
         ("s3://bucket", "not on a local file system"),
         ("abfss://c@account.dfs.core.windows.net/x", "not on a local file system"),
@@ -51,6 +51,14 @@ def test_relative_paths_count_from_the_driver_s_folder(path: str) -> None:
 def test_what_is_not_on_this_machine_is_refused(path: str, text: str) -> None:
     with pytest.raises(UnsupportedError, match=text):
         local_path(path)
+
+
+def test_paths_of_databricks_are_those_of_its_mount(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnsupportedError, match=r"dbfs:/t is on Databricks' file system.* give the path of a volume"):
+        local_path("dbfs:/t")
+    monkeypatch.setattr(files, "DBFS", str(tmp_path))
+    assert local_path("dbfs:/a b/c%20d") == str(tmp_path / "a b" / "c%20d")
+    assert option_paths({"path": "dbfs:///t"}, remote=True) == [str(tmp_path / "t")]
 
 
 def test_no_path_is_told(tmp_path: Path) -> None:

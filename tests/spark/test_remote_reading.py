@@ -35,7 +35,8 @@ def folder(s3: S3) -> str:
 def hadoop(spark: Any, server: S3) -> Iterator[None]:
     """The store in the session's Hadoop settings."""
     settings = {
-        "access.key": KEY, "secret.key": SECRET, "endpoint": server.url, "endpoint.region": "us-east-1",
+        "access.key": KEY, "secret.key": "of others", "bucket.bucket.secret.key": SECRET, "endpoint": server.url,
+        "endpoint.region": "us-east-1", "path.style.access": "true",
     }  # fmt: skip
     for name, value in settings.items():
         spark.conf.set(f"spark.hadoop.fs.s3a.{name}", value)
