@@ -33,6 +33,7 @@ from pqext.dataset.one_table.partitions import NO_PARTITIONS, Narrowed, Partitio
 from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.union import Union
 from pqext.dataset.planning.certainty import apart, certain_rows, may_be_certain
+from pqext.dataset.planning.checks import check_numbers
 from pqext.dataset.planning.paths import doubts
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted
@@ -248,6 +249,7 @@ class FilesQuery:
             return task
         with located(file):
             asked = self._ask(0, file)
+            check_numbers(task.kept, file)
             plans = self.planner(asked, file).row_groups(True, False, chosen=task.kept)
             return replace(task, row_groups=tuple(plans), is_outline=False)
 

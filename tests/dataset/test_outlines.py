@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -126,3 +127,15 @@ def test_who_reads_an_outline_looks_at_what_it_left_aside(sources: tuple[str, ..
         part = Task(outline.path, outline.row_groups[2:4], None, outline.footer_crc, True)
         assert query(sources[:1], filter).detailed(part, file).kept == (2, 3)
         assert query(sources[:1], filter).detailed(detailed, file) is detailed
+
+
+def test_an_outline_that_is_run_or_of_another_file_is_refused(sources: tuple[str, ...]) -> None:
+    filter, _ = QUESTIONS["pages"]
+    one = query(sources[:1], filter)
+    (outline,) = one.plan(True, 0)
+    with pqext.open(sources[0]) as file:
+        with pytest.raises(ValueError, match="row group 0 is read in no stage"):
+            list(one.planned(outline.row_groups, file, 100))
+        group = replace(outline.row_groups[0], index=GROUPS)
+        with pytest.raises(ValueError, match=f"it has a row group {GROUPS}, the file {GROUPS} row groups"):
+            one.detailed(replace(outline, row_groups=(group,)), file)

@@ -20,13 +20,21 @@ def checked(
     """
     seen: set[tuple[Stage, ...]] = set()
     for plan in plans:
-        if not 0 <= plan.index < len(file.row_groups):
-            raise _other(f"it has a row group {plan.index}, the file {len(file.row_groups)} row groups")
+        check_numbers([plan.index], file)
+        if plan.refusal is None and not plan.stages:
+            raise ValueError(f"row group {plan.index} is read in no stage: the plan is an outline")
         if plan.stages not in seen:
             for number, stage in enumerate(plan.stages):
                 _check(stage, file, computed, is_last=number == len(plan.stages) - 1)
             seen.add(plan.stages)
         yield plan
+
+
+def check_numbers(row_groups: Iterable[int], file: ParquetFile) -> None:
+    """Raise ``ValueError`` for a row group that is not in ``file``."""
+    for index in row_groups:
+        if not 0 <= index < len(file.row_groups):
+            raise _other(f"it has a row group {index}, the file {len(file.row_groups)} row groups")
 
 
 def _check(stage: Stage, file: ParquetFile, computed: Sequence[Computed], *, is_last: bool) -> None:
