@@ -165,6 +165,7 @@ def quadkey(x: float, y: float, zoom: int) -> str:
     return "".join(str((column >> bit & 1) + 2 * (row >> bit & 1)) for bit in range(zoom - 1, -1, -1))
 
 
+@pytest.mark.spec("spark.functions.keys")
 @pytest.mark.parametrize(
     ("x", "y", "geohash"),
     [(-5.6, 42.6, "ezs42"), (10.40744, 57.64911, "u4pru"), (-180, -90, "00000"), (180, 90, "zzzzz"), (181, 0, None)],

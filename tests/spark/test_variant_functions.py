@@ -134,6 +134,7 @@ def test_bytes_that_are_no_variant_are_not_valid() -> None:
     assert variant_values.IS_VALID_VARIANT.evaluate(pairs).to_pylist() == [True, False, False]
 
 
+@pytest.mark.spec("spark.functions.schemas")
 @pytest.mark.parametrize(
     ("one", "other", "both"),
     [("BIGINT", "VOID", "BIGINT"), ("BIGINT", "DOUBLE", "DOUBLE"), ("STRING", "BIGINT", "VARIANT"),
