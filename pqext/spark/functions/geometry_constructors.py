@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -51,7 +53,9 @@ def st_geomfromgeojson(geojson: ColumnOrName, srid: int = 4326) -> Column:
 
 def _typed(function: str, wkb: Column, srid: int, *arguments: ColumnOrName) -> Column:
     """GEOMETRY(``srid``) of WKB."""
-    return named(F.st_geomfromwkb(wkb, F.lit(srid)), function, map(text_of, arguments), f"geometry({srid})")
+    takes_srid = len(signature(F.st_geomfromwkb).parameters) > 1  # not yet in Spark 4.1
+    made = F.st_geomfromwkb(wkb, F.lit(srid)) if takes_srid else F.st_setsrid(F.st_geomfromwkb(wkb), F.lit(srid))
+    return named(made, function, map(text_of, arguments), f"geometry({srid})")
 
 
 def _points(x: pa.Array, y: pa.Array, z: pa.Array | None = None) -> pa.Array:
