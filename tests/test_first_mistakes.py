@@ -111,6 +111,12 @@ def test_names_that_tools_probe_for_get_no_hint(path: str) -> None:
 READS: list[tuple[str, Callable[[str], Any], str]] = [
     ("one name", lambda path: pqext.read_table(path, "station"), r"columns=\['station'\]"),
     ("one name of a file", lambda path: pqext.open(path).read("station"), r"columns=\['station'\]"),
+    ("names in one text", lambda path: pqext.read_table(path, "at, user"), r"columns=\['at', 'user'\]"),
+    ("a star", lambda path: pqext.read_table(path, "*"), "leave it out to have all columns"),
+    ("Spark's pattern", lambda path: pqext.read_table(path, pathGlobFilter="*.parquet"), "the pattern in the path"),
+    ("DuckDB's union", lambda path: pqext.scan(path, union_by_name=True), 'it is schema="union" here'),
+    ("a cast of a variant", lambda path: pqext.read_table(path, filter="station::int = 3"), r"station:\$::int"),
+    ("a path without $", lambda _: col("station").variant("bikes", "int"), r"starts with \$, as in \$.name"),
     (
         "a path as a column",
         lambda path: pqext.read_table(path, ["station.bikes"]),

@@ -47,7 +47,7 @@ from pqext.core.shape import LeafShape, Shape
 from pqext.core.small_chunks import SmallLeaves
 from pqext.core.source import Source
 from pqext.core.sources.opening import open_source
-from pqext.core.suggest import Suggesting, answering, around, not_a_column
+from pqext.core.suggest import Suggesting, answering, not_a_column, not_a_list
 from pqext.core.text import counted, visible
 from pqext.core.types import int96
 from pqext.core.warn import warn, warn_of_file
@@ -222,7 +222,7 @@ class ParquetFile(Suggesting):
         Raises ``KeyError`` naming a column that the file does not have, or has more than once.
         """
         if isinstance(columns, str):
-            raise TypeError(f"columns is a list of names: columns=[{around(columns)!r}]")
+            raise TypeError(not_a_list(columns))
         if columns is None:
             return self.shapes
         if (known := self._known_columns(columns)) is not None:

@@ -13,6 +13,8 @@ MAX_NAME = 200
 
 _THREADS = "use_threads=False is threads=1 here, and threads=0 is one thread per processor"
 _PARTITIONS = "it is partitioning here, \"hive\" or None"
+_PATTERN = "give the pattern in the path, as in 'folder/**/part-*.parquet'"
+_UNION = "it is schema=\"union\" here"
 OF_OTHERS: dict[str, dict[str, str]] = {
     "read": {
         "batch_size": "it is batch_rows here, an argument of Scan.to_batches and ParquetFile.iter_batches",
@@ -20,18 +22,25 @@ OF_OTHERS: dict[str, dict[str, str]] = {
         "decryption_properties": "it is decryption here",
         "dtype_backend": "pqext returns Arrow; call to_pandas on the result",
         "engine": "leave it out",
+        "file_row_number": "it is include_row_numbers here, the name of the column",
+        "filename": "it is include_file_paths here, the name of the column",
         "filters": "it is filter here",
         "hive_partitioning": _PARTITIONS,
         "limit": "pqext.scan(...).limit(n) reads the first rows",
+        "mergeSchema": _UNION,
         "memory_map": "leave it out: pqext fetches only the byte ranges that it needs",
         "n_rows": "pqext.scan(...).limit(n) reads the first rows",
         "page_checksum_verification": "it is checksums here, on by default",
         "predicate": "it is filter here",
+        "pathGlobFilter": _PATTERN,
+        "path_glob_filter": _PATTERN,
         "pre_buffer": "leave it out: pqext fetches ranges that lie close together at once",
         "read_dictionary": "arrow_schema=True, the default, gives dictionaries where the writer noted them",
+        "row_index_name": "it is include_row_numbers here, the name of the column",
         "row_groups": "pqext.open(path).read(columns, row_groups) takes row groups",
         "schema": "the schema is the file's; cast the result",
         "thrift_string_size_limit": "it is part of limits here, limits=pqext.Limits(...)",
+        "union_by_name": _UNION,
         "use_pandas_metadata": "leave it out: to_pandas on the result follows that metadata",
         "use_statistics": "it is trust_statistics here",
         "use_threads": _THREADS,
@@ -201,6 +210,17 @@ def around(text: str, position: int = 0, limit: int = 300) -> str:
     start = max(0, min(position, len(text)) - limit // 2)
     stop = start + limit
     return ("..." if start else "") + text[start:stop] + ("..." if len(text) > stop else "")
+
+
+def not_a_list(columns: str) -> str:
+    """What to say of ``columns`` that are text and no list.
+
+    >>> not_a_list("a, b")
+    "columns is a list of names: columns=['a', 'b']"
+    """
+    if columns.strip() == "*":
+        return "columns is a list of names: leave it out to have all columns"
+    return f"columns is a list of names: columns={[one.strip() for one in around(columns).split(',')]!r}"
 
 
 def not_a_leaf(name: str, leaves: Iterable[str]) -> str:

@@ -186,7 +186,8 @@ def test_names_that_look_computed_are_names_where_a_file_has_them(tmp_path: Path
         ("max(n)", "Scan.max"),
         ("count(*)", "pqext count"),
         ("uper(n)", "there is no function 'uper'"),
-        ("*, n", "a column is asked for twice"),
+        ("*, n", "column 'n' is asked for twice: name one of them, as in \"n as other\""),
+        ("event::string as text", "event:$::string"),
     ],
 )
 def test_what_is_no_column_is_told(special: Path, select: str, told: str) -> None:

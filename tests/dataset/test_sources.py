@@ -58,6 +58,7 @@ def test_braces_hold_alternatives(tree: Path) -> None:
     assert names(tree, str(tree / "k={1,2}")) == ["k=1/c.parquet", "k=2/d.parquet"]
     assert names(tree, str(tree / "{a.parquet,k={1,2}/*}")) == ["a.parquet", "k=1/c.parquet", "k=2/d.parquet"]
     assert names(tree, str(tree / "{**/[a-c],b}.parquet")) == ["a.parquet", "b.parquet", "k=1/c.parquet"]
+    assert names(tree, str(tree / "{a,a}.parquet")) == ["a.parquet"]
     (tree / "{a,b}.parquet").touch()
     assert names(tree, str(tree / "{a,b}.parquet")) == ["{a,b}.parquet"]
     with pytest.raises(FileNotFoundError, match="No file matches this pattern"):

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pqext.core.text import visible
 from pqext.dataset.evaluation.arithmetic import arithmetic, constant, constant_type, negated, number_type, result_type
 from pqext.dataset.expressions import (
     Arithmetic,
@@ -180,6 +181,12 @@ def _castable(operand: Cast, type: pa.DataType) -> pa.DataType:
         return pa.binary()
     if types.is_boolean(type) or types.is_signed_integer(type) or types.is_float32(type) or types.is_float64(type):
         return type
+    if types.is_struct(type):
+        to = visible(operand.type)
+        raise TypeError(
+            f"{operand}: {operand.operand} holds no plain values; those of a VARIANT are cast at a path, as in "
+            f"{operand.operand}:$::{to} or .variant('$', '{to}')"
+        )
     many = " of more than 38 digits" if types.is_decimal(type) and type.precision > 38 else ""
     raise TypeError(f"{operand}: {type}{many} casts to nothing else")
 

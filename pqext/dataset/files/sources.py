@@ -92,7 +92,7 @@ def _find(path: Any, is_one: bool) -> Iterable[Any]:
         reason = "No file in this folder but hidden ones"
     elif os.path.exists(path):
         return [path]
-    elif len(several := alternatives(path)) > 1:
+    elif (several := alternatives(path)) != [path]:
         found = sorted({one for alternative in several for one in _found(alternative)})
         reason = "No file matches this pattern"
     else:
@@ -132,7 +132,7 @@ def _find_remote(place: Location, is_one: bool) -> Sequence[Location]:
 
     Of one source the store is asked which it is; in a list what has an extension is a file.
     """
-    if len(several := alternatives(place.key)) > 1 and not (is_one and place.is_file()):
+    if (several := alternatives(place.key)) != [place.key] and not (is_one and place.is_file()):
         named = {one.key: one for key in several for one in _found(place.at(key))}
         if not named:
             raise FileNotFoundError(errno.ENOENT, "No file matches this pattern", place.path)

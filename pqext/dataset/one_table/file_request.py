@@ -15,7 +15,7 @@ from pqext.core.schema import Schema
 from pqext.dataset.expressions import Expression, bases, operand_column
 from pqext.dataset.expressions.visitors import operands, paths
 from pqext.dataset.one_table.partitions import Partitions
-from pqext.dataset.planning.projection import Computed
+from pqext.dataset.planning.projection import Computed, twice
 from pqext.dataset.pruning.binding import find, lookup
 
 
@@ -93,7 +93,7 @@ class Wanted:
         schema: pa.Schema = file.read(columns, row_groups=[]).schema
         for column in self.computed:
             if column.name in schema.names:
-                raise ValueError("a column is asked for twice")
+                raise ValueError(twice(column.name))
             schema = schema.append(column.arrow_field(file))
         return schema
 

@@ -20,7 +20,8 @@ from pqext.core.in_step import in_step
 from pqext.core.indexes.row_ranges import RowRanges
 from pqext.core.reader import ParquetFile, RowGroup
 from pqext.core.schema import SchemaNode
-from pqext.core.suggest import around
+from pqext.core.suggest import not_a_list
+from pqext.core.text import visible
 from pqext.core.types.decoded import dictionary_decoded
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.evaluation.operand_values import as_shredded
@@ -92,7 +93,7 @@ def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
 def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
     """``columns`` of a scan: names, columns, variant fields, and values with a name."""
     if isinstance(columns, str):
-        raise TypeError(f"columns is a list of names: columns=[{around(columns)!r}]")
+        raise TypeError(not_a_list(columns))
     parsed: list[str | Computed] = []
     for column in columns:
         if isinstance(column, str | Computed):
@@ -114,8 +115,14 @@ def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
             )
     names = [column if isinstance(column, str) else column.name for column in parsed]
     if len(set(names)) != len(names):
-        raise ValueError("a column is asked for twice")
+        raise ValueError(twice(next(name for name in names if names.count(name) > 1)))
     return tuple(parsed)
+
+
+def twice(name: str) -> str:
+    """That the result would have two columns of a name."""
+    shown = visible(name)
+    return f"column {shown!r} is asked for twice: name one of them, as in \"{shown} as other\" or .alias('other')"
 
 
 def leaves_of(

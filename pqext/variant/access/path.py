@@ -63,7 +63,7 @@ _MANY = "a wildcard leads to many values: variant.explode follows it"
 @lru_cache(maxsize=4096)
 def _parse(text: str, wildcards: bool, from_end: bool) -> ManyPath:
     if not text.startswith("$"):
-        raise _error(text, 0, "a path starts with $")
+        raise _error(text, 0, "a path starts with $, as in $.name")
     steps: list[str | int | Wildcard] = []
     at = 1
     while at < len(text):

@@ -351,8 +351,8 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
     if upper not in _LEAF_TYPES:
         types = sorted([*_LEAF_TYPES, "DECIMAL(precision,scale)"])
         meant = did_you_mean(name, type_names())
-        there = f"{meant or ';'} The types are {', '.join(types)}"
-        raise ValueError(f"{around(name)} is not a type of the variant encoding{there}")
+        there = f"{meant} The types are" if meant else "; the types are"
+        raise ValueError(f"{around(name)} is not a type of the variant encoding{there} {', '.join(types)}")
     if arguments:
         raise ValueError(f"{name} takes no arguments")
     return _LEAF_TYPES[upper]
