@@ -90,6 +90,14 @@ OF_OTHERS: dict[str, dict[str, str]] = {
         "row_group_size": "row_group_rows is an option of the writer; end_row_group() ends one at any row",
         "use_threads": "threads is an option of pqext.open and pqext.scan",
     },
+    "spark": {
+        "filter": "it is where here",
+        "filters": "it is where here",
+        "mergeSchema": _UNION,
+        "merge_schema": _UNION,
+        "on_invalid": "pqext.scan has it; in Spark all files must be Parquet: path_glob_filter chooses them by name",
+        "pathGlobFilter": "it is path_glob_filter here",
+    },
 }
 """What to use for the options that pyarrow, pandas, polars and DuckDB have and pqext calls otherwise."""
 
@@ -157,20 +165,28 @@ _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
 
-def answering(method: Callable[_P, _Result]) -> Callable[_P, _Result]:
-    """``method``, which answers arguments that other libraries have with what to use here, in a ``TypeError``."""
-    known = list(signature(method).parameters)
+def answering_with(*kinds: str) -> Callable[[Callable[_P, _Result]], Callable[_P, _Result]]:
+    """A decorator of functions, which then answer arguments of other libraries with what to use here, in a
+    ``TypeError``, by the first of those ``kinds`` of :data:`OF_OTHERS` that knows the name."""
 
-    @wraps(method)
-    def answered(*args: _P.args, **keywords: _P.kwargs) -> _Result:
-        for name in keywords:
-            if name not in known:
-                elsewhere = OF_OTHERS["method"].get(name) or OF_OTHERS["read"].get(name)
-                meant = f"; {elsewhere}" if elsewhere else did_you_mean(name, known[1:])
-                raise TypeError(f"{method.__qualname__} has no argument {name!r}{meant}")
-        return method(*args, **keywords)
+    def decorated(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
+        known = list(signature(function).parameters)
 
-    return answered
+        @wraps(function)
+        def answered(*args: _P.args, **keywords: _P.kwargs) -> _Result:
+            for name in keywords:
+                if name not in known:
+                    elsewhere = next((OF_OTHERS[kind][name] for kind in kinds if name in OF_OTHERS[kind]), None)
+                    meant = f"; {elsewhere}" if elsewhere else did_you_mean(name, known[1:])
+                    raise TypeError(f"{function.__qualname__} has no argument {name!r}{meant}")
+            return function(*args, **keywords)
+
+        return answered
+
+    return decorated
+
+
+answering = answering_with("method", "read")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

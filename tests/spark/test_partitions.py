@@ -64,8 +64,15 @@ def test_alternatives_and_names_of_files_choose_what_is_read(spark: Any, folder:
     assert read(spark, str(tmp_path), path_glob_filter="?.txt", engine="native").collect()[0].x == ord("c")
     with pytest.raises(FileNotFoundError, match=r"No file's name matches '\*\.csv'"):
         explain_read(str(tmp_path), path_glob_filter="*.csv")
-    with pytest.raises(ValueError, match="files' own names"):
-        read(spark, str(tmp_path), path_glob_filter="x/*")
+    for wrong in ("x/*", ["*.parquet"]):
+        with pytest.raises(ValueError, match="files' own names"):
+            read(spark, str(tmp_path), path_glob_filter=wrong)  # type: ignore[arg-type]
+
+
+def test_arguments_of_others_are_told_ours(spark: Any, folder: Path) -> None:
+    for name, ours in (("filter", "it is where here"), ("pathGlobFilter", "it is path_glob_filter here")):
+        with pytest.raises(TypeError, match=f"has no argument '{name}'; {ours}"):
+            read(spark, str(folder), **{name: "x"})
 
 
 def test_partitioning_can_be_left_out(spark: Any, folder: Path) -> None:

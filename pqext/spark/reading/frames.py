@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from pqext.core.suggest import answering_with
 from pqext.dataset.expressions import MAX_DEPTH, Expression, Value, all_of, col, visitors
 from pqext.dataset.notations.dnf import as_expression
 from pqext.dataset.one_table.partitions import Partitioning
@@ -48,6 +49,7 @@ class _Read:
 _reads: WeakKeyDictionary[DataFrame, _Read] = WeakKeyDictionary()
 
 
+@answering_with("spark")
 def read(
     spark: SparkSession,
     path: str | Sequence[str],
@@ -264,6 +266,7 @@ def _is_cached(df: DataFrame) -> bool:
     return level.useMemory or level.useDisk or level.useOffHeap
 
 
+@answering_with("spark")
 def explain_read(
     path: str | Sequence[str],
     columns: Sequence[Any] | None = None,

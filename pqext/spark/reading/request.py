@@ -288,7 +288,7 @@ def _name(text: str) -> str:
 
 
 def _file_pattern(text: str) -> str:
-    if not text or "/" in text:
+    if not isinstance(text, str) or not text or "/" in text:
         raise ValueError(f"expected a pattern of files' own names, such as '*.parquet', not {text!r}")
     return text
 
