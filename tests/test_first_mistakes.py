@@ -84,6 +84,17 @@ def test_a_scan_knows_the_members_of_tables_and_frames(path: str, name: str, hin
         getattr(pqext.scan(path), name)
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("is_in", "did you mean 'isin'"), ("startswith", "'starts_with'"), ("isNotNull", "'is_not_null'"),
+     ("getItem", "variant"), ("is_valid", "it is is_not_null"), ("str", "starts_with")],
+)  # fmt: skip
+def test_a_column_knows_the_members_of_other_expressions(name: str, hint: str) -> None:
+    for value, kind in ((col("a"), "Column"), (col("a") + 1, "Arithmetic")):
+        with pytest.raises(AttributeError, match=f"'{kind}' object has no attribute '{name}'; .*{hint}"):
+            getattr(value, name)
+
+
 def test_a_scan_is_not_taken_for_a_list_of_batches(path: str) -> None:
     scan: Any = pqext.scan(path)
     for frame in (lambda: pandas.DataFrame(scan), lambda: pandas.Series(scan), lambda: np.asarray(scan)):

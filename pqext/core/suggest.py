@@ -14,6 +14,7 @@ MAX_NAME = 200
 _THREADS = "use_threads=False is threads=1 here, and threads=0 is one thread per processor"
 _PARTITIONS = "it is partitioning here, \"hive\" or None"
 _PATTERN = "give the pattern in the path, as in 'folder/**/part-*.parquet'"
+_INSIDE = "field(name) is a field of a struct, variant(path, type) a value within a VARIANT"
 _UNION = "it is schema=\"union\" here"
 OF_OTHERS: dict[str, dict[str, str]] = {
     "read": {
@@ -132,6 +133,14 @@ MEMBERS_OF_OTHERS: dict[str, dict[str, str]] = {
         "fetchone": "it is head(1).to_pylist()",
         "slice": "it is limit(length, offset)",
     },
+    "Value": {
+        "getField": _INSIDE,
+        "getItem": _INSIDE,
+        "is_valid": "it is is_not_null",
+        "rlike": "like, ilike, starts_with, ends_with and contains match text",
+        "str": "starts_with, ends_with, contains, like and ilike are methods of the column itself",
+        "struct": _INSIDE,
+    },
 }
 """What to use for the members of the classes of other libraries that those of pqext do not have."""
 
@@ -158,7 +167,8 @@ class Suggesting:
         def __getattr__(self, name: str) -> NoReturn:
             kind = type(self)
             known = (one for one in dir(kind) if not one.startswith("_"))
-            raise missing(f"{kind.__name__!r} object", name, known, MEMBERS_OF_OTHERS.get(kind.__name__, {}))
+            of_others = next((told for one in kind.__mro__ if (told := MEMBERS_OF_OTHERS.get(one.__name__))), {})
+            raise missing(f"{kind.__name__!r} object", name, known, of_others)
 
 
 _P = ParamSpec("_P")

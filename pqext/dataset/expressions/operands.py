@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, Literal, cast, overload
 
 from pqext.core.predicate import Operator
+from pqext.core.suggest import Suggesting
 from pqext.core.text import visible
 from pqext.dataset.expressions import literals
 from pqext.dataset.expressions.conditions import (
@@ -37,7 +38,7 @@ ArithmeticOperator = Literal["+", "-", "*", "/", "%"]
 ARITHMETIC: tuple[ArithmeticOperator, ...] = ("+", "-", "*", "/", "%")
 
 
-class Value(Questions):
+class Value(Suggesting, Questions):
     """What is compared and computed with: a column, a field of a VARIANT column, or what is computed of these.
 
     Comparisons make expressions, arithmetic makes values. What cannot be computed is null, and never an error: the
