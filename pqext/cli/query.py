@@ -18,7 +18,7 @@ from pqext.cli.outputs import STREAM, Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows
-from pqext.cli.scan_arguments import Json, Select, Sources, Where, asked
+from pqext.cli.scan_arguments import Json, Select, Sources, Union, Where, asked
 from pqext.text import counted
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def query(
     sources: Sources,
     where: Where = None,
     select: Select = None,
+    union: Union = False,
     limit: Annotated[
         int | None,
         Option("--limit", "-n", min=0, help="At most so many rows; reading stops then.", show_default=False),
@@ -84,7 +85,7 @@ def query(
         chosen = _form(form, dest, as_json and not explain)
         if chosen is Form.table and (dest is not None or (limit or 0) > MAX_ROWS):
             raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
-        found = asked(places, where, select)
+        found = asked(places, where, select, union)
         if explain:
             click.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
             return
@@ -106,6 +107,7 @@ def head(
     rows: Annotated[int, Option("--rows", "-n", min=0, max=MAX_ROWS, help="How many rows are shown.")] = 10,
     select: Select = None,
     where: Where = None,
+    union: Union = False,
     form: Annotated[
         Shown, Option("--format", help="A table, one JSON object per row, or CSV with a heading.")
     ] = Shown.table,
@@ -118,13 +120,18 @@ def head(
     Example: pqext head logs.parquet -n 3 --where 'event:$.status = 500'
     """
     with refusals():
-        found = asked(placed(sources, storage, anonymous), where, select).limit(rows)
+        found = asked(placed(sources, storage, anonymous), where, select, union).limit(rows)
         schema, batches = _started(found, BATCH_ROWS)
     write_rows(Form.json if as_json else Form(form.value), schema, batches, None)
 
 
 def count(
-    sources: Sources, where: Where = None, as_json: Json = False, storage: Storage = None, anonymous: Anonymous = False
+    sources: Sources,
+    where: Where = None,
+    union: Union = False,
+    as_json: Json = False,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
 ) -> None:
     """Count the rows of files, or those for which a condition is true.
 
@@ -133,7 +140,7 @@ def count(
     Example: pqext count 'logs/*.parquet' --where 'status >= 500'
     """
     with refusals():
-        rows = asked(placed(sources, storage, anonymous), where, None).count()
+        rows = asked(placed(sources, storage, anonymous), where, None, union).count()
     click.echo(json.dumps({"rows": rows}) if as_json else str(rows))
 
 

@@ -33,17 +33,20 @@ Select = Annotated[
         "double quotes.",
     ),
 ]
+Union = Annotated[
+    bool, Option("--union", help="Match the columns of files by name; a file that lacks one has nulls there.")
+]
 Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 
 
-def asked(sources: list[Place], where: list[str] | None, select: list[str] | None) -> Scan:
+def asked(sources: list[Place], where: list[str] | None, select: list[str] | None, union: bool) -> Scan:
     """The scan that the options ask for, within the limits for files of strangers."""
     from pqext.core.limits import Limits
     from pqext.dataset.notations.dnf import from_text
     from pqext.dataset.reading import scan
 
     conditions = [from_text(text) for text in where or ()]
-    found = scan(sources, limits=Limits.untrusted())
+    found = scan(sources, schema="union" if union else None, limits=Limits.untrusted())
     if select is not None:
         found = found.select([column for text in select for column in _selected(text, found)])
     return found.filter(*conditions) if conditions else found

@@ -359,3 +359,13 @@ def test_instants_are_selected_with_their_zone_and_timestamps_without(tmp_path: 
     where = "e:at::timestamp >= timestamp '2026-05-01 00:00:00'"
     result = CliRunner().invoke(app, ["query", str(tmp_path / "a.parquet"), "-w", where, "-s", asked, "--json"])
     assert json.loads(result.stdout) == {"a": "2026-05-01T00:00:00+00:00", "b": "2026-05-01T02:00:00"}
+
+
+def test_files_whose_schemas_differ_are_read_as_one_table(tmp_path: Path) -> None:
+    pqext.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
+    pqext.write_table(pa.table({"a": [2], "b": ["x"]}), tmp_path / "2.parquet")
+    assert "on the command line --union" in str(run("query", tmp_path).exception)
+    found = run("query", tmp_path, "--union", "--json")
+    assert [json.loads(line) for line in found.output.splitlines()] == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+    assert run("head", tmp_path, "--union", "--format", "csv").output.splitlines()[0] == "a,b"
+    assert run("count", tmp_path, "--union", "--where", "b = 'x'").output.strip() == "1"

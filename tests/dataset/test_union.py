@@ -421,7 +421,7 @@ def test_columns_of_one_name_are_never_taken_for_missing_ones() -> None:
 def test_disagreement_says_how_files_are_unified(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": [1.5]}), tmp_path / "2.parquet")
-    with pytest.raises(ValueError, match=r'double in .*; schema="union" reads files whose schemas differ'):
+    with pytest.raises(ValueError, match=r'double in .*; schema="union", .* --union, reads files whose schemas differ'):
         pqext.read_table(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

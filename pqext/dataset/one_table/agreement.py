@@ -17,7 +17,7 @@ from pqext.dataset.one_table.file_request import Asked, Form, Wanted
 from pqext.dataset.pruning.binding import bind
 
 _COUNTED = Asked((), (), None, pa.schema([]))
-_UNION = '; schema="union" reads files whose schemas differ as one table'
+_UNION = '; schema="union", on the command line --union, reads files whose schemas differ as one table'
 
 
 class Agreement(Form):
