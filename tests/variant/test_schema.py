@@ -44,8 +44,8 @@ EVENT = Object(
         "mag DECIMAL(9,2), place STRING, tags ARRAY<BIGINT>, rest VARIANT",
         "mag: decimal(9, 2), place: string, tags: array<long>, rest: variant",
         "STRUCT<mag: NUMERIC(9,2), place: STRING, tags: ARRAY<BIGINT>, rest: VARIANT>",
-        "`mag` DEC(9,2) NOT NULL, place STRING COMMENT 'where, roughly', tags ARRAY<BIGINT>,\n rest VARIANT",
-        "struct<mag:decimal(9,2),place:string,tags:array<bigint>,rest:variant>",
+        "`mag` DEC(9,2) NOT NULL, place VARCHAR COMMENT 'where, roughly', tags ARRAY<BIGINT>,\n rest VARIANT",
+        "struct<mag:decimal(9,2),place:text,tags:array<bigint>,rest:variant>",
     ],
 )
 def test_ddl_is_a_list_of_fields_or_one_type(text: str) -> None:

@@ -284,6 +284,8 @@ _ALIASES = {
     "REAL": "FLOAT",
     "DEC": "DECIMAL",
     "NUMERIC": "DECIMAL",
+    "TEXT": "STRING",
+    "VARCHAR": "STRING",
     "TIMESTAMP_LTZ": "TIMESTAMP",
 }
 
