@@ -16,8 +16,8 @@ from pqext.core.options import WriteOptions, from_keywords
 from pqext.spark.files import is_remote
 from pqext.spark.hadoop import from_hadoop
 from pqext.spark.ingest.plan import Ingestion, made_columns, partition_columns
+from pqext.spark.ingest.progress import ShowProgress, described, told
 from pqext.spark.ingest.task import Attempt, IngestTask, Stopped
-from pqext.spark.job_progress import ShowProgress, described, told
 from pqext.spark.json.csv_documents import CsvForm
 from pqext.spark.json.text_parts import Part, find_parts, share_out
 from pqext.spark.writing import commit
