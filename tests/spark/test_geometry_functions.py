@@ -50,6 +50,7 @@ def number(values: Any) -> list[float | None]:
     return [None if value is None or math.isnan(value) else float(value) for value in values]
 
 
+@pytest.mark.spec("spark.functions.planar")
 def test_functions_of_a_column_in_all_its_forms(frame: Any, wkb: pa.Array, shapes: Any) -> None:
     flat = {
         "envelope": P.st_envelope, "centroid": P.st_centroid, "makevalid": P.st_makevalid,
@@ -112,6 +113,7 @@ def test_functions_of_a_column_in_all_its_forms(frame: Any, wkb: pa.Array, shape
     assert found["srid"] == [None if gone else 3857 for gone in missing]
 
 
+@pytest.mark.spec("spark.functions.globe")
 def test_functions_of_geographies_are_about_the_globe(frame: Any, wkb: pa.Array) -> None:
     names = ("st_xmin", "st_ymax", "st_area", "st_length", "st_npoints", "st_aswkt", "st_geohash")
     columns = {name: getattr(P, name)("geog") for name in names}
@@ -240,6 +242,7 @@ def test_hollow_parts_do_not_crash_geos() -> None:
      (lambda: P.st_geomfromwkt("wkb"), "st_geomfromwkt takes STRING, but wkb is binary"),
      (lambda: P.st_geomfromwkb("wkt"), "st_geomfromwkb takes BINARY of WKB, but wkt is string")],
 )  # fmt: skip
+@pytest.mark.spec("spark.functions.types")
 def test_wrong_types_are_named_when_the_query_is_analysed(frame: Any, make: Any, words: str) -> None:
     with pytest.raises(AnalysisException) as caught:
         frame.select(make())

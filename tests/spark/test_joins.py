@@ -44,6 +44,7 @@ def pairs_of(one: Any, other: Any, predicate: str, distance: float = 0.0) -> set
 
 
 @pytest.mark.parametrize("predicate", [*PREDICATES, "dwithin"])
+@pytest.mark.spec("spark.joins.exact")
 def test_a_matcher_finds_what_every_pair_tells(predicate: Any) -> None:
     one, other = shapes(1, 300), shapes(2, 200)
     condition = Condition(predicate, 1.5 if predicate == "dwithin" else None)
@@ -56,6 +57,7 @@ def test_a_matcher_finds_what_every_pair_tells(predicate: Any) -> None:
 
 @pytest.mark.parametrize("predicate", ["intersects", "within", "covered_by"])
 @pytest.mark.parametrize("sizes", [(0.5, 3.0), (0.0, 0.0), (20.0, 60.0)])
+@pytest.mark.spec("spark.joins.exact")
 def test_points_are_found_through_a_grid_or_without(predicate: Any, sizes: tuple[float, float]) -> None:
     generator = np.random.default_rng(3)
     one = shapely.points(np.round(generator.uniform(-5, 50, (500, 2)) * 2) / 2)
@@ -68,6 +70,7 @@ def test_points_are_found_through_a_grid_or_without(predicate: Any, sizes: tuple
     assert found == sorted(pairs_of(one, other, predicate))
 
 
+@pytest.mark.spec("spark.joins.exact")
 def test_geographies_meet_across_the_antimeridian_and_at_the_poles() -> None:
     def geography(rows: list[Any]) -> Geometries:
         return Geometries(geo.from_shapely(rows), geo.GeospatialType(None, "spherical"))
@@ -84,6 +87,7 @@ def test_geographies_meet_across_the_antimeridian_and_at_the_poles() -> None:
 
 @pytest.mark.parametrize("k", [1, 3, 7, 500])
 @pytest.mark.parametrize("most", [None, 1.5])
+@pytest.mark.spec("spark.joins.nearest")
 def test_the_nearest_are_those_of_all_distances(k: int, most: float | None) -> None:
     one, other = shapes(4, 120), shapes(5, 90)
     rows, columns, away = Nearest(Geometries.of(geo.from_shapely(other)), k, most).pairs(

@@ -71,6 +71,7 @@ def asked(column: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.spec("spark.functions.forms", "spark.functions.equal")
 def test_every_form_of_a_column_gives_what_the_arrays_give(frame: Any) -> None:
     columns = {f"{form}_{name}": column for form in ("pair", "v", "s") for name, column in asked(form).items()}
     found = frame.select(*(column.alias(name) for name, column in columns.items())).toArrow().to_pydict()
@@ -104,6 +105,7 @@ def test_every_form_of_a_column_gives_what_the_arrays_give(frame: Any) -> None:
     assert found["v_schema"][-5:-1] == ["TIME(6)", "TIMESTAMP_NANOS", "TIMESTAMP_NTZ_NANOS", "UUID"]
 
 
+@pytest.mark.spec("spark.functions.spark")
 def test_spark_s_own_functions_agree(spark: Any) -> None:
     texts = [(text,) for text in DOCUMENTS if "e300" not in (text or "")]  # of which Spark writes another text
     df = spark.createDataFrame(texts, "text string").coalesce(1)
@@ -159,6 +161,7 @@ def test_a_schema_of_what_is_nested_too_deeply_is_refused() -> None:
      (lambda: P.variant_get(F.struct("id"), "$.a"), "struct<id:bigint>"),
      (lambda: P.variant_set(F.lit(1), "$.a", 1), "is int: parse_json makes VARIANT")],
 )  # fmt: skip
+@pytest.mark.spec("spark.functions.types")
 def test_wrong_types_are_named_when_the_query_is_analysed(spark: Any, make: Any, words: str) -> None:
     df = spark.range(1).select("id", F.lit("x").alias("text"))
     with pytest.raises(AnalysisException) as caught:
@@ -166,6 +169,7 @@ def test_wrong_types_are_named_when_the_query_is_analysed(spark: Any, make: Any,
     assert words in str(caught.value)
 
 
+@pytest.mark.spec("spark.functions.plans")
 def test_plans_show_paths(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     df = spark.sql("""SELECT parse_json('{"a": [1]}') v""").repartition(1)
     df.select(P.variant_get("v", "$.a[0]", "int").alias("x"), P.try_variant_get("v", "$.b").alias("y")).explain()
