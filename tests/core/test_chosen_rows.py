@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import pqext
 from pqext.core import compression, single_rows
 from pqext.core.budget import Account
-from pqext.core.errors import MemoryLimitError, ParquetError
+from pqext.core.errors import CorruptFileError, MemoryLimitError, ParquetError
 from pqext.core.kernels.chosen_rows import Chosen
 from pqext.core.kernels.page_table import PageTable
 from pqext.core.limits import DEFAULT_LIMITS, Limits
@@ -124,6 +124,15 @@ def test_damage_gives_what_pages_opened_one_after_another_give(name: str, data: 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(single_rows, "are_served", lambda shape: False)
         assert found == answer(bytes(damaged), numbers, checksums=checksums)
+
+
+def test_a_page_is_checked_although_the_rows_asked_for_are_null() -> None:
+    data = bytearray(written(COLUMNS["flag"], use_dictionary=False, compression="snappy", data_page_size=300))
+    with pqext.open(bytes(data)) as file:
+        assert rows_of(bytes(data), np.array([0]))["c"].to_pylist() == [None]
+        data[file.row_groups[0].chunk(0).byte_range[0] + 118] = 59  # more booleans than there are bits
+    with pytest.raises(CorruptFileError, match="cannot hold 825 booleans"):
+        rows_of(bytes(data), np.array([0]), checksums=False)
 
 
 def test_values_that_a_dictionary_repeats_are_counted_before_they_are_there() -> None:

@@ -265,7 +265,7 @@ cdef class Chosen:
         found = self.present(part, level_data, level_size)
         if found < 0:
             return UNUSUAL
-        if not found:
+        if not self.page_values:
             status = OK
         elif part.page.encoding == PLAIN_DICTIONARY or part.page.encoding == RLE_DICTIONARY:
             status = self.look_up(part, p, size, places, slots, found)
