@@ -86,7 +86,10 @@ class Oracle:
         """The answer for each row, and whether it is certain."""
         ask = getattr(spherely, operation)
         answers = np.array([np.asarray(ask(self.rows, query), dtype=bool) for query in self.queries])
-        return answers[0].tolist(), (answers == answers[0]).all(axis=0).tolist()
+        certain = (answers == answers[0]).all(axis=0)
+        if operation == "touches":  # which what is moved does no more
+            certain &= np.array(self.related("intersects")[1], bool)
+        return answers[0].tolist(), certain.tolist()
 
     def distances(self) -> list[float]:
         """Metres from each row to the query."""
