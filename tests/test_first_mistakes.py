@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas
@@ -163,6 +163,27 @@ READS: list[tuple[str, Callable[[str], Any], str]] = [
         lambda path: variant.to_table(pqext.read_table(path)["station"], {"bikes": "int"}),
         "no shredding option; a schema is DDL text, as in a INT; the options are schema",
     ),
+    (
+        "SQL text as a column",
+        lambda path: pqext.read_table(path, ["station:$.bikes::int as n"]),
+        r"here write col\('station'\).variant\('\$.bikes', 'int'\).alias\('n'\)$",
+    ),
+    ("a name as another", lambda path: pqext.read_table(path, ["user as u"]), r"write col\('user'\).alias\('u'\)$"),
+    ("a product as a column", lambda path: pqext.read_table(path, ["a * 2"]), r"as in \(col\('a'\) \* 2\).alias"),
+    (
+        "a cast without a name",
+        lambda path: pqext.read_table(path, [(col("a.b") * -2).cast("string")]),
+        r": \(col\('a.b'\) \* -2\).cast\('string'\).alias\('name'\)$",
+    ),
+    (
+        "brackets",
+        lambda _: cast(Any, col("user"))["name"],
+        r"col\('user'\).field\('name'\), .* col\('user'\).variant\('\$.name', 'string'\)",
+    ),
+    ("an element", lambda _: cast(Any, col("station"))[3], r"col\('station'\).variant\('\$\[3\]', 'string'\)"),
+    ("a loop over a column", lambda _: list(cast(Any, col("station"))), "not iterable"),
+    ("a variant without a type", lambda _: col("station").variant("$"), r"\('\$', 'string'\); .* BIGINT, .*UUID"),
+    ("a schema of a file", lambda path: cast(Any, pqext.open)(path, schema="union"), "pqext.scan .* take a schema"),
     ("& in text", lambda path: pqext.read_table(path, filter="a > 28 & b > 3"), "joined by and and or, at character 5"),
     ("a name in text", lambda path: pqext.read_table(path, filter="usr.name = 'x'"), "'user'.*\\n.*\\n +\\^"),
 ]

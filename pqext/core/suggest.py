@@ -39,7 +39,7 @@ OF_OTHERS: dict[str, dict[str, str]] = {
         "read_dictionary": "arrow_schema=True, the default, gives dictionaries where the writer noted them",
         "row_index_name": "it is include_row_numbers here, the name of the column",
         "row_groups": "pqext.open(path).read(columns, row_groups) takes row groups",
-        "schema": "the schema is the file's; cast the result",
+        "schema": "pqext.scan and pqext.read_table take a schema, or schema=\"union\"; else cast the result",
         "thrift_string_size_limit": "it is part of limits here, limits=pqext.Limits(...)",
         "union_by_name": _UNION,
         "use_pandas_metadata": "leave it out: to_pandas on the result follows that metadata",

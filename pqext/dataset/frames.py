@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pqext.core.keywords import ScanKeywords
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def read_geopandas(
     source: Any,
-    columns: Sequence[Any] | None = None,
+    columns: Sequence[Any] | Mapping[str, Any] | None = None,
     filter: Filter = None,
     bbox: Sequence[float] | None = None,
     geometry: str | None = None,

@@ -25,7 +25,7 @@ _ARGUMENTS = ("columns", "filter", *(name for name in ScanKeywords.__annotations
 
 def scan(
     sources: Any,
-    columns: Sequence[Any] | None = None,
+    columns: Sequence[Any] | Mapping[str, Any] | None = None,
     filter: Filter = None,
     *,
     schema: SchemaRule = None,
@@ -48,7 +48,8 @@ def scan(
         columns: Top-level names or dotted paths; None for all. A value within a VARIANT becomes a column of its own by
             ``col("event").variant("$.user.uid", "int64")``, called ``event.user.uid``, and a field of a struct by
             ``col("user").field("name")``, called ``user.name``. What is computed of columns needs a name,
-            ``(col("price") * 2).alias("twice")`` or ``("twice", col("price") * 2)``. Values within a VARIANT are those
+            ``(col("price") * 2).alias("twice")`` or ``("twice", col("price") * 2)``. A mapping names all columns of the
+            result, ``{"id": "id", "twice": col("price") * 2}``. Values within a VARIANT are those
             of ``pqext.variant.get``; where a leaf of the file holds them all, only that leaf is read.
         filter: An expression (:func:`pqext.col`), SQL text such as ``"mag >= 5 and place like '%Fiji%'"``
             (:func:`pqext.filters.from_sql`), or tuples as pyarrow takes them, ``[("mag", ">=", 5)]``.
@@ -110,7 +111,10 @@ def scan(
 
 
 def read_table(
-    source: Any, columns: Sequence[Any] | None = None, filter: Filter = None, **keywords: Unpack[ScanKeywords]
+    source: Any,
+    columns: Sequence[Any] | Mapping[str, Any] | None = None,
+    filter: Filter = None,
+    **keywords: Unpack[ScanKeywords],
 ) -> pa.Table:
     """The rows of ``source`` for which ``filter`` is true, as one table; arguments as in :func:`scan`.
 

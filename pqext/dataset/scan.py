@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
@@ -61,7 +62,8 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
 
         Args:
             columns: Names, dotted paths of struct fields, and values within VARIANT columns
-                (``col("event").variant("$.n", "int64")``, or a pair of a name and that), or one list of them.
+                (``col("event").variant("$.n", "int64")``, or a pair of a name and that), or one list of them; or a
+                mapping of names of the result to columns and values.
 
         Returns:
             Another scan; this one stays as it is.
@@ -76,7 +78,7 @@ class Scan(Suggesting, NotATable, Aggregates, Results):
             >>> pqext.scan("places.parquet").select("place").to_table().to_pylist()
             [{'place': 'Suva'}, {'place': 'Nome'}]
         """
-        given = columns[0] if len(columns) == 1 and isinstance(columns[0], list) else list(columns)
+        given = columns[0] if len(columns) == 1 and isinstance(columns[0], list | Mapping) else list(columns)
         return Scan(replace(self._query, result=selected(self._query.result, parse_columns(given))))
 
     def filter(self, *conditions: Filter) -> Scan:

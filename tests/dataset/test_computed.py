@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -92,7 +93,7 @@ def test_dictionaries_of_the_writer_stay_dictionaries() -> None:
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ([col("i") + 1], r"needs a name in the result: \(i \+ 1\).alias"), ([("x", 3)], "not \\('x', 3\\)"),
+        ([col("i") + 1], r"needs a name in the result: \(col\('i'\) \+ 1\).alias"), ([("x", 3)], "not \\('x', 3\\)"),
         ([(col("j") + 1).alias("q")], "no column 'j'"), ([(col("s") + 1).alias("q")], "holds no numbers"),
         ([col("p").field("z")], "no column 'p.z'"), ([col("i").list_length().alias("q")], "no lists"),
         ([col("l").cast("string").alias("q")], "casts to nothing"), ([("i", col("i")), "i"], "twice"),
@@ -138,3 +139,14 @@ def test_computed_columns_of_rows_that_match_are_what_the_rows_say(
     expected = [twin.value(value, batch, row) for row in kept]
     assert [repr(plain(one)) for one in read["found"].to_pylist()] == [repr(plain(one)) for one in expected]
 
+
+
+def test_columns_may_be_a_mapping_of_names(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pqext.write_table(pa.table({"i": [1, 2], "s": [{"x.y": 3, "z": 5}, {"x.y": 4, "z": 6}]}), path)
+    columns = {"twice": col("i") * 2, "i": "i", "other": "i", "z": "s.z", "xy": col(["s", "x.y"])}
+    expected = {"twice": [2, 4], "i": [1, 2], "other": [1, 2], "z": [5, 6], "xy": [3, 4]}
+    assert pqext.read_table(path, columns).to_pydict() == expected
+    assert pqext.scan(path).select(columns).to_table().to_pydict() == expected
+    with pytest.raises(TypeError, match=r"not \('a', 3\)"):
+        pqext.scan(path, {"a": 3})

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 
 import pqext
 from pqext import col
-from pqext.spark import query, read
+from pqext.spark import explain_read, query, read
 from pqext.spark.reading.request import Query
 
 
@@ -72,3 +72,14 @@ def test_types_without_one_in_common_are_named_with_both_files(folder: Path, tmp
     paths = f'["{folder}/a.parquet", "{tmp_path}/c.parquet"]'
     with pytest.raises(ValueError, match=r"id.*int32.*string.*c\.parquet"):
         Query.from_options({"paths": paths, "schema": "union"})
+
+
+def test_columns_may_be_a_mapping_and_errors_are_in_the_notation_of_the_filter(spark: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    pqext.write_table(pa.table({"i": [1, 2], "tz": pa.array([0, 1], pa.timestamp("us", "UTC"))}), path)
+    columns = {"twice": col("i") * 2, "j": "i"}
+    assert read(spark, path, columns, "i > 1", engine="python").collect() == [(4, 2)]
+    with pytest.raises(TypeError, match=r"write timestamptz '2026-05-01 00:00:00Z'"):
+        explain_read(path, where="tz > '2026-05-01'")
+    with pytest.raises(TypeError, match=r"write datetime.datetime\(2026, 5, 1, tzinfo"):
+        explain_read(path, where=col("tz") > "2026-05-01")

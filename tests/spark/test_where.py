@@ -232,6 +232,7 @@ def test_the_option_takes_the_public_text_of_a_filter() -> None:
     text = pqext.filters.to_json(question)
     assert encode_options(where=text) == encode_options(where=question) == {"where": text}
     assert Query.from_options({"path": __file__, "where": text}).where == question
-    assert encode_options(where="a > 1") == encode_options(where=col("a") > 1)
+    sql = encode_options(where="a > 1")
+    assert Query.from_options({"path": __file__, **sql}).where == (col("a") > 1)
     with pytest.raises(ValueError, match="cannot be read"):
         encode_options(where="a >")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from enum import Enum
@@ -13,10 +14,21 @@ from pqext.core.suggest import nearest
 from pqext.core.text import visible
 from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import Kind, Literal, to_value
-from pqext.dataset.expressions.operands import Column, bases, operand_column
+from pqext.dataset.expressions.operands import (
+    Arithmetic,
+    Cast,
+    Column,
+    Constant,
+    ListLength,
+    VariantField,
+    bases,
+    operand_column,
+)
 
 _SHOWN = 10
 """Names of columns that an error lists."""
+_TEXT = 200
+"""Characters of a column's name that may be SQL text."""
 _LONGEST = 40
 """Characters of a literal that an error writes anew."""
 
@@ -47,6 +59,10 @@ def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) 
 
 def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
     """That no column has a dotted path, which the result is to have."""
+    computed = _computed(column)
+    if computed:
+        told = "SQL text is for filters and the command line; here write"
+        return f"there is no column {visible(column)!r}: {told} {visible(computed)}"
     node = root
     for depth, name in enumerate(names := column.split(".")):
         child = node.child(name)
@@ -56,6 +72,59 @@ def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
             return f"there is no column {visible(column)!r}{ask_for(child, Notation.NAME, names[depth + 1 :])}"
         node = child
     return _missing(visible(column), node, name, also, Notation.NAME)
+
+
+_NAMED = re.compile(r"(?P<value>.+?)(?:\s+as\s+(?P<name>\w+))?", re.S | re.I)
+_WITHIN = re.compile(r"(?P<column>[\w.]+)(?::(?P<path>[^:\s]+))?(?:::(?P<type>\w+(?:\([\d, ]+\))?))?")
+_OPERATOR = re.compile(r"[\w)]\s+[-+*/%]\s+[\w(]")
+_OF_SQL = {"timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
+
+
+def _computed(text: str) -> str:
+    """What SQL text of a column is in Python, or an example of it; nothing for what looks like a plain name.
+
+    >>> _computed("ev:$.n::int as n")
+    "col('ev').variant('$.n', 'int').alias('n')"
+    """
+    match = _NAMED.fullmatch(text) if len(text) <= _TEXT else None
+    if match is None or not (match["name"] or "::" in text or ":$" in text or _OPERATOR.search(text)):
+        return ""
+    name = f".alias({match['name'] or 'name'!r})"
+    within = _WITHIN.fullmatch(match["value"])
+    if within is None:
+        return f"it in Python, as in (col('a') * 2){name}"
+    column, path, type = within.groups()
+    value = f"col({column!r})"
+    type = type and _OF_SQL.get(type.lower(), type)
+    if path is not None:
+        path = path if path.startswith("$") else f"$.{path}"
+        return f"{value}.variant({path!r}, {type or 'variant'!r}){name if match['name'] else ''}"
+    return value + (f".cast({type!r})" if type else "") + name
+
+
+def in_python(value: Operand) -> str:
+    """What is written in Python for a value.
+
+    >>> from pqext import col
+    >>> in_python((col("a") + 1).cast("string"))
+    "(col('a') + 1).cast('string')"
+    """
+    match value:
+        case VariantField():
+            return f"{in_python(value.column)}.variant({value.path!r}, {value.type!r})"
+        case Cast():
+            return f"{in_python(value.operand)}.cast({value.type!r})"
+        case ListLength():
+            return f"{in_python(value.operand)}.list_length()"
+        case Arithmetic(operator, operands):
+            sides = list(map(in_python, operands))
+            return f"(-{sides[0]})" if len(sides) == 1 else f"({f' {operator} '.join(sides)})"
+        case Constant():
+            return repr(value.value)
+        case Column():
+            dots = any("." in name for name in value.path)
+            return f"col({list(value.path) if dots else '.'.join(value.path)!r})"
+    return str(value)
 
 
 def _missing(column: str, node: SchemaNode, name: str, also: Iterable[str], written: Notation) -> str:

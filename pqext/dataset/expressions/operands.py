@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, overload
 
 from pqext.core.predicate import Operator
-from pqext.core.suggest import Suggesting
+from pqext.core.suggest import Suggesting, around
 from pqext.core.text import visible
 from pqext.dataset.expressions import literals
 from pqext.dataset.expressions.conditions import (
@@ -113,6 +113,19 @@ class Value(Suggesting, Questions):
         """
         return Named(name, self)
 
+    if not TYPE_CHECKING:  # type checkers shall refuse brackets
+        __iter__ = None
+
+        def __getitem__(self, key: object) -> NoReturn:
+            column = next(iter(bases(self)), self)
+            name = repr(str(operand_column(column))) if isinstance(column, Base) else "'a'"
+            inside = around(key, 0, 60) if isinstance(key, str) else "b"
+            path = f"$[{key:d}]" if isinstance(key, int) and 0 <= key < 1 << 31 else f"$.{inside}"
+            raise TypeError(
+                f"columns take no brackets: a field of a struct is col({name}).field({inside!r}), "
+                f"and a value within a VARIANT is col({name}).variant({path!r}, 'string')"
+            )
+
     def _compare(self, operator: Operator, value: object) -> Expression:
         if isinstance(value, Expression):
             raise TypeError("a column compares with a literal or another column, not with a condition")
@@ -143,15 +156,20 @@ class Column(Value, Stored, SpatialQuestions["Spatial"]):
             raise TypeError(f"a field's name is text, not {type(name).__name__}")
         return Column((*self.path, name), self.place)
 
-    def variant(self, path: str | Sequence[str | int], type: Any) -> VariantField:
+    def variant(self, path: str | Sequence[str | int], type: Any = None) -> VariantField:
         """The value at ``path`` (``$.a.b[0]``) of this VARIANT column, cast to ``type``, or null.
 
-        ``type`` is a type's name or an Arrow type, and casts are those of ``pqext.variant.get``. Raises
-        ``ValueError`` for a path or a type that is none. Lists, structs, maps and variants can be selected, and be
-        null or not; they compare with no literal.
+        ``type``, which must be given, is a type's name or an Arrow type, and casts are those of
+        ``pqext.variant.get``. Raises ``ValueError`` for a path or a type that is none. Lists, structs, maps and
+        variants can be selected, and be null or not; they compare with no literal.
         """
         from pqext.variant.access.targets import type_name
 
+        if type is None:
+            from pqext.variant.shredding.schema import types_told
+
+            written = f"col({str(self)!r}).variant({path!r}, 'string')"
+            raise TypeError(f"variant takes a path and a type, as in {written}; the types are {types_told()}")
         return VariantField(self, format_path(as_path(path)), type_name(type))
 
     @overload

@@ -50,6 +50,13 @@ Node: TypeAlias = Any
 """What sqlglot makes of a part of the text; the name of its class differs among versions."""
 
 
+def _null(parser: Any, token: Token) -> exp.Null:
+    """A null that knows its place."""
+    node = exp.Null()
+    node.meta["start"] = token.start
+    return node
+
+
 class Filter(sqlglot.Dialect):
     """SQL with both kinds of quotes around names, in which every function is but a name and arguments."""
 
@@ -66,6 +73,7 @@ class Filter(sqlglot.Dialect):
             name: parser for name, parser in sqlglot.Parser.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+        PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {**sqlglot.Parser.PRIMARY_PARSERS, TokenType.NULL: _null}
 
         def _warn_unsupported(self) -> None:
             self.raise_error("a statement")  # for which sqlglot would log the text and go on
@@ -117,6 +125,7 @@ class _Reader:
         self.text = text
         self._deepest: Node | None = None
         self._parser: Any = None
+        self._tokens: Sequence[Token] = ()
 
     def condition(self) -> Expression:
         return cast(Expression, self._read(self._condition))
@@ -144,7 +153,7 @@ class _Reader:
     def _parsed(self) -> Node:
         dialect = Filter()
         try:
-            tokens = self._joined(dialect.tokenize(self.text))
+            tokens = self._tokens = self._joined(dialect.tokenize(self.text))
             self._parser = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
             found = self._parser.parse(tokens, self.text)
         except TokenError:
@@ -273,6 +282,8 @@ class _Reader:
             return self._arithmetic(literals.ARITHMETIC[type(node)], node)
         if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
             raise self._refusal(node, "conditions are joined by and and or")
+        if isinstance(node, exp.Binary):
+            raise self._failure(self._operator(node), "this operator is not understood here")
         raise self._refusal(node, "this is not understood here")
 
     def _column(self, node: Node) -> Column:
@@ -366,9 +377,15 @@ class _Reader:
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions or node.args.get("query") or node.args.get("unnest"):
             raise self._refusal(node, "in takes a list of literals, as in kind in ('a', 'b')")
+        for one in node.expressions:
+            if isinstance(one, exp.Null):
+                name = around(str(self._column(node.this)), 0, 60) if isinstance(node.this, exp.Column) else "x"
+                instead = f"{name} is null or {name} in (...)"
+                raise self._refusal(one, f"null equals no value: leave it out, or write {instead}")
         values = [self._operand(one) for one in node.expressions]
-        if any(isinstance(value, Value | _Path) for value in values):
-            raise self._refusal(node, "in takes a list of literals, no columns; text stands in single quotes")
+        for one, value in zip(node.expressions, values, strict=True):
+            if isinstance(value, Value | _Path):
+                raise self._refusal(one, "in takes a list of literals, no columns; text stands in single quotes")
         found = self._operand(node.this)
         if isinstance(found, _Path):
             fields = {self._typed(node, found, value).type for value in values}
@@ -431,6 +448,14 @@ class _Reader:
         geometry = shape.geometry if isinstance(shape, _Shape) else wkt(shape)
         distance = [float(self._operand(one)) for one in arguments[2:]]
         return cast(Expression, getattr(column, operation)(geometry, *distance))
+
+    def _operator(self, node: Node) -> int:
+        """Where the operator between two sides stands, as far as sqlglot tells where the right one begins."""
+        right = literals.start_of(node.expression)
+        before = [one for one in self._tokens if right is not None and one.start < right and one.text != "("]
+        while before and before[-1].text.lower() in ("from", "distinct", "not"):
+            before.pop()  # of is not distinct from
+        return int(before[-1].start) if before else literals.start_of(node) or 0
 
     def _refusal(self, node: Node, why: str) -> _PlacedError:
         return self._failure(literals.start_of(node) or 0, why)

@@ -25,7 +25,8 @@ from pqext.core.text import visible
 from pqext.core.types.decoded import dictionary_decoded
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
 from pqext.dataset.evaluation.operand_values import as_shredded
-from pqext.dataset.expressions import Column, Named, Value, VariantField, bases, operand_column
+from pqext.dataset.expressions import Column, Named, Value, VariantField, bases, col, operand_column
+from pqext.dataset.expressions.mistakes import in_python
 from pqext.dataset.pruning.binding import find, type_in
 
 Key: TypeAlias = tuple[Any, ...]
@@ -91,9 +92,14 @@ def leaf_of(field: VariantField, group: RowGroupFacts) -> SchemaNode | None:
 
 
 def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
-    """``columns`` of a scan: names, columns, variant fields, and values with a name."""
+    """``columns`` of a scan: names, columns, variant fields, and values with a name; or a mapping of names to these."""
     if isinstance(columns, str):
         raise TypeError(not_a_list(columns))
+    if isinstance(columns, Mapping):
+        columns = [
+            (name, value) if not isinstance(value, str) else name if value == name else (name, col(value))
+            for name, value in columns.items()
+        ]
     parsed: list[str | Computed] = []
     for column in columns:
         if isinstance(column, str | Computed):
@@ -107,7 +113,7 @@ def parse_columns(columns: Any) -> tuple[str | Computed, ...]:
         elif isinstance(column, tuple) and len(column) == 2 and isinstance(column[1], Value):
             parsed.append(Computed(*column))
         elif isinstance(column, Value):
-            raise TypeError(f"{column} needs a name in the result: ({column}).alias('name')")
+            raise TypeError(f"{column} needs a name in the result: {in_python(column)}.alias('name')")
         else:
             raise TypeError(
                 "columns are names, fields such as col('v').variant('$.a', 'int64'), values such as "

@@ -53,7 +53,7 @@ _reads: WeakKeyDictionary[DataFrame, _Read] = WeakKeyDictionary()
 def read(
     spark: SparkSession,
     path: str | Sequence[str],
-    columns: Sequence[Any] | None = None,
+    columns: Sequence[Any] | Mapping[str, Any] | None = None,
     where: Any = None,
     bbox: Box | None = None,
     shredded: bool = False,
@@ -77,7 +77,8 @@ def read(
     credentials and the like for URLs, as :func:`pqext.scan` takes them; without them, Spark's Hadoop settings for the
     store count, else the environment. ``columns`` are names, values within VARIANT columns
     (``col("event").variant("$.mag", "double")``) and named values of others (``(col("a") * 2).alias("b")``), as
-    :meth:`pqext.Scan.select` takes them: nothing else is read, while Spark would not say which columns it needs.
+    :meth:`pqext.Scan.select` takes them, or a mapping of names to these: nothing else is read, while Spark would not
+    say which columns it needs.
 
     ``where`` is an expression of ``pqext.col`` or a
     filter in lists of tuples, ``bbox`` a box ``(xmin, ymin, xmax, ymax)`` that the file's geometry column
@@ -108,7 +109,7 @@ def read(
     paths = path if isinstance(path, str) else list(path)
     storage = storage_options or from_hadoop(spark, paths)
     options = encode_options(
-        columns, expression, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
+        columns, where, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
         trust_statistics, memory_bytes, storage_options=storage, schema=schema,
         include_file_paths=include_file_paths, include_row_numbers=include_row_numbers,
         path_glob_filter=path_glob_filter,
@@ -198,7 +199,7 @@ def query(
     aggregation = Aggregation(len(groups), tuple(wanted))
     paths = path if isinstance(path, str) else list(path)
     options["storage_options"] = options.get("storage_options") or from_hadoop(spark, paths)
-    encoded = encode_options(asked, where=as_expression(where), aggregation=aggregation, **options)
+    encoded = encode_options(asked, where=where, aggregation=aggregation, **options)
     ensure_registered(spark)
     made = spark.read.format("pqext").options(**encoded).load(paths)
     return aggregation.result(made, list(map(_name, groups)))
@@ -269,7 +270,7 @@ def _is_cached(df: DataFrame) -> bool:
 @answering_with("spark")
 def explain_read(
     path: str | Sequence[str],
-    columns: Sequence[Any] | None = None,
+    columns: Sequence[Any] | Mapping[str, Any] | None = None,
     where: Any = None,
     bbox: Box | None = None,
     bbox_column: str | None = None,

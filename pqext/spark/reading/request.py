@@ -187,7 +187,7 @@ def _stored(column: Computed, fields: Mapping[str, pa.Field]) -> pa.Field | None
 
 
 def encode_options(
-    columns: Sequence[Any] | None = None,
+    columns: Sequence[Any] | Mapping[str, Any] | None = None,
     where: Any = None,
     bbox: Sequence[float] | None = None,
     bbox_column: str | None = None,
@@ -209,7 +209,7 @@ def encode_options(
     options = {
         "columns": None if columns is None else json.dumps(list(map(_column_as_data, parse_columns(columns)))),
         "aggregation": None if aggregation is None else json.dumps(as_data(aggregation)),
-        "where": None if expression is None else to_json(expression),
+        "where": where if isinstance(where, str) else None if expression is None else to_json(expression),
         "bbox": None if bbox is None else json.dumps(list(map(float, bbox))),
         "bbox_column": bbox_column,
         "shredded": "true" if shredded else None,

@@ -351,10 +351,9 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
     if upper == "TIME" and len(arguments) == 1 and arguments[0] <= 6:
         return pa.time64("us")
     if upper not in _LEAF_TYPES:
-        types = sorted([*_LEAF_TYPES, "DECIMAL(precision,scale)"])
         meant = did_you_mean(name, type_names())
         there = f"{meant} The types are" if meant else "; the types are"
-        raise ValueError(f"{around(name)} is not a type of the variant encoding{there} {', '.join(types)}")
+        raise ValueError(f"{around(name)} is not a type of the variant encoding{there} {types_told()}")
     if arguments:
         raise ValueError(f"{name} takes no arguments")
     return _LEAF_TYPES[upper]
@@ -363,6 +362,11 @@ def leaf_of_name(name: str, arguments: tuple[int, ...] = ()) -> pa.DataType:
 def type_names() -> list[str]:
     """The names of types of the variant encoding in DDL, in capitals."""
     return [*_LEAF_TYPES, *_ALIASES, "DECIMAL"]
+
+
+def types_told() -> str:
+    """The names of types of the variant encoding, as errors list them."""
+    return ", ".join(sorted([*_LEAF_TYPES, "DECIMAL(precision,scale)"]))
 
 
 def quote_name(name: str) -> str:
