@@ -18,9 +18,10 @@ from remote.conftest import KEY, S3, SECRET, s3, server
 
 import pqext
 from pqext import variant
-from pqext.core.errors import CorruptFileError, SourceError
-from pqext.core.sources import multipart
+from pqext.core.errors import CorruptFileError, LimitError, SourceError
+from pqext.core.sources import multipart, pending
 from pqext.core.sources.pending import Pending
+from pqext.dataset.files.notes import read_note
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.spark import clean, ingest_json, write
 from pqext.spark.writing.commit import Cleaned
@@ -75,6 +76,21 @@ def test_uploads_are_seen_when_they_are_committed_and_not_before(options: dict[s
     target.commit(staged(target, OTHER, [4], ("k",)), overwrite=True)
     assert rows(options) == [4]
     assert len(target._bucket.keys("")) == 2
+
+
+def test_a_note_without_bounds_is_not_read(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "NOTE_BYTES", 10)
+    bucket = StoreTarget(URL, options)._bucket
+    for size in (10, 11):
+        bucket.put("note", b"x" * size)
+        (tmp_path / str(size)).write_bytes(b"x" * size)
+    with pytest.raises(LimitError, match=r"a note of 11 bytes.*s3://bucket/"):
+        bucket.get("note")
+    with pytest.raises(LimitError, match="a note of 11 bytes"):
+        read_note(str(tmp_path / "11"))
+    assert read_note(str(tmp_path / "10")) == b"x" * 10
 
 
 @pytest.mark.spec("spark.store.decided")

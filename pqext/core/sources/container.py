@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from pqext.core.errors import UnsupportedError
 from pqext.core.sources.faults import fault_of
-from pqext.core.sources.pending import WAITING, Begun, ErrorsOfKey, Pending
+from pqext.core.sources.pending import WAITING, Begun, ErrorsOfKey, Pending, check_note
 from pqext.core.sources.secrets import scrubbed, secrets_of, shown
 from pqext.core.sources.store import Location, Store, remembered
 from pqext.core.sources.uris import obstore_arguments
@@ -158,6 +158,7 @@ class Container:
         import obstore
 
         found = self.call(key, lambda: obstore.get(self._store, key))
+        check_note(found.meta["size"], self.url(key))
         return self.call(key, lambda: bytes(found.bytes())), _version(found.meta)
 
     def _put(self, key: str, data: bytes, mode: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pqext.core.errors import SourceError, UnsupportedError
 from pqext.core.sources.locate import locate
-from pqext.core.sources.pending import Begun, ErrorsOfKey, Pending
+from pqext.core.sources.pending import Begun, ErrorsOfKey, Pending, check_note
 from pqext.core.sources.secrets import secrets_of, shown
 from pqext.core.sources.store import Location
 from pqext.core.sources.uris import s3_arguments
@@ -101,6 +101,7 @@ class Bucket:
     def get(self, key: str) -> tuple[bytes, str]:
         """The bytes of a small file and its etag."""
         found = self.call("get_object", key)
+        check_note(found.get("ContentLength", 0), self.url(key))
         with self._named(key):
             return found["Body"].read(), str(found["ETag"])
 

@@ -11,11 +11,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from pqext.core.errors import LimitError
 from pqext.core.sources.store import Location
 from pqext.core.sources.upload import ErrorsNameFile
 
 WAITING = "_pqext_waiting"
 """The folder, hidden from readers, in which files wait on stores whose uploads cannot."""
+NOTE_BYTES = 256 << 20
+"""The largest note of a folder that is read, as jobs of some millions of files leave it."""
+
+
+def check_note(size: int, path: str) -> None:
+    """Raise ``LimitError`` for a note of more than ``NOTE_BYTES``."""
+    if size > NOTE_BYTES:
+        raise LimitError(f"a note of {size:,} bytes, of which {NOTE_BYTES:,} are read at most: remove it", path=path)
 
 
 @dataclass(frozen=True)

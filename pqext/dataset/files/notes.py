@@ -8,17 +8,21 @@ import stat
 from typing import Any
 
 from pqext.core.errors import CorruptFileError
+from pqext.core.sources.pending import check_note
 
 
 def read_note(path: str) -> bytes:
     """The bytes of the regular file at ``path``. Opening a pipe or a device would wait, or never end.
 
-    Raises ``CorruptFileError`` for anything else, and ``OSError`` where nothing can be opened.
+    Raises ``CorruptFileError`` for anything else, ``LimitError`` for a large one, and ``OSError`` where nothing can be
+    opened.
     """
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             raise CorruptFileError("it is no regular file: remove it", path=path)
+        check_note(found.st_size, path)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:
