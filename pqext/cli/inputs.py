@@ -118,7 +118,7 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
     import pyarrow as pa
     import pyarrow.csv as pacsv
 
-    from pqext.core.sources.csv_ends import Ended
+    from pqext.core.sources.csv_ends import Ended, repeated
 
     given = {} if types is None else {one.name: one.type for one in types}
 
@@ -139,6 +139,9 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
             pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=ragged),
             pacsv.ConvertOptions(column_types=known, strings_can_be_null=True, quoted_strings_can_be_null=False),
         )
+        twice = repeated(reader.schema.names)
+        if twice is not None:
+            raise ValueError(f"{_name(source)}: two columns are called {twice!r}: give them different names")
         return reader, end
 
     advice = "; name the column's type with --types, STRING takes anything"
@@ -168,8 +171,11 @@ def _told(read: Callable[[], T], source: Source, advice: str) -> T:
     """What ``read`` gives; an error of pyarrow's names the source."""
     import pyarrow as pa
 
+    from pqext.core.sources.csv_ends import told_once
+
     try:
-        return read()
+        with told_once():
+            return read()
     except pa.ArrowInvalid as error:
         hint = advice if "conversion error" in str(error) else ""
         raise ValueError(f"{_name(source)}: {' '.join(str(error).split())}{hint}") from None

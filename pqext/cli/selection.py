@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 _ALIAS = re.compile(r"(?P<value>.*\S)\s+as\s+(?P<name>\w+|\"(?:[^\"]|\"\")+\")", re.S | re.I)
+_STAR = re.compile(r"\*(?:\s+(?:exclude|except)\s*(?:\((?P<names>.+)\)|(?P<name>[\w.]+)))?", re.S | re.I)
+_RENAMED = re.compile(r"(?P<value>\S+)\s+(?P<name>\w+)")
 _NAMED = re.compile(r"(?P<name>[^=<>!:'\"()]+?)\s*=\s*(?P<value>[^=\s].*)", re.S)
 _WITHIN = re.compile(
     r"(?P<column>[^:=\s()]+):(?!:)(?P<path>(?:[^\s:\[\]()+*/%]|\[[^\]]*\])+)(?:::(?P<type>\w+\s*(?:[(<].*[)>])?))?",
@@ -25,7 +27,8 @@ Names = Callable[[], Iterable[str]]
 def selection(text: str, every: Names = tuple, known: Names = tuple) -> list[Any]:
     """The columns that ``a,b.c,name=event:$.x::int,a * 2 as twice`` stands for, as :func:`pqext.scan` takes them.
 
-    ``every`` gives the columns that ``*`` stands for, and ``known`` the names that are never read as what is computed.
+    ``every`` gives the columns that ``*`` stands for, of which ``* exclude (a, b)`` leaves some out, and ``known`` the
+    names that are never read as what is computed.
     Raises ``ValueError`` for text that is neither.
 
     >>> selection('a, "b,c"')
@@ -38,9 +41,32 @@ def selection(text: str, every: Names = tuple, known: Names = tuple) -> list[Any
     if not all(items):
         raise ValueError(f"{text!r} names no columns: write a,b.c")
     found: list[Any] = []
+    stars: set[str] = set()
     for item in items:
-        found += every() if item == "*" else [_column(item, known)]
+        star = _STAR.fullmatch(item)
+        if star is None:
+            found.append(_column(item, known))
+        else:
+            stars.update(columns := _all(star["names"] or star["name"], list(every())))
+            found += columns
+    for name in found:
+        if isinstance(name, str) and name in stars and found.count(name) > 1:
+            raise ValueError(
+                f"column {name!r} is asked for twice: name one of them, as in \"{name} as other\", "
+                f"or leave it out of *, as in \"* exclude ({name})\""
+            )
     return found
+
+
+def _all(without: str | None, names: list[str]) -> list[str]:
+    """The columns of ``*``, but for those that it excludes."""
+    left_out = [_unquoted(one.strip()) for one in _split(without or "") if without]
+    for name in left_out:
+        if name not in names:
+            from pqext.core.suggest import not_a_column
+
+            raise ValueError(not_a_column(name, names))
+    return [name for name in names if name not in left_out]
 
 
 def _split(text: str) -> list[str]:
@@ -68,7 +94,14 @@ def _column(item: str, known: Names) -> Any:
         return _unquoted(item)
     plain = not _COMPUTED.search(item)
     match = _ALIAS.fullmatch(item) or _NAMED.fullmatch(item)
-    if (plain and match is None) or item in known():
+    if plain and match is None:
+        renamed = _RENAMED.fullmatch(item)
+        if renamed is not None and renamed["value"] in known() and item not in known():
+            name = "name" if renamed["name"].lower() == "as" else renamed["name"]
+            told = f"there is no column {item!r}: another name is given by as"
+            raise ValueError(f"{told}, write {renamed['value']} as {name}")
+        return item
+    if item in known():
         return item
     if match is None:
         value = _value(item)
@@ -83,13 +116,15 @@ def _unquoted(name: str) -> str:
 def _value(text: str) -> Any:
     from pqext.dataset.expressions import col
     from pqext.dataset.notations.sql import value_from_sql
+    from pqext.dataset.notations.sql_literals import sql_types
 
     match = _WITHIN.fullmatch(text)
     if match is None:
         return value_from_sql(text)
     path = match["path"] if match["path"].startswith("$") else "$." + match["path"]
     type = (match["type"] or "variant").strip()
-    return col(_unquoted(match["column"])).variant(path, _OF_SQL.get(type.lower(), type))
+    with sql_types():
+        return col(_unquoted(match["column"])).variant(path, _OF_SQL.get(type.lower(), type))
 
 
 def _needs_name(value: Any) -> bool:

@@ -207,6 +207,20 @@ def test_rows_of_csv_with_too_many_values_are_left_out_on_demand(tmp_path: Path)
     assert pq.read_table(dest).to_pydict() == {"a": [1, 6], "b": [2, 7]}
 
 
+@pytest.mark.parametrize(
+    ("data", "told"), [(b"a,b,a\n1,2,3\n", "two columns are called 'a'"), (b"a,b\n1,2\n\xff\n", "2 columns, got 1")]
+)
+def test_csv_of_repeated_names_or_ragged_rows_that_are_not_utf_8_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: bytes, told: str
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: print(told.exc_value, file=sys.stderr))
+    (tmp_path / "in.csv").write_bytes(data)
+    result = run(tmp_path / "in.csv", tmp_path / "out.parquet")
+    assert result.exit_code == 2
+    assert told in " ".join(result.output.split())
+    assert "codec" not in result.output + capsys.readouterr().err
+
+
 @pytest.mark.parametrize("mode", ["stop", "skip"])
 def test_csv_that_ends_within_quotes_is_refused(tmp_path: Path, mode: str) -> None:
     """Else all rows behind the quote were a part of one field."""

@@ -166,6 +166,10 @@ def test_columns_are_computed_and_renamed_as_in_sql(special: Path) -> None:
     assert json.loads(found.output) == row
     found = run("head", special, "-s", "*,n+1 as next", "-n", 1, "--json")
     assert [*json.loads(found.output)] == [*pqext.open(special).arrow_schema.names, "next"]
+    found = run("head", special, "-s", '* EXCLUDE ("event", geom), n+1 as next', "-n", 1, "--json")
+    names = [name for name in pqext.open(special).arrow_schema.names if name not in ("event", "geom")]
+    assert [*json.loads(found.output)] == [*names, "next"]
+    assert selection("* except b, b as c", lambda: ["a", "b"])[0] == "a"
 
 
 def test_names_that_look_computed_are_names_where_a_file_has_them(tmp_path: Path) -> None:
@@ -187,6 +191,12 @@ def test_names_that_look_computed_are_names_where_a_file_has_them(tmp_path: Path
         ("count(*)", "pqext count"),
         ("uper(n)", "there is no function 'uper'"),
         ("*, n", "column 'n' is asked for twice: name one of them, as in \"n as other\""),
+        ("n, *", 'asked for twice: name one of them, as in "n as other", or leave it out of *, as in "* exclude (n)"'),
+        ("n m", "there is no column 'n m': another name is given by as, write n as m"),
+        ("n as", "write n as name"),
+        ("* exclude (nn)", "no column 'nn'; did you mean 'n'?"),
+        ("n::dubble", "DUBBLE is no type; did you mean 'DOUBLE'? The types are BIGINT"),
+        ("event:$.n::dubble", "TIMESTAMP (without a zone), TIMESTAMPTZ (an instant)"),
         ("event::string as text", "event:$::string"),
     ],
 )

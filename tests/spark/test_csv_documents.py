@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,12 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
         read("id,text\n1,1\n")
     with pytest.raises(CorruptFileError, match="Row #2: Expected 2 columns, got 3"):
         read("id,doc\n1,1,1\n")
+    for heading in ('doc,"id",doc', "id,doc,id"):
+        with pytest.raises(CorruptFileError, match=r"two columns are called '(doc|id)'.*rows\.csv"):
+            read(f"{heading}\n1,1,1\n", columns={"id": "int"})
+    assert len(read("x,doc,x\n1,1,1\n")) == 1
+    with pytest.raises(ValueError, match="header has two columns called 'a'"):
+        CsvForm.of({"header": ["a", "doc", "a"]}, "doc")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_documents, "_BLOCK_BYTES", 50)
         with pytest.raises(LimitError, match="is longer than 50 bytes"):
@@ -83,6 +90,17 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
     ):
         with pytest.raises(TypeError, match=message):
             CsvForm.of(wrong, "doc")
+
+
+def test_a_row_that_is_not_utf_8_and_has_too_few_fields_is_told_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: print(told.exc_value, file=sys.stderr))
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b"id,doc\n1,1\n\xff\n2,2\n")
+    with pytest.raises(CorruptFileError, match=r"Expected 2 columns, got 1.*rows\.csv"):
+        [*csv_pieces(str(path), CsvForm.of({}, "doc"))]
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.spec("spark.ingest.csv")

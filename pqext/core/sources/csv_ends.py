@@ -4,17 +4,46 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 _HEADER_BYTES = 1 << 16
 """Bytes among which the first row is looked for."""
 
 
+def repeated(names: Iterable[str]) -> str | None:
+    """The first of the names that is there twice."""
+    seen: set[str] = set()
+    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+
+
+@contextmanager
+def told_once() -> Iterator[None]:
+    """Arrow's error of a row with a wrong number of fields is all that is told of it.
+
+    A row that is not UTF-8 cannot be given to the function that decides on it, which Arrow would print too.
+    """
+    before = sys.unraisablehook
+
+    def hook(told: Any) -> None:
+        ours = str(getattr(told.object, "__module__", "")).startswith("pqext.")
+        if not ours or not isinstance(told.exc_value, UnicodeDecodeError):
+            before(told)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+
+
 class Ended:
     """A file of CSV, and behind its bytes a line that is no row of it, which ``seen`` tells the parser has met.
 
     Where a quote is open at the end of the file, the line becomes part of a field, and is not met. ``columns`` is the
-    number of fields of a row where the file does not begin with their names.
+    number of fields of a row where the file does not begin with their ``names``, which are known once a part is read.
     """
 
     closed = False
@@ -23,6 +52,7 @@ class Ended:
         self, file: Any, delimiter: str = ",", quote: str = '"', escape: str | None = None, columns: int | None = None
     ) -> None:
         self.seen = False
+        self.names: list[str] = []
         self._file = file
         self._form: Any = {"delimiter": delimiter, "quotechar": quote, "escapechar": escape}
         self._columns = columns
@@ -43,8 +73,11 @@ class Ended:
         """A line of one field, or of two where rows have one."""
         columns = self._columns
         if columns is None:
-            text = start.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
-            columns = next((len(row) for row in csv.reader(io.StringIO(text, newline=""), **self._form) if row), 0)
+            text = io.StringIO(start.removeprefix(b"\xef\xbb\xbf").decode("latin-1"), newline="")
+            names = next((row for row in csv.reader(text, **self._form) if row), [])
+            columns = len(names)
+            whole = names if text.read(1) else names[:-1]  # the last one may be cut
+            self.names = [name.encode("latin-1").decode(errors="replace") for name in whole]
         word = "".join(letter for letter in "end-of-file" if letter not in self._form.values())
         return f"{word}{self._form['delimiter'] if columns == 1 else ''}".encode()
 

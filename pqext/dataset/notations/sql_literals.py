@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, time
 from decimal import ROUND_HALF_UP, Context, Decimal
 from math import isinf
@@ -27,6 +28,10 @@ _TYPES: dict[str, str] = {
     "TIMESTAMPLTZ": "timestamp", "TIME": "time64[us]", "UUID": "uuid", "VARIANT": "variant",
 }  # fmt: skip
 """What sqlglot calls the types, and what casts call them."""
+_TYPES_TOLD = (
+    "BIGINT, BINARY, BOOLEAN, DATE, DECIMAL(precision, scale), DOUBLE, FLOAT, INT, SMALLINT, STRING, TIME, "
+    "TIMESTAMP (without a zone), TIMESTAMPTZ (an instant), TINYINT, UUID, VARIANT"
+)
 _EXACT = Context(prec=400)
 _AROUND = 60
 """Characters that errors show on both sides of a place."""
@@ -60,6 +65,19 @@ def shown(text: str, offset: int) -> str:
     return f"\n  {dots}{before}{after}\n  {' ' * len(dots + before)}^"
 
 
+@contextmanager
+def sql_types() -> Iterator[None]:
+    """Errors of types that are unknown within it list those of SQL text in place of the variant encoding's."""
+    try:
+        yield
+    except ValueError as error:
+        unknown, separator, rest = str(error).partition(" is not a type of the variant encoding")
+        if not separator:
+            raise
+        meant = rest.partition("? The types are")[0] + "? The" if rest.startswith("; did") else "; the"
+        raise ValueError(f"{unknown} is no type{meant} types are {_TYPES_TOLD}") from None
+
+
 def type_of_cast(type: exp.DataType) -> str:
     """The name of a type as casts have it; ``ValueError`` for types that they do not have."""
     from pqext.variant.access.targets import type_name
@@ -72,7 +90,8 @@ def type_of_cast(type: exp.DataType) -> str:
         return str(type_name(f"decimal({digits[0]},{digits[1]})"))
     if name in _TYPES and not type.expressions:
         return str(type_name(_TYPES[name]))
-    return str(type_name(visible(type.sql()).lower()))
+    with sql_types():
+        return str(type_name(visible(type.sql()).lower()))
 
 
 def cast_literal(value: Any, type: exp.DataType) -> Any:

@@ -11,10 +11,11 @@ import pyarrow as pa
 from pyarrow import csv
 
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError
-from pqext.core.sources.csv_ends import Ended
+from pqext.core.sources.csv_ends import Ended, repeated, told_once
 from pqext.core.sources.store import Location
 from pqext.core.sources.streams import open_stream
 from pqext.core.suggest import did_you_mean
+from pqext.core.text import visible
 from pqext.variant.access.targets import target_type
 from pqext.variant.json.faults import Found
 from pqext.variant.json.parser import Parsing
@@ -62,6 +63,9 @@ class CsvForm:
         for name in (*columns, *(header or ())):
             if not isinstance(name, str):
                 raise TypeError(f"csv: a column has a name, not {name!r}")
+        twice = repeated(header or ())
+        if twice is not None:
+            raise ValueError(f"csv: header has two columns called {twice!r}")
         return CsvForm(
             str(choice.pop("document", column)), typed, **choice, header=None if header is None else tuple(header)
         )
@@ -125,9 +129,14 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
             newlines_in_values=True, invalid_row_handler=lambda row: "skip" if end.is_met(row) else "error",
         )
         try:
-            with csv.open_csv(pa.PythonFile(end, "r"), read, parse, convert) as batches:
+            with told_once():
+                opened = csv.open_csv(pa.PythonFile(end, "r"), read, parse, convert)
+            with opened as batches:
+                twice = repeated(name for name in end.names if name in names)
+                if twice is not None and form.header is None:
+                    raise CorruptFileError(f"two columns are called {visible(twice)!r}", path=path)
                 held: pa.RecordBatch | None = None  # the last one is not given before all is known to be rows
-                for batch in batches:
+                while (batch := _next(batches)) is not None:
                     if held is not None:
                         yield CsvPiece(path, held.column(0), held.select(names[1:]), first)
                         first += len(held)
@@ -145,3 +154,8 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
             if "straddl" in reason:
                 raise LimitError(f"a row from row {first} on is longer than {_BLOCK_BYTES} bytes", path=path) from None
             raise CorruptFileError(f"the file is not the CSV that is expected: {reason}", path=path) from None
+
+
+def _next(batches: csv.CSVStreamingReader) -> pa.RecordBatch | None:
+    with told_once():
+        return next(batches, None)
