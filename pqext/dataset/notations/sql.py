@@ -38,7 +38,7 @@ from pqext.dataset.expressions import (
 )
 from pqext.dataset.notations import sql_literals as literals
 from pqext.dataset.notations.sql_functions import FUNCTIONS, GEOMETRIES, LENGTH, NAN, SPATIAL, TEXT, folded, wkt
-from pqext.dataset.notations.sql_mistakes import expected, no_function, unknown_form
+from pqext.dataset.notations.sql_mistakes import expected, no_function, not_understood, null_told, unknown_form
 from pqext.variant.access.path import as_path, format_path
 
 MAX_LENGTH = 100_000
@@ -48,13 +48,6 @@ MAX_NESTED = 50
 
 Node: TypeAlias = Any
 """What sqlglot makes of a part of the text; the name of its class differs among versions."""
-
-
-def _null(parser: Any, token: Token) -> exp.Null:
-    """A null that knows its place."""
-    node = exp.Null()
-    node.meta["start"] = token.start
-    return node
 
 
 class Filter(sqlglot.Dialect):
@@ -73,7 +66,7 @@ class Filter(sqlglot.Dialect):
             name: parser for name, parser in sqlglot.Parser.FUNCTION_PARSERS.items() if name in ("CAST", "TRY_CAST")
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
-        PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {**sqlglot.Parser.PRIMARY_PARSERS, TokenType.NULL: _null}
+        PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {**sqlglot.Parser.PRIMARY_PARSERS, TokenType.NULL: literals.null}
 
         def _warn_unsupported(self) -> None:
             self.raise_error("a statement")  # for which sqlglot would log the text and go on
@@ -125,7 +118,6 @@ class _Reader:
         self.text = text
         self._deepest: Node | None = None
         self._parser: Any = None
-        self._tokens: Sequence[Token] = ()
 
     def condition(self) -> Expression:
         return cast(Expression, self._read(self._condition))
@@ -153,7 +145,7 @@ class _Reader:
     def _parsed(self) -> Node:
         dialect = Filter()
         try:
-            tokens = self._tokens = self._joined(dialect.tokenize(self.text))
+            tokens = self._joined(dialect.tokenize(self.text))
             self._parser = dialect.parser(error_level=sqlglot.ErrorLevel.IMMEDIATE)
             found = self._parser.parse(tokens, self.text)
         except TokenError:
@@ -280,11 +272,7 @@ class _Reader:
             return self._compared(literals.COMPARE[type(node)], node, node.this, node.expression)
         if type(node) in literals.ARITHMETIC:
             return self._arithmetic(literals.ARITHMETIC[type(node)], node)
-        if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
-            raise self._refusal(node, "conditions are joined by and and or")
-        if isinstance(node, exp.Binary):
-            raise self._failure(self._operator(node), "this operator is not understood here")
-        raise self._refusal(node, "this is not understood here")
+        raise self._failure(*not_understood(node, self._parser))
 
     def _column(self, node: Node) -> Column:
         parts = [node] if isinstance(node, exp.Identifier) else (
@@ -320,7 +308,7 @@ class _Reader:
         """A value or a literal."""
         found = self._any(node)
         if found is None:
-            raise self._refusal(node, "null compares with nothing: write is null, or is not null")
+            raise self._refusal(node, null_told(node))
         if isinstance(found, Expression | _Shape):
             raise self._refusal(node, "a column or a literal is expected here")
         return found
@@ -377,11 +365,6 @@ class _Reader:
     def _in(self, node: exp.In) -> Expression:
         if not node.expressions or node.args.get("query") or node.args.get("unnest"):
             raise self._refusal(node, "in takes a list of literals, as in kind in ('a', 'b')")
-        for one in node.expressions:
-            if isinstance(one, exp.Null):
-                name = around(str(self._column(node.this)), 0, 60) if isinstance(node.this, exp.Column) else "x"
-                instead = f"{name} is null or {name} in (...)"
-                raise self._refusal(one, f"null equals no value: leave it out, or write {instead}")
         values = [self._operand(one) for one in node.expressions]
         for one, value in zip(node.expressions, values, strict=True):
             if isinstance(value, Value | _Path):
@@ -448,14 +431,6 @@ class _Reader:
         geometry = shape.geometry if isinstance(shape, _Shape) else wkt(shape)
         distance = [float(self._operand(one)) for one in arguments[2:]]
         return cast(Expression, getattr(column, operation)(geometry, *distance))
-
-    def _operator(self, node: Node) -> int:
-        """Where the operator between two sides stands, as far as sqlglot tells where the right one begins."""
-        right = literals.start_of(node.expression)
-        before = [one for one in self._tokens if right is not None and one.start < right and one.text != "("]
-        while before and before[-1].text.lower() in ("from", "distinct", "not"):
-            before.pop()  # of is not distinct from
-        return int(before[-1].start) if before else literals.start_of(node) or 0
 
     def _refusal(self, node: Node, why: str) -> _PlacedError:
         return self._failure(literals.start_of(node) or 0, why)

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot import Token, exp
 
 from pqext.core.predicate import Operator
 from pqext.core.text import visible
@@ -158,6 +158,13 @@ _OF_TEXT: dict[str, Callable[[str], Any]] = {
 def start_of(node: exp.Expression) -> int | None:
     """Where a part of the text begins, as far as sqlglot tells."""
     return min((int(one.meta["start"]) for one in node.walk() if "start" in one.meta), default=None)
+
+
+def null(parser: Any, token: Token) -> exp.Null:
+    """What the parser makes of the word null: one that knows its place."""
+    node = exp.Null()
+    node.meta["start"] = token.start
+    return node
 
 
 def offset_told(text: str, told: dict[str, Any]) -> int:

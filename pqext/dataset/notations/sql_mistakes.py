@@ -71,6 +71,29 @@ def unknown_form(node: Any) -> tuple[int, str]:
     return at, "this form is not understood here"
 
 
+def not_understood(node: Any, parser: Any) -> tuple[int, str]:
+    """Where there is a form or an operator that filters do not have; ``parser`` has the tokens."""
+    at = start_of(node) or 0
+    if isinstance(node, exp.BitwiseAnd | exp.BitwiseOr):
+        return at, "conditions are joined by and and or"
+    right = start_of(node.expression) if isinstance(node, exp.Binary) else None
+    if right is None:
+        return at, "this is not understood here"
+    before = [one for one in getattr(parser, "_tokens", ()) if one.start < right and one.text != "("]
+    while before and before[-1].text.lower() in ("from", "distinct", "not"):
+        before.pop()  # of is not distinct from
+    return int(before[-1].start) if before else at, "this operator is not understood here"
+
+
+def null_told(node: Any) -> str:
+    """That null compares with no value, and what to write instead."""
+    if not isinstance(node.parent, exp.In):
+        return "null compares with nothing: write is null, or is not null"
+    found = node.parent.this
+    name = around(visible(found.sql()), 0, _MOST) if isinstance(found, exp.Column) else "x"
+    return f"null equals no value: leave it out, or write {name} is null or {name} in (...)"
+
+
 def no_function(name: str) -> str:
     """That there is no function ``name``, and what may have been meant."""
     if name in _OF_ROWS:
