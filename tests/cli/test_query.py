@@ -196,6 +196,7 @@ def test_names_that_look_computed_are_names_where_a_file_has_them(tmp_path: Path
         ("n as", "write n as name"),
         ("* exclude (nn)", "no column 'nn'; did you mean 'n'?"),
         ("n::dubble", "DUBBLE is no type; did you mean 'DOUBLE'? The types are BIGINT"),
+        ("n::timestamtz", "did you mean 'TIMESTAMPTZ'? The"),
         ("event:$.n::dubble", "TIMESTAMP (without a zone), TIMESTAMPTZ (an instant)"),
         ("event::string as text", "event:$::string"),
     ],

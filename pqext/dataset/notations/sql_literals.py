@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, time
@@ -14,6 +15,7 @@ import pyarrow as pa
 from sqlglot import Token, exp
 
 from pqext.core.predicate import Operator
+from pqext.core.suggest import did_you_mean
 from pqext.core.text import visible
 from pqext.dataset.expressions import ArithmeticOperator
 from pqext.dataset.expressions.literals import MAX_EXPONENT, timestamp_literal, timestamp_nanoseconds
@@ -71,11 +73,12 @@ def sql_types() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        unknown, separator, rest = str(error).partition(" is not a type of the variant encoding")
+        unknown, separator, _ = str(error).partition(" is not a type of the variant encoding")
         if not separator:
             raise
-        meant = rest.partition("? The types are")[0] + "? The" if rest.startswith("; did") else "; the"
-        raise ValueError(f"{unknown} is no type{meant} types are {_TYPES_TOLD}") from None
+        meant = did_you_mean(unknown, re.findall("[A-Z]+", _TYPES_TOLD))
+        there = f"{meant} The" if meant else "; the"
+        raise ValueError(f"{unknown} is no type{there} types are {_TYPES_TOLD}") from None
 
 
 def type_of_cast(type: exp.DataType) -> str:
