@@ -48,9 +48,10 @@ def agreements(
     spark: SparkSession, files: Iterable[File], asked: list[tuple[Asked, Question]], columns: Columns, scratch: Path
 ) -> tuple[Agreement, ...]:
     """One line for each reader and file."""
+    own = f"Spark {spark.version}, its own reader"
     readers = [
         Reader(
-            f"Spark {spark.version}, its own reader",
+            own,
             lambda path: compare.by_spark(spark, path, columns),
             lambda path, one: compare.spark_count(spark, path, columns, one.box, _at_least(one)),
         )
@@ -69,7 +70,11 @@ def agreements(
     for file in files:
         small = _rows(file.file) <= compare.MAX_ROWS
         expected = list(compare.by_pqext(file.file, columns)) if small else None
-        found += [_agreement(reader, file, expected, asked, scratch) for reader in readers]
+        for reader in readers:
+            if reader.name == own and not compare.spark_reads(spark, file.file):
+                found.append(Agreement(own, file.label, None, "this version of Spark reads no geometries"))
+            else:
+                found.append(_agreement(reader, file, expected, asked, scratch))
         if version is None:
             found.append(Agreement("DuckDB", file.label, None, "not installed: pip install duckdb"))
     return tuple(found)

@@ -72,6 +72,19 @@ def by_spark(spark: SparkSession, path: Path, columns: Columns) -> Iterator[Row]
         yield canonical(text), None if wkb is None else bytes(wkb)
 
 
+def spark_reads(spark: SparkSession, path: Path) -> bool:
+    """Whether this version of Spark's own reader has all types of the file: that of 4.1 refuses geometries."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.read.parquet(str(path))
+    except AnalysisException as error:
+        if error.getCondition() != "PARQUET_TYPE_ILLEGAL":
+            raise
+        return False
+    return True
+
+
 def by_duckdb(path: Path, columns: Columns) -> Iterator[Row]:
     """The rows as DuckDB gives them."""
     import duckdb

@@ -9,9 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spark.sessions import QUICK_JAVA, QUICK_WORKERS
 
 pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
+
+from spark.sessions import QUICK_JAVA, QUICK_WORKERS, SPARK_4_1
+
+_SOCKETS_LEFT_OPEN = r"ignore:unclosed <socket\.socket .*raddr=\('127\.0\.0\.1', \d+\)>:ResourceWarning"
+"""Spark 4.1 leaves the sockets on which it collects rows to the garbage collector."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if SPARK_4_1:
+        config.addinivalue_line("filterwarnings", _SOCKETS_LEFT_OPEN)
 
 
 @pytest.fixture(scope="session")

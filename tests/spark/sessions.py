@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import version
 from pathlib import Path
+
+import pytest
+
+SPARK_4_1 = version("pyspark").startswith("4.1.")
+
+native_geometry = pytest.mark.skipif(SPARK_4_1, reason="Spark 4.1 reads and writes no GEOMETRY in Parquet by itself")
+"""For what Spark's own reader and writer of Parquet do with geometries."""
 
 QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 """Tests end before Java's second compiler pays off."""

@@ -257,7 +257,7 @@ def test_spark_s_own_files_give_the_choice_back(documents: Any, tmp_path: Path) 
 def test_a_sorted_save_by_an_inferred_schema_is_whole(spark: Any, tmp_path: Path) -> None:
     df = spark.range(100).selectExpr(
         "parse_json(concat('{\"a\": ', id, '}')) AS v",
-        "st_geomfromwkb(unhex('010100000000000000000000400000000000000040'), 4326) AS g",
+        "st_setsrid(st_geomfromwkb(unhex('010100000000000000000000400000000000000040')), 4326) AS g",
     )
     order = json.dumps({"g": {"order": "hilbert"}})
     (file,) = save(shred_variant(df.coalesce(1), {"v": "infer"}), tmp_path / "out", geometry=order)

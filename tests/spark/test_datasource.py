@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from spark.sessions import SPARK_4_1, native_geometry
 
 import pqext
 from pqext import col
@@ -93,6 +94,7 @@ def identifiers(df: DataFrame) -> list[str]:
     return sorted(row[0] for row in df.select(F.try_variant_get("event", "$.id", "string")).collect())
 
 
+@native_geometry
 def test_the_file_reads_back_equal_by_spark_s_own_reader(
     spark: Any, quakes: Path, events: list[dict[str, Any]]
 ) -> None:
@@ -124,6 +126,7 @@ def test_the_file_is_an_annotated_shredded_variant_and_a_geometry_with_boxes_for
         assert chunks.column(geom).geo_statistics.geospatial_types == [1001]
 
 
+@native_geometry
 def test_our_reader_gives_spark_the_same_rows(spark: Any, quakes: Path) -> None:
     ours, theirs = read(spark, str(quakes)), spark.read.parquet(str(quakes))
     assert ours.schema == theirs.schema
@@ -272,7 +275,8 @@ def test_a_shredded_read_gives_structs_that_conditions_and_the_writer_understand
     expected = sorted(event["id"] for event in events if strong(event))
     assert sorted(r[0] for r in found.select(functions.variant_get("event", "$.id", "string")).collect()) == expected
     save(found, tmp_path / "copy")
-    assert identifiers(spark.read.parquet(str(tmp_path / "copy"))) == expected
+    copy = str(tmp_path / "copy")
+    assert identifiers(read(spark, copy) if SPARK_4_1 else spark.read.parquet(copy)) == expected
 
 
 def test_types_and_nulls_survive_writing_and_both_ways_of_reading(spark: Any, tmp_path: Path) -> None:
@@ -280,7 +284,7 @@ def test_types_and_nulls_survive_writing_and_both_ways_of_reading(spark: Any, tm
         (1Y, 2S, 3, 4L, 1.5F, 2.5D, 12.34BD, true, 'text', X'00FF', DATE'2024-02-29',
          TIMESTAMP'2024-02-29 12:00:00.123456Z', TIMESTAMP_NTZ'2024-02-29 12:00:00.123456',
          array(1, NULL), map('k', array(1.5D)), struct(1 AS a, struct('x' AS c) AS b), parse_json('{"a":[1]}'),
-         st_geomfromwkb(X'0101000000000000000000F03F0000000000000040', 3857),
+         st_setsrid(st_geomfromwkb(X'0101000000000000000000F03F0000000000000040'), 3857),
          st_geogfromwkb(X'0101000000000000000000F03F0000000000000040')),
         (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
          NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)
@@ -291,7 +295,7 @@ def test_types_and_nulls_survive_writing_and_both_ways_of_reading(spark: Any, tm
     readable = [F.to_json("v").alias("v"), F.st_asbinary("geom").alias("geom"), F.st_asbinary("geog").alias("geog")]
     plain = [name for name in df.columns if name not in ("v", "geom", "geog")]
     expected = df.select(*plain, *readable).collect()
-    for back in (read(spark, path), spark.read.parquet(path)):
+    for back in [read(spark, path)] if SPARK_4_1 else [read(spark, path), spark.read.parquet(path)]:
         assert back.schema.simpleString() == df.schema.simpleString()
         assert back.select(*plain, *readable).collect() == expected
     table = pq.read_table(path)
@@ -385,7 +389,7 @@ def test_a_failed_task_leaves_nothing_and_keeps_what_was_there(spark: Any, tmp_p
 
 
 def test_what_parquet_cannot_hold_is_refused_before_anything_is_written(spark: Any, tmp_path: Path) -> None:
-    point = "st_geomfromwkb(X'0101000000000000000000F03F0000000000000040', 4326)"
+    point = "st_setsrid(st_geomfromwkb(X'0101000000000000000000F03F0000000000000040'), 4326)"
     mixed = spark.sql(f"SELECT CAST({point} AS GEOMETRY(ANY)) AS g")
     with pytest.raises(Exception, match=r"CAST\(g AS geometry\(4326\)\)"):
         save(mixed, tmp_path / "mixed")

@@ -11,6 +11,7 @@ import pyproj
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from spark.sessions import native_geometry
 
 import pqext
 from pqext import geo
@@ -71,6 +72,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@native_geometry
 def test_spark_reads_our_files_natively_values_and_crs(spark: Any, ours: Path) -> None:
     frame = spark.read.parquet(str(ours))
     assert [field.dataType for field in frame.schema] == [
@@ -85,6 +87,7 @@ def test_spark_reads_our_files_natively_values_and_crs(spark: Any, ours: Path) -
         assert {row["s" + name] for row in found if row[name] is not None} == {srid}
 
 
+@native_geometry
 def test_we_read_what_spark_writes_natively_values_crs_and_statistics(spark: Any, ours: Path, tmp_path: Path) -> None:
     out = tmp_path / "native"
     spark.read.parquet(str(ours)).coalesce(1).write.parquet(str(out))

@@ -9,6 +9,7 @@ import peer_files
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from spark.sessions import native_geometry
 
 from pqext import col
 from pqext.spark import read
@@ -23,6 +24,7 @@ def shredded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return peer_files.write(tmp_path_factory.mktemp("native") / f"{request.param}.parquet", schema)
 
 
+@native_geometry
 def test_spark_s_own_reader_finds_the_rows_but_skips_none_by_a_variant_path(spark: Any, shredded: Path) -> None:
     assert spark.read.parquet(str(shredded)).where(BY_PATH).count() == peer_files.GROUP
     damaged = spark.read.parquet(str(peer_files.damaged(shredded)))

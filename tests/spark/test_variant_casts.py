@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed (extra 'spark')")
 
 from pyspark.sql import functions as F
+from spark.sessions import SPARK_4_1
 
 from pqext import variant
 from pqext.core.errors import VariantError
@@ -116,6 +117,8 @@ def test_try_variant_get_gives_what_spark_gives(frame: Any) -> None:
         for key, mine, theirs in zip(KEYS, texts(ours(type)), texts(column(found, type)), strict=True)
         if mine != theirs
     }
+    if SPARK_4_1:  # where no timestamp has a time of day
+        differing = {(key, type) for key, type in differing if not (key.startswith("timestamp") and "time(" in type)}
     assert differing - BY_VERSION == DIFFERENT
 
 
