@@ -117,8 +117,9 @@ def test_try_variant_get_gives_what_spark_gives(frame: Any) -> None:
         for key, mine, theirs in zip(KEYS, texts(ours(type)), texts(column(found, type)), strict=True)
         if mine != theirs
     }
-    if SPARK_4_1:  # where no timestamp has a time of day
+    if SPARK_4_1:  # where no timestamp has a time of day, and one in text keeps its digits whatever the precision
         differing = {(key, type) for key, type in differing if not (key.startswith("timestamp") and "time(" in type)}
+        differing -= {(f"string '12:34:56.{digits}'", f"time({p})") for digits in ("5", "1234567") for p in (0, 3)}
     assert differing - BY_VERSION == DIFFERENT
 
 
