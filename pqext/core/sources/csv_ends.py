@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from secrets import token_hex
 from typing import Any
 
 _HEADER_BYTES = 1 << 16
@@ -78,7 +79,7 @@ class Ended:
             columns = len(names)
             whole = names if text.read(1) else names[:-1]  # the last one may be cut
             self.names = [name.encode("latin-1").decode(errors="replace") for name in whole]
-        word = "".join(letter for letter in "end-of-file" if letter not in self._form.values())
+        word = "".join(letter for letter in f"end-{token_hex(8)}" if letter not in self._form.values())
         return f"{word}{self._form['delimiter'] if columns == 1 else ''}".encode()
 
     def is_met(self, row: Any) -> bool:
