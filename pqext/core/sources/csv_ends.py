@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from secrets import token_hex
@@ -16,8 +17,7 @@ _HEADER_BYTES = 1 << 16
 
 def repeated(names: Iterable[str]) -> str | None:
     """The first of the names that is there twice."""
-    seen: set[str] = set()
-    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 @contextmanager
