@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 _ALIAS = re.compile(r"(?P<value>.*\S)\s+as\s+(?P<name>\w+|\"(?:[^\"]|\"\")+\")", re.S | re.I)
-_STAR = re.compile(r"\*(?:\s+(?:exclude|except)\s*(?:\((?P<names>.+)\)|(?P<name>[\w.]+)))?", re.S | re.I)
+_STAR = re.compile(
+    r"\*(?:\s+(?:exclude|except)\s*(?:\((?P<names>.+)\)|(?P<name>[\w.]+|\"(?:[^\"]|\"\")+\")))?", re.S | re.I
+)
 _RENAMED = re.compile(r"(?P<value>\S+)\s+(?P<name>\w+)")
 _NAMED = re.compile(r"(?P<name>[^=<>!:'\"()]+?)\s*=\s*(?P<value>[^=\s].*)", re.S)
 _WITHIN = re.compile(
@@ -49,8 +52,8 @@ def selection(text: str, every: Names = tuple, known: Names = tuple) -> list[Any
         else:
             stars.update(columns := _all(star["names"] or star["name"], list(every())))
             found += columns
-    for name in found:
-        if isinstance(name, str) and name in stars and found.count(name) > 1:
+    for name, count in Counter(one for one in found if isinstance(one, str)).items():
+        if count > 1 and name in stars:
             raise ValueError(
                 f"column {name!r} is asked for twice: name one of them, as in \"{name} as other\", "
                 f"or leave it out of *, as in \"* exclude ({name})\""
