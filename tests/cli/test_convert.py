@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from click.testing import CliRunner, Result
 import pqext
 from pqext import geo, variant
 from pqext.cli import app, convert
+from pqext.core.sources.csv_ends import told_once
 
 LINES = ['{"id": 1, "at": {"x": 1.5, "y": 2}, "p": 12.50}', '{"id": 2, "at": {"x": 179, "y": -2}}', '{"id": 3}']
 COMMAND = [sys.executable, "-c", "from pqext.cli import main; main()", "convert"]
@@ -205,6 +207,18 @@ def test_rows_of_csv_with_too_many_values_are_left_out_on_demand(tmp_path: Path)
     assert run(path, dest).exit_code != 0
     assert run(path, dest, "--on-error", "skip").exit_code == 0
     assert pq.read_table(dest).to_pydict() == {"a": [1, 6], "b": [2, 7]}
+
+
+def test_threads_that_read_csv_leave_the_hook_of_errors_as_it_was() -> None:
+    before, first, second = sys.unraisablehook, told_once(), told_once()
+    first.__enter__()
+    thread = threading.Thread(target=second.__enter__)
+    thread.start()
+    thread.join()
+    first.__exit__(None, None, None)
+    assert sys.unraisablehook is not before  # the other one is still reading
+    second.__exit__(None, None, None)
+    assert sys.unraisablehook is before
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import sys
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from secrets import token_hex
 from typing import Any
@@ -20,24 +21,37 @@ def repeated(names: Iterable[str]) -> str | None:
     return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
+_lock = threading.Lock()
+_within = 0
+"""Threads that are within ``told_once``."""
+_before: Callable[[Any], Any] = sys.unraisablehook
+
+
 @contextmanager
 def told_once() -> Iterator[None]:
     """Arrow's error of a row with a wrong number of fields is all that is told of it.
 
-    A row that is not UTF-8 cannot be given to the function that decides on it, which Arrow would print too.
+    A row that is not UTF-8 cannot be given to the function that decides on it, which Arrow would print too. Python has
+    one hook for all threads: the first thread sets it, and the last one gives it back.
     """
-    before = sys.unraisablehook
-
-    def hook(told: Any) -> None:
-        ours = str(getattr(told.object, "__module__", "")).startswith("pqext.")
-        if not ours or not isinstance(told.exc_value, UnicodeDecodeError):
-            before(told)
-
-    sys.unraisablehook = hook
+    global _within, _before
+    with _lock:
+        if not _within:
+            _before, sys.unraisablehook = sys.unraisablehook, _but_for_rows
+        _within += 1
     try:
         yield
     finally:
-        sys.unraisablehook = before
+        with _lock:
+            _within -= 1
+            if not _within:
+                sys.unraisablehook = _before
+
+
+def _but_for_rows(told: Any) -> None:
+    ours = str(getattr(told.object, "__module__", "")).startswith("pqext.")
+    if not ours or not isinstance(told.exc_value, UnicodeDecodeError):
+        _before(told)
 
 
 class Ended:
