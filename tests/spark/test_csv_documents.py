@@ -70,6 +70,9 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
     for heading in ('doc,"id",doc', "id,doc,id"):
         with pytest.raises(CorruptFileError, match=r"two columns are called '(doc|id)'.*rows\.csv"):
             read(f"{heading}\n1,1,1\n", columns={"id": "int"})
+    long = ",".join(f"column{number}" for number in range(10_000))
+    with pytest.raises(CorruptFileError, match="two columns are called 'doc'"):
+        read(f"doc,{long},doc\n{',' * 10_001}\n")
     assert len(read("x,doc,x\n1,1,1\n")) == 1
     with pytest.raises(ValueError, match="header has two columns called 'a'"):
         CsvForm.of({"header": ["a", "doc", "a"]}, "doc")

@@ -14,6 +14,8 @@ from typing import Any
 
 _HEADER_BYTES = 1 << 16
 """Bytes among which the first row is looked for."""
+_LONG_HEADER_BYTES = 32 << 20
+"""Bytes among which it is looked for where it is longer."""
 
 
 def repeated(names: Iterable[str]) -> str | None:
@@ -80,21 +82,30 @@ class Ended:
         if not len(data) and self._line is not None:
             data, self._left = self._left[:size], self._left[size:]
         elif len(data) and self._line is None:
-            self._line = self._no_row(memoryview(data)[:_HEADER_BYTES].tobytes())
+            self._line = self._no_row(memoryview(data))
             self._left = b"\n" + self._line
         return data
 
-    def _no_row(self, start: bytes) -> bytes:
+    def _no_row(self, start: memoryview) -> bytes:
         """A line of one field, or of two where rows have one."""
         columns = self._columns
         if columns is None:
-            text = io.StringIO(start.removeprefix(b"\xef\xbb\xbf").decode("latin-1"), newline="")
-            names = next((row for row in csv.reader(text, **self._form) if row), [])
+            names, is_whole = self._first_row(start[:_HEADER_BYTES].tobytes())
+            if not is_whole and len(start) > _HEADER_BYTES:
+                names, is_whole = self._first_row(start[:_LONG_HEADER_BYTES].tobytes())
             columns = len(names)
-            whole = names if text.read(1) else names[:-1]  # the last one may be cut
+            whole = names if is_whole else names[:-1]  # the last one may be cut
             self.names = [name.encode("latin-1").decode(errors="replace") for name in whole]
         word = "".join(letter for letter in f"end-{token_hex(8)}" if letter not in self._form.values())
         return f"{word}{self._form['delimiter'] if columns == 1 else ''}".encode()
+
+    def _first_row(self, start: bytes) -> tuple[list[str], bool]:
+        """The fields of the first row, and whether there is text behind it; none where one is very long."""
+        text = io.StringIO(start.removeprefix(b"\xef\xbb\xbf").decode("latin-1"), newline="")
+        try:
+            return next((row for row in csv.reader(text, **self._form) if row), []), bool(text.read(1))
+        except csv.Error:
+            return [], False
 
     def is_met(self, row: Any) -> bool:
         """Is a row that the parser refuses the line behind the file?"""
