@@ -239,6 +239,35 @@ def test_google_that_is_not_reached_is_an_error_in_time(is_url: bool, monkeypatc
     assert time.monotonic() - started < 60  # of Google's library alone it would be 15 minutes
 
 
+@pytest.mark.parametrize(("host", "there"), [
+    ("account.dfs.core.windows.net", None),
+    ("account.dfs.core.chinacloudapi.cn", ".core.chinacloudapi.cn"),
+    ("account.blob.core.usgovcloudapi.net", ".core.usgovcloudapi.net"),
+    ("account.z3.dfs.storage.azure.net", ".storage.azure.net"),
+])  # fmt: skip
+def test_keys_go_to_the_cloud_of_azure_that_the_url_names(
+    host: str, there: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, key, asked = f"abfss://box@{host}/t", {"sas_token": "sv=1&sig=sesame"}, []
+
+    def filesystem(**arguments: str) -> None:
+        asked.append(arguments)
+        raise OSError("no such cloud here")
+
+    monkeypatch.setattr("pyarrow.fs.AzureFileSystem", filesystem)
+    with pytest.raises(ValueError, match="no such cloud here"):
+        pqext.open(url, storage_options=key)
+    endpoint = str(uris.obstore_arguments(url, "abfss", key)[0].get("endpoint"))
+    found = {kind: asked[0].get(f"{kind}_storage_authority", "") for kind in ("dfs", "blob")}
+    if there is None:
+        assert (found, endpoint) == ({"dfs": "", "blob": ""}, "None")
+    else:
+        assert all(f".{kind}." in name and name.endswith(there) for kind, name in found.items())
+        assert endpoint == f"https://account{found['blob']}"
+    with pytest.raises(ValueError, match="none of Azure's: give blob_storage_authority"):
+        pqext.open("abfss://box@account.example.org/t", storage_options=key)
+
+
 @pytest.mark.slow
 def test_azure_that_gives_no_token_is_an_error_and_not_the_end_of_the_process() -> None:
     code = (

@@ -156,9 +156,24 @@ def _of_uri(name: str, uri: str, options: Options) -> tuple[dict[str, Any], str]
         path = parts.path
     elif name == "AzureFileSystem" and "@" in parts.netloc:  # container@account.dfs.core.windows.net
         container, _, host = parts.netloc.partition("@")
-        arguments.setdefault("account_name", host.partition(".")[0])
+        arguments = {"account_name": host.partition(".")[0], **_azure_services(host, arguments), **arguments}
         path = f"{container}{parts.path}"
     return arguments, path
+
+
+def _azure_services(host: str, given: Options) -> dict[str, Any]:
+    """Where the two services of an account lie, by the ``host`` of one, where it is not in the public cloud.
+
+    Keys must not go to an account of the same name there. Raises ``ValueError`` for a host that is none of Azure's.
+    """
+    rest = host[host.find(".") :].lower() if "." in host else ""
+    kinds = ("dfs", "blob")
+    if rest in ("", *(f".{kind}.core.windows.net" for kind in kinds)) or "blob_storage_authority" in given:
+        return {}
+    if not re.search(r"\.(dfs|blob)\.", rest):
+        advice = "give blob_storage_authority and dfs_storage_authority as storage_options"
+        raise ValueError(f"the host is none of Azure's: {advice}")
+    return {f"{kind}_storage_authority": re.sub(r"\.(dfs|blob)\.", f".{kind}.", rest, count=1) for kind in kinds}
 
 
 def _arguments(name: str, options: Options) -> dict[str, Any]:
