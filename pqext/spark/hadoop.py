@@ -21,7 +21,8 @@ _S3A = {
 }  # fmt: skip
 _KEYS = ("access_key", "secret_key", "session_token")
 _ANONYMOUS = "AnonymousAWSCredentialsProvider"
-_WITH_KEYS = frozenset({"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"})
+_WITH_TOKEN = "TemporaryAWSCredentialsProvider"
+_WITH_KEYS = frozenset({"SimpleAWSCredentialsProvider", _WITH_TOKEN})
 _BY_ENVIRONMENT = frozenset({
     "EnvironmentVariableCredentialsProvider", "DefaultAWSCredentialsProviderChain", "DefaultCredentialsProvider",
     "IAMInstanceCredentialsProvider", "InstanceProfileCredentialsProvider", "ContainerCredentialsProvider",
@@ -33,6 +34,8 @@ _S3A_UNKNOWN = (
     "security.credential.provider.path", "encryption.algorithm", "server-side-encryption-algorithm",
     "proxy.host", "assumed.role.arn",
 )
+_REGION = re.compile(r"(?:^|[./])s3[.-](?:dualstack\.)?([a-z]+(?:-[a-z]+)+-\d+)\.(?:vpce\.)?amazonaws\.com(?:\.cn)?$")
+"""A region in the name of an endpoint of Amazon's."""
 _AZURE = re.compile(r"abfss?://[^@/]+@(([^./]+)\.[^/]+)", re.IGNORECASE)
 _TENANT = re.compile(r"https://login\.microsoftonline\.com/([^/]+)/", re.IGNORECASE)
 _KEY_FILES = ("fs.gs.auth.service.account.json.keyfile", "google.cloud.auth.service.account.json.keyfile")
@@ -92,9 +95,12 @@ def _of_s3(setting: Setting, bucket: str) -> dict[str, Any]:
         return setting(f"fs.s3a.bucket.{bucket}.{name}") or setting(f"fs.s3a.{name}")
 
     found: dict[str, Any] = {option: value for name, option in _S3A.items() if (value := one(name))}
-    if one("connection.ssl.enabled") == "false":
+    region = _REGION.search(found.get("endpoint_override", "").rstrip("/"))
+    if region is not None:
+        found.setdefault("region", region[1])  # as Hadoop does, where pyarrow takes Virginia
+    if _is_off(one("connection.ssl.enabled")):
         found["scheme"] = "http"
-    if "endpoint_override" in found and one("path.style.access") == "false":
+    if "endpoint_override" in found and _is_off(one("path.style.access")):
         found["force_virtual_addressing"] = True
     for name in _S3A_UNKNOWN:
         if one(name):
@@ -106,9 +112,15 @@ def _of_s3(setting: Setting, bucket: str) -> dict[str, Any]:
             _warn(f"fs.s3a.aws.credentials.provider names {provider}, which runs in Java alone and is not used")
     if providers and not _WITH_KEYS & {*providers}:
         found = {option: value for option, value in found.items() if option not in _KEYS}
+    elif providers and _WITH_TOKEN not in providers:
+        found.pop("session_token", None)
     if _ANONYMOUS in providers and not {*_KEYS} & found.keys():
         found["anonymous"] = True
     return found
+
+
+def _is_off(value: str | None) -> bool:
+    return value is not None and value.strip().lower() == "false"
 
 
 def _of_azure(setting: Setting, host: str) -> dict[str, Any]:
