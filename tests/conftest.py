@@ -119,3 +119,15 @@ def parquet_testing() -> Path:
     if not folder.is_dir():
         pytest.fail(f"PARQUET_TEST_DATA names no folder: {named}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def xskipper() -> Path:
+    """The folder of test files of xskipper, the first data-skipping store, which are not part of this project."""
+    named = os.environ.get("XSKIPPER_TEST_DATA")
+    if not named:
+        pytest.skip("XSKIPPER_TEST_DATA does not name a copy of xskipper's test files")
+    folder = Path(named)
+    if not folder.is_dir():
+        pytest.fail(f"XSKIPPER_TEST_DATA names no folder: {named}")
+    return folder

@@ -1,0 +1,87 @@
+"""How a store names objects and the table that they belong to. Spec: document 001, version 0, per-index columns."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.errors import CorruptFileError
+from pqext.core.sources.locate import Location
+
+_MOST_DIGITS = 18
+"""Digits that 64 bits hold in any case; these milliseconds end in the year 31,690,708."""
+
+
+def object_name(path: str, modified_ms: int) -> str:
+    """The name of an object: its path and the time of its last change, in milliseconds since 1970.
+
+    >>> object_name("/data/a#b.parquet", 1620676090000)
+    '/data/a#b.parquet#1620676090000'
+    """
+    return f"{path}#{modified_ms}"
+
+
+def parse_object_name(text: str) -> tuple[str, int]:
+    """The path and the time of :func:`object_name`; a path may hold ``#``, the last one counts.
+
+    Raises ``CorruptFileError`` where no time stands behind it.
+    """
+    path, found, digits = text.rpartition("#")
+    number = digits.removeprefix("-")
+    if not found or not number.isascii() or not number.isdigit() or len(number) > _MOST_DIGITS:
+        raise CorruptFileError(f"{text!r} names no object: behind the last '#' belongs a time in milliseconds")
+    return path, int(digits)
+
+
+def split_object_names(names: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
+    """The paths and times of many names at once, as :func:`parse_object_name` reads each.
+
+    Raises ``CorruptFileError`` for a name that is null or has no time; it says which.
+    """
+    if isinstance(names, pa.ChunkedArray):
+        names = names.combine_chunks()
+    if names.null_count:
+        row = np.flatnonzero(np.asarray(names.is_null()))[0]
+        raise CorruptFileError(f"row {row} has no object name")
+    matched = pc.extract_regex(names, rf"(?s)^(?P<path>.*)#(?P<time>-?[0-9]{{1,{_MOST_DIGITS}}})$")
+    if matched.null_count:
+        parse_object_name(names[int(np.flatnonzero(np.asarray(matched.is_null()))[0])].as_py())
+    times = matched.field("time").cast(pa.int64())
+    return matched.field("path"), np.asarray(times, np.int64)
+
+
+def table_identifier(uri: str) -> str:
+    """The identifier of the table whose files lie in the folder at ``uri``, a path or a URL.
+
+    The path without scheme, host and slashes at its end; of a ``cos://`` URL the bucket without the name of the
+    service, then the path. As in Hadoop's paths, ``%`` stands for itself.
+
+    >>> table_identifier("s3a://bucket/tables/weather/"), table_identifier("cos://bucket.service/weather")
+    ('/tables/weather', 'bucket/weather')
+    """
+    scheme, found, rest = uri.partition("://")
+    if not found:
+        scheme, colon, path = uri.partition(":")
+        return _bare(path if colon and scheme == "file" else uri)
+    host, slash, path = rest.partition("/")
+    if scheme.lower() == "cos":
+        return _bare((host.rpartition(".")[0] or host) + slash + path)
+    return _bare(slash + path)
+
+
+def default_location(base: Any, identifier: str) -> Any:
+    """Where the store of a table lies below the folder ``base``, a path or a :class:`Location`, and of its kind."""
+    name = hashlib.sha256(identifier.encode()).hexdigest()
+    if isinstance(base, Location):
+        return base.at(posixpath.join(base.key, name))
+    return posixpath.join(base, name)
+
+
+def _bare(path: str) -> str:
+    return path.rstrip("/")
