@@ -77,6 +77,8 @@ def test_geographies_meet_across_the_antimeridian_and_at_the_poles() -> None:
 
     left = geography([shapely.Point(180, 0), shapely.Point(10, 90), shapely.Point(0, 0), None])
     right = geography([shapely.box(-180, -1, -179, 1), shapely.Point(-100, 90), shapely.box(-1, -1, 1, 1)])
+    nothing = Matcher(right, Condition("intersects")).pairs(geography([shapely.Point(50, 50), None]))
+    assert [part.tolist() for part in nothing] == [[], []]
     one, other = Matcher(right, Condition("intersects")).pairs(left)
     assert list(zip(one.tolist(), other.tolist(), strict=True)) == [(0, 0), (1, 1), (2, 2)]
     one, other = Matcher(right, Condition("dwithin", 112_000.0)).pairs(geography([shapely.Point(177.99, 0.0)]))

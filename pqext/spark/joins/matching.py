@@ -7,6 +7,7 @@ geometries of the right side prepared.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -166,8 +167,8 @@ class Matcher:
         order = np.argsort(other, kind="stable")
         one, other = one[order], other[order]
         held = np.zeros(len(one), np.bool_)
-        starts = np.flatnonzero(np.concatenate([[True], np.diff(other) != 0])) if len(other) else np.array([], int)
-        for start, stop in zip(starts, [*starts[1:], len(other)], strict=True):
+        ends = np.flatnonzero(np.diff(other, prepend=-1, append=-1))
+        for start, stop in pairwise(ends.tolist()):
             question = SpatialPredicate(self.condition.operation, self.shapes()[other[start]], self.condition.distance)
             rows = left.wkb.take(pa.array(one[start:stop]))
             answers = question.evaluate(rows, left.type.edges, left.type.crs)
