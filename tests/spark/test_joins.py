@@ -147,6 +147,17 @@ def test_a_data_frame_is_joined_by_broadcast_and_by_cells(frames: tuple[Any, Any
     assert sorted(zip(found["l"].to_pylist(), found["r"].to_pylist(), strict=True)) == expected
 
 
+def test_names_of_columns_may_have_full_stops(frames: tuple[Any, Any, Any, Any]) -> None:
+    left, right, one, other = frames
+    left, right = left.toDF("l.n", "tag", "a.geom"), right.toDF("r.n", "a.geom", "tag")
+    for strategy in ("broadcast", "grid"):
+        found = spatial_join(left, right, on="a.geom", strategy=strategy, columns=["l.n", "r.n"]).toArrow()
+        pairs = zip(found["l.n"].to_pylist(), found["r.n"].to_pylist(), strict=True)
+        assert sorted(pairs) == sorted(pairs_of(one, other, "intersects"))
+    nearest = knn_join(left, right, on="a.geom", columns=["l.n", "a.geom_right", "distance"])
+    assert (nearest.columns, nearest.count()) == (["l.n", "a.geom_right", "distance"], len(one) - 2)
+
+
 @pytest.mark.spec("spark.joins.collected")
 def test_a_side_is_collected_by_one_job_unless_it_is_large_or_uneven(
     spark: Any, monkeypatch: pytest.MonkeyPatch

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from pqext.spark.joins.matching import Condition, Matcher, Nearest, Rows
-from pqext.spark.joins.sides import Side, batch_of
+from pqext.spark.joins.sides import Side, batch_of, numbered
 from pqext.spark.types import exchange_schema
 
 How = Literal["inner", "left", "semi", "anti"]
@@ -56,7 +56,7 @@ class Whole:
             rows = [row for batch in _Parts(most)(here) for row in batch.to_pylist()]
         else:
             fields = [T.StructField("part", T.BinaryType()), T.StructField("size", T.LongType())]
-            rows = df.mapInArrow(_Parts(most).__call__, T.StructType(fields)).collect()
+            rows = numbered(df).mapInArrow(_Parts(most).__call__, T.StructType(fields)).collect()
         size = sum(row["size"] for row in rows)
         if size > most:
             return None, size
@@ -68,7 +68,7 @@ class Whole:
         """The rows, each column in one piece."""
         batches = [batch for part in self.parts for batch in pa.ipc.open_stream(part)]
         table = pa.Table.from_batches(batches) if batches else self.schema.empty_table()
-        return table.combine_chunks()
+        return table.combine_chunks().rename_columns(self.schema.names)
 
     def once(self, make: Callable[[pa.Table], Any]) -> tuple[pa.Table, Any]:
         """The rows and what ``make`` makes of them, once a worker."""

@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from pqext.spark.functions.udf import arrow_udf, quoted
+from pqext.spark.functions.udf import arrow_udf
 from pqext.spark.joins.broadcasting import put_together
 from pqext.spark.joins.matching import Condition, Matcher, Sides, sides_of
-from pqext.spark.joins.sides import Side
+from pqext.spark.joins.sides import Side, numbered
 from pqext.spark.types import exchange_schema
 
 CELL = "_pqext_cell"
@@ -43,7 +43,7 @@ class Survey:
     def of(cls, df: DataFrame, side: Side) -> Survey:
         """Runs a job that reads the side's columns."""
         schema = T.StructType([T.StructField("rows", T.LongType()), T.StructField("centres", T.BinaryType())])
-        found = df.mapInArrow(_Surveyed(side), schema).collect()
+        found = numbered(df).mapInArrow(_Surveyed(side), schema).collect()
         total = sum(row["rows"] for row in found)
         kept = []
         for row in found:  # each task's share of the sample is its share of the rows
@@ -133,7 +133,8 @@ def _in_cells(df: DataFrame, side: Side, condition: Condition | None, cells: Sid
     def touched(geometries: pa.Array) -> pa.Array:
         return cells_of(sides_of(side.of(geometries), condition), cells)
 
-    numbers = arrow_udf(touched, T.ArrayType(T.IntegerType()), "cells")(F.col(quoted(side.name)))
+    df = numbered(df)
+    numbers = arrow_udf(touched, T.ArrayType(T.IntegerType()), "cells")(df[side.number])
     return df.select("*", F.explode(numbers).alias(CELL))
 
 

@@ -104,6 +104,11 @@ def _type(schema: T.StructType, name: str) -> GeospatialType | None:
     return spatial_type(schema, (name,))
 
 
+def numbered(df: DataFrame) -> DataFrame:
+    """The data frame with numbers for names: pyspark gives columns whose name has a full stop to no function."""
+    return df.toDF(*map(str, range(len(df.columns))))
+
+
 def joined_schema(left: T.StructType, right: T.StructType, suffix: str, *more: T.StructField) -> T.StructType:
     """The columns of both sides; those of the right whose name the left has get ``suffix``.
 

@@ -16,7 +16,7 @@ from pqext.spark.functions.udf import quoted
 from pqext.spark.joins import partitioned
 from pqext.spark.joins.broadcasting import How, NearestTask, SpatialTask, Whole
 from pqext.spark.joins.matching import TURNED, Condition
-from pqext.spark.joins.sides import Side, joined_schema, sides
+from pqext.spark.joins.sides import Side, joined_schema, numbered, sides
 from pqext.spark.reading.frames import read_here
 
 Strategy = Literal["auto", "broadcast", "grid"]
@@ -89,7 +89,7 @@ def spatial_join(
             )
         return _by_cells(left, right, (one, other), condition, schema, names)
     task = SpatialTask(one, other, collected, condition, how, schema, names)
-    return left.mapInArrow(task.__call__, schema)
+    return numbered(left).mapInArrow(task.__call__, schema)
 
 
 def knn_join(
@@ -130,7 +130,7 @@ def knn_join(
     one, other = sides(left, right, on)
     most = None if max_distance is None else float(max_distance)
     task = NearestTask(one, other, Whole.of(right), k, most, schema, (*names, distance_column))
-    return left.mapInArrow(task.__call__, schema)
+    return numbered(left).mapInArrow(task.__call__, schema)
 
 
 def _chosen(schema: T.StructType, columns: Sequence[str] | None) -> T.StructType:
