@@ -221,6 +221,14 @@ def test_what_is_missing_or_given_otherwise_is_told_at_once(path: str, tmp_path:
     assert variant.schema_of_file(path) == variant.schema_of_file(path, "station")
 
 
+def test_full_stops_in_the_names_of_columns_are_told_from_fields(tmp_path: Path) -> None:
+    pqext.write_table(pa.table({"a.b": [1, 2]}), tmp_path / "a.parquet")
+    assert pqext.read_table(tmp_path / "a.parquet", filter=col(["a.b"]) > 1).num_rows == 1
+    for filter, written in ((col("a.b") > 1, r"col\(\['a\.b'\]\)"), ("a.b > 1", r'"a\.b"')):
+        with pytest.raises(ValueError, match=f"write {written} for the column 'a.b'"):
+            pqext.read_table(tmp_path / "a.parquet", filter=filter)
+
+
 def test_files_that_do_not_fit_together_are_told_by_column(tmp_path: Path) -> None:
     for name, table in (("a", {"x": [1]}), ("b", {"y": [1]}), ("c", {"x": ["1"]})):
         pqext.write_table(pa.table(table), tmp_path / f"{name}.parquet")

@@ -54,6 +54,11 @@ def place(operand: Operand) -> str:
 
 def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) -> str:
     """That ``node`` has no field ``name``, which a condition asks for; the root also has the columns ``also``."""
+    whole = ".".join(column.path)
+    if not node.path and len(column.path) > 1 and node.child(whole) is not None:
+        shown, written = visible(whole), {Notation.SQL: '"{}"', Notation.PYTHON: "col(['{}'])"}[notation(column)]
+        told = f"there is no column {visible(name)!r} with fields; write {written.format(shown)} for the column"
+        return f"{told} {shown!r}{column.place or ''}"
     return _missing(str(column), node, name, also, notation(column)) + (column.place or "")
 
 
