@@ -45,6 +45,7 @@ class ScanKeywords(ReadKeywords, total=False):
     partitioning: Literal["hive"] | None
     include_file_paths: str | None
     include_row_numbers: str | None
+    skipping: Any
     limits: Limits
     options: ReadOptions | None
     filesystem: Any

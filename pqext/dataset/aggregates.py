@@ -13,17 +13,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from pqext.core.predicate import Value
 from pqext.core.reader import ParquetFile
 from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.schema import SchemaNode
 from pqext.core.statistics import is_cuttable
 from pqext.dataset.evaluation.evaluate import stored_of, value_of
+from pqext.dataset.evaluation.extremes import as_arrow, extreme
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Column
-from pqext.dataset.expressions.literals import NANOSECONDS
 from pqext.dataset.one_table.file_request import Asked
 from pqext.dataset.one_table.union import Conformed, keeps_values, type_at
 from pqext.dataset.planning.certainty import certain_rows, may_be_certain
@@ -203,33 +201,14 @@ def _known_nulls(chunk: ColumnChunk) -> int | None:
 
 def _extreme(query: FilesQuery, column: str | Column, side: str) -> pa.Scalar:
     known = partial(_known_extreme, side=side)
-    found = [*_parts(query, column, known, partial(_of, side=side))]
+    found = [*_parts(query, column, known, partial(extreme, side=side))]
     top = column.path[0] if isinstance(column, Column) else column
     schema = replace(query, result=(top,)).schema
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
     kind = _values(empty, column if isinstance(column, Column) else None, top).type
-    extreme = _of(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in found)]), side)
+    whole = extreme(pa.concat_arrays([pa.nulls(0, kind), *(part.cast(kind) for part in found)]), side)
     stored = stored_of(column if isinstance(column, Column) else Column(_path(empty, top)), empty).type
-    return (extreme.cast(stored) if pa.types.is_duration(stored) else extreme)[0]  # which are compared as integers
-
-
-def _of(array: pa.Array, side: str) -> pa.Array:
-    """An array of the one least or greatest value. Python may not hold it, as days of far years, so Arrow keeps it."""
-    kind = array.type
-    if (compared := _COMPARED.get(kind)) is not None:
-        array = array.cast(compared)
-    if pa.types.is_floating(array.type):
-        array = array.filter(pc.invert(pc.is_nan(array)), null_selection_behavior="drop")
-    try:
-        return pa.repeat(pc.min_max(array)[side], 1).cast(kind) if len(array) else pa.nulls(1, kind)
-    except pa.ArrowNotImplementedError as error:
-        raise TypeError(f"values of type {kind} have no least and no greatest") from error
-
-
-_COMPARED = {
-    pa.float16(): pa.float32(), pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary(),
-}  # fmt: skip
-"""Types that Arrow has no order for, and those that hold the same values in order."""
+    return (whole.cast(stored) if pa.types.is_duration(stored) else whole)[0]  # which are compared as integers
 
 
 def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
@@ -249,27 +228,10 @@ def _known_extreme(chunk: ColumnChunk, side: str) -> pa.Array | None:
     if isinstance(value, float) and (bounds.has_nan is not False or value == 0):
         return None
     try:
-        scalar = _as_arrow(value, kind)
+        scalar = as_arrow(value, kind)
     except (ValueError, OverflowError):  # a bound that no value of the column can be
         return None
     return None if scalar is None else pa.repeat(scalar, 1)
-
-
-def _as_arrow(value: Value, kind: pa.DataType) -> pa.Scalar | None:
-    """A comparison value as Arrow holds it; None for types that are not told here."""
-    types = pa.types
-    if types.is_boolean(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_binary(kind):
-        return pa.scalar(value, kind)
-    if types.is_integer(kind):
-        return pa.scalar(value, kind)
-    if types.is_string(kind) and isinstance(value, bytes):
-        return pa.scalar(value.decode(), kind)
-    if types.is_date32(kind):
-        return pa.scalar(value, pa.int32()).cast(kind)
-    if types.is_timestamp(kind) and isinstance(value, int):
-        unit = NANOSECONDS[kind.unit]
-        return pa.scalar(value // unit, pa.int64()).cast(kind) if value % unit == 0 else None
-    return None
 
 
 def _box(query: FilesQuery, column: str | Column) -> BoundingBox | None:

@@ -38,6 +38,7 @@ from pqext.dataset.planning.paths import doubts
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted
 from pqext.dataset.planning.projection import Computed
+from pqext.dataset.skipping import EVIDENCE, Skipping
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
 """How the columns of files become those of one table."""
@@ -66,6 +67,8 @@ class FilesQuery:
     """Rows that match and are passed over before the first that is given."""
     limit: int | None = None
     """Rows that are given at most."""
+    skipping: Skipping | None = None
+    """What refuses files that need not be opened then."""
 
     def __post_init__(self) -> None:
         for column in self.result or ():
@@ -164,15 +167,16 @@ class FilesQuery:
                 elif asked.refusal is None:
                     plans = tuple(self.planner(asked, file).row_groups(pages, True, of_file))
                 is_outline = looks is not None and looks < 0
-                tasks[row] = Task(source_name(self.sources[row]), plans, asked.refusal, footer_crc(file), is_outline)
+                path, crc = source_name(self.sources[row]), footer_crc(file)
+                tasks[row] = Task(path, plans, asked.refusal, crc, is_outline)
             if wanted is not None and wanted.rows <= 0:
                 rest = kept[kept.index(row) + 1 :]
                 tasks |= {row: Task(source_name(self.sources[row]), (), REACHED) for row in rest}
                 break
         return [
-            tasks[row] if row in tasks else Task(source_name(source), (), self._narrowed[row].refusal)
-            for row, source in enumerate(self.sources)
-            if row in tasks or self._narrowed[row].refusal is not None
+            tasks[row] if row in tasks else Task(source_name(source), (), part.refusal, evidence=part.evidence)
+            for row, (source, part) in enumerate(zip(self.sources, self._narrowed, strict=True))
+            if row in tasks or part.refusal is not None
         ]
 
     def doubts(self) -> list[str]:
@@ -386,6 +390,16 @@ class FilesQuery:
 
         Raises ``UnsupportedError`` for a file with a column that the folders of others name and its own do not.
         """
+        narrowed = self._narrowed_by_folders()
+        if self.skipping is None or self.filter is None or not self.files.options.trust_statistics:
+            return narrowed
+        reasons = self.skipping.refusals(self.sources, self.filter)
+        return [
+            Narrowed(None, reason, EVIDENCE) if reason is not None and part.refusal is None else part
+            for part, reason in zip(narrowed, reasons, strict=True)
+        ]
+
+    def _narrowed_by_folders(self) -> list[Narrowed]:
         if not self.partitions:
             return [Narrowed(self.filter)] * len(self.sources)
         unnamed = self.partitions.unnamed(self.sources, self._values)

@@ -18,6 +18,7 @@ from pqext.dataset.notations.dnf import Filter, as_expression
 from pqext.dataset.one_table.partitions import Partitioning, partitions_of
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.scan import Scan
+from pqext.dataset.skipping import skipping_of
 
 _OPTIONS = ReadKeywords.__annotations__
 _ARGUMENTS = ("columns", "filter", *(name for name in ScanKeywords.__annotations__ if name not in _OPTIONS))
@@ -33,6 +34,7 @@ def scan(
     partitioning: Partitioning = "hive",
     include_file_paths: str | None = None,
     include_row_numbers: str | None = None,
+    skipping: Any = None,
     limits: Limits = DEFAULT_LIMITS,
     options: ReadOptions | None = None,
     filesystem: Any = None,
@@ -66,6 +68,8 @@ def scan(
             found; filters on it leave other files unopened.
         include_row_numbers: The name of a further int64 column, which counts the rows of each file from 0, before any
             filter. Filters cannot ask about it.
+        skipping: A data-skipping store (:func:`pqext.skipping.open_store`), or its path or URL. Files that it refuses
+            are not opened; those that have changed since it was made are read.
         limits: Bounds on memory and counts, for files of strangers.
         options: How files are read (:class:`pqext.ReadOptions`), for what ``keywords`` leave out.
         filesystem: A file system of pyarrow or fsspec, or a store of obstore, in which ``sources`` are paths.
@@ -105,7 +109,8 @@ def scan(
             chosen = tuple(dict.fromkeys([*chosen, *included]))
     return Scan(
         FilesQuery(
-            FileSet(files, read, limits, on_invalid, summaries), chosen, as_expression(filter), partitions, schema
+            FileSet(files, read, limits, on_invalid, summaries), chosen, as_expression(filter), partitions, schema,
+            skipping=skipping_of(skipping, filesystem, storage_options),
         )
     )
 

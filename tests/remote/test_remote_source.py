@@ -15,7 +15,7 @@ from pqext.core.sources.faults import AnswerError, fault_of
 from pqext.core.sources.link import LEAST_GAP, MOST_GAP, Link
 from pqext.core.sources.remote import RemoteSource, Version
 from pqext.core.sources.secrets import scrubbed, secrets_of, shown
-from pqext.core.sources.store import Store
+from pqext.core.sources.store import Listed, Store
 from reference.effort import share
 
 DATA = bytes(at * 7 % 251 for at in range(5_000))
@@ -34,10 +34,13 @@ class Kept(Store):
     def open(self, path: str, name: str) -> KeptFile:
         return KeptFile(self, path, name, len(DATA), Version("etag 1"))
 
-    def files(self, path: str) -> list[str]:
+    def files(self, path: str) -> list[Listed]:
         return []
 
     def create(self, path: str, name: str) -> Any:
+        raise NotImplementedError
+
+    def remove(self, path: str) -> None:
         raise NotImplementedError
 
 

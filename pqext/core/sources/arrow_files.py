@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pqext.core.sources.remote import RemoteSource, Version, persistent
-from pqext.core.sources.store import Store
+from pqext.core.sources.store import Listed, Store
 from pqext.core.sources.upload import ErrorsNameFile, Upload, hidden_beside
 
 _SCHEMES = {"gcs": "gs", "abfs": "abfss"}
@@ -44,7 +44,7 @@ class ArrowStore(Store):
         file = persistent(self, name, "the file", attempt, opening=True)
         return ArrowFile(self, path, name, file)
 
-    def files(self, path: str) -> list[str]:
+    def files(self, path: str) -> list[Listed]:
         selector = fs.FileSelector(path.rstrip("/") or path, recursive=True, allow_not_found=True)
 
         def attempt(_: int) -> list[fs.FileInfo]:
@@ -52,11 +52,19 @@ class ArrowStore(Store):
             return found
 
         found = persistent(self, self.name(path), "the list of files", attempt, opening=True)
-        return [info.path for info in found if info.is_file]
+        return [
+            Listed(info.path, info.size, None if info.mtime_ns is None else info.mtime_ns // 1_000_000)
+            for info in found
+            if info.is_file
+        ]
 
     def create(self, path: str, name: str) -> Upload:
         kind = self.filesystem.type_name
         return _Stream(self, path, name, None if kind in _UNSEEN else hidden_beside(path))
+
+    def remove(self, path: str) -> None:
+        with ErrorsNameFile(self.name(path), self.secrets), suppress(FileNotFoundError):
+            self.filesystem.delete_file(path)
 
     def version(self, path: str, file: pa.NativeFile) -> Version | None:
         """The version of an open file."""

@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime
+from math import floor, isfinite
 from typing import Any
 
 from pqext.core.errors import UnsupportedError
 from pqext.core.sources.remote import RemoteSource, Version, persistent
 from pqext.core.sources.secrets import shown
-from pqext.core.sources.store import Store
+from pqext.core.sources.store import Listed, Store
 from pqext.core.sources.upload import ErrorsNameFile, Upload, hidden_beside
 
 _ETAGS = ("ETag", "etag", "e_tag", "md5", "content_md5", "generation", "sha")
@@ -49,25 +50,38 @@ class FsspecStore(Store):
             found: dict[str, Any] = self.filesystem.info(path)
             return found
 
-    def files(self, path: str) -> list[str]:
-        def attempt(_: int) -> list[str]:
+    def files(self, path: str) -> list[Listed]:
+        def attempt(_: int) -> list[Listed]:
             with self.turn:
                 self.filesystem.invalidate_cache(path)
-                return [str(found) for found in self.filesystem.find(path)]
+                return [_listed(str(name), info) for name, info in self.filesystem.find(path, detail=True).items()]
 
-        found: list[str] = persistent(self, self.name(path), "the list of files", attempt, opening=True)
+        found: list[Listed] = persistent(self, self.name(path), "the list of files", attempt, opening=True)
         return found
 
     def create(self, path: str, name: str) -> Upload:
         return _Stream(self, path, name)
 
+    def remove(self, path: str) -> None:
+        with self.turn, ErrorsNameFile(self.name(path), self.secrets), suppress(FileNotFoundError):
+            self.filesystem.rm_file(path)
+
+
+def _listed(name: str, info: dict[str, Any]) -> Listed:
+    etag, told = _first(info, _ETAGS), _first(info, _TIMES)
+    if isinstance(told, datetime):
+        told = told.timestamp()
+    is_number = isinstance(told, int | float) and not isinstance(told, bool) and isfinite(told)
+    modified = floor(told * 1000 + 0.01) if is_number else None  # what is a whole number may be a double just below it
+    size = info.get("size")
+    return Listed(name, size if isinstance(size, int) else None, modified, None if etag is None else str(etag))
+
 
 def version_of(info: dict[str, Any]) -> Version | None:
     """The version of a file of which ``info`` is told."""
-    etag = next((info[key] for key in _ETAGS if info.get(key)), None)
+    etag, told = _first(info, _ETAGS), _first(info, _TIMES)
     if etag is not None:
         return Version(f"etag {etag}")
-    told = next((info[key] for key in _TIMES if info.get(key)), None)
     if told is None:
         return None
     if isinstance(told, datetime):
@@ -75,6 +89,10 @@ def version_of(info: dict[str, Any]) -> Version | None:
     if isinstance(told, int | float):
         return Version.at(told, str(told))
     return Version(f"modified {told}", is_certain=False)
+
+
+def _first(info: dict[str, Any], keys: tuple[str, ...]) -> Any:
+    return next((info[key] for key in keys if info.get(key)), None)
 
 
 class FsspecFile(RemoteSource):

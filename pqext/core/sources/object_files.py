@@ -15,7 +15,7 @@ from pqext.core.sources.cache import CACHE
 from pqext.core.sources.faults import AnswerError
 from pqext.core.sources.remote import RemoteSource, Version, persistent
 from pqext.core.sources.secrets import shown
-from pqext.core.sources.store import Store
+from pqext.core.sources.store import Listed, Store
 from pqext.core.sources.upload import ErrorsNameFile, Upload
 
 _SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "abfss", "MemoryStore": "memory", "LocalStore": "file"}
@@ -94,14 +94,14 @@ class ObjectStore(Store):
             file.take_tail(start, tail)
         return file
 
-    def files(self, path: str) -> list[str]:
+    def files(self, path: str) -> list[Listed]:
         import obstore
 
-        def attempt(failed: int) -> list[str]:
-            return [meta["path"] for part in obstore.list(self.of_attempt(failed), path or None) for meta in part]
+        def attempt(failed: int) -> list[Listed]:
+            return [_listed(meta) for part in obstore.list(self.of_attempt(failed), path or None) for meta in part]
 
         try:
-            found: list[str] = persistent(self, self.name(path), "the list of files", attempt, opening=True)
+            found: list[Listed] = persistent(self, self.name(path), "the list of files", attempt, opening=True)
         except FileNotFoundError:
             return []
         return found
@@ -113,6 +113,17 @@ class ObjectStore(Store):
                 path=name,
             )
         return _Stream(self, path, name)
+
+    def remove(self, path: str) -> None:
+        import obstore
+
+        with ErrorsNameFile(self.name(path), self.secrets), suppress(FileNotFoundError):
+            obstore.delete(self.of_attempt(0), path)
+
+
+def _listed(meta: Any) -> Listed:
+    modified = round(meta["last_modified"].timestamp() * 1000)
+    return Listed(meta["path"], meta["size"], modified, meta.get("e_tag"))
 
 
 def _base_of(store: Any) -> str:

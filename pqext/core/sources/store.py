@@ -22,6 +22,18 @@ _KEPT = 32
 """Stores that are remembered, with their connections and with what was learned of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What the listing of a folder tells of a file, ``None`` where it does not."""
+
+    path: str
+    size: int | None = None
+    modified_ms: int | None = None
+    """When it was written, in milliseconds since 1970."""
+    etag: str | None = None
+    """What the store calls the version."""
+
+
 class Store(ABC):
     """One file system with its credentials. Equal ones are one store: see :func:`remembered`.
 
@@ -47,12 +59,16 @@ class Store(ABC):
         """The file at ``path``. Raises ``FileNotFoundError``, ``PermissionError`` or ``SourceError`` with ``name``."""
 
     @abstractmethod
-    def files(self, path: str) -> list[str]:
-        """The paths of all files below the folder at ``path``, at any depth; none where there is no folder."""
+    def files(self, path: str) -> list[Listed]:
+        """All files below the folder at ``path``, at any depth; none where there is no folder."""
 
     @abstractmethod
     def create(self, path: str, name: str) -> Upload:
         """What writes the file at ``path``, which appears when it is whole."""
+
+    @abstractmethod
+    def remove(self, path: str) -> None:
+        """Delete the file at ``path``. Nothing happens where there is none."""
 
 
 @dataclass
@@ -63,6 +79,8 @@ class Location:
     store: Store = field(repr=False)
     key: str = field(repr=False)
     path: str
+    listed: Listed | None = field(default=None, repr=False, compare=False)
+    """What the listing told that found the file; None for one that was named."""
     _opened: Source | None = field(default=None, repr=False, compare=False)
     _opened_at: float = field(default=0.0, repr=False, compare=False)
 
@@ -84,19 +102,25 @@ class Location:
                 return False
         return True
 
-    def at(self, key: str) -> Location:
+    def at(self, key: str, listed: Listed | None = None) -> Location:
         """Another file or folder of the store."""
-        return Location(self.store, key, self.store.name(key))
+        return Location(self.store, key, self.store.name(key), listed)
 
     def files(self) -> list[Location]:
         """All files below the folder, at any depth, hidden ones too, sorted by key; none where there is no folder."""
         found = self.store.files(self.key) if self.store.has_folders else []
         inside = self.key.rstrip("/") + "/" if self.key.strip("/") else self.key
-        return [self.at(key) for key in sorted(found) if key.startswith(inside)]
+        found.sort(key=lambda one: one.path)
+        return [self.at(one.path, one) for one in found if one.path.startswith(inside)]
 
     def create(self) -> Upload:
         """What writes the file."""
         return self.store.create(self.key, self.path)
+
+    def remove(self) -> None:
+        """Delete the file, if it is there."""
+        self.store.remove(self.key)
+        self.changed()
 
     def changed(self) -> None:
         """The file was written: what was kept of the one before is forgotten."""

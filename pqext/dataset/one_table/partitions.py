@@ -41,6 +41,8 @@ class Narrowed:
 
     filter: Expression | None
     refusal: str | None = None
+    evidence: str = "partition"
+    """What proves the refusal, in a word or two."""
 
 
 @dataclass(frozen=True, slots=True)

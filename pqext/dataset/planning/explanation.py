@@ -45,8 +45,7 @@ def skipped(tasks: Iterable[Task]) -> dict[str, dict[str, int]]:
 
     for task in tasks:
         if task.refusal is not None:
-            is_opened = bool(task.row_groups) or task.footer_crc is not None
-            add(LIMIT if task.refusal == REACHED else "schema" if is_opened else "partition", files=1)
+            add(LIMIT if task.refusal == REACHED else task.evidence or "schema", files=1)
             continue
         for plan in task.row_groups:
             if plan.refusal is not None:

@@ -100,6 +100,8 @@ class Task:
     is_outline: bool = False
     """Were the row groups judged by the footer alone? Who reads them asks page indexes and Bloom filters, and finds
     the stages."""
+    evidence: str | None = None
+    """What proves the refusal of a file that was not opened, in a word or two."""
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -144,6 +146,7 @@ class Task:
                 "refusal": self.refusal,
                 "footer_crc": self.footer_crc,
                 "is_outline": self.is_outline,
+                "evidence": self.evidence,
                 "row_groups": [_group_to_dict(group) for group in self.row_groups],
             },
             separators=(",", ":"),
@@ -156,7 +159,9 @@ class Task:
             tree = json.loads(text)
             crc, is_outline = tree["footer_crc"], tree.get("is_outline", False) is True
             groups = tuple(_group_from_dict(group, is_outline) for group in _list(tree["row_groups"]))
-            plan = cls(_text(tree["path"]), groups, _refusal(tree), None if crc is None else _integer(crc), is_outline)
+            crc = None if crc is None else _integer(crc)
+            evidence = None if tree.get("evidence") is None else _text(tree["evidence"])
+            plan = cls(_text(tree["path"]), groups, _refusal(tree), crc, is_outline, evidence)
         except (KeyError, TypeError, RecursionError) as error:
             raise ValueError(f"not a plan: {error!r}") from error
         if len({group.index for group in groups}) < len(groups):

@@ -1,0 +1,55 @@
+"""The least and the greatest of Arrow values, and bounds in comparison form as Arrow values."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.predicate import Value
+from pqext.dataset.expressions.literals import NANOSECONDS
+
+_COMPARED = {
+    pa.float16(): pa.float32(), pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary(),
+}  # fmt: skip
+"""Types that Arrow has no order for, and those that hold the same values in order."""
+
+
+def extreme(array: pa.Array, side: str) -> pa.Array:
+    """An array of the one least (``min``) or greatest value (``max``), nulls and NaN left aside; null of none.
+
+    Python may not hold it, as days of far years, so Arrow keeps it. Raises ``TypeError`` for values without an order.
+    """
+    kind = array.type
+    if (compared := _COMPARED.get(kind)) is not None:
+        array = array.cast(compared)
+    if pa.types.is_floating(array.type):
+        array = array.filter(pc.invert(pc.is_nan(array)), null_selection_behavior="drop")
+    try:
+        return pa.repeat(pc.min_max(array)[side], 1).cast(kind) if len(array) else pa.nulls(1, kind)
+    except pa.ArrowNotImplementedError as error:
+        raise TypeError(f"values of type {kind} have no least and no greatest") from error
+
+
+def has_nan(array: pa.Array) -> bool:
+    """Is one of the values NaN?"""
+    return pa.types.is_floating(array.type) and bool(pc.any(pc.is_nan(array)).as_py())
+
+
+def as_arrow(value: Value, kind: pa.DataType) -> pa.Scalar | None:
+    """A comparison value as Arrow holds it in a column of ``kind``; None where that cannot be told.
+
+    Raises ``ValueError`` or ``OverflowError`` for one that no value of the type can be.
+    """
+    types = pa.types
+    if types.is_boolean(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_binary(kind):
+        return pa.scalar(value, kind)
+    if types.is_integer(kind):
+        return pa.scalar(value, kind)
+    if types.is_string(kind) and isinstance(value, bytes):
+        return pa.scalar(value.decode(), kind)
+    if types.is_date32(kind):
+        return pa.scalar(value, pa.int32()).cast(kind)
+    if types.is_timestamp(kind) and isinstance(value, int):
+        unit = NANOSECONDS[kind.unit]
+        return pa.scalar(value // unit, pa.int64()).cast(kind) if value % unit == 0 else None
+    return None

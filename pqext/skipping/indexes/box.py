@@ -1,0 +1,140 @@
+"""The box around the geometries of each object, in the plane or on the globe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.errors import GeometryError, ParquetError
+from pqext.core.reader import ParquetFile
+from pqext.core.row_group import RowGroup
+from pqext.core.schema import SchemaNode
+from pqext.dataset.expressions import Base, Column, Expression, Spatial
+from pqext.dataset.expressions.spatial import predicate
+from pqext.dataset.pruning.binding import find
+from pqext.geo.box import BoundingBox
+from pqext.geo.coordinate_range import box_within_range
+from pqext.geo.summary import statistics, union
+from pqext.geo.types import EDGES, GeospatialType, type_of
+from pqext.skipping.indexes.index import Collector, Index
+
+EDGES_KEY, CRS = "io.pqext.edges", "io.pqext.crs"
+_ENDS = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax")
+_CELL = pa.struct([(end, pa.float64()) for end in _ENDS])
+
+
+@dataclass(frozen=True, init=False)
+class Box(Index):
+    """The box around the geometries of each object, with Z where all have it; ``xmin > xmax`` wraps around.
+
+    Refuses spatial conditions, as the edges of the column run. It is made from footers where they have boxes.
+    """
+
+    name = "box"
+    type: GeospatialType | None = None
+    """What the column is; None before the index meets one."""
+
+    def __init__(self, operand: str | Base, type: GeospatialType | None = None) -> None:
+        Index.__init__(self, operand)
+        if not isinstance(self.operand, Column):
+            raise TypeError("an index of boxes is on a column of geometries")
+        object.__setattr__(self, "type", type)
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        type = self.type
+        if type is None:
+            return {}
+        return {EDGES_KEY: type.edges} | ({} if type.crs is None else {CRS: type.crs})
+
+    @classmethod
+    def restore(cls, operand: Base, params: Mapping[str, str]) -> Box:
+        edges = params.get(EDGES_KEY)
+        if edges not in EDGES:
+            raise ValueError(f"unknown edges {edges!r}")
+        return cls(operand, GeospatialType(params.get(CRS), edges))
+
+    def of(self, field: pa.Field) -> Box:
+        found = type_of(field)
+        if found is None:
+            raise TypeError(f"{self.operand} holds no geometries")
+        return Box(self.operand, found)
+
+    def cell_type(self, values: pa.DataType) -> pa.DataType:
+        return _CELL
+
+    def proved(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
+        column, type = self.operand, self.type
+        if type is None or not isinstance(column, Column):
+            return None
+        try:
+            node = find(file.schema, column)
+            boxes = [_box(node, group, type) for group in file.row_groups if group.num_rows]
+        except (ParquetError, TypeError, ValueError):
+            return None
+        return None if None in boxes else _cell([box for box in boxes if box is not None], type)
+
+    def collector(self, values: pa.DataType) -> Collector:
+        if self.type is None:
+            raise TypeError(f"{self} has not met its column")
+        return _Boxes(self.type)
+
+    def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
+        if not isinstance(leaf, Spatial) or self.type is None:
+            return None
+        asked = predicate(leaf.operation, leaf.geometry, leaf.distance)
+        if asked.keeps_empty:  # of which a box tells nothing
+            return None
+        ends = [np.asarray(pc.fill_null(pc.struct_field(cells, [end]), np.nan)) for end in _ENDS[:4]]
+        known = np.isfinite(ends).all(axis=0) & (ends[2] <= ends[3])
+        xmin, xmax, ymin, ymax = (np.where(known, end, 0.0) for end in ends)
+        return pa.array(asked.may_match_boxes(xmin, xmax, ymin, ymax, self.type), mask=~known)
+
+
+def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox | None:
+    """The box of a row group as its statistics prove it; None where they do not."""
+    found = group.chunk(node).geospatial_statistics
+    if found is None or found.bbox is None or not group.trust_statistics:
+        return None
+    box = BoundingBox.from_metadata(found.bbox)
+    if not type.planar:
+        return box_within_range(box)
+    return box if box.usable else None
+
+
+class _Boxes:
+    def __init__(self, type: GeospatialType) -> None:
+        self._type = type
+        self._boxes: list[BoundingBox] = []
+        self._is_known = True
+
+    def add(self, values: pa.Array) -> None:
+        if not self._is_known or values.null_count == len(values):
+            return
+        try:
+            found = statistics(values, self._type.edges, self._type.crs).bbox
+        except GeometryError:
+            found = None
+        box = None if found is None else BoundingBox.from_metadata(found)
+        if box is not None and not self._type.planar:
+            box = box_within_range(box)
+        self._is_known = box is not None and box.usable
+        if box is not None:
+            self._boxes.append(box)
+
+    def cell(self) -> pa.Array:
+        return _cell(self._boxes if self._is_known else [], self._type)
+
+
+def _cell(boxes: list[BoundingBox], type: GeospatialType) -> pa.Array:
+    """The box around all; null where none is known."""
+    whole = union(boxes, type.geographic) if boxes else None
+    if whole is None or not whole.usable:
+        return pa.nulls(1, _CELL)
+    if any(box.zmin is None or box.zmax is None for box in boxes):
+        whole = replace(whole, zmin=None, zmax=None)
+    return pa.array([{end: getattr(whole, end) for end in _ENDS}], _CELL)

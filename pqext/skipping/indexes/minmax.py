@@ -1,0 +1,83 @@
+"""The least and the greatest value of each object: the original's ``minmax``, a struct of ``min`` and ``max``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import nan
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.core.reader import ParquetFile
+from pqext.dataset.evaluation.extremes import extreme, has_nan
+from pqext.dataset.expressions import Base, Column, Expression
+from pqext.skipping.indexes.footers import known_range
+from pqext.skipping.indexes.index import Collector, Index, is_plain
+from pqext.skipping.indexes.ranges import Ranges
+
+SHOWS_NAN = "io.pqext.nan"
+"""The parameter that says, by ``max``, that the greatest value is NaN wherever there is one."""
+
+
+@dataclass(frozen=True, init=False)
+class MinMax(Index):
+    """The least and the greatest value of each object; NaN is the greatest where there is one.
+
+    Refuses comparisons, ``is_in``, and patterns that begin with text. It is made from footers where their statistics
+    prove it.
+    """
+
+    name = "minmax"
+    is_original = True
+    shows_nan: bool = field(default=True, compare=False)
+    """Is the greatest value known to be NaN where there is one? Of stores that others wrote it is not."""
+
+    def __init__(self, operand: str | Base, shows_nan: bool = True) -> None:
+        Index.__init__(self, operand)
+        object.__setattr__(self, "shows_nan", shows_nan)
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        return {SHOWS_NAN: "max"} if self.shows_nan else {}
+
+    @classmethod
+    def restore(cls, operand: Base, params: Mapping[str, str]) -> MinMax:
+        return cls(operand, params.get(SHOWS_NAN) == "max")
+
+    def cell_type(self, values: pa.DataType) -> pa.DataType:
+        return pa.struct([("min", values), ("max", values)])
+
+    def proved(self, file: ParquetFile, values: pa.DataType) -> pa.Array | None:
+        if not isinstance(self.operand, Column):
+            return None
+        found = known_range(file, self.operand, values)
+        return None if found is None else _cell(*found)
+
+    def collector(self, values: pa.DataType) -> Collector:
+        return _Extremes(values)
+
+    def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
+        if not is_plain(leaf, self.operand):
+            return None
+        low, high = (pc.struct_field(cells, [end]) for end in ("min", "max"))
+        return Ranges(low, high, self.shows_nan).may_match(leaf)
+
+
+class _Extremes:
+    def __init__(self, values: pa.DataType) -> None:
+        self._ends = {side: pa.nulls(1, values) for side in ("min", "max")}
+        self._has_nan = False
+
+    def add(self, values: pa.Array) -> None:
+        self._has_nan |= has_nan(values)
+        for side, end in self._ends.items():
+            self._ends[side] = extreme(pa.concat_arrays([end, extreme(values, side)]), side)
+
+    def cell(self) -> pa.Array:
+        high = self._ends["max"]
+        return _cell(self._ends["min"], pa.array([nan], high.type) if self._has_nan else high)
+
+
+def _cell(low: pa.Array, high: pa.Array) -> pa.Array:
+    return pa.StructArray.from_arrays([low, high], ["min", "max"])

@@ -1,0 +1,99 @@
+"""The distinct beginnings of each object's texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.dataset.expressions import Base, Expression, IsNotNull, IsNull
+from pqext.dataset.expressions.patterns import successor
+from pqext.skipping.indexes.index import Collector, Index, is_plain
+from pqext.skipping.indexes.ranges import Ranges
+
+LENGTH, MOST = "io.pqext.length", "io.pqext.most"
+_LENGTH, _MOST = 4, 10_000
+
+
+@dataclass(frozen=True, init=False)
+class Prefix(Index):
+    """The distinct beginnings of each object's texts, ``length`` bytes each, where these are no more than ``most``.
+
+    Refuses patterns that begin with text, equality, ``is_in`` and comparisons, of which each beginning is a range.
+    """
+
+    name = "prefix"
+    length: int = _LENGTH
+    """Bytes of a beginning."""
+    most: int = _MOST
+    """Beginnings that are kept at most; of an object with more they are not known."""
+
+    def __init__(self, operand: str | Base, length: int = _LENGTH, most: int = _MOST) -> None:
+        Index.__init__(self, operand)
+        for name, number in (("length", length), ("most", most)):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise ValueError(f"{name} is a whole number from 1, not {number!r}")
+            object.__setattr__(self, name, number)
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        return {LENGTH: str(self.length), MOST: str(self.most)}
+
+    @classmethod
+    def restore(cls, operand: Base, params: Mapping[str, str]) -> Prefix:
+        return cls(operand, int(params.get(LENGTH, _LENGTH)), int(params.get(MOST, _MOST)))
+
+    def cell_type(self, values: pa.DataType) -> pa.DataType:
+        types = pa.types
+        if not any(is_text(values) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
+            raise TypeError(f"{self.operand} holds no texts but values of type {values}, which have no beginnings")
+        return pa.list_(pa.binary())
+
+    def collector(self, values: pa.DataType) -> Collector:
+        return _Beginnings(self.length, self.most)
+
+    def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
+        if isinstance(leaf, IsNull) or not is_plain(leaf, self.operand):
+            return None
+        lengths = pc.list_value_length(cells)
+        if isinstance(leaf, IsNotNull):
+            return pc.greater(lengths, 0)
+        found = _ranges(cells.flatten()).may_match(leaf)
+        if found is None:
+            return None
+        rows = np.asarray(pc.list_parent_indices(cells))
+        may = np.bincount(rows[np.asarray(pc.fill_null(found, True))], minlength=len(cells)) > 0
+        return pa.array(may, mask=np.asarray(pc.is_null(cells)))
+
+
+def _ranges(prefixes: pa.Array) -> Ranges:
+    """Texts that begin with one lie between it and what comes next."""
+    above = [None if one is None else successor(one) for one in prefixes.to_pylist()]
+    return Ranges(_text(prefixes), _text(pa.array(above, pa.binary())), shows_nan=True)
+
+
+def _text(array: pa.Array) -> pa.Array:
+    """Bytes, some of which may be no UTF-8, as the texts that they are cut from, so that literals are text."""
+    validity, offsets, data = array.buffers()
+    return pa.StringArray.from_buffers(len(array), offsets, data, validity, array.null_count, array.offset)
+
+
+class _Beginnings:
+    def __init__(self, length: int, most: int) -> None:
+        self._values: pa.Array | None = pa.nulls(0, pa.binary())
+        self._length, self._most = length, most
+
+    def add(self, values: pa.Array) -> None:
+        if self._values is None:
+            return
+        found = pc.binary_slice(pc.drop_null(values).cast(pa.binary()), 0, self._length)
+        kept = pc.unique(pa.concat_arrays([self._values, pc.unique(found)]))
+        self._values = kept if len(kept) <= self._most else None
+
+    def cell(self) -> pa.Array:
+        if self._values is None:
+            return pa.nulls(1, pa.list_(pa.binary()))
+        return pa.ListArray.from_arrays(pa.array([0, len(self._values)], pa.int32()), self._values)

@@ -1,0 +1,80 @@
+"""The distinct values of each object: the original's ``valuelist``, a list without nulls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pqext.dataset.evaluation.evaluate import evaluate
+from pqext.dataset.expressions import Base, Expression, IsNull
+from pqext.skipping.indexes.index import Collector, Index
+
+MOST = "io.pqext.most"
+_MOST = 10_000
+
+
+@dataclass(frozen=True, init=False)
+class ValueList(Index):
+    """The distinct values of each object, nulls aside, where these are no more than ``most``.
+
+    Refuses every condition on the operand but ``is_null``: it is asked of the values themselves.
+    """
+
+    name = "valuelist"
+    is_original = True
+    most: int = _MOST
+    """Values that a list holds at most; of an object with more the list is not known."""
+
+    def __init__(self, operand: str | Base, most: int = _MOST) -> None:
+        Index.__init__(self, operand)
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise ValueError(f"most is a number of values from 1, not {most!r}")
+        object.__setattr__(self, "most", most)
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        return {} if self.most == _MOST else {MOST: str(self.most)}
+
+    @classmethod
+    def restore(cls, operand: Base, params: Mapping[str, str]) -> ValueList:
+        return cls(operand, int(params.get(MOST, _MOST)))
+
+    def cell_type(self, values: pa.DataType) -> pa.DataType:
+        if pa.types.is_nested(values):
+            raise TypeError(f"a value list holds no values of type {values}")
+        return pa.list_(values)
+
+    def collector(self, values: pa.DataType) -> Collector:
+        return _Distinct(values, self.most)
+
+    def may_match(self, leaf: Expression, cells: pa.Array) -> pa.Array | None:
+        if isinstance(leaf, IsNull):
+            return None
+        values, rows = cells.flatten(), np.asarray(pc.list_parent_indices(cells))
+        batch = pa.record_batch({"": values})
+        found = evaluate(leaf, batch, {self.operand._key(): values})
+        matching = np.asarray(pc.fill_null(found, False)) | np.asarray(pc.is_null(values))
+        may = np.bincount(rows[matching], minlength=len(cells)) > 0
+        return pa.array(may, mask=np.asarray(pc.is_null(cells)))
+
+
+class _Distinct:
+    def __init__(self, values: pa.DataType, most: int) -> None:
+        self._type = values
+        self._values: pa.Array | None = pa.nulls(0, values)
+        self._most = most
+
+    def add(self, values: pa.Array) -> None:
+        if self._values is None:
+            return
+        kept = pc.unique(pa.concat_arrays([self._values, pc.drop_null(pc.unique(values))]))
+        self._values = kept if len(kept) <= self._most else None
+
+    def cell(self) -> pa.Array:
+        if self._values is None:
+            return pa.nulls(1, pa.list_(self._type))
+        return pa.ListArray.from_arrays(pa.array([0, len(self._values)], pa.int32()), self._values)

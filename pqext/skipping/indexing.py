@@ -1,0 +1,140 @@
+"""The cells of one object: from its footer where that proves them, from its rows where not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from pqext.core.errors import ParquetError
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.options import ReadOptions
+from pqext.core.reader import ParquetFile
+from pqext.dataset.expressions import Column
+from pqext.dataset.files.file_set import FileSet
+from pqext.dataset.files_query import FilesQuery
+from pqext.dataset.planning.projection import parse_columns
+from pqext.dataset.pruning.binding import find
+from pqext.skipping.indexes.index import Index
+from pqext.skipping.objects import UNKNOWN, objects_of
+
+_ROWS = 1 << 16
+_SETTLED_MS = 50
+"""Milliseconds after which a file that is written again has another time, with room to spare."""
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """An index that has met its column: the type of the values, and of the cells."""
+
+    index: Index
+    values: pa.DataType
+    cells: pa.DataType
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a store keeps of one object: its name and version, and a cell of each index, an array of one."""
+
+    path: str
+    modified_ms: int
+    size: int
+    etag: str | None
+    cells: Sequence[pa.Array]
+    read: bool
+    """Were rows read, because the footer did not prove everything?"""
+
+
+@dataclass(frozen=True)
+class Indexer:
+    """Makes the rows of a store. ``data`` false leaves cells unknown that footers do not prove."""
+
+    indexes: Sequence[Indexed]
+    options: ReadOptions = field(default_factory=ReadOptions)
+    limits: Limits = DEFAULT_LIMITS
+    data: bool = True
+
+    def row(self, source: Any) -> Row | None:
+        """The row of an object; None where it changes while it is looked at, or nobody tells when it was written."""
+        before = objects_of([source])
+        if before.modified[0] == UNKNOWN or not before.paths[0].is_valid:
+            return None
+        if isinstance(source, str):
+            since = time.time() * 1000 - before.modified[0]
+            if 0 <= since < _SETTLED_MS:  # what is written again now could have the same time
+                time.sleep((_SETTLED_MS - since) / 1000)
+        cells, read = self._cells(source)
+        after = objects_of([source])
+        if (after.modified[0], after.sizes[0]) != (before.modified[0], before.sizes[0]):
+            return None
+        return Row(
+            before.paths[0].as_py(), int(before.modified[0]), int(before.sizes[0]), before.etags[0].as_py(), cells, read
+        )
+
+    def _cells(self, source: Any) -> tuple[list[pa.Array], bool]:
+        with ParquetFile(source, options=self.options, limits=self.limits) as file:
+            file.check_rows()
+            cells = [one.index.proved(file, one.values) if _is_as_told(file, one) else None for one in self.indexes]
+        left = [at for at, cell in enumerate(cells) if cell is None]
+        if left and self.data:
+            for at, cell in self._from_rows(source, left).items():
+                cells[at] = cell
+        found = [
+            pa.nulls(1, one.cells) if cell is None else cell.cast(one.cells)
+            for cell, one in zip(cells, self.indexes, strict=True)
+        ]
+        return found, bool(left) and self.data
+
+    def _from_rows(self, source: Any, wanted: Sequence[int]) -> Mapping[int, pa.Array]:
+        """The cells of indexes by their numbers, from the rows of an object; none of columns that it has otherwise."""
+        query = FilesQuery(
+            FileSet((source,), self.options, self.limits),
+            parse_columns({str(at): self.indexes[at].index.operand for at in wanted}),
+            None,
+        )
+        collectors = {}
+        for at, field_ in zip(wanted, query.schema, strict=True):
+            one = self.indexes[at]
+            if field_.type == one.values and one.index.of(field_) == one.index:
+                collectors[at] = one.index.collector(one.values)
+        with closing(query.found(_ROWS)) as batches:
+            for batch, _ in batches:
+                for at, collector in collectors.items():
+                    collector.add(batch.column(str(at)))
+        return {at: collector.cell() for at, collector in collectors.items()}
+
+
+def meet(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Limits) -> list[Indexed]:
+    """The indexes with the types that their operands have in an object.
+
+    Raises ``ValueError`` for a column that is not there, and ``TypeError`` for values that an index is not made for.
+    """
+    query = FilesQuery(
+        FileSet((source,), options, limits),
+        parse_columns({str(at): one.operand for at, one in enumerate(indexes)}),
+        None,
+    )
+    found = []
+    for index, field_ in zip(indexes, query.schema, strict=True):
+        met = index.of(field_)
+        found.append(Indexed(met, field_.type, met.cell_type(field_.type)))
+    return found
+
+
+def _is_as_told(file: ParquetFile, one: Indexed) -> bool:
+    """Has the file the column in the type of the index?"""
+    operand = one.index.operand
+    if not isinstance(operand, Column):
+        return False
+    try:
+        node = find(file.schema, operand)
+        told = file.arrow_schema.field(operand.path[0])
+        for name in operand.path[1:]:
+            told = told.type.field(name)
+    except (KeyError, ParquetError, TypeError, ValueError):
+        return False
+    return node is not None and told.type == one.values and one.index.of(told) == one.index

@@ -1,0 +1,136 @@
+"""The columns of a store's two kinds of parts: what the specification knows, and what is pqext's own."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pqext.core.limits import Limits
+from pqext.core.options import ReadOptions
+from pqext.skipping.format import spark_schema
+from pqext.skipping.format.identifiers import object_name
+from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
+from pqext.skipping.format.names import LATEST, OBJECT_NAME, check_names, index_column, partition_column
+from pqext.skipping.format.reading import Parts
+from pqext.skipping.format.writing import write_part
+from pqext.skipping.indexing import Indexed, Row, meet
+from pqext.skipping.store import SIDE, Store, understood, within
+from pqext.skipping.versions import COLUMN, TYPE, VERSION
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which indexes a store has, each with its column in the store's own parts or in those beside them."""
+
+    own: StoreMetadata
+    side: StoreMetadata
+    indexed: Sequence[Indexed]
+    columns: Sequence[tuple[IndexColumn, bool]]
+    """The column of each of the indexes, and whether it is in the store's own parts."""
+
+    @classmethod
+    def of(cls, indexes: Sequence[Indexed], identifier: str, partitions: pa.Schema) -> Layout:
+        """The layout of a new store. Raises ``ValueError`` for two indexes that would have one column."""
+        columns = [
+            (IndexColumn.of(one.index.stored_name, one.index.columns, one.index.params), _is_original(one))
+            for one in indexes
+        ]
+        own, side = ([one for one, is_own in columns if is_own is wanted] for wanted in (True, False))
+        check_names(partitions.names, _described(own))
+        check_names((), _described(side))
+        about = StoreMetadata(LATEST, identifier, None, tuple(partitions.names), tuple(own))
+        return cls(about, replace(about, partitions=(), indexes=(COLUMN, *side)), indexes, columns)
+
+    @classmethod
+    def of_store(cls, known: Store, source: Any, options: ReadOptions, limits: Limits) -> Layout:
+        """The layout of a store that is there, for objects with columns as ``source`` has them.
+
+        An index whose column ``source`` lacks, or has in another type than the store, is left out.
+        """
+        indexed, columns = [], []
+        for about, is_own in ((known.metadata, True), (known.side_metadata, False)):
+            for column, index in [] if about is None else understood(about):
+                try:
+                    (met,) = meet([index], source, options, limits)
+                except (TypeError, ValueError):
+                    continue
+                if met.cells == known.type_of(column, not is_own):
+                    indexed.append(met)
+                    columns.append((replace(column, name=index_column(column.columns, column.index)), is_own))
+        own = replace(known.metadata, version=LATEST, indexes=tuple(one for one, is_own in columns if is_own))
+        others = tuple(one for one, is_own in columns if not is_own)
+        return cls(own, replace(own, partitions=(), indexes=(COLUMN, *others)), indexed, columns)
+
+    def write(self, location: Any, rows: Sequence[Row], partitions: pa.RecordBatch) -> None:
+        """Write rows as a part of each kind; ``partitions`` are what their folders say."""
+        names = pa.array([object_name(row.path, row.modified_ms) for row in rows], pa.string())
+        versions = pa.array([{"size": row.size, "etag": row.etag} for row in rows], TYPE)
+        cells = {
+            column.name: pa.concat_arrays([pa.nulls(0, one.cells), *(row.cells[at] for row in rows)])
+            for at, ((column, _), one) in enumerate(zip(self.columns, self.indexed, strict=True))
+        }
+        folders = {partition_column(name): partitions.column(name) for name in self.own.partitions}
+        own = {one.name: cells[one.name] for one in self.own.indexes}
+        side = {one.name: cells[one.name] for one in self.side.indexes if one != COLUMN}
+        put(within(location, SIDE), pa.table({OBJECT_NAME: names, VERSION: versions, **side}), self.side)
+        put(location, pa.table({OBJECT_NAME: names, **folders, **own}), self.own)
+
+
+def rewritten(
+    parts: Parts, folder: Any, keep: Callable[[IndexColumn], bool], rows: NDArray[np.int64] | None
+) -> int:
+    """Write all rows, or those in ``rows``, as one part of the latest version, each once; gives their number."""
+    about, table = parts.metadata, parts.table
+    kept = [one for one in about.indexes if keep(one)]
+    named = [replace(one, name=index_column(one.columns, one.index)) for one in kept]
+    table = table if rows is None else table.take(pa.array(rows))
+    table = table.take(pa.array(_distinct(table)))
+    partitions = [partition_column(name) for name in about.partitions]
+    columns = {name: table.column(name) for name in (OBJECT_NAME, *partitions)}
+    columns |= {new.name: table.column(one.name) for one, new in zip(kept, named, strict=True)}
+    put(folder, pa.table(columns), replace(about, version=LATEST, indexes=tuple(named)))
+    return len(table)
+
+
+def put(folder: Any, table: pa.Table, about: StoreMetadata) -> None:
+    """Write a part into a folder; it appears when it is whole."""
+    write_part(within(folder, f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"), table, about)
+
+
+def _distinct(table: pa.Table) -> list[int]:
+    """The first of all rows that are the same, which writers at once leave twice."""
+    seen: dict[Any, int] = {}
+    names = table.column(OBJECT_NAME).to_pylist()
+    twice = len(set(names)) < len(names)
+    if not twice:
+        return list(range(len(names)))
+    for at, name in enumerate(names):
+        seen.setdefault((name, repr(table.slice(at, 1).to_pylist())), at)
+    return sorted(seen.values())
+
+
+def _is_original(one: Indexed) -> bool:
+    """Does the specification know the index, and Spark the type of its cells?"""
+    if not one.index.is_original or len(one.index.columns) > 1:
+        return False
+    try:
+        spark_schema.type_of(one.cells, "")
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _described(columns: Sequence[IndexColumn]) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for one in columns:
+        told = f"the index {one.index} of {', '.join(one.columns)}"
+        if one.name in found:
+            raise ValueError(f"{told} and {found[one.name]} would be one column of the store: leave one out")
+        found[one.name] = told
+    return found

@@ -1,0 +1,290 @@
+"""A store that is there: which indexes it has, what they say of files as they are now, and which files they refuse.
+
+A store is a set of facts, each true of one version of one object: of a path, the time of its last change and, where
+pqext wrote the fact, its size and etag. A fact about any other version is passed over, so that a store that is out of
+date costs time and never a row; facts may be repeated, so that writers at work at once cannot spoil a store.
+Indexes that the specification knows stand in the store's own files; pqext's others in a folder of the same form within
+it, which other readers do not see.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from pqext.core.encryption.properties import FileDecryption
+from pqext.core.errors import UnsupportedError
+from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.sources.locate import Location, locate
+from pqext.dataset.expressions import Expression
+from pqext.dataset.files.sources import source_name
+from pqext.skipping.clauses import Evidence, asked, refusals
+from pqext.skipping.format.identifiers import split_object_names, table_identifier
+from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
+from pqext.skipping.format.reading import Parts, part_files, read_parts
+from pqext.skipping.indexes.index import Index, restored
+from pqext.skipping.objects import UNKNOWN, Objects, canonical, objects_of
+from pqext.skipping.versions import VERSION
+
+OnForeign = Literal["raise", "ignore"]
+SIDE = "_pqext"
+"""The folder of the indexes that the specification does not know."""
+_LISTINGS = 10
+"""How often the parts are listed anew where one was replaced while they were read."""
+
+
+@dataclass(eq=False)
+class Store:
+    """The store at ``location``; see :func:`open_store`."""
+
+    location: Any
+    decryption: FileDecryption | Mapping[str, bytes] | None = field(default=None, repr=False)
+    limits: Limits = DEFAULT_LIMITS
+    on_foreign: OnForeign = "raise"
+    """What a store does that is of another table than the files that are asked about."""
+
+    @cached_property
+    def metadata(self) -> StoreMetadata:
+        """What the store says of itself. Raises ``FileNotFoundError`` where there is none."""
+        return self._read(self.location, ()).metadata
+
+    @cached_property
+    def side_metadata(self) -> StoreMetadata | None:
+        """What the folder of further indexes says of itself; None where there is none."""
+        folder = within(self.location, SIDE)
+        return self._read(folder, ()).metadata if part_files(folder) else None
+
+    @property
+    def indexes(self) -> list[Index]:
+        """The indexes that are understood."""
+        return [index for about in self._abouts() for _, index in understood(about)]
+
+    def _abouts(self) -> list[StoreMetadata]:
+        return [about for about in (self.metadata, self.side_metadata) if about is not None]
+
+    def _read(self, folder: Any, columns: Iterable[str] | Callable[[StoreMetadata], Iterable[str]]) -> Parts:
+        """The parts in a folder as they are together: listed again where one is replaced meanwhile."""
+        wanted = columns if callable(columns) else list(columns)
+        for left in reversed(range(_LISTINGS)):
+            parts = part_files(folder)
+            if not parts:
+                raise FileNotFoundError(f"no data-skipping store: there are no parts in {source_name(folder)}")
+            try:
+                return read_parts(parts, wanted, self.decryption, limits=self.limits)
+            except FileNotFoundError:
+                if not left:
+                    raise
+        raise AssertionError("unreachable")
+
+    def facts(self, indexes: Callable[[StoreMetadata], Iterable[IndexColumn]], is_side: bool) -> pa.Table:
+        """The rows of the store's own files or of its further ones: the object's name, and columns of indexes."""
+        folder = within(self.location, SIDE) if is_side else self.location
+        return self._read(folder, lambda about: [one.name for one in indexes(about)]).table
+
+    def all_rows(self, parts: Sequence[Any]) -> Parts:
+        """Everything in some parts."""
+        return read_parts(parts, None, self.decryption, limits=self.limits)
+
+    def type_of(self, column: IndexColumn, is_side: bool) -> pa.DataType:
+        """The Arrow type of the cells in a column."""
+        folder = within(self.location, SIDE) if is_side else self.location
+        return self._read(folder, [column.name]).table.schema.field(column.name).type
+
+    def described(self, objects: Objects) -> NDArray[np.bool_]:
+        """Which of the objects the store knows as they are now."""
+        found = np.zeros(len(objects), bool)
+        found[fresh(self.facts(lambda about: (), False), objects)[1]] = True
+        side = self._side_rows(objects, None)
+        if side is not None:
+            same = np.zeros(len(objects), bool)
+            same[side.same] = True
+            found &= same
+        return found
+
+    def rows_of(self, table: pa.Table, objects: Objects) -> NDArray[np.int64]:
+        """The rows of a table of the store that are about ``objects`` as they are now."""
+        rows, numbers = fresh(table, objects)
+        if VERSION in table.column_names:
+            rows, _ = same_version(table, objects, rows, numbers)
+        return rows
+
+    def evidence(self, objects: Objects, filter: Expression) -> list[Evidence]:
+        """What the indexes that ``filter`` asks say of ``objects`` as they are now."""
+        found: list[Evidence] = []
+        side = self._side_rows(objects, filter)
+        own = [(one, index) for one, index in understood(self.metadata) if asked(filter, [index])]
+        if own:
+            table = self.facts(lambda about: [one for one in about.indexes if one in dict(own)], False)
+            rows, numbers = fresh(table, objects)
+            if side is not None:
+                keep = ~np.isin(numbers, side.others)
+                rows, numbers = rows[keep], numbers[keep]
+            found += _evidence(table, own, rows, numbers)
+        if side is not None:
+            found += side.evidence
+        return found
+
+    def _side_rows(self, objects: Objects, filter: Expression | None) -> _Side | None:
+        about = self.side_metadata
+        if about is None:
+            return None
+        wanted = [] if filter is None else [one for one in understood(about) if asked(filter, [one[1]])]
+        names = {VERSION, *(column.name for column, _ in wanted)}
+        table = self.facts(lambda one: [each for each in one.indexes if each.name in names], True)
+        rows, numbers = fresh(table, objects)
+        known = np.unique(numbers)
+        rows, numbers = same_version(table, objects, rows, numbers)
+        return _Side(_evidence(table, wanted, rows, numbers), numbers, np.setdiff1d(known, numbers))
+
+    def refusals(self, sources: Sequence[Any], filter: Expression) -> list[str | None]:
+        """For each file the reason why no row of it matches ``filter``; None where one may, or nothing is known.
+
+        Raises ``UnsupportedError`` for a store that cannot be used, and ``ValueError`` for one of another table.
+        """
+        reasons: list[str | None] = [None] * len(sources)
+        if not self._is_of(sources):
+            return reasons
+        if self.metadata.reason is not None:
+            raise UnsupportedError(self.metadata.reason, feature="the version", path=source_name(self.location))
+        objects = objects_of(sources)
+        for refused in refusals(filter, self.evidence(objects, filter), len(objects)):
+            for at in np.flatnonzero(refused.objects):
+                reasons[at] = refused.reason
+        return reasons
+
+    def _is_of(self, sources: Sequence[Any]) -> bool:
+        """Is the store of these files' table?"""
+        identifier = self.metadata.table_identifier
+        if identifier is None:
+            return True
+        names = (table_identifier(name) for source in sources if (name := name_of(source)) is not None)
+        first = next(names, None)
+        inside = identifier.rstrip("/") + "/"
+        if first is None or any(name == identifier or name.startswith(inside) for name in chain([first], names)):
+            return True
+        if self.on_foreign == "ignore":
+            return False
+        raise ValueError(
+            f"the store at {source_name(self.location)} is of {identifier}, and none of the files is in it, the first "
+            f'being {first}: pass the store of their table, or on_foreign="ignore" when opening it'
+        )
+
+
+@dataclass(frozen=True)
+class _Side:
+    evidence: list[Evidence]
+    same: NDArray[np.int64]
+    """Objects of which this version is known."""
+    others: NDArray[np.int64]
+    """Objects of which only others are known, written at the same time."""
+
+
+def open_store(
+    location: Any,
+    *,
+    decryption: FileDecryption | Mapping[str, bytes] | None = None,
+    on_foreign: OnForeign = "raise",
+    limits: Limits = DEFAULT_LIMITS,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Store:
+    """The data-skipping store in a folder, to be passed as ``skipping=`` to :func:`pqext.scan`.
+
+    Args:
+        location: The store's folder: a path or a URL.
+        decryption: Keys of an encrypted store, by their labels.
+        on_foreign: ``"raise"``, or ``"ignore"`` to read every file where the store is of another table.
+        limits: Bounds on memory and counts, for stores of strangers.
+        filesystem: A file system of pyarrow or fsspec, or a store of obstore, in which ``location`` is a path.
+        storage_options: Credentials and other settings of the object store that a URL names.
+
+    Returns:
+        A :class:`Store`. Nothing is read before it is asked.
+
+    Raises:
+        ValueError: For arguments that are not understood.
+
+    Example:
+        >>> import pqext, pyarrow
+        >>> from pqext import skipping
+        >>> for name in ("a", "b"):
+        ...     pqext.write_table(pyarrow.table({"name": [name]}), f"{name}.parquet")
+        >>> summary = skipping.build(["a.parquet", "b.parquet"], [skipping.MinMax("name")], "store")
+        >>> store = skipping.open_store("store")
+        >>> wanted = pqext.col("name") == "b"
+        >>> pqext.scan(["a.parquet", "b.parquet"], filter=wanted, skipping=store).to_table().to_pylist()
+        [{'name': 'b'}]
+    """
+    if on_foreign not in ("raise", "ignore"):
+        raise ValueError(f'on_foreign must be "raise" or "ignore", not {on_foreign!r}')
+    return Store(locate(location, filesystem, storage_options), decryption, limits, on_foreign)
+
+
+def understood(about: StoreMetadata) -> list[tuple[IndexColumn, Index]]:
+    """The indexes of a store that are understood, each with its column."""
+    if not about.is_usable:
+        return []
+    both = [(one, restored(one.index, one.columns, one.params)) for one in about.indexes]
+    return [(one, index) for one, index in both if index is not None]
+
+
+def fresh(table: pa.Table, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows of a store that are about ``objects`` as they were last changed, and the number of each one's object."""
+    paths, modified = split_object_names(table.column("obj_name"))
+    if pc.any(pc.match_substring(paths, ":/")).as_py():  # URLs, which may be written in several ways
+        paths = pa.array([canonical(path) for path in paths.to_pylist()], pa.string())
+    found = pc.index_in(paths, value_set=objects.paths, skip_nulls=True)
+    rows = np.flatnonzero(np.asarray(found.is_valid()))
+    numbers = np.asarray(found.drop_null()).astype(np.int64)
+    is_same = (modified[rows] == objects.modified[numbers]) & (modified[rows] != UNKNOWN)
+    return rows[is_same], numbers[is_same]
+
+
+def same_version(
+    table: pa.Table, objects: Objects, rows: NDArray[np.int64], numbers: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of rows, and the numbers of their objects, those whose size and etag are the object's."""
+    if VERSION not in table.column_names:
+        return rows[:0], numbers[:0]
+    versions = table.column(VERSION).combine_chunks().take(pa.array(rows))
+    sizes = np.asarray(pc.fill_null(pc.struct_field(versions, ["size"]), UNKNOWN))
+    etags = pc.equal(pc.struct_field(versions, ["etag"]), objects.etags.take(pa.array(numbers)))
+    is_same = (sizes == objects.sizes[numbers]) & (sizes != UNKNOWN)
+    is_same &= np.asarray(pc.fill_null(etags, True)).astype(bool)
+    return rows[is_same], numbers[is_same]
+
+
+def _evidence(
+    table: pa.Table, indexes: Sequence[tuple[IndexColumn, Index]], rows: NDArray[np.int64], numbers: NDArray[np.int64]
+) -> list[Evidence]:
+    """What rows of a table say, each about the object with the number beside it."""
+    chosen = table.take(pa.array(rows))
+    return [
+        Evidence(index, chosen.column(one.name).combine_chunks(), numbers)
+        for one, index in indexes
+        if one.name in chosen.column_names
+    ]
+
+
+def within(folder: Any, name: str) -> Any:
+    """What lies in a folder, a path or a place in an object store."""
+    if isinstance(folder, Location):
+        return folder.at(posixpath.join(folder.key, name))
+    return os.path.join(folder, name)
+
+
+def name_of(source: Any) -> str | None:
+    """The path or URL of a file; None for one without."""
+    if isinstance(source, Location):
+        return canonical(source.path)
+    return os.path.abspath(source) if isinstance(source, str) else None
