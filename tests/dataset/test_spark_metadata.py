@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pqext.core.errors import CorruptFileError, UnsupportedError
+from pqext.core.errors import CorruptFileError, LimitError, UnsupportedError
+from pqext.core.sources import pending
 from pqext.dataset.files.sources import find_sources
 from pqext.dataset.files.spark_metadata import FOLDER, SinkLog
 from reference.pace import SLOWER
@@ -100,3 +101,16 @@ def test_files_of_one_name_in_many_folders_are_found_in_linear_time(tmp_path: Pa
         ("a.parquet",)
     }
     assert time.process_time() - began < 2 * SLOWER
+
+
+def test_a_log_may_be_long_but_not_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "NOTE_BYTES", 1000)
+    names = [f"part-{number}.parquet" for number in range(100)]
+    log(folder(tmp_path, *names, "stray.parquet"), {"9.compact": names})
+    assert (tmp_path / FOLDER / "9.compact").stat().st_size > 1000
+    assert sorted(seen(tmp_path)) == sorted(names)
+    with (tmp_path / FOLDER / "10").open("wb") as file:
+        file.write(b"v1\n")
+        file.truncate(1 << 40)  # zeros without end, which take no space
+    with pytest.raises(LimitError, match=r"a line of a list has 1,048,576 bytes.*10"):
+        seen(tmp_path)

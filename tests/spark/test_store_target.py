@@ -25,9 +25,11 @@ from pqext.dataset.files.notes import read_note
 from pqext.dataset.files.store_journal import NOTE, StoreJournal
 from pqext.spark import clean, ingest_json, write
 from pqext.spark.writing.commit import Cleaned
+from pqext.spark.writing.ingest_notes import note_of
 from pqext.spark.writing.part_files import Division, PartFiles, Staging
 from pqext.spark.writing.store_target import StoreTarget
 from pqext.spark.writing.streamed_notes import Batch
+from pqext.spark.writing.targets import FolderTarget
 
 __all__ = ["s3", "server"]
 
@@ -91,6 +93,22 @@ def test_a_note_without_bounds_is_not_read(
     with pytest.raises(LimitError, match="a note of 11 bytes"):
         read_note(str(tmp_path / "11"))
     assert read_note(str(tmp_path / "10")) == b"x" * 10
+
+
+def test_no_save_is_decided_by_a_note_that_is_too_long_to_read(
+    options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "NOTE_BYTES", 100)
+    for target in (FolderTarget(str(tmp_path)), StoreTarget(URL, options)):
+        target.begin("job")
+        for number in range(10):
+            target.put(f"part-{number}.parquet", b"PAR1")
+        with pytest.raises(LimitError, match="save fewer files at a time"):
+            target.commit([], False)
+        target.abort()
+        assert not target.has_files
+    with pytest.raises(LimitError, match="save fewer files at a time"):
+        note_of([{"path": "x" * 100, "stamp": ""}])
 
 
 @pytest.mark.spec("spark.store.decided")

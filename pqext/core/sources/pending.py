@@ -22,9 +22,10 @@ NOTE_BYTES = 256 << 20
 
 
 def check_note(size: int, path: str) -> None:
-    """Raise ``LimitError`` for a note of more than ``NOTE_BYTES``."""
+    """Raise ``LimitError`` for a note of more than ``NOTE_BYTES``, before it is read or a save is decided by it."""
     if size > NOTE_BYTES:
-        raise LimitError(f"a note of {size:,} bytes, of which {NOTE_BYTES:,} are read at most: remove it", path=path)
+        told = f"a note of {size:,} bytes says which files count, of which {NOTE_BYTES:,} are read at most"
+        raise LimitError(f"{told}: save fewer files at a time, and remove no note without its files", path=path)
 
 
 @dataclass(frozen=True)

@@ -5,28 +5,46 @@ from __future__ import annotations
 import json
 import os
 import stat
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
-from pqext.core.errors import CorruptFileError
+from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.sources.pending import check_note
+
+LINE_BYTES = 1 << 20
+"""The longest line of a list that is read."""
 
 
 def read_note(path: str) -> bytes:
-    """The bytes of the regular file at ``path``. Opening a pipe or a device would wait, or never end.
+    """The bytes of the regular file at ``path``.
 
     Raises ``CorruptFileError`` for anything else, ``LimitError`` for a large one, and ``OSError`` where nothing can be
     opened.
     """
+    with _opened(path) as file:
+        check_note(os.fstat(file.fileno()).st_size, path)
+        return file.read()
+
+
+def lines_of(path: str) -> Iterator[bytes]:
+    """The lines of the regular file at ``path``, which may be many: lists of files grow as long as their folder does.
+
+    Raises as :func:`read_note` does, ``LimitError`` for a long line.
+    """
+    with _opened(path) as file:
+        while line := file.readline(LINE_BYTES):
+            if len(line) == LINE_BYTES:
+                raise LimitError(f"a line of a list has {LINE_BYTES:,} bytes or more", path=path)
+            yield line
+
+
+def _opened(path: str) -> BinaryIO:
+    """The regular file at ``path``. Opening a pipe or a device would wait, or never end."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise CorruptFileError("it is no regular file: remove it", path=path)
-        check_note(found.st_size, path)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read()
-    finally:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
+        raise CorruptFileError("it is no regular file: remove it", path=path)
+    return os.fdopen(descriptor, "rb")
 
 
 def parsed(text: bytes | str) -> Any:

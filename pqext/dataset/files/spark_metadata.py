@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
-from pqext.dataset.files.notes import parsed, read_note
+from pqext.dataset.files.notes import lines_of, parsed
 
 FOLDER = "_spark_metadata"
 _BATCH = re.compile(r"([0-9]{1,18})(\.compact)?")
@@ -105,7 +105,8 @@ def _committed(paths: Sequence[str]) -> Iterator[Parts]:
 def _entries(path: str) -> Iterator[tuple[Parts, str]]:
     """The files that one file of the log names, with what became of each: ``add`` or ``delete``."""
     try:
-        version, *lines = read_note(path).decode().split("\n")
+        lines = (line.decode() for line in lines_of(path))
+        version = next(lines, "")
         if version.strip() != "v1":
             raise UnsupportedError(
                 f"the log of a streaming sink begins with {version[:20]!r}, not with 'v1'",

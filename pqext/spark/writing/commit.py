@@ -31,6 +31,7 @@ from urllib.parse import unquote
 
 from pqext.core import local_paths
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC
+from pqext.core.sources.pending import check_note
 from pqext.dataset.files.folders import COMMIT, JOURNAL, Journal, Old, files_below
 
 SUCCESS = "_SUCCESS"
@@ -99,7 +100,9 @@ def commit(
         succeeded = (target / SUCCESS).exists()
         try:
             (target / SUCCESS).unlink(missing_ok=True)
-            _write(waiting / JOURNAL, Journal(tuple(names), tuple(old)).dump())
+            journal = Journal(tuple(names), tuple(old)).dump()
+            check_note(len(journal), str(waiting / JOURNAL))
+            _write(waiting / JOURNAL, journal)
             for folder in {(waiting / name).parent for name in names} | {waiting}:
                 flush(folder)
             waiting.rename(decided)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pqext.core.errors import CorruptFileError
+from pqext.core.sources.pending import check_note
 from pqext.dataset.files.notes import parsed
 
 
@@ -21,5 +22,7 @@ def noted(note: bytes, path: str) -> set[tuple[str, str]]:
 
 
 def note_of(entries: Sequence[Mapping[str, Any]]) -> bytes:
-    """The note of files that were ingested."""
-    return json.dumps({"version": 1, "files": [*entries]}).encode()
+    """The note of files that were ingested. Raises ``LimitError`` for more of them than a note may name."""
+    note = json.dumps({"version": 1, "files": [*entries]}).encode()
+    check_note(len(note), "the note of what is ingested")
+    return note

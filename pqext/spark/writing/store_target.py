@@ -27,7 +27,7 @@ from functools import cached_property
 from typing import Any
 
 from pqext.core.errors import CorruptFileError
-from pqext.core.sources.pending import Pending, PendingFile, PendingStore
+from pqext.core.sources.pending import Pending, PendingFile, PendingStore, check_note
 from pqext.core.sources.pending_stores import pending_store
 from pqext.dataset.files import spark_metadata
 from pqext.dataset.files.folders import is_hidden
@@ -180,8 +180,10 @@ class StoreTarget:
             journal = StoreJournal(
                 self._job, uploads, small, old, after, None if batch is None else (batch.query, batch.number)
             )
+            note = journal.dump()
+            check_note(len(note), self._bucket.url(self._inside + NOTE))
             try:
-                version = self._bucket.claim(self._inside + NOTE, journal.dump())
+                version = self._bucket.claim(self._inside + NOTE, note)
             except FileExistsError:
                 continue  # another job was quicker, or an answer that was lost has hidden that this one was
             try:
