@@ -121,6 +121,9 @@ def test_places_with_other_settings_are_refused_together() -> None:
         options(["s3://a/t", "s3a://b/t"], **settings)
     assert SECRET not in str(refused.value)
     assert "secret-of-b" not in str(refused.value)
+    with pytest.raises(ValueError, match="differ between a, b: read them apart") as refused:
+        options([f"s3://AKEY:{SECRET}/+@a/t", "s3a://b/t"], **settings)
+    assert SECRET not in str(refused.value)
     for other in ("gs://a/t", "/local", "hdfs://h/t"):
         with pytest.warns(UserWarning, match="stores of several kinds"):
             assert options(["s3://a/t", other], **settings) is None
