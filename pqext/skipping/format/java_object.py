@@ -155,14 +155,13 @@ class _Stream:
         if code not in b"[L":
             self._wrong(f"a field has the type {code:#04x}")
         mark = self._number(1, "the type of a field")
+        kind = self._reference() if mark == _REFERENCE else None
         if mark == _STRING:
             kind = self._text("the type of a field")
             self.known.append(kind)
-            return name, kind
-        kind_known = self._reference() if mark == _REFERENCE else None
-        if not isinstance(kind_known, str):
-            self._wrong("a field's type is no text")
-        return name, kind_known
+        if not isinstance(kind, str) or len(kind) < 2 or ord(kind[0]) != code:
+            self._wrong("a field's type is no name of a class or array")
+        return name, kind
 
     def _values(self, described: Description, depth: int) -> OwnBytes | None:
         """What an object holds, from the topmost class down."""
@@ -171,6 +170,8 @@ class _Stream:
         while one is not None:
             lineage.append(one)
             one = one.above
+            if len(lineage) > _MOST_CLASSES:
+                self._unsupported(f"a class has more than {_MOST_CLASSES} above it")
         for one in reversed(lineage):
             if one.flags & _WRITES_ITSELF:
                 return self._own_bytes(one.name)

@@ -80,12 +80,11 @@ class BloomBuilder:
             return
         if pa.types.is_dictionary(values.type):
             values = pc.take(values.dictionary, pc.unique(values.indices.drop_null()))
+        if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
+            values = values.cast(pa.large_binary())
         if values.null_count:
             values = values.drop_null()
         kind = values.type
-        if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-            values = values.cast(pa.large_binary())
-            kind = values.type
         if pa.types.is_integer(kind) and kind != pa.uint64():
             longs = np.ascontiguousarray(values.cast(pa.int64()).to_numpy(zero_copy_only=False))
             spark_bloom.insert_longs(longs, self.functions, self._words)
