@@ -63,10 +63,10 @@ class BloomBuilder:
             raise ValueError(f"a filter expects one value at least, not {expected}")
         if not 0 < fpp < 1:
             raise ValueError(f"fpp is a share between 0 and 1, not {fpp}")
-        bits = int(-expected * math.log(fpp) / (math.log(2) * math.log(2)))
-        if bits < 1 or bits > _MOST_BYTES * 8:
+        bits = max(1, int(-expected * math.log(fpp) / (math.log(2) * math.log(2))))
+        if bits > _MOST_BYTES * 8:
             most = _MOST_BYTES * 8
-            raise ValueError(f"{expected:,} values at fpp {fpp} need {bits:,} bits; a filter has 1 to {most:,}")
+            raise ValueError(f"{expected:,} values at fpp {fpp} need {bits:,} bits; a filter has {most:,} at most")
         self.functions = max(1, math.floor(bits / expected * math.log(2) + 0.5))
         if self.functions > _MOST_FUNCTIONS:
             raise ValueError(f"fpp {fpp} needs {self.functions} bits for each value; {_MOST_FUNCTIONS} are the most")
