@@ -119,6 +119,7 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
     import pyarrow.csv as pacsv
 
     from pqext.core.sources.csv_ends import Ended, repeated
+    from pqext.core.suggest import around
 
     given = {} if types is None else {one.name: one.type for one in types}
 
@@ -128,20 +129,28 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
                 return "skip"
             if on_error != "skip":
                 return "error"
-            losses.add(f"{_name(source)}: {row.actual_columns} values for {row.expected_columns} columns: {row.text}")
+            there = f"{row.actual_columns} values for {row.expected_columns} columns: {around(row.text)}"
+            losses.add(f"{_name(source)}: {there}")
             return "skip"
 
         delimiter = "\t" if _is_place(source) and _suffix(str(source)) in (".tsv", ".tab") else ","
         end = Ended(_bytes(source), delimiter)
-        reader = pacsv.open_csv(
-            pa.PythonFile(end, "r"),
-            pacsv.ReadOptions(block_size=CSV_BLOCK_BYTES),
-            pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=ragged),
-            pacsv.ConvertOptions(column_types=known, strings_can_be_null=True, quoted_strings_can_be_null=False),
-        )
-        twice = repeated(reader.schema.names)
-        if twice is not None:
-            raise ValueError(f"{_name(source)}: two columns are called {twice!r}: give them different names")
+        try:
+            reader = pacsv.open_csv(
+                pa.PythonFile(end, "r"),
+                pacsv.ReadOptions(block_size=CSV_BLOCK_BYTES),
+                pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=ragged),
+                pacsv.ConvertOptions(column_types=known, strings_can_be_null=True, quoted_strings_can_be_null=False),
+            )
+            twice = repeated(reader.schema.names)
+            if twice is not None:
+                raise ValueError(f"{_name(source)}: two columns are called {twice!r}: give them different names")
+        except UnicodeDecodeError:
+            end.stop()
+            raise ValueError(f"{_name(source)}: the names of its columns are no UTF-8") from None
+        except BaseException:
+            end.stop()
+            raise
         return reader, end
 
     advice = "; name the column's type with --types, STRING takes anything"
@@ -157,10 +166,14 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
         known = {one.name: one.type for one in schema}
         for index, source in enumerate(sources):
             reader, end = first if index == 0 else _told(partial(opened, source, known), source, advice)
-            if reader.schema.names != schema.names:
-                raise ValueError(f"{_name(source)} has other columns than {_name(sources[0])}: {reader.schema.names}")
-            while (batch := _told(partial(next, reader, None), source, advice)) is not None:
-                yield batch
+            try:
+                if reader.schema.names != schema.names:
+                    names = around(str(reader.schema.names))
+                    raise ValueError(f"{_name(source)} has other columns than {_name(sources[0])}: {names}")
+                while (batch := _told(partial(next, reader, None), source, advice)) is not None:
+                    yield batch
+            finally:
+                end.stop()
             if not end.seen:
                 raise ValueError(f"{_name(source)}: a quote is not closed: all rows behind it would be one field")
 
@@ -171,12 +184,20 @@ def _told(read: Callable[[], T], source: Source, advice: str) -> T:
     """What ``read`` gives; an error of pyarrow's names the source."""
     import pyarrow as pa
 
+    from pqext.core.errors import ParquetError
     from pqext.core.sources.csv_ends import told_once
 
     try:
         with told_once():
             return read()
+    except ParquetError as error:
+        error.locate(path=_name(source))
+        raise
     except pa.ArrowInvalid as error:
+        if "straddl" in str(error):
+            raise ValueError(
+                f"{_name(source)}: a row is longer than {CSV_BLOCK_BYTES:,} bytes; if it should not be, a quote is open"
+            ) from None
         hint = advice if "conversion error" in str(error) else ""
         raise ValueError(f"{_name(source)}: {' '.join(str(error).split())}{hint}") from None
 

@@ -250,6 +250,38 @@ def test_csv_that_ends_within_quotes_is_refused(tmp_path: Path, mode: str) -> No
     assert pq.read_table(dest).to_pydict() == {"t\nu": ["x\ny", "z"], "id": [1, 2]}
 
 
+def test_csv_whose_rows_are_too_long_is_refused_and_the_process_ends_by_itself(tmp_path: Path) -> None:
+    """A thread that still read ahead while the interpreter ended aborted the process."""
+    path = tmp_path / "in.csv"
+    path.write_bytes(b'a,b\n1,"' + b"x\n" * (20 << 20))
+    for _ in range(2):
+        done = subprocess.run([*COMMAND, str(path), str(tmp_path / "out.parquet")], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert "a row is longer than" in " ".join(done.stderr.split())
+    assert os.listdir(tmp_path) == ["in.csv"]
+
+
+def test_csv_of_long_names_is_read(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
+    for start in (f"{'a' * 100_000},b\n", f'"{"a" * 100_000}",b\n', "\n" * 100_000 + "a\n"):
+        path.write_text(f"{start}1{',2' if 'b' in start else ''}\n")
+        assert run(path, dest, "--force").exit_code == 0
+        assert [*pq.read_table(dest).to_pylist()[0].values()] == ([1, 2] if "b" in start else [1])
+    path.write_text(f"{'a' * 200_000},b\n1,2\n")
+    assert f"field limit (131072) [file {path}]" in str(run(path, dest).exception)
+    path.write_bytes(b"\xff,b\n1,2\n")
+    assert f"{path}: the names of its columns are no UTF-8" in " ".join(run(path, dest).output.split())
+
+
+def test_long_rows_of_csv_that_are_left_out_are_told_in_short(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
+    path.write_text(f"a,b\n1,2,{'x' * 100_000}\n1,2\n")
+    result = run(path, dest, "--on-error", "skip")
+    assert result.exit_code == 0
+    assert "3 values for 2 columns" in result.output
+    assert len(result.output) < 1000
+
+
 def test_geojson_gives_a_geometry_and_its_properties(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.geojson", tmp_path / "out.parquet"
     feature = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [1, 2]}, "properties": {"name": "a"}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pqext
 from pqext.core.errors import LimitError, UnsupportedError
+from pqext.dataset.files.braces import alternatives
 from pqext.dataset.files.sources import find_sources, source_name
 
 
@@ -77,6 +81,35 @@ def test_folders_of_alternatives_are_columns(tree: Path) -> None:
 def test_patterns_that_stand_for_very_many_end_soon(pattern: str) -> None:
     with pytest.raises((LimitError, OSError)):
         find_sources(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["{" * 50_000, "{" * 50_000 + "}" * 50_000, "{a}" * 30_000 + "{b,c}" * 5])
+def test_long_patterns_are_looked_through_once(pattern: str) -> None:
+    began = time.process_time()
+    assert len(alternatives(pattern)) in (1, 32)
+    assert time.process_time() - began < 20
+    with pytest.raises(LimitError, match="too many braces"):
+        alternatives("{a," * 20_000 + "}" * 20_000)
+
+
+@given(st.text(st.sampled_from("{},ab"), max_size=14))
+def test_alternatives_are_those_of_each_pair_of_braces_in_turn(pattern: str) -> None:
+    def expanded(text: str) -> list[str]:
+        for start in (at for at, letter in enumerate(text) if letter == "{"):
+            depth, parts = 0, [""]
+            for at, letter in enumerate(text[start:], start):
+                depth += {"{": 1, "}": -1}.get(letter, 0)
+                if depth == 0:
+                    if len(parts) > 1:
+                        return [one for part in parts for one in expanded(text[:start] + part + text[at + 1 :])]
+                    break
+                if letter == "," and depth == 1:
+                    parts.append("")
+                elif at > start:
+                    parts[-1] += letter
+        return [text]
+
+    assert alternatives(pattern) == [*dict.fromkeys(expanded(pattern))]
 
 
 def test_a_hidden_file_that_is_named_is_read(tree: Path) -> None:

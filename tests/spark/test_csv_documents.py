@@ -74,6 +74,10 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError, match="two columns are called 'doc'"):
         read(f"doc,{long},doc\n{',' * 10_001}\n")
     assert len(read("x,doc,x\n1,1,1\n")) == 1
+    with pytest.raises(CorruptFileError, match="two columns are called 'doc'"):
+        read(f"{'x' * 70_000},doc,doc\n1,1,1\n")
+    with pytest.raises(LimitError, match=r"names of columns cannot be read.*rows\.csv"):
+        read(f"{'x' * 200_000},doc\n1,1\n")
     with pytest.raises(ValueError, match="header has two columns called 'a'"):
         CsvForm.of({"header": ["a", "doc", "a"]}, "doc")
     with pytest.MonkeyPatch.context() as patch:

@@ -6,16 +6,20 @@ import csv
 import io
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from secrets import token_hex
 from typing import Any
 
+from pqext.core.errors import LimitError
+
 _HEADER_BYTES = 1 << 16
-"""Bytes among which the first row is looked for."""
-_LONG_HEADER_BYTES = 32 << 20
-"""Bytes among which it is looked for where it is longer."""
+"""Bytes among which the first row is looked for, before all that was read is searched."""
+_PAUSE = 0.001
+_PAUSES = 20
+"""Pauses of as many seconds without a read, after which no thread of Arrow's is about to read."""
 
 
 def repeated(names: Iterable[str]) -> str | None:
@@ -75,9 +79,17 @@ class Ended:
         self._columns = columns
         self._line: bytes | None = None
         self._left = b""
+        self._reading = threading.Lock()
+        self._is_stopped = self._is_done = False
 
     def read(self, size: int) -> Any:
         """At most ``size`` bytes."""
+        with self._reading:
+            data = b"" if self._is_stopped else self._read(size)
+            self._is_done |= not len(data)
+            return data
+
+    def _read(self, size: int) -> Any:
         data = self._file.read(size)
         if not len(data) and self._line is not None:
             data, self._left = self._left[:size], self._left[size:]
@@ -86,26 +98,39 @@ class Ended:
             self._left = b"\n" + self._line
         return data
 
+    def stop(self) -> None:
+        """Wait until nobody reads the file.
+
+        A thread of Arrow's reads ahead. Where it does so while the interpreter ends, that aborts the process.
+        """
+        self._is_stopped = True
+        for _ in range(_PAUSES):
+            with self._reading:
+                is_done = self._is_done
+            time.sleep(_PAUSE)
+            if is_done:
+                break
+
     def _no_row(self, start: memoryview) -> bytes:
         """A line of one field, or of two where rows have one."""
         columns = self._columns
         if columns is None:
-            names, is_whole = self._first_row(start[:_HEADER_BYTES].tobytes())
+            names, is_whole = self._first_row(start[:_HEADER_BYTES])
             if not is_whole and len(start) > _HEADER_BYTES:
-                names, is_whole = self._first_row(start[:_LONG_HEADER_BYTES].tobytes())
+                names, is_whole = self._first_row(start)
             columns = len(names)
-            whole = names if is_whole else names[:-1]  # the last one may be cut
-            self.names = [name.encode("latin-1").decode(errors="replace") for name in whole]
+            self.names = names if is_whole else names[:-1]
         word = "".join(letter for letter in f"end-{token_hex(8)}" if letter not in self._form.values())
         return f"{word}{self._form['delimiter'] if columns == 1 else ''}".encode()
 
-    def _first_row(self, start: bytes) -> tuple[list[str], bool]:
-        """The fields of the first row, and whether there is text behind it; none where one is very long."""
-        text = io.StringIO(start.removeprefix(b"\xef\xbb\xbf").decode("latin-1"), newline="")
+    def _first_row(self, start: memoryview) -> tuple[list[str], bool]:
+        """The fields of the first row that is not blank, and whether it ends within ``start``."""
+        text = io.StringIO(start.tobytes().removeprefix(b"\xef\xbb\xbf").decode("latin-1"), newline="")
         try:
-            return next((row for row in csv.reader(text, **self._form) if row), []), bool(text.read(1))
-        except csv.Error:
-            return [], False
+            names = next((row for row in csv.reader(text, **self._form) if row), [])
+        except csv.Error as error:  # of a name beyond csv.field_size_limit()
+            raise LimitError(f"the names of columns cannot be read: {error}") from None
+        return [name.encode("latin-1").decode(errors="replace") for name in names], bool(text.read(1))
 
     def is_met(self, row: Any) -> bool:
         """Is a row that the parser refuses the line behind the file?"""

@@ -2,45 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from itertools import pairwise
 
 from pqext.core.errors import LimitError
 
 _MOST = 10_000
+_MOST_READ = 1 << 25
+"""Characters that are looked through."""
+_MARKS = re.compile("[{},]")
 
 
 def alternatives(pattern: str) -> list[str]:
     """The patterns that ``pattern`` stands for, in order: itself where it has no braces with a comma between.
 
-    Raises ``LimitError`` where they are more than 10,000.
+    Raises ``LimitError`` where they are more than 10,000, or braces are very many and within one another.
     """
     found: list[str] = []
-    waiting = [pattern]
+    waiting = [(pattern, 0)]
+    left = _MOST_READ
     while waiting:
-        one = waiting.pop()
-        parts = next(_groups(one), None)
-        if parts is None:
-            found.append(one)
-        else:
-            before, choices, after = parts
-            waiting += [before + choice + after for choice in reversed(choices)]
-        if len(found) + len(waiting) > _MOST:
+        one, start = waiting.pop()
+        cuts = _group(one, start)
+        left -= len(one) - start
+        if left < 0:
+            raise LimitError(f"pattern {pattern[:60]!r} has too many braces: name folders instead")
+        if len(found) + len(waiting) + max(1, len(cuts) - 1) > _MOST:
             raise LimitError(f"pattern {pattern[:60]!r} stands for more than {_MOST:,} others: name folders instead")
+        if not cuts:
+            found.append(one)
+            continue
+        before, after = one[: cuts[0]], one[cuts[-1] + 1 :]
+        choices = [one[a + 1 : b] for a, b in pairwise(cuts)]
+        waiting += [(before + choice + after, len(before)) for choice in reversed(choices)]
     return list(dict.fromkeys(found))
 
 
-def _groups(text: str) -> Iterator[tuple[str, list[str], str]]:
-    """Pairs of braces with a comma between, outermost first: what is before, the choices, and what is behind."""
-    start = text.find("{")
-    while start >= 0:
-        depth, cuts = 0, [start]
-        for at in range(start, len(text)):
-            depth += {"{": 1, "}": -1}.get(text[at], 0)
-            if depth == 1 and text[at] == ",":
-                cuts.append(at)
-            if depth == 0:
-                if len(cuts) > 1:
-                    ends = [*cuts[1:], at]
-                    yield text[:start], [text[a + 1 : b] for a, b in zip(cuts, ends, strict=True)], text[at + 1 :]
+def _group(text: str, start: int) -> list[int]:
+    """Where the first pair of braces from ``start`` on that has commas between begins, has these and ends.
+
+    Of pairs within one another the outermost; empty where there is none.
+    """
+    first: list[int] = []
+    open_ones: list[list[int]] = []
+    for mark in _MARKS.finditer(text, start):
+        at = mark.start()
+        if mark[0] == "{":
+            open_ones.append([at])
+        elif mark[0] == "," and open_ones:
+            open_ones[-1].append(at)
+        elif mark[0] == "}" and open_ones:
+            closed = [*open_ones.pop(), at]
+            if len(closed) > 2 and (not first or closed[0] < first[0]):
+                first = closed
+            if first and not open_ones:
                 break
-        start = text.find("{", start + 1)
+    return first

@@ -145,6 +145,9 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
                     raise CorruptFileError(f"a quote behind row {first - 1} is not closed", path=path)
                 if held is not None and len(held):
                     yield CsvPiece(path, held.column(0), held.select(names[1:]), first)
+        except LimitError as error:
+            error.locate(path=path)
+            raise
         except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
             reason = str(error).splitlines()[0]
             if isinstance(error, ParquetError) or getattr(error, "errno", None) is not None:
@@ -154,6 +157,8 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
             if "straddl" in reason:
                 raise LimitError(f"a row from row {first} on is longer than {_BLOCK_BYTES} bytes", path=path) from None
             raise CorruptFileError(f"the file is not the CSV that is expected: {reason}", path=path) from None
+        finally:
+            end.stop()
 
 
 def _next(batches: csv.CSVStreamingReader) -> pa.RecordBatch | None:
