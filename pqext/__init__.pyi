@@ -11,6 +11,9 @@ from . import (
     geo as geo,
 )
 from . import (
+    metrics as metrics,
+)
+from . import (
     spark as spark,
 )
 from . import (

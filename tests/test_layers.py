@@ -47,18 +47,19 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.geo": CORE | {"pqext.text"},
     "pqext.dataset": BELOW | set(ROOMS),
     **{name: BELOW | used for name, used in ROOMS.items()},
+    "pqext.metrics": BELOW,
     "pqext.spark": DATASET,
-    "pqext.skipping": DATASET,
+    "pqext.skipping": DATASET | {"pqext.metrics"},
     "pqext.text": {"pqext.core.text"},
     "pqext.examples": set(),
     "pqext.report": {"pqext.text"},
     "pqext.inspection": CORE | {"pqext.text"},
     "pqext.verification": BELOW | {"pqext.text"},
     "pqext.demo": DATASET | TOOLS | {"pqext.spark"},
-    "pqext.cli": DATASET | TOOLS | {"pqext.spark", "pqext.skipping", "pqext.demo"},
+    "pqext.cli": DATASET | TOOLS | {"pqext.metrics", "pqext.spark", "pqext.skipping", "pqext.demo"},
     "pqext.__main__": {"pqext.cli"},
     # The package itself names everything, and imports it only when a name is asked for.
-    "pqext": DATASET | {"pqext.inspection", "pqext.verification", "pqext.spark"},
+    "pqext": DATASET | {"pqext.inspection", "pqext.metrics", "pqext.verification", "pqext.spark"},
 }
 
 

@@ -36,6 +36,7 @@ COMMANDS = {
         ("inspect", "inspect", "command", _LOOK),
         ("verify", "verify", "command", _LOOK),
         ("map", "map", "command", _LOOK),
+        ("metrics", "metrics", "command", _LOOK),
         ("demo", "demo", "command", "See it work"),
     )
 }

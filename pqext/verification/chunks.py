@@ -7,33 +7,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from pqext.core import page as pages
-from pqext.core.column import ColumnReader
 from pqext.core.errors import CorruptFileError, EncryptionError, LimitError, UnsupportedError
-from pqext.core.files.external import spans_of
 from pqext.core.indexes import bloom
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.leaf_column import LeafColumn
-from pqext.core.metadata import BoundaryOrder, ColumnIndex, PageType, Type
+from pqext.core.leaf_runs import contents, runs, span_of
+from pqext.core.metadata import BoundaryOrder, ColumnIndex, PageType
 from pqext.core.orders import BoundOrder, of_column, to_write
-from pqext.core.page_selection import AllPages
 from pqext.core.predicate import Bounds, Value
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.shape import LeafShape, Shape
-from pqext.core.source import Span
-from pqext.core.statistics import of_pages
-from pqext.core.types.leaf import to_physical
 from pqext.verification import claims
 from pqext.verification.documents import not_json
 from pqext.verification.model import Fault, Findings
-
-BATCH_ROWS = 65_536
-BATCH_BYTES = 32 << 20
-LEAST_ROWS = 1024
-"""Rows read at a time, whatever sizes the metadata claims."""
 
 T = TypeVar("T")
 
@@ -111,7 +100,7 @@ class _ChunkCheck:
 
     def _pages(self, chunk: ColumnChunk) -> list[PageExtent] | None:
         """The data pages, their checksums checked; ``None`` when values cannot be told from damage."""
-        span, sound = _span(self._file, chunk), True
+        span, sound = span_of(self._file, chunk), True
         starts: list[int] = []
         kinds = claims.EncodingTally()
         data: list[tuple[int, int]] = []
@@ -261,50 +250,10 @@ class _ChunkCheck:
                 return
 
 
-def runs(
-    file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, known: IndexedPages | None
-) -> Iterator[LeafColumn]:
-    """A chunk by runs of rows: those of each page, where an index tells them. Checksums are not looked at."""
-    metadata, rows = chunk.metadata, group.num_rows
-    stored = AllPages(_span(file, chunk), rows, chunk.entries_to_read)
-    reader = ColumnReader(
-        leaf, metadata, stored, rows, chunk.limits, file.budget(), checksums=False, decryptor=chunk.decryptor
-    )
-    fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
-    step = max(LEAST_ROWS, min(BATCH_ROWS, fitting))
-    counts = (
-        (len(known.rows(page)) for page in range(len(known))) if known is not None
-        else (min(step, rows - start) for start in range(0, rows, step))
-    )  # fmt: skip
-    start = 0
-    for count in counts:
-        column = reader.take([range(start, start + count)])
-        start += count
-        if column.rows != count:
-            raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
-        yield column
-        reader.let_go()
-    reader.check_end()
-
-
-def _span(file: ParquetFile, chunk: ColumnChunk) -> Span:
-    return spans_of([(chunk.source(file.source), chunk.readable_range(file.source))])[0]
-
-
 def _measure(column: LeafColumn, order: BoundOrder, leaf: LeafShape) -> Piece:
     entries, sizes = column.entries, claims.sizes(column, leaf)
-    values = column.array.drop_null() if column.array.null_count else column.array
-    nulls = entries - len(values)
-    if not order.is_defined or pa.types.is_null(values.type):
-        return Piece(entries, nulls, None, None, None, None, sizes)
-    stored = pa.types.is_fixed_size_binary(values.type) and order.leaf.physical == Type.INT96
-    physical = values if stored else to_physical(values, order.leaf)
-    extremes = of_pages(order, physical, np.array([0, len(physical)], np.int64))
-    low, high = extremes.minima[0], extremes.maxima[0]
-    return Piece(
-        entries, nulls, None if low is None else order.value(low), None if high is None else order.value(high),
-        None if extremes.nan_counts is None else extremes.nan_counts[0], physical, sizes,
-    )
+    found = contents(column, order)
+    return Piece(entries, found.nulls, found.minimum, found.maximum, found.nans, found.physical, sizes)
 
 
 def _extreme(choose: Callable[[Sequence[Any]], Any], values: Sequence[Value | None]) -> Value | None:

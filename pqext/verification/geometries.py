@@ -14,6 +14,7 @@ from pqext.core.errors import CorruptFileError, EncryptionError, GeometryError, 
 from pqext.core.extension.container import entry
 from pqext.core.indexes.page_index import IndexedPages
 from pqext.core.leaf_column import LeafColumn
+from pqext.core.leaf_runs import runs
 from pqext.core.metadata import GeospatialStatistics
 from pqext.core.reader import ColumnChunk, ParquetFile, RowGroup
 from pqext.core.schema_tree import from_elements
@@ -26,7 +27,6 @@ from pqext.geo.geography import Globe, globe_of
 from pqext.geo.summary import bounding_box, only_points, row_values
 from pqext.geo.types import GeospatialType
 from pqext.geo.wkb import columns, summaries
-from pqext.verification.chunks import runs
 from pqext.verification.model import Fault, Findings
 
 EDGE_SLACK = 1e-6

@@ -1,0 +1,95 @@
+"""``pqext metrics FILE``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import click
+
+from pqext.cli.declared import Option
+from pqext.cli.files import File, one_file, refusals
+from pqext.cli.places import Anonymous, Storage, placed
+
+if TYPE_CHECKING:
+    from pqext.core.limits import Limits
+
+MODE = "truncate(16)"
+
+
+class TableFormat(StrEnum):
+    """For which kind of table metrics are."""
+
+    iceberg = "iceberg"
+    delta = "delta"
+
+
+def command(
+    file: File,
+    form: Annotated[
+        TableFormat,
+        Option(
+            "--format",
+            help="For a manifest of Iceberg: counts, sizes and offsets, bounds in hex, all by field id. "
+            "For the log of Delta: the statistics of an add action.",
+        ),
+    ],
+    exact: Annotated[
+        bool,
+        Option("--exact", help="Read all values, instead of giving what the footer proves."),
+    ] = False,
+    mode: Annotated[
+        str,
+        Option(
+            "--mode", metavar="MODE",
+            help="Which metrics columns have in Iceberg: none, counts, truncate(N) (bounds too, of text and binary cut "
+            "to N), or full.",
+        ),
+    ] = MODE,
+    schema: Annotated[
+        str | None,
+        Option(
+            "--schema", metavar="JSON", show_default=False,
+            help="A file with the schema of the Iceberg table: its columns alone, by their ids and types.",
+        ),
+    ] = None,
+    memory_bytes: Annotated[
+        int | None,
+        Option(
+            "--memory-bytes", min=1, show_default=False,
+            help="Hold so many bytes decoded at a time; 100 MiB, or 16 times the file's size where that is more.",
+        ),
+    ] = None,
+    storage: Storage = None,
+    anonymous: Anonymous = False,
+) -> None:
+    """Show the metrics of a data file for a table format, as JSON: for a manifest of Iceberg or the log of Delta.
+
+    Example: pqext metrics quakes.parquet --format iceberg --exact
+    """
+    from pqext.core.limits import Limits
+
+    limits = Limits.untrusted() if memory_bytes is None else Limits.untrusted(memory_bytes=memory_bytes)
+    with refusals():
+        if form is TableFormat.delta and (mode != MODE or schema is not None):
+            raise ValueError("--mode and --schema are for --format iceberg")
+        source = one_file(*placed([file], storage, anonymous))
+        if form is TableFormat.delta:
+            click.echo(_delta(source, exact, limits))
+        else:
+            click.echo(_iceberg(source, exact, limits, mode, schema))
+
+
+def _delta(source: object, exact: bool, limits: Limits) -> str:
+    from pqext.metrics import delta
+
+    return delta(source, exact, limits=limits).to_json()
+
+
+def _iceberg(source: object, exact: bool, limits: Limits, mode: str, schema: str | None) -> str:
+    from pathlib import Path
+
+    from pqext.metrics import iceberg
+
+    told = None if schema is None else Path(schema).read_text("utf-8")
+    return iceberg(source, exact, schema=told, mode=mode, limits=limits).to_json(indent=2)

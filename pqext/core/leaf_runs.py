@@ -1,0 +1,92 @@
+"""All values of a column chunk, read a run of rows at a time, and the counts and extremes of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pqext.core.column import ColumnReader
+from pqext.core.errors import CorruptFileError
+from pqext.core.files.external import spans_of
+from pqext.core.indexes.page_index import IndexedPages
+from pqext.core.leaf_column import LeafColumn
+from pqext.core.metadata import Type
+from pqext.core.orders import BoundOrder
+from pqext.core.page_selection import AllPages
+from pqext.core.predicate import Value
+from pqext.core.reader import ParquetFile
+from pqext.core.row_group import ColumnChunk, RowGroup
+from pqext.core.shape import LeafShape
+from pqext.core.source import Span
+from pqext.core.statistics import of_pages
+from pqext.core.types.leaf import to_physical
+
+BATCH_ROWS = 65_536
+BATCH_BYTES = 32 << 20
+LEAST_ROWS = 1024
+"""Rows read at a time, whatever sizes the metadata claims."""
+
+
+def runs(
+    file: ParquetFile, group: RowGroup, leaf: LeafShape, chunk: ColumnChunk, known: IndexedPages | None = None
+) -> Iterator[LeafColumn]:
+    """A chunk by runs of rows: those of each page of ``known``, where it is given. Checksums are not looked at."""
+    metadata, rows = chunk.metadata, group.num_rows
+    stored = AllPages(span_of(file, chunk), rows, chunk.entries_to_read)
+    reader = ColumnReader(
+        leaf, metadata, stored, rows, chunk.limits, file.budget(), checksums=False, decryptor=chunk.decryptor
+    )
+    fitting = BATCH_BYTES * rows // max(metadata.total_uncompressed_size, 1)
+    step = max(LEAST_ROWS, min(BATCH_ROWS, fitting))
+    counts = (
+        (len(known.rows(page)) for page in range(len(known))) if known is not None
+        else (min(step, rows - start) for start in range(0, rows, step))
+    )  # fmt: skip
+    start = 0
+    for count in counts:
+        column = reader.take([range(start, start + count)])
+        start += count
+        if column.rows != count:
+            raise CorruptFileError(f"the chunk ends {count - column.rows} rows before its row group")
+        yield column
+        reader.let_go()
+    reader.check_end()
+
+
+def span_of(file: ParquetFile, chunk: ColumnChunk) -> Span:
+    """The bytes of the chunk's pages."""
+    return spans_of([(chunk.source(file.source), chunk.readable_range(file.source))])[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a run of rows holds.
+
+    Extremes are None where there is no value or no order, ``nans`` where values cannot be NaN. ``physical`` are the
+    values in stored form, None where they have no order.
+    """
+
+    nulls: int
+    minimum: Value | None = None
+    maximum: Value | None = None
+    nans: int | None = None
+    physical: pa.Array | None = None
+
+
+def contents(column: LeafColumn, order: BoundOrder) -> Contents:
+    """The nulls of a run and the extremes of its values in ``order``."""
+    values = column.array.drop_null() if column.array.null_count else column.array
+    nulls = column.entries - len(values)
+    if not order.is_defined or pa.types.is_null(values.type):
+        return Contents(nulls)
+    stored = pa.types.is_fixed_size_binary(values.type) and order.leaf.physical == Type.INT96
+    physical = values if stored else to_physical(values, order.leaf)
+    extremes = of_pages(order, physical, np.array([0, len(physical)], np.int64))
+    low, high = extremes.minima[0], extremes.maxima[0]
+    return Contents(
+        nulls, None if low is None else order.value(low), None if high is None else order.value(high),
+        None if extremes.nan_counts is None else extremes.nan_counts[0], physical,
+    )

@@ -1,0 +1,178 @@
+"""The statistics of a data file that the log of a Delta table holds.
+
+Spec: Delta Transaction Log Protocol, "Per-file Statistics" and "Statistics for Variant Columns".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pqext.core import shape
+from pqext.core.encryption.properties import FileDecryption
+from pqext.core.errors import UnsupportedError
+from pqext.core.limits import Limits
+from pqext.core.schema import SchemaNode
+from pqext.core.shape import GroupShape, ListShape, Shape
+from pqext.core.suggest import not_a_column, not_a_list
+from pqext.metrics import z85
+from pqext.metrics.columns import ColumnSummary
+from pqext.metrics.delta_values import dumps, json_value
+from pqext.metrics.known import Known
+from pqext.metrics.opening import open_file
+from pqext.metrics.variant_bounds import encode
+
+Nested = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaStatistics:
+    """The statistics of one data file. Columns nest as structs do and are left out where nothing is known.
+
+    num_records: Rows.
+    min_values: Lower bounds; decimals as ``Decimal``, dates and timestamps as text, variants as Z85.
+    max_values: Upper bounds likewise.
+    null_count: Nulls of each column that is no struct, list or map; null where a struct around it is null.
+    tight_bounds: Is every bound the least or the greatest value, but for text and timestamps that are cut? Otherwise
+        some are wider.
+    size: Bytes of the whole file.
+    """
+
+    num_records: int
+    min_values: Mapping[str, Any]
+    max_values: Mapping[str, Any]
+    null_count: Mapping[str, Any]
+    tight_bounds: bool
+    size: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The statistics under their names in the protocol; decimals are ``Decimal``."""
+        return {
+            "numRecords": self.num_records, "minValues": self.min_values, "maxValues": self.max_values,
+            "nullCount": self.null_count, "tightBounds": self.tight_bounds,
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        """The text that ``stats`` of an ``add`` action holds; decimals keep all their digits."""
+        return dumps(self.to_dict())
+
+    def add_action(
+        self, path: str, modification_time: int, *, partition_values: Mapping[str, str | None] | None = None,
+        data_change: bool = True,
+    ) -> dict[str, Any]:
+        """The ``add`` action of the log for a file at ``path``, changed ``modification_time`` ms after 1970 began.
+
+        ``json.dumps({"add": action})`` is a line of the log. ``path`` is a URI relative to the table.
+        """
+        return {
+            "path": path, "partitionValues": dict(partition_values or {}), "size": self.size,
+            "modificationTime": modification_time, "dataChange": data_change, "stats": self.to_json(),
+        }  # fmt: skip
+
+
+def delta(
+    file: Any,
+    exact: bool = False,
+    *,
+    columns: Sequence[str] | None = None,
+    limits: Limits | None = None,
+    decryption: FileDecryption | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> DeltaStatistics:
+    """The statistics of a Parquet file for the log of a Delta table.
+
+    ``file``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`. From the footer come the counts and
+    bounds that it proves. With ``exact`` all values are read, a run of rows at a time: bounds are then tight, and
+    columns without statistics in the footer have some too. Floating-point columns have bounds only where it is known
+    that no value is NaN, since readers disagree on its order. Variants have bounds of their paths; columns within
+    lists and maps have no statistics, and binary columns and geometries none but their nulls.
+
+    ``columns`` are top-level names, in Delta the physical names of columns; all by default.
+
+    Statistics are as readable as the table's log: name ``columns`` where those of encrypted ones tell too much. A
+    column whose key is missing has none.
+
+    Raises ``KeyError`` for a column that there is not, ``UnsupportedError`` where two columns have one name,
+    ``CorruptFileError``, ``VariantError`` with file and column for damaged data, and what :func:`pqext.open` raises.
+
+    >>> import io, pyarrow as pa, pqext
+    >>> sink = io.BytesIO()
+    >>> pqext.write_table(pa.table({"n": [3, 5, None]}), sink)
+    >>> delta(sink.getvalue()).to_json()
+    '{"numRecords":3,"minValues":{"n":3},"maxValues":{"n":5},"nullCount":{"n":1},"tightBounds":true}'
+    """
+    if isinstance(columns, str):
+        raise TypeError(not_a_list(columns))
+    with open_file(file, limits, decryption, filesystem, storage_options) as opened:
+        root = opened.schema.root
+        for name in columns or ():
+            if root.child(name) is None:
+                raise KeyError(not_a_column(name, root.child_names))
+        made = _Statistics(Known(opened, exact))
+        for node in root.children:
+            if columns is None or node.name in columns:
+                made.add(shape.of(node))
+        return DeltaStatistics(
+            opened.num_rows, made.minimum, made.maximum, made.nulls, made.tight, opened.source.size
+        )
+
+
+@dataclass(slots=True)
+class _Statistics:
+    """The nested statistics, filled a top-level column at a time."""
+
+    known: Known
+    minimum: Nested = field(default_factory=dict)
+    maximum: Nested = field(default_factory=dict)
+    nulls: Nested = field(default_factory=dict)
+    tight: bool = True
+
+    def add(self, top: Shape) -> None:
+        """The statistics of what a top-level column holds."""
+        for one in _columns(top):
+            names = one.node.path
+            counted = one.node if one.node.is_leaf else one.node.child("metadata")
+            if counted is None or not counted.is_leaf:
+                continue
+            summary = self.known.summary(counted)
+            self._put(self.nulls, names, summary.null_count)
+            if not one.node.is_leaf:
+                paths = self.known.paths(one.node)
+                for into, upper in ((self.minimum, False), (self.maximum, True)):
+                    bound = encode(paths, upper=upper)
+                    self._put(into, names, None if bound is None else z85.encode(bound))
+                self.tight = self.tight and (self.known.exact or not paths)
+            elif summary.nan_count == 0 and one.node.logical_name not in ("GEOMETRY", "GEOGRAPHY"):
+                self._bounds(one.node, summary)
+
+    def _bounds(self, leaf: SchemaNode, summary: ColumnSummary) -> None:
+        for into, bound, upper in ((self.minimum, summary.minimum, False), (self.maximum, summary.maximum, True)):
+            shown = None if bound is None else json_value(leaf.leaf_type, bound, upper=upper)
+            if shown is not None:
+                self._put(into, leaf.path, shown)
+                self.tight = self.tight and summary.tight
+
+    def _put(self, into: Nested, path: tuple[str, ...], value: Any) -> None:
+        if value is None:
+            return
+        for name in path[:-1]:
+            into = into.setdefault(name, {})
+        if not isinstance(into, dict) or path[-1] in into:
+            raise UnsupportedError(
+                f"two columns are called {'.'.join(path)!r}, which statistics of Delta cannot tell apart",
+                feature="repeated column names", path=self.known.file.path, column=".".join(path),
+            )
+        into[path[-1]] = value
+
+
+def _columns(of: Shape) -> Iterator[Shape]:
+    """The primitive and variant columns at or below a column, none within lists and maps."""
+    if isinstance(of, ListShape) or of.node.max_repetition_level:
+        return
+    if isinstance(of, GroupShape) and of.node.logical_name != "VARIANT":
+        for child in of.children:
+            yield from _columns(child)
+    else:
+        yield of

@@ -1,0 +1,168 @@
+"""The box around all geometries of a file, from the footer or from the values, and its two corners as Iceberg has them.
+
+Spec: Apache Iceberg, "Bounds for Geometry and Geography" and Appendix G. The box of a geometry never wraps; that of a
+geography may, with xmin > xmax, and lies within longitudes and latitudes.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pqext.core.errors import GeometryError, ParquetError
+from pqext.core.leaf_runs import runs
+from pqext.core.metadata import GeospatialStatistics
+from pqext.core.reader import ParquetFile
+from pqext.core.schema import SchemaNode
+from pqext.core.shape import LeafShape
+from pqext.geo.box import BoundingBox
+from pqext.geo.coordinate_range import box_within_range
+from pqext.geo.summary import describe, union
+from pqext.geo.types import GeospatialType
+from pqext.geo.wkb import summaries
+from pqext.metrics.columns import own_chunk
+
+_DIMENSIONS = {"z": (1, 3), "m": (2, 3)}
+"""The thousands of type codes of geometries that have the dimension."""
+
+
+def geospatial_type(file: ParquetFile, leaf: SchemaNode) -> GeospatialType | None:
+    """What a GEOMETRY or GEOGRAPHY column is; ``None`` where its edges are of an algorithm that is not known."""
+    assert leaf.logical_type is not None
+    try:
+        return GeospatialType.from_logical_type(leaf.logical_type, file.options.properties)
+    except GeometryError:
+        return None
+
+
+def of_footer(file: ParquetFile, leaf: SchemaNode) -> BoundingBox | None:
+    """The box around the boxes of all column chunks; ``None`` where one of them has none that can be relied on.
+
+    Z or M is left out where a chunk may hold such geometries without saying how far they reach.
+    """
+    type = geospatial_type(file, leaf)
+    parts: list[GeospatialStatistics] = []
+    for group in file.row_groups:
+        chunk = own_chunk(file, group, leaf)
+        if chunk.is_hidden or not chunk.trusted:
+            return None
+        if not chunk.bounds().all_null:
+            if chunk.geospatial_statistics is None:
+                return None
+            parts.append(chunk.geospatial_statistics)
+    return None if type is None else _together(parts, type)
+
+
+def _together(parts: Sequence[GeospatialStatistics], type: GeospatialType) -> BoundingBox | None:
+    boxes = [BoundingBox.from_metadata(part.bbox) for part in parts if part.bbox is not None]
+    if len(boxes) < len(parts):
+        return None
+    box = union(boxes, not type.planar)
+    if box is None:
+        return None
+    for name, holding in _DIMENSIONS.items():
+        for part, one in zip(parts, boxes, strict=True):
+            codes = part.geospatial_types or ()
+            absent = bool(codes) and not any(code // 1000 in holding for code in codes)
+            if _range_of(one, name) is None and not absent:
+                box = _without(box, name)
+    return _allowed(box, type)
+
+
+def _without(box: BoundingBox, name: str) -> BoundingBox:
+    return replace(box, zmin=None, zmax=None) if name == "z" else replace(box, mmin=None, mmax=None)
+
+
+def _range_of(box: BoundingBox, name: str) -> tuple[float, float] | None:
+    """How far the box reaches in Z or M, where it says so in a way that can be relied on."""
+    low, high = getattr(box, f"{name}min"), getattr(box, f"{name}max")
+    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        return None
+    return low, high
+
+
+def of_data(file: ParquetFile, leaf: LeafShape) -> BoundingBox | None:
+    """The box around all geometries, around whole edges where these are not planar; as :func:`of_footer` otherwise.
+
+    Raises ``GeometryError`` with file, column and row on bad WKB.
+    """
+    type = geospatial_type(file, leaf.node)
+    if type is None:
+        return None
+    ranges: list[_Ranges] = []
+    boxes: list[BoundingBox] = []
+    row = 0
+    for group in file.row_groups:
+        chunk = own_chunk(file, group, leaf.node)
+        try:
+            for column in runs(file, group, leaf, chunk) if group.num_rows else ():
+                parts = summaries(column.array)
+                found = [part.box for part in parts if part.types]
+                ranges = [_around([*ranges, *found])]
+                if not type.planar and any(one[0] is not None or one[2] is not None for one in found):
+                    box = describe(column.array, type, parts).bbox
+                    if box is None:
+                        return None
+                    boxes = [*boxes, BoundingBox.from_metadata(box)]
+                    whole = union(boxes, True)
+                    if whole is None:
+                        return None
+                    boxes = [whole]
+                row += column.rows
+        except ParquetError as error:
+            raise _in_file(error, file, leaf.node, group.index, row) from None
+    if not type.planar:
+        return _allowed(boxes[0], type) if boxes else None
+    around = _box(ranges)
+    return around and _allowed(around, type)
+
+
+_Ranges = tuple[float | None, ...]
+"""The least and the greatest X, Y, Z and M of some geometries, None where none has a value."""
+
+
+def _around(parts: Sequence[_Ranges]) -> _Ranges:
+    made: list[float | None] = []
+    for at, choose in enumerate((min, max) * 4):
+        known = [value for part in parts if (value := part[at]) is not None]
+        made.append(choose(known) if known else None)
+    return tuple(made)
+
+
+def _box(parts: Sequence[_Ranges]) -> BoundingBox | None:
+    """The planar box; None without X or Y, or where one of them is infinite."""
+    xmin, xmax, ymin, ymax, *others = _around(parts)
+    if xmin is None or xmax is None or ymin is None or ymax is None:
+        return None
+    box = BoundingBox(xmin, xmax, ymin, ymax, *others)
+    for name in _DIMENSIONS:
+        if _range_of(box, name) is None:
+            box = _without(box, name)
+    return box
+
+
+def _allowed(box: BoundingBox, type: GeospatialType) -> BoundingBox | None:
+    """The box as a table may have it, ``None`` where there is none."""
+    if not box.usable or (type.planar and box.wraps):
+        return None
+    return box if type.planar else box_within_range(box)
+
+
+def _in_file(
+    error: ParquetError, file: ParquetFile, leaf: SchemaNode, row_group: int, first_row: int
+) -> ParquetError:
+    if isinstance(error, GeometryError) and error.row is not None:
+        error = GeometryError(error.reason, rule=error.rule, row=first_row + error.row, offset=error.offset)
+    error.locate(path=file.path, row_group=row_group, column=leaf.dotted)
+    return error
+
+
+def corner(box: BoundingBox, *, upper: bool) -> bytes:
+    """A corner of the box as little-endian doubles: x y, x y z, x y NaN m or x y z m."""
+    side = "max" if upper else "min"
+    x, y, z, m = (getattr(box, name + side) for name in "xyzm")
+    if m is not None:
+        return struct.pack("<4d", x, y, math.nan if z is None else z, m)
+    return struct.pack("<2d", x, y) if z is None else struct.pack("<3d", x, y, z)

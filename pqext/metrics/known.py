@@ -1,0 +1,51 @@
+"""What is known of the columns of one file, whichever table format asks: from the footer or from the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pqext.core.reader import ParquetFile
+from pqext.core.schema import SchemaNode
+from pqext.core.shape import LeafShape
+from pqext.geo.box import BoundingBox
+from pqext.metrics import geo_bounds, unshredded, variant_bounds
+from pqext.metrics.columns import ColumnSummary, leaf_shapes, of_data, of_footer, own_chunk
+from pqext.metrics.variant_bounds import PathBounds
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The columns of ``file``: by its footer, or by its values where ``exact``.
+
+    A column whose key is missing is known by the footer alone, which says nothing of it.
+    """
+
+    file: ParquetFile
+    exact: bool
+    _shapes: dict[int, LeafShape] = field(default_factory=dict)
+
+    def summary(self, leaf: SchemaNode) -> ColumnSummary:
+        """Counts, least and greatest value of a leaf."""
+        return of_data(self.file, self._shape(leaf)) if self._reads([leaf]) else of_footer(self.file, leaf)
+
+    def box(self, leaf: SchemaNode) -> BoundingBox | None:
+        """The box around all values of a GEOMETRY or GEOGRAPHY column."""
+        if self._reads([leaf]):
+            return geo_bounds.of_data(self.file, self._shape(leaf))
+        return geo_bounds.of_footer(self.file, leaf)
+
+    def paths(self, group: SchemaNode) -> list[PathBounds]:
+        """The bounds of the paths of a VARIANT group."""
+        reads = self._reads(list(group.leaves()))
+        if group.child("typed_value") is None:
+            return unshredded.bounds_of_values(self.file, group) if reads else []
+        return variant_bounds.bounds_of(variant_bounds.typed_paths(group), self.summary)
+
+    def _reads(self, leaves: list[SchemaNode]) -> bool:
+        chunks = (own_chunk(self.file, group, leaf) for group in self.file.row_groups for leaf in leaves)
+        return self.exact and not any(chunk.is_hidden for chunk in chunks)
+
+    def _shape(self, leaf: SchemaNode) -> LeafShape:
+        if not self._shapes:
+            self._shapes.update(leaf_shapes(self.file))
+        return self._shapes[leaf.leaf_start]
