@@ -37,7 +37,10 @@ class Argument(Declared):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Option(Declared):
-    """An option by its names; without one by that of the parameter. ``panel`` is its part of the help."""
+    """An option by its names; without one by that of the parameter, which makes it required where it has no default.
+
+    ``panel`` is its part of the help.
+    """
 
     names: tuple[str, ...] = ()
     min: float | None = None
@@ -180,10 +183,11 @@ def _parameter(name: str, hint: Any, default: Any) -> tuple[click.Parameter, Cal
         return argument, _reader(base, is_list, value)
     flags = told.names or ("--" + name.replace("_", "-"),)
     metavar = told.metavar or ("N" if base in (int, float) else None)
+    more: dict[str, Any] = {} if required else {"default": value.value if isinstance(value, Enum) else value}
     option = _Option(
         [*flags, name], type=_type(base, told.min, told.max), help=told.help, metavar=metavar,
-        show_default=told.show_default, multiple=is_list, is_flag=base is bool,
-        default=value.value if isinstance(value, Enum) else value,
+        show_default=told.show_default, multiple=is_list, is_flag=base is bool, required=required,
+        **more,
     )
     option.panel = told.panel
     return option, _reader(base, is_list, value)

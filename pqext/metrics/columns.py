@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from pqext.core import shape
+from pqext.core.encryption.reading import MissingKeyError
 from pqext.core.errors import ParquetError, UnsupportedError
 from pqext.core.leaf_runs import contents, runs
 from pqext.core.orders import is_float, to_write
@@ -142,6 +143,15 @@ def own_chunk(file: ParquetFile, group: RowGroup, leaf: SchemaNode) -> ColumnChu
             feature="metrics of summary files", path=file.path, column=leaf.dotted,
         )
     return chunk
+
+
+def has_key(chunk: ColumnChunk) -> bool:
+    """Can the pages of the chunk be read: are they plain, or is their key known?"""
+    try:
+        _ = chunk.is_encrypted and chunk.decryptor
+    except MissingKeyError:
+        return False
+    return True
 
 
 def stored_bytes(file: ParquetFile, leaf: SchemaNode) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pqext.core import shape
 from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import UnsupportedError
+from pqext.core.errors import ErrorsNamePath, UnsupportedError
 from pqext.core.limits import Limits
 from pqext.core.schema import SchemaNode
 from pqext.core.shape import GroupShape, ListShape, Shape
@@ -105,7 +105,7 @@ def delta(
     """
     if isinstance(columns, str):
         raise TypeError(not_a_list(columns))
-    with open_file(file, limits, decryption, filesystem, storage_options) as opened:
+    with open_file(file, limits, decryption, filesystem, storage_options) as opened, ErrorsNamePath(opened.path):
         root = opened.schema.root
         for name in columns or ():
             if root.child(name) is None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pqext.core.encryption.properties import FileDecryption
+from pqext.core.errors import ErrorsNamePath
 from pqext.core.limits import Limits
 from pqext.core.orders import is_float
 from pqext.core.reader import ParquetFile
@@ -72,10 +73,11 @@ class IcebergMetrics:
         """:meth:`to_dict` as JSON text."""
         return json.dumps(self.to_dict(), indent=indent)
 
-    def to_data_file(self, file_path: str, partition: Any = None) -> Any:
+    def to_data_file(self, file_path: str, partition: Any = None, *, spec_id: int = 0) -> Any:
         """The pyiceberg ``DataFile`` of a file at ``file_path``, ready for a manifest.
 
-        ``partition`` is the pyiceberg ``Record`` of its partition values, of an unpartitioned table none. Raises
+        ``partition`` is the pyiceberg ``Record`` of its partition values by the table's partition spec ``spec_id``; of
+        an unpartitioned table there are none. Raises
         ``ImportError`` without pyiceberg, which ``pip install 'pqext[iceberg]'`` installs.
         """
         try:
@@ -84,7 +86,7 @@ class IcebergMetrics:
             from pyiceberg.typedef import Record
         except ImportError:
             raise ImportError("to_data_file needs pyiceberg: pip install 'pqext[iceberg]'") from None
-        return DataFile.from_args(
+        made = DataFile.from_args(
             content=DataFileContent.DATA, file_path=file_path, file_format=Format.PARQUET,
             partition=Record() if partition is None else partition, record_count=self.record_count,
             file_size_in_bytes=self.file_size_in_bytes, column_sizes=dict(self.column_sizes),
@@ -92,6 +94,8 @@ class IcebergMetrics:
             nan_value_counts=dict(self.nan_value_counts), lower_bounds=dict(self.lower_bounds),
             upper_bounds=dict(self.upper_bounds), split_offsets=list(self.split_offsets) or None,
         )
+        made.spec_id = spec_id
+        return made
 
 
 def iceberg(
@@ -135,7 +139,7 @@ def iceberg(
     """
     chosen = {name: mode_of(text) for name, text in (modes or {}).items()}
     default = mode_of(mode)
-    with open_file(file, limits, decryption, filesystem, storage_options) as opened:
+    with open_file(file, limits, decryption, filesystem, storage_options) as opened, ErrorsNamePath(opened.path):
         fields = fields_of(opened, schema)
         unknown = chosen.keys() - {one.name for one in fields}
         if unknown:

@@ -9,7 +9,7 @@ from pqext.core.schema import SchemaNode
 from pqext.core.shape import LeafShape
 from pqext.geo.box import BoundingBox
 from pqext.metrics import geo_bounds, unshredded, variant_bounds
-from pqext.metrics.columns import ColumnSummary, leaf_shapes, of_data, of_footer, own_chunk
+from pqext.metrics.columns import ColumnSummary, has_key, leaf_shapes, of_data, of_footer, own_chunk
 from pqext.metrics.variant_bounds import PathBounds
 
 
@@ -43,7 +43,7 @@ class Known:
 
     def _reads(self, leaves: list[SchemaNode]) -> bool:
         chunks = (own_chunk(self.file, group, leaf) for group in self.file.row_groups for leaf in leaves)
-        return self.exact and not any(chunk.is_hidden for chunk in chunks)
+        return self.exact and all(has_key(chunk) for chunk in chunks)
 
     def _shape(self, leaf: SchemaNode) -> LeafShape:
         if not self._shapes:

@@ -21,14 +21,16 @@ from pqext.core.errors import ParquetError
 from pqext.core.metadata import Type
 from pqext.core.predicate import Value
 from pqext.core.schema import SchemaNode
+from pqext.metrics import z85
 from pqext.metrics.columns import ColumnSummary
 from pqext.metrics.single_values import unscaled_of
 from pqext.metrics.truncation import lower_bytes, lower_text, upper_bytes, upper_text
 from pqext.variant.annotation import check_node
-from pqext.variant.encoding import PrimitiveType, Scaled, encode_object, encode_primitive
-from pqext.variant.metadata import encode_metadata
+from pqext.variant.encoding import PrimitiveType, Scaled, encode_object, encode_primitive, value_size
+from pqext.variant.metadata import decode_metadata, encode_metadata
 from pqext.variant.pruning import VARIANT_NULL
 from pqext.variant.shredding.schema import leaf_type
+from pqext.variant.value import Variant
 
 LENGTH = 16
 """Code points of text and bytes of binary that a bound has at most."""
@@ -176,3 +178,19 @@ _ESCAPES = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", "'"
 
 def _escaped(character: str) -> str:
     return _ESCAPES.get(character) or (f"\\u{ord(character):04x}" if character < " " else character)
+
+
+def variant_bound(bound: bytes | str) -> Variant:
+    """The variant that a bound of a variant column is: bytes as Iceberg has them, or Delta's Z85 text.
+
+    Its keys are normalised JSON paths. Raises ``VariantError`` where the bytes are no metadata with a value behind it,
+    and ``ValueError`` for text that is no Z85.
+    """
+    raw = z85.decode(bound) if isinstance(bound, str) else bytes(bound)
+    size = (raw[0] >> 6) + 1 if raw else 1
+    names = int.from_bytes(raw[1 : 1 + size], "little")
+    strings = 1 + size * (names + 2)
+    start = strings + int.from_bytes(raw[strings - size : strings], "little")
+    metadata, value = raw[:start], raw[start:]
+    decode_metadata(metadata)
+    return Variant(value[: value_size(value, 0, len(value))], metadata)

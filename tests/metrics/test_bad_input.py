@@ -1,0 +1,174 @@
+"""Files that are damaged, hostile, encrypted or no data files: typed errors that name them, and nothing takes long."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from core import bombs
+from metrics.tables import written, written_by_pyarrow
+from metrics.test_variant_bounds import column as variants
+
+import pqext
+from pqext import metrics
+from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
+from pqext.core.metadata import FileMetaData
+from pqext.encryption import FileDecryption, FileEncryption
+
+FOOTER_KEY, KEYS = b"0123456789012345", {"a": b"1234567890123450"}
+BOTH = pytest.mark.parametrize("of", [metrics.iceberg, metrics.delta])
+TABLE = pa.table({"a": [1, 2, 3, 4], "b": ["w", "x", "y", "z"]})
+
+
+@BOTH
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("cut", [0, 3, 30, -1, -9])
+def test_a_file_cut_short_is_an_error_that_names_it(of: Any, exact: bool, cut: int, tmp_path: Path) -> None:
+    path = tmp_path / "short.parquet"
+    path.write_bytes(written(TABLE)[:cut])
+    with pytest.raises(CorruptFileError, match=r"short\.parquet"):
+        of(path, exact)
+
+
+@BOTH
+def test_a_damaged_page_is_an_error_that_names_file_and_column(of: Any, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.parquet"
+    raw = bytearray(written(TABLE, compression="uncompressed"))
+    raw[4:8] = b"\xff\xff\xff\xff"  # the header of the first page
+    path.write_bytes(raw)
+    assert of(path).to_dict()
+    with pytest.raises(CorruptFileError, match=r"damaged\.parquet.*column a"):
+        of(path, exact=True)
+
+
+@BOTH
+def test_a_file_that_is_not_there_is_the_error_of_open(of: Any, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"gone\.parquet"):
+        of(tmp_path / "gone.parquet")
+
+
+@BOTH
+@pytest.mark.parametrize("exact", [False, True])
+def test_few_bytes_that_claim_many_values_are_refused_or_told_soon(of: Any, exact: bool) -> None:
+    refused = 0
+    for name, file in bombs.files().items():
+        started = time.process_time()
+        try:
+            of(file, exact, limits=pqext.Limits.untrusted())
+        except ParquetError:
+            refused += 1
+        assert time.process_time() - started < 20, name
+    assert refused > (10 if exact else 0)
+
+
+def changed(file: bytes, change: Callable[[FileMetaData], None]) -> bytes:
+    sink = io.BytesIO()
+    pqext.rewrite_footer(file, change, sink)
+    return sink.getvalue()
+
+
+@pytest.mark.spec("metrics.footer")
+def test_statistics_that_make_no_sense_are_not_handed_on() -> None:
+    def change(footer: FileMetaData) -> None:
+        for chunk in footer.row_groups[0].columns:
+            assert chunk.meta_data is not None
+            assert chunk.meta_data.statistics is not None
+            chunk.meta_data.statistics.null_count = 99
+            chunk.meta_data.statistics.min_value = b"\xff" * 7
+            chunk.meta_data.statistics.max_value = b"\x00"
+
+    file = changed(written(TABLE), change)
+    found = metrics.iceberg(file)
+    assert (found.null_value_counts, found.lower_bounds, found.upper_bounds) == ({}, {}, {})
+    assert metrics.delta(file).to_dict()["minValues"] == {}
+    assert metrics.iceberg(file, exact=True).null_value_counts == {1: 0, 2: 0}
+
+
+@pytest.mark.spec("metrics.iceberg.offsets")
+def test_offsets_and_sizes_that_make_no_sense_are_not_handed_on() -> None:
+    def change(footer: FileMetaData) -> None:
+        metadata = footer.row_groups[1].columns[0].meta_data
+        assert metadata is not None
+        metadata.data_page_offset, metadata.dictionary_page_offset, metadata.total_compressed_size = 1 << 40, None, -5
+
+    found = metrics.iceberg(changed(written(TABLE, row_group_rows=2), change))
+    assert (found.split_offsets, set(found.column_sizes)) == ((), {2})
+
+
+@BOTH
+def test_rows_that_are_missing_are_an_error(of: Any) -> None:
+    def change(footer: FileMetaData) -> None:
+        footer.num_rows = 1_000
+
+    with pytest.raises(CorruptFileError, match="row groups are missing"):
+        of(bombs.edited(written(TABLE), change))
+
+
+@BOTH
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_summary_of_other_files_is_refused(of: Any, exact: bool, tmp_path: Path) -> None:
+    for name in ("1.parquet", "2.parquet"):
+        pqext.write_table(TABLE, tmp_path / name)
+    pqext.write_summary([tmp_path / "1.parquet", tmp_path / "2.parquet"], tmp_path)
+    with pytest.raises(UnsupportedError, match="the column lies in another file"):
+        of(tmp_path / "_metadata", exact)
+
+
+@BOTH
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_a_column_whose_key_is_missing_has_no_bounds(of: Any, exact: bool, plaintext_footer: bool) -> None:
+    encryption = FileEncryption(FOOTER_KEY, column_keys=KEYS, plaintext_footer=plaintext_footer)
+    file = written(pa.table({"a": [1, 2], "b": [3, 4]}), encryption=encryption)
+    whole = of(file, exact, decryption=FileDecryption(FOOTER_KEY, KEYS))
+    part = of(file, exact, decryption=FileDecryption(FOOTER_KEY))
+    assert set(_bounded(whole)) == {"a", "b"}
+    assert _bounded(part) == {"b": _bounded(whole)["b"]}
+    if isinstance(part, metrics.IcebergMetrics):
+        # A footer in plain text tells how many values and bytes there are, and where.
+        told = {1, 2} if plaintext_footer else {2}
+        assert (set(part.column_sizes), set(part.value_counts), len(part.split_offsets)) == (told, told, 1)
+
+
+def _bounded(found: metrics.IcebergMetrics | metrics.DeltaStatistics) -> dict[str, Any]:
+    if isinstance(found, metrics.DeltaStatistics):
+        return dict(found.min_values)
+    return {found.names[id]: bound for id, bound in found.lower_bounds.items()}
+
+
+@BOTH
+def test_data_are_read_within_the_memory_that_is_allowed(of: Any) -> None:
+    rows = 1_000_000
+    table = pa.table({"a": pa.array(range(rows), pa.int64()), "s": pa.array([f"text {n}" for n in range(rows)])})
+    file = written_by_pyarrow(table, use_dictionary=False)
+    limits = pqext.Limits(memory_bytes=8 << 20, memory_expansion=0)
+    assert of(file, True, limits=limits).to_dict()
+    with pytest.raises(LimitError):
+        pqext.open(file, limits=limits).read()
+
+
+@BOTH
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_file_without_rows_or_columns_has_metrics(of: Any, exact: bool) -> None:
+    for table in (TABLE.slice(0, 0), pa.table({})):
+        found = of(written(table), exact).to_dict()
+        assert found.get("record_count", found.get("numRecords")) == 0
+        assert found.get("split_offsets", []) == []
+        assert not found.get("lower_bounds", found.get("minValues"))
+
+
+@BOTH
+def test_broken_variants_are_an_error_that_names_file_and_column(of: Any, tmp_path: Path) -> None:
+    path = tmp_path / "broken.parquet"
+    raw = written(variants({"a": 1}), compression="uncompressed", dictionary=False)
+    good = b"\x02\x01\x00\x00\x02\x0c\x01"  # the object {"a": 1}
+    assert good in raw
+    path.write_bytes(raw.replace(good, b"\x02\x01\x07\x00\x02\x0c\x01"))
+    assert of(path).to_dict()
+    with pytest.raises(ParquetError, match=r"broken\.parquet.*column v"):
+        of(path, exact=True)
