@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,7 @@ def test_a_side_is_collected_by_one_job_unless_it_is_large_or_uneven(
 def test_a_small_side_that_was_read_is_collected_without_a_job(
     spark: Any, frames: tuple[Any, Any, Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    print_exc = traceback.print_exc  # which workers change for themselves
     left, _, one, other = frames
     table = pa.table({"r": np.arange(len(other)), "geom": geo.from_shapely(other)})
     pqext.write_table(table, tmp_path / "right.parquet", geometry={"geom": "OGC:CRS84"}, row_group_rows=50)
@@ -197,6 +199,7 @@ def test_a_small_side_that_was_read_is_collected_without_a_job(
     here = read_here(right, right.schema)
     assert here is not None
     assert sum(batch.num_rows for batch in here) == len(other) - 20
+    assert traceback.print_exc is print_exc
     counted = read(spark, str(tmp_path / "right.parquet"), metrics_path=str(tmp_path / "metrics"))
     assert read_here(counted, counted.schema) is None
     assert read_here(right.select("geom"), right.schema) is None

@@ -20,4 +20,4 @@ def few_rows(query: Query, schema: StructType) -> Iterator[pa.RecordBatch] | Non
     reader = Reader(query, schema)
     slices = [one for one in reader.partitions() if isinstance(one, Slice)]
     stored = sum(plan.bytes_read for one in slices for task in one.tasks for plan in task.row_groups)
-    return None if stored > STORED_BYTES else (batch for one in slices for batch in reader.read(one))
+    return None if stored > STORED_BYTES else (batch for one in slices for batch in reader.rows(one))

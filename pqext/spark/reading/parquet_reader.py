@@ -66,7 +66,11 @@ class Reader(DataSourceReader):
         if not isinstance(partition, Slice):
             return  # Spark makes one partition of no partitions
         end_quietly()
-        for number, task in enumerate(partition.tasks):
+        yield from self.rows(partition)
+
+    def rows(self, slice: Slice) -> Iterator[pa.RecordBatch]:
+        """The matching rows of a slice, in whatever process."""
+        for number, task in enumerate(slice.tasks):
             yield from self._run(task, number)
 
     def _run(self, task: Task, number: int) -> Iterator[pa.RecordBatch]:
