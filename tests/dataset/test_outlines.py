@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import pqext
+from pqext.core.errors import CorruptDataWarning, CorruptFileError
 from pqext.core.indexes.reading import IndexReader
 from pqext.dataset.expressions import Expression, col
 from pqext.dataset.files.file_set import FileSet
@@ -139,3 +141,23 @@ def test_an_outline_that_is_run_or_of_another_file_is_refused(sources: tuple[str
         group = replace(outline.row_groups[0], index=GROUPS)
         with pytest.raises(ValueError, match=f"it has a row group {GROUPS}, the file {GROUPS} row groups"):
             one.detailed(replace(outline, row_groups=(group,)), file)
+
+
+def test_outlines_pass_over_damaged_row_groups_on_demand(tmp_path: Path) -> None:
+    """The footer calls a row group's column otherwise: the plan is made all the same."""
+    path = tmp_path / "damaged.parquet"
+    pqext.write_table(pa.table({"number": range(3 * ROWS)}), path, row_group_rows=ROWS)
+    name = b"\x18\x06number"  # in a list of one name
+    first, second, third = path.read_bytes().rsplit(name, 3)[-3:]
+    start = path.read_bytes()[: -len(first + second + third) - 3 * len(name)]
+    path.write_bytes(start + name + first + b"\x18\x06numbeX" + second + name + third)
+    for filter in (None, col("number") >= 0):
+        query = pqext.scan(path, filter=filter, on_corrupt="skip")._query
+        for looks in (0, 1, 256):
+            (task,) = query.plan(True, looks)
+            assert task.kept == (0, 1, 2)
+            with pqext.open(path, on_corrupt="skip") as file, pytest.warns(CorruptDataWarning, match="left out"):
+                found = [*query.planned(query.detailed(task, file).row_groups, file, ROWS)]
+            assert pa.Table.from_batches(found)["number"].to_pylist() == [*range(ROWS), *range(2 * ROWS, 3 * ROWS)]
+    with pytest.raises(CorruptFileError, match="row group 1"):
+        pqext.scan(path)._query.plan(True, 0)

@@ -270,3 +270,17 @@ def test_boxes_around_the_globe_and_of_what_is_near() -> None:
     plane = Geometries.of(geo.from_points([1.0, None], [2.0, 1.0]))
     assert np.allclose(sides_of(plane, Condition("dwithin", 1.0))[0], [0, 1, 2, 3])
     assert np.isnan(sides_of(plane)[1]).all()
+
+
+@pytest.mark.parametrize("k", [1, 5])
+def test_nothing_is_near_coordinates_that_are_infinite(k: int) -> None:
+    there = Geometries.of(geo.from_points([0.0, 1.0], [0.0, 1.0]))
+    for x in (-np.inf, np.inf):
+        found = Nearest(there, k, None).pairs(Geometries.of(geo.from_points([x], [90.0])))
+        assert [len(part) for part in found] == [0, 0, 0]
+
+
+def test_points_so_far_apart_that_their_distance_is_infinite_are_joined() -> None:
+    matcher = Matcher(Geometries.of(geo.from_points([1.7e308], [3.0])), Condition("intersects"))
+    one, other = matcher.pairs(Geometries.of(geo.from_points([1.0, -1e308, 1.7e308], [3.0, 3.0, 3.0])))
+    assert (one.tolist(), other.tolist()) == ([2], [0])

@@ -88,7 +88,9 @@ class FilePlanner:
             return RowGroupPlan(group.index, group.num_rows, num_bytes, proven.reason, evidence=proven.evidence)
         except CorruptFileError as error:
             error.locate(row_group=group.index)
-            raise
+            if self.options.on_corrupt != "skip":
+                raise
+            return RowGroupPlan(group.index, 0, 0, None)  # planning it in full meets the damage again
 
     def _stored_bytes(self, group: RowGroupFacts) -> int:
         """The bytes of all that is read of a row group, whatever pages are left out."""

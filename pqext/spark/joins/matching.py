@@ -222,8 +222,9 @@ class _Grid:
         self.starts = np.searchsorted(cells[order], np.arange(self.count**2 + 1))
 
     def _cells(self, corners: NDArray[np.float64]) -> NDArray[np.int64]:
-        found = np.clip(np.floor((corners - self.low) * self.scale), 0, self.count - 1)
-        return np.asarray(found, np.int64)
+        with np.errstate(all="ignore"):
+            found = np.clip(np.floor((corners - self.low) * self.scale), 0, self.count - 1)
+        return np.asarray(np.nan_to_num(found), np.int64)  # an infinite way across boxes without width is NaN
 
     def candidates(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[Rows, Rows]:
         """Points, and the boxes that hold them: both ascend, the boxes of each point."""
@@ -264,7 +265,7 @@ class Nearest:
         (one, other), away = of_shapes(
             self.tree.query_nearest, shapes, max_distance=self.most, return_distance=True, all_matches=True
         )
-        if self.k > 1:
+        if self.k > 1 and len(one):  # nothing is near coordinates that are infinite
             one, other = self._around(shapes, one, away)
             away = of_shapes(shapely.distance, shapes[one], self.shapes[other])
         order = np.lexsort((other, away, one))
