@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.dataset": BELOW | set(ROOMS),
     **{name: BELOW | used for name, used in ROOMS.items()},
     "pqext.metrics": BELOW,
-    "pqext.spark": DATASET,
+    "pqext.spark": DATASET | {"pqext.skipping"},
     "pqext.skipping": DATASET | {"pqext.metrics"},
     "pqext.text": {"pqext.core.text"},
     "pqext.examples": set(),

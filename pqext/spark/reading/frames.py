@@ -69,6 +69,7 @@ def read(
     include_row_numbers: str | None = None,
     path_glob_filter: str | None = None,
     engine: Engine = "python",
+    skipping: Any = None,
 ) -> DataFrame:
     """Parquet files as a data frame, read by pqext, or by Spark as pqext has planned it.
 
@@ -96,6 +97,10 @@ def read(
     ``include_row_numbers`` name columns for the file of each row and its number there. ``path_glob_filter``, Spark's
     ``pathGlobFilter``, leaves out files whose own name does not match a pattern.
 
+    ``skipping`` is a data-skipping store of :mod:`pqext.skipping`, its path or its URL: the files of which it proves
+    that no row matches ``where`` and ``bbox`` are dropped before they are opened, whatever the engine. Files that have
+    changed since the store was made are read, as are those that it does not know.
+
     ``engine`` says who reads the rows. ``"python"`` is pqext, in Python workers. ``"native"`` is Spark's own Parquet
     reader: the files are planned now, those that cannot match are left out, and values within VARIANT columns that lie
     in a typed leaf alone are read as plain columns, without Python. Like all files that Spark itself reads, they must
@@ -112,7 +117,7 @@ def read(
         columns, where, bbox, bbox_column, shredded, metrics_path, partition_bytes, partitioning,
         trust_statistics, memory_bytes, storage_options=storage, schema=schema,
         include_file_paths=include_file_paths, include_row_numbers=include_row_numbers,
-        path_glob_filter=path_glob_filter,
+        path_glob_filter=path_glob_filter, skipping=skipping,
     )
     ensure_registered(spark)
     choice = Choice("python") if engine == "python" else choose(_query_of(options, paths), engine, spark)
@@ -139,6 +144,7 @@ def read(
         include_row_numbers=include_row_numbers,
         path_glob_filter=path_glob_filter,
         engine=engine,
+        skipping=skipping,
     )
     named = [one for one in parse_columns(columns or ()) if isinstance(one, Computed)]
     asked = partial(_query_of, options, paths)
@@ -169,8 +175,8 @@ def query(
         by: Columns, given likewise, of which equal values make a group. With none, all rows are one.
         where: Which rows count: an expression of ``pqext.col`` or a filter in lists of tuples.
         options: ``bbox``, ``bbox_column``, ``metrics_path``, ``partition_bytes``, ``partitioning``,
-            ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema`` and ``path_glob_filter``, as
-            :func:`read` has them.
+            ``trust_statistics``, ``memory_bytes``, ``storage_options``, ``schema``, ``path_glob_filter`` and
+            ``skipping``, as :func:`read` has them.
 
     Returns:
         A data frame of the columns ``by`` and those of ``agg``, which reads the files when Spark asks for its rows.
@@ -283,18 +289,20 @@ def explain_read(
     engine: Engine = "python",
     spark: SparkSession | None = None,
     all_indexes: bool = False,
+    skipping: Any = None,
 ) -> ReadPlan:
     """What :func:`read` with these arguments would read, by the same planner, run here on the footers.
 
     As in :func:`read`, page indexes and Bloom filters are looked at of a few hundred row groups at most; of more the
     tasks look at them, and read less than the plan says. With ``all_indexes`` the plan tells what they will find.
     The result's ``engine`` and ``reasons`` tell who reads and why; ``spark`` is the session that :func:`read` is given,
-    which counts for ``engine="auto"``. Raises as :func:`read` does.
+    which counts for ``engine="auto"``. With ``skipping``, ``tasks`` say which files the store drops, and why. Raises as
+    :func:`read` does.
     """
     check_engine(engine)
     options = encode_options(
         columns, where, bbox, bbox_column, shredded, partitioning=partitioning, trust_statistics=trust_statistics,
-        storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter,
+        storage_options=storage_options, schema=schema, path_glob_filter=path_glob_filter, skipping=skipping,
     )
     query = _query_of(options, [path] if isinstance(path, str) else list(path))
     choice = choose(query, engine, spark)

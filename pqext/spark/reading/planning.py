@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql.datasource import InputPartition
 
 from pqext.dataset.planning.plan import RowGroupPlan, Task
+from pqext.dataset.skipping import EVIDENCE
 from pqext.spark.files import local_path, slice_bytes
 from pqext.spark.reading.request import Query
 
@@ -59,6 +60,11 @@ class ReadPlan:
         return sum(len(task.kept) for task in self.tasks if task.is_outline)
 
     @property
+    def files_skipped(self) -> int:
+        """Files that a data-skipping store refuses, none of which was opened; their row groups are not counted."""
+        return sum(task.evidence == EVIDENCE for task in self.tasks)
+
+    @property
     def bytes(self) -> int:
         """Stored bytes of the needed columns that are read at most."""
         return sum(task.bytes_kept for task in self.tasks)
@@ -94,6 +100,8 @@ class ReadPlan:
         )
         if self.is_filtered and (left := self.row_groups_unlooked):
             text += f"; of {left} row groups page indexes and Bloom filters are left to the tasks, which may read less"
+        if skipped := self.files_skipped:
+            text += f"; {skipped} of {len(self.tasks)} files are left out by the {EVIDENCE}"
         return "\n".join((text, *(f"  {self.engine}: {reason}" for reason in self.reasons)))
 
 
@@ -110,7 +118,7 @@ def plan_read(
     Why others are refused is found out where it is to be told. Raises ``ValueError`` when the files' schemas differ.
     """
     filter = query.filter()
-    tasks = query.query(query.files, names, filter).plan(pages, looks, is_told)
+    tasks = query.to_plan(names, filter).plan(pages, looks, is_told)
     return ReadPlan(tuple(tasks), is_filtered=filter is not None)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
-from pqext.core.sources.locate import locate
+from pqext.core.sources.locate import Location, locate
 from pqext.core.suggest import did_you_mean
 from pqext.dataset.expressions import Column, Expression, all_of, col
 from pqext.dataset.files.file_set import FileSet
@@ -29,6 +29,7 @@ from pqext.geo import types as geo
 from pqext.spark.files import is_remote, list_sources, local_path, option_paths
 from pqext.spark.instants import file_schema_in_spark, unified
 from pqext.spark.reading.aggregation import Aggregation, as_data, of_data
+from pqext.spark.skipping.given import StoreGiven
 from pqext.spark.types import spark_schema
 from pqext.spark.writing.save_options import is_of_saves, storage_options
 
@@ -59,6 +60,10 @@ class Query:
     """Credentials and the like, for URLs."""
     unified: tuple[pa.Schema, pa.Schema] | None = None
     """The schema to which the files conform, and as Spark has it; None where all must agree."""
+    skipping: StoreGiven | None = None
+    """The data-skipping store that is asked which files need not be opened."""
+    listed: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What listing told of the files of stores of objects, which a data-skipping store compares with what it knows."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str], found: Sequence[tuple[str, Any]] | None = None) -> Query:
@@ -92,6 +97,8 @@ class Query:
         if any(included):
             partitions = partitions.including(*included)
         is_union = values.pop("schema", None) == "union"
+        if "skipping" in values:
+            values["listed"] = {file: place.listed for file, place in listed if isinstance(place, Location)}
         query = cls(files, partitions=partitions, **values)
         if is_union and query.shredded:
             raise ValueError("option schema: shredded columns, as each file stores them, cannot be unified")
@@ -159,6 +166,18 @@ class Query:
         rule = None if self.unified is None else self.unified[0]
         return FilesQuery(places, result, filter, self.partitions, rule)
 
+    def to_plan(self, names: Sequence[str], filter: Expression | None) -> FilesQuery:
+        """What is asked of all files, of which the store drops some before they are opened."""
+        query = self.query(self.files, names, filter)
+        if self.skipping is None:
+            return query
+        places = [
+            replace(place, listed=self.listed.get(file)) if isinstance(place, Location) else place
+            for file, place in zip(self.files, query.sources, strict=True)
+        ]
+        store = self.skipping.open(self.storage_options)
+        return replace(query, files=replace(query.files, sources=tuple(places)), skipping=store)
+
     def filter(self) -> Expression | None:
         """``where`` and ``bbox`` as one expression."""
         parts = [self.where] if self.where is not None else []
@@ -203,6 +222,7 @@ def encode_options(
     include_file_paths: str | None = None,
     include_row_numbers: str | None = None,
     path_glob_filter: str | None = None,
+    skipping: Any = None,
 ) -> dict[str, str]:
     """The options that :meth:`Query.from_options` parses. Raises as the parsing would, where it can tell."""
     expression = as_expression(where)
@@ -223,6 +243,7 @@ def encode_options(
         "include_file_paths": include_file_paths,
         "include_row_numbers": include_row_numbers,
         "path_glob_filter": path_glob_filter,
+        "skipping": None if skipping is None else StoreGiven.of(skipping).as_text(),
     }
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
@@ -310,4 +331,5 @@ _PARSERS: dict[str, Any] = {
     "include_file_paths": _name,
     "include_row_numbers": _name,
     "path_glob_filter": _file_pattern,
+    "skipping": StoreGiven.from_text,
 }
