@@ -67,7 +67,7 @@ class Indexer:
             since = time.time() * 1000 - before.modified[0]
             if 0 <= since < _SETTLED_MS:  # what is written again now could have the same time
                 time.sleep((_SETTLED_MS - since) / 1000)
-        cells, read = self._cells(source)
+        cells, read = self.cells(source)
         after = objects_of([source])
         if (after.modified[0], after.sizes[0]) != (before.modified[0], before.sizes[0]):
             return None
@@ -75,7 +75,8 @@ class Indexer:
             before.paths[0].as_py(), int(before.modified[0]), int(before.sizes[0]), before.etags[0].as_py(), cells, read
         )
 
-    def _cells(self, source: Any) -> tuple[list[pa.Array], bool]:
+    def cells(self, source: Any) -> tuple[list[pa.Array], bool]:
+        """A cell of each index, an array of one, and whether rows were read for some."""
         with ParquetFile(source, options=self.options, limits=self.limits) as file:
             file.check_rows()
             cells = [one.index.proved(file, one.values) if _is_as_told(file, one) else None for one in self.indexes]

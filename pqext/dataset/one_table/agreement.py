@@ -63,7 +63,7 @@ class Agreement(Form):
         if file.schema is self._suited:
             return
         wanted = self.wanted
-        for leaf in wanted.partitions.others(wanted.filter) if wanted.partitions else ():
+        for leaf in wanted.partitions.others(wanted.filter):
             wanted.find_columns(leaf, file.schema)
             bind(leaf, file.schema)
         self._suited = file.schema

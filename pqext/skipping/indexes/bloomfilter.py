@@ -18,7 +18,7 @@ _FPP, _NDV = 0.01, 100_000
 
 @dataclass(frozen=True, init=False)
 class BloomFilter(Index):
-    """A Bloom filter of each object's integers or texts, for equality and ``is_in``.
+    """A Bloom filter of each object's integers or texts, for equality and ``isin``.
 
     ``fpp`` is the share of values that pass wrongly where an object has ``ndv`` distinct ones.
     """

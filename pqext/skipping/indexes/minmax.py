@@ -24,7 +24,7 @@ SHOWS_NAN = "io.pqext.nan"
 class MinMax(Index):
     """The least and the greatest value of each object; NaN is the greatest where there is one.
 
-    Refuses comparisons, ``is_in``, and patterns that begin with text. It is made from footers where their statistics
+    Refuses comparisons, ``isin``, and patterns that begin with text. It is made from footers where their statistics
     prove it.
     """
 

@@ -22,7 +22,7 @@ _LENGTH, _MOST = 4, 10_000
 class Prefix(Index):
     """The distinct beginnings of each object's texts, ``length`` bytes each, where these are no more than ``most``.
 
-    Refuses patterns that begin with text, equality, ``is_in`` and comparisons, of which each beginning is a range.
+    Refuses patterns that begin with text, equality, ``isin`` and comparisons, of which each beginning is a range.
     """
 
     name = "prefix"
@@ -61,7 +61,7 @@ class Prefix(Index):
         lengths = pc.list_value_length(cells)
         if isinstance(leaf, IsNotNull):
             return pc.greater(lengths, 0)
-        found = _ranges(cells.flatten()).may_match(leaf)
+        found = _ranges(cells.flatten(), self.length).may_match(leaf)
         if found is None:
             return None
         rows = np.asarray(pc.list_parent_indices(cells))
@@ -69,9 +69,9 @@ class Prefix(Index):
         return pa.array(may, mask=np.asarray(pc.is_null(cells)))
 
 
-def _ranges(prefixes: pa.Array) -> Ranges:
-    """Texts that begin with one lie between it and what comes next."""
-    above = [None if one is None else successor(one) for one in prefixes.to_pylist()]
+def _ranges(prefixes: pa.Array, length: int) -> Ranges:
+    """Texts that begin with one lie between it and what comes next; a shorter one is the whole text."""
+    above = [one if one is None or len(one) < length else successor(one) for one in prefixes.to_pylist()]
     return Ranges(_text(prefixes), _text(pa.array(above, pa.binary())), shows_nan=True)
 
 

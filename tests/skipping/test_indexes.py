@@ -1,0 +1,256 @@
+"""What each kind of index keeps, and what it refuses."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from skipping.drawn import by_pqext, by_pyarrow, evidence_of, refused
+
+import pqext
+from pqext import geo, variant
+from pqext.dataset.expressions import col
+from pqext.skipping import (
+    BloomFilter,
+    Box,
+    Index,
+    MinMax,
+    NullCount,
+    Prefix,
+    RowCount,
+    ValueList,
+    VariantPaths,
+    register_index,
+)
+from pqext.skipping.clauses import Evidence, refusals
+
+C = col("c")
+
+
+def objects(*columns: Any, type: pa.DataType | None = None, writer: Any = by_pqext) -> list[bytes]:
+    """An object for each list of values of the column ``c``."""
+    return [writer(pa.table({"c": pa.array(values, type)})) for values in columns]
+
+
+def left(index: Index, found: list[bytes], filter: Any, data: bool = True) -> list[int]:
+    """The objects that are looked at."""
+    out = refused(filter, evidence_of([index], found, data), len(found))
+    return [at for at in range(len(found)) if at not in out]
+
+
+@pytest.mark.spec("skipping.valuelist")
+@pytest.mark.parametrize(
+    ("filter", "kept"),
+    [
+        (C == "a", [0]),
+        (C != "a", [0, 1]),
+        (~C.isin(["a", "b"]), [1]),
+        (C.like("%b%"), [0]),
+        (C.ilike("C"), [1]),
+        (C > "b", [1]),
+        (C.is_not_null(), [0, 1]),
+        (C.is_null(), [0, 1, 2]),
+        (C.cast("int64") == 5, []),
+    ],
+)
+def test_a_value_list_answers_as_its_values_do(filter: Any, kept: list[int]) -> None:
+    assert left(ValueList("c"), objects(["a", "b", None], ["c"], [None], type=pa.string()), filter) == kept
+
+
+@pytest.mark.spec("skipping.valuelist")
+def test_a_list_that_would_be_too_long_is_not_known() -> None:
+    assert left(ValueList("c", most=2), objects([1, 2, 3], [1, 2]), C == 9) == [0]
+
+
+@pytest.mark.spec("skipping.bloom")
+def test_a_bloom_filter_refuses_values_that_it_does_not_hold() -> None:
+    found = objects(["a", "b"], ["c"], type=pa.string())
+    assert left(BloomFilter("c", ndv=100), found, C == "a") == [0]
+    assert left(BloomFilter("c", ndv=100), found, C.isin(["c", "zz"])) == [1]
+    assert left(BloomFilter("c", ndv=100), found, C != "a") == [0, 1]
+    numbers = objects([1, -5], [1 << 40])
+    assert left(BloomFilter("c", ndv=100), numbers, C == -5) == [0]
+    assert left(BloomFilter("c", ndv=100), numbers, C == 1 << 40) == [1]
+    assert left(BloomFilter("c", ndv=100), numbers, C == 1.5) == [0, 1]
+
+
+@pytest.mark.spec("skipping.nulls")
+@pytest.mark.parametrize("data", [True, False])
+def test_counts_of_nulls_refuse_null_and_all_else(data: bool) -> None:
+    found = objects([1, 2], [None, 1], [None, None], type=pa.int64())
+    assert left(NullCount("c"), found, C.is_null(), data) == [1, 2]
+    assert left(NullCount("c"), found, C.is_not_null(), data) == [0, 1]
+    assert left(NullCount("c"), found, C > 100, data) == [0, 1]
+    assert left(NullCount("c"), found, ~C.isin([1]), data) == [0, 1]
+    assert left(NullCount("c"), found, (C + 1).is_null(), data) == [0, 1, 2]  # which may overflow
+
+
+@pytest.mark.spec("skipping.nulls")
+def test_counts_of_nan_refuse_what_is_true_of_nan_alone() -> None:
+    found = objects([1.0, math.nan], [1.0, None], type=pa.float64())
+    assert left(NullCount("c"), found, math.nan == C) == [0]
+    assert left(NullCount("c"), found, C.isin([math.nan])) == [0]
+    assert left(NullCount("c"), found, C.isin([math.nan, 2.0])) == [0, 1]
+    assert left(NullCount("c"), found, C > 0) == [0, 1]
+
+
+@pytest.mark.spec("skipping.count")
+def test_an_object_without_rows_is_never_read() -> None:
+    found = objects([], [1], type=pa.int64())
+    assert left(RowCount("c"), found, C.is_null()) == [1]
+    assert left(RowCount("c"), found, C > 5, data=False) == [1]
+
+
+@pytest.mark.spec("skipping.prefix")
+@pytest.mark.parametrize(
+    ("filter", "kept"),
+    [
+        (C.starts_with("ab"), [0]),
+        (C.starts_with("abxyz"), [0]),
+        (C.like("zz%"), [1]),
+        (C == "abc", [0]),
+        (C == "aq", []),
+        (C.isin(["zzz", "q"]), [1]),
+        (C > "b", [1, 2]),
+        (C < "b", [0, 2]),
+        (C == "é", [2]),
+        (C.is_not_null(), [0, 1, 2]),
+        (C.is_null(), [0, 1, 2, 3]),
+        (C != "abc", [0, 1, 2]),
+    ],
+)
+def test_beginnings_are_ranges_of_texts(filter: Any, kept: list[int]) -> None:
+    found = objects(["abc", "ab"], ["zzz", "zzy"], ["é", "a"], [None], type=pa.string())
+    assert left(Prefix("c", 2), found, filter) == kept
+
+
+def points(*rows: list[tuple[float, float] | None], edges: Any = "planar") -> list[bytes]:
+    """An object for each list of points."""
+    found = []
+    for row in rows:
+        sink = io.BytesIO()
+        shapes = [None if one is None else shapely.Point(one) for one in row]
+        table = pa.table({"c": geo.from_shapely(shapes)})
+        pqext.write_table(table, sink, geometry={"c": {"edges": edges}})
+        found.append(sink.getvalue())
+    return found
+
+
+@pytest.mark.spec("skipping.box")
+@pytest.mark.parametrize("data", [True, False])
+@pytest.mark.parametrize("edges", ["planar", "spherical"])
+def test_boxes_refuse_places_elsewhere(data: bool, edges: str) -> None:
+    found = points([(0, 0), (1, 1)], [(50, 50), None], [(179, 0), (-179, 1)], edges=edges)
+    assert left(Box("c"), found, C.intersects((-1, -1, 2, 2)), data) == [0]
+    assert left(Box("c"), found, C.within((49, 49, 51, 51)), data) == [1]
+    assert left(Box("c"), found, C.intersects((178, -1, -178, 2)), data) == [2]
+    assert left(Box("c"), found, C.disjoint((-1, -1, 2, 2)), data) == [0, 1, 2]
+    assert left(Box("c"), found, ~C.within((-1, -1, 2, 2)), data) == [0, 1, 2]
+
+
+@pytest.mark.spec("skipping.box")
+def test_objects_without_a_box_are_read() -> None:
+    found = points([None], [(1, 1)])
+    assert left(Box("c"), found, C.intersects((5, 5, 6, 6))) == [0]
+
+
+def documents(*texts: list[str], shred: bool = True) -> list[bytes]:
+    """An object for each list of JSON documents."""
+    found = []
+    for several in texts:
+        sink = io.BytesIO()
+        table = pa.table([variant.parse_json(pa.array(several))], schema=pa.schema([variant.variant_field("c")]))
+        pqext.write_table(table, sink, shredding={"c": "infer"} if shred else {})
+        found.append(sink.getvalue())
+    return found
+
+
+N = C.variant("$.n", "int64")
+
+
+@pytest.mark.spec("skipping.variant")
+@pytest.mark.parametrize("shred", [True, False])
+def test_values_within_variants_have_indexes_of_their_own(shred: bool) -> None:
+    found = documents(['{"n": 1}', '{"n": "7"}'], ['{"n": 9}', '{"m": 1}'], ["5"], shred=shred)
+    assert left(MinMax(N), found, N > 8) == [1, 2]  # of the last nothing is known
+    assert left(ValueList(N), found, N == 7) == [0]
+    assert left(NullCount(N), found, N.is_null()) == [1, 2]
+    assert left(MinMax(N), found, C.variant("$.n", "string") == "8") == [0, 1, 2]
+    assert left(MinMax(N), found, C.variant("$.m", "int64") > 8) == [0, 1, 2]
+
+
+@pytest.mark.spec("skipping.variant-paths")
+@pytest.mark.parametrize("shred", [True, False])
+def test_paths_that_an_object_lacks_refuse_it(shred: bool) -> None:
+    found = documents(['{"a": {"b": 1}}', "{}"], ['{"a": [{"b": 1}]}', '{"x": {"y": 1}}'], shred=shred)
+    paths = VariantPaths("c")
+    assert left(paths, found, C.variant("$.a.b", "int64") == 1) == [0]
+    assert left(paths, found, C.variant("$.a", "string") == "1") == [0, 1]
+    assert left(paths, found, C.variant("$.a[0].b", "int64") == 1) == [0, 1]
+    assert left(paths, found, C.variant("$.x.y", "int64") > 0) == [1]
+    assert left(paths, found, ~C.variant("$.x.y", "int64").isin([5])) == [1]
+    assert left(paths, found, C.variant("$.x.y", "int64").is_null()) == [0, 1]
+    assert left(paths, found, C.variant("$.q", "int64") == 1) == []
+
+
+@pytest.mark.spec("skipping.and")
+def test_a_condition_of_and_is_enough_and_or_needs_all() -> None:
+    found = objects([1], [5], [9])
+    index = MinMax("c")
+    assert left(index, found, (C > 4) & (C < 8)) == [1]
+    assert left(index, found, (C < 4) | (C > 8)) == [0, 2]
+    assert left(index, found, (C < 4) | (col("d") > 8)) == [0, 1, 2]
+    assert left(index, found, (C < 4) & (col("d") > 8)) == [0]
+    assert left(index, found, ~((C < 4) | (C > 8))) == [1]
+
+
+@pytest.mark.spec("skipping.repeated")
+def test_of_facts_that_differ_about_one_object_the_most_cautious_counts() -> None:
+    cells = pa.array([{"min": 1, "max": 2}, {"min": 5, "max": 6}])
+    evidence = [Evidence(MinMax("c"), cells, np.array([0, 0]))]
+    assert not refusals(C > 4, evidence, 1)
+    (found,) = refusals(C > 6, evidence, 1)
+    assert found.objects.all()
+
+
+@pytest.mark.spec("skipping.footers")
+def test_footers_prove_least_and_greatest_values_only_where_they_count_nan() -> None:
+    found = objects([1.0, 2.0], [1.0, math.nan], writer=by_pyarrow)
+    assert left(MinMax("c"), found, C > 5, data=False) == [0, 1]
+    assert left(MinMax("c"), found, C > 5) == [1]
+    assert left(MinMax("c"), objects([1.0, 2.0], [1.0, math.nan]), C > 5, data=False) == [1]
+
+
+@pytest.mark.spec("skipping.register")
+def test_kinds_of_others_take_part() -> None:
+    class Longest(Index):
+        name = "longest"
+
+        def cell_type(self, values: pa.DataType) -> pa.DataType:
+            return pa.int64()
+
+        def collector(self, values: pa.DataType) -> Any:
+            return _Longest()
+
+        def may_match(self, leaf: Any, cells: pa.Array) -> pa.Array | None:
+            return pa.compute.greater_equal(cells, len(leaf.value))
+
+    class _Longest:
+        def __init__(self) -> None:
+            self.most = 0
+
+        def add(self, values: pa.Array) -> None:
+            self.most = max([self.most, *(len(one) for one in values.to_pylist() if one)])
+
+        def cell(self) -> pa.Array:
+            return pa.array([self.most], pa.int64())
+
+    register_index(Longest)
+    assert left(Longest("c"), objects(["ab"], ["abcd"]), C == "xyz") == [1]
+    with pytest.raises(ValueError, match="minmax"):
+        register_index(type("Other", (Longest,), {"name": "minmax"}))

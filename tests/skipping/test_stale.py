@@ -1,0 +1,92 @@
+"""A store that is out of date, or of other files, never costs a row."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import pqext
+from pqext import col, skipping
+from pqext.skipping import MinMax, NullCount
+
+C = col("c")
+LONG_AGO = 1_600_000_000
+
+
+def put(path: Path, *values: int, at: float = LONG_AGO) -> None:
+    """A file with the column ``c``, last changed ``at`` some second."""
+    path.parent.mkdir(exist_ok=True)
+    pqext.write_table(pa.table({"c": pa.array(values, pa.int64())}), path)
+    os.utime(path, (at, at))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store of two files: one with small values, one with large ones."""
+    put(tmp_path / "table" / "a.parquet", 1, 2)
+    put(tmp_path / "table" / "b.parquet", 101, 102)
+    skipping.build(tmp_path / "table", [MinMax("c"), NullCount("c")], tmp_path / "store")
+    return tmp_path / "store"
+
+
+def scanned(tmp_path: Path, filter: object, store: object) -> tuple[list[int], int]:
+    """The values found, and how many files are refused."""
+    scan = pqext.scan(tmp_path / "table", filter=filter, skipping=store)
+    values = sorted(row["c"] for row in scan.to_table().to_pylist())
+    return values, sum(task.refusal is not None for task in scan.plan())
+
+
+@pytest.mark.spec("skipping.version")
+def test_only_facts_about_a_file_as_it_is_now_refuse_it(tmp_path: Path, store: Path) -> None:
+    assert scanned(tmp_path, C > 50, store) == ([101, 102], 1)
+    assert scanned(tmp_path, C < 50, store) == ([1, 2], 1)
+    put(tmp_path / "table" / "a.parquet", 103, 104, at=LONG_AGO + 1)  # of the same size
+    assert scanned(tmp_path, C > 50, store) == ([101, 102, 103, 104], 0)
+    put(tmp_path / "table" / "c.parquet", 3)
+    assert scanned(tmp_path, C > 200, store) == ([], 1)
+
+
+@pytest.mark.spec("skipping.version")
+def test_a_file_of_another_size_that_was_written_at_the_same_time_is_read(tmp_path: Path, store: Path) -> None:
+    put(tmp_path / "table" / "a.parquet", *range(1000, 2000))
+    assert scanned(tmp_path, C > 1998, store) == ([1999], 1)
+
+
+@pytest.mark.spec("skipping.table")
+def test_a_store_of_another_table_is_refused_or_ignored(tmp_path: Path, store: Path) -> None:
+    put(tmp_path / "other" / "a.parquet", 1, 2)
+    with pytest.raises(ValueError, match=r"/table, and none of the files is in it"):
+        pqext.scan(tmp_path / "other", filter=C > 5, skipping=store).count()
+    ignoring = skipping.open_store(store, on_foreign="ignore")
+    assert pqext.scan(tmp_path / "other", filter=C < 5, skipping=ignoring).count() == 2
+
+
+def test_a_store_is_not_asked_where_statistics_are_not_trusted(tmp_path: Path, store: Path) -> None:
+    scan = pqext.scan(tmp_path / "table", filter=C > 50, skipping=store, trust_statistics=False)
+    assert [task.refusal for task in scan.plan()] == [None, None]
+
+
+def test_files_that_are_refused_are_not_opened(tmp_path: Path, store: Path) -> None:
+    scan = pqext.scan(tmp_path / "table", filter=C > 50, skipping=store)
+    assert scan.count() == 2
+    metrics = scan.metrics
+    assert metrics is not None
+    assert metrics.files == 1
+    assert "skips by skipping store: 1 file" in scan.explain()
+    assert "c > 50 is true of no row, by the index minmax of c" in scan.explain()
+
+
+def test_a_wrong_name_is_an_error_though_a_store_refuses_every_file(tmp_path: Path, store: Path) -> None:
+    with pytest.raises(ValueError, match="wrong"):
+        pqext.scan(tmp_path / "table", filter=(C > 500) & (col("wrong") == 1), skipping=store).count()
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    put(tmp_path / "table" / "a.parquet", 1)
+    with pytest.raises(TypeError, match="data-skipping store or its path"):
+        pqext.scan(tmp_path / "table", skipping=5)
+    with pytest.raises(FileNotFoundError, match="no data-skipping store"):
+        pqext.scan(tmp_path / "table", filter=C > 1, skipping=tmp_path / "nowhere").count()
