@@ -394,8 +394,9 @@ class FilesQuery:
         if self.skipping is None or self.filter is None or not self.files.options.trust_statistics:
             return narrowed
         reasons = self.skipping.refusals(self.sources, self.filter)
+        refused = {reason: Narrowed(None, reason, EVIDENCE) for reason in {*reasons} if reason is not None}
         return [
-            Narrowed(None, reason, EVIDENCE) if reason is not None and part.refusal is None else part
+            part if reason is None or part.refusal is not None else refused[reason]
             for part, reason in zip(narrowed, reasons, strict=True)
         ]
 

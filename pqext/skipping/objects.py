@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from pqext.core.kernels.local_files import stamp_files
 from pqext.core.sources.store import Location
 
 UNKNOWN = -1
@@ -45,22 +46,40 @@ class Objects:
 def objects_of(sources: Sequence[Any]) -> Objects:
     """What is known of files now: on this machine by asking the file system, in a store by what was listed."""
     modified, sizes = np.full(len(sources), UNKNOWN, np.int64), np.full(len(sources), UNKNOWN, np.int64)
-    paths: list[str | None] = [None] * len(sources)
     etags: list[str | None] = [None] * len(sources)
-    for at, source in enumerate(sources):
-        if isinstance(source, str):
-            paths[at] = os.path.abspath(source)
-            try:
-                found = os.stat(source)
-            except OSError:  # which reading tells
-                continue
-            modified[at], sizes[at] = found.st_mtime_ns // 1_000_000, found.st_size
-        elif isinstance(source, Location):
-            paths[at] = canonical(source.path)
-            listed = source.listed
+    paths = [_name(source) for source in sources]
+    local = [at for at, source in enumerate(sources) if type(source) is str and "\0" not in source]
+    if local:
+        found = np.empty((2, len(local)), np.int64)
+        stamp_files([os.fsencode(sources[at]) for at in local], found[0], found[1])
+        if (found[0] < 0).any():  # as all are on Windows
+            _ask_again([sources[at] for at in local], found)
+        sizes[local] = found[0]
+        modified[local] = np.where(found[0] < 0, UNKNOWN, found[1] // 1_000_000)
+    if len(local) < len(sources):
+        for at, source in enumerate(sources):
+            listed = source.listed if isinstance(source, Location) else None
             if listed is not None and listed.modified_ms is not None and listed.size is not None:
                 modified[at], sizes[at], etags[at] = listed.modified_ms, listed.size, listed.etag
     return Objects(tuple(sources), pa.array(paths, pa.string()), modified, sizes, pa.array(etags, pa.string()))
+
+
+def _name(source: Any) -> str | None:
+    """The one name of a file in stores; None for what has none."""
+    if type(source) is str:
+        is_plain = source[:1] == "/" and "//" not in source and "/." not in source and source[-1] != "/"
+        return source if is_plain else os.path.abspath(source)
+    return canonical(source.path) if isinstance(source, Location) else None
+
+
+def _ask_again(paths: Sequence[str], found: NDArray[np.int64]) -> None:
+    """Ask Python of files of which nothing was told."""
+    for at in np.flatnonzero(found[0] < 0):
+        try:
+            told = os.stat(paths[at])
+        except OSError:  # which reading tells
+            continue
+        found[:, at] = told.st_size, told.st_mtime_ns
 
 
 def canonical(path: str) -> str:

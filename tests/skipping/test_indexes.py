@@ -136,7 +136,7 @@ def points(*rows: list[tuple[float, float] | None], edges: Any = "planar") -> li
         sink = io.BytesIO()
         shapes = [None if one is None else shapely.Point(one) for one in row]
         table = pa.table({"c": geo.from_shapely(shapes)})
-        pqext.write_table(table, sink, geometry={"c": {"edges": edges}})
+        pqext.write_table(table, sink, geometry={"c": {"edges": edges}}, row_group_rows=1)
         found.append(sink.getvalue())
     return found
 
@@ -180,6 +180,7 @@ def test_values_within_variants_have_indexes_of_their_own(shred: bool) -> None:
     assert left(MinMax(N), found, N > 8) == [1, 2]  # of the last nothing is known
     assert left(ValueList(N), found, N == 7) == [0]
     assert left(NullCount(N), found, N.is_null()) == [1, 2]
+    assert left(NullCount(N), found, C.variant("$.m", "int64") == 1) == [0, 1, 2]
     assert left(MinMax(N), found, C.variant("$.n", "string") == "8") == [0, 1, 2]
     assert left(MinMax(N), found, C.variant("$.m", "int64") > 8) == [0, 1, 2]
 
@@ -209,11 +210,20 @@ def test_a_condition_of_and_is_enough_and_or_needs_all() -> None:
     assert left(index, found, ~((C < 4) | (C > 8))) == [1]
 
 
+@pytest.mark.spec("skipping.unknown")
+def test_what_is_not_known_of_an_object_does_not_refuse_it() -> None:
+    found = objects([None], [5], type=pa.int64())
+    assert left(MinMax("c"), found, C > 7) == [0]
+    assert left(ValueList("c", most=1), objects([1, 2], [5]), C > 7) == [0]
+    assert left(MinMax("c"), objects([1.0], [5.0], writer=by_pyarrow), C > 7, data=False) == [0, 1]
+
+
 @pytest.mark.spec("skipping.repeated")
 def test_of_facts_that_differ_about_one_object_the_most_cautious_counts() -> None:
     cells = pa.array([{"min": 1, "max": 2}, {"min": 5, "max": 6}])
     evidence = [Evidence(MinMax("c"), cells, np.array([0, 0]))]
     assert not refusals(C > 4, evidence, 1)
+    assert not refusals(C < 4, evidence, 1)
     (found,) = refusals(C > 6, evidence, 1)
     assert found.objects.all()
 

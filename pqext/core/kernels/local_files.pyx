@@ -10,6 +10,7 @@ cdef extern from * nogil:
     #define PQEXT_OPENS_FILES 0
     static int pqext_open(const char *path, int64_t *stamp) { return -1; }
     static int pqext_stamp(int number, int64_t *stamp) { return -1; }
+    static int pqext_look(const char *path, int64_t *stamp) { return -1; }
     static int pqext_pread(int number, char *out, int64_t length, int64_t offset) { return -1; }
     static void pqext_close(int number) { }
     #else
@@ -23,13 +24,23 @@ cdef extern from * nogil:
     #define PQEXT_CHANGED st_mtim
     #endif
 
+    static int pqext_told(const struct stat *found, int64_t *stamp) {
+        if (!S_ISREG(found->st_mode)) return -1;
+        stamp[0] = (int64_t) found->st_size;
+        stamp[1] = (int64_t) found->PQEXT_CHANGED.tv_sec * 1000000000 + (int64_t) found->PQEXT_CHANGED.tv_nsec;
+        return 0;
+    }
+
     /* Size and time of the last change of a regular file; -1 for all else. */
     static int pqext_stamp(int number, int64_t *stamp) {
         struct stat found;
-        if (fstat(number, &found) != 0 || !S_ISREG(found.st_mode)) return -1;
-        stamp[0] = (int64_t) found.st_size;
-        stamp[1] = (int64_t) found.PQEXT_CHANGED.tv_sec * 1000000000 + (int64_t) found.PQEXT_CHANGED.tv_nsec;
-        return 0;
+        return fstat(number, &found) != 0 ? -1 : pqext_told(&found, stamp);
+    }
+
+    /* The same of the file at a path, which is not opened. */
+    static int pqext_look(const char *path, int64_t *stamp) {
+        struct stat found;
+        return stat(path, &found) != 0 ? -1 : pqext_told(&found, stamp);
     }
 
     /* The number of a regular file opened for reading; a pipe is not waited for. */
@@ -52,6 +63,7 @@ cdef extern from * nogil:
     enum: PQEXT_OPENS_FILES
     int pqext_open(const char *path, int64_t *stamp)
     int pqext_stamp(int number, int64_t *stamp)
+    int pqext_look(const char *path, int64_t *stamp)
     int pqext_pread(int number, char *out, int64_t length, int64_t offset)
     void pqext_close(int number)
 
@@ -187,3 +199,31 @@ def open_files(list paths not None, int64_t tail_bytes):
     finally:
         free(places)
     return found
+
+
+def stamp_files(list paths, int64_t[::1] sizes, int64_t[::1] modified_ns):
+    """Write the size and the time of the last change, in nanoseconds, of each file; a size of -1 where nothing is told.
+
+    That is of what is no regular file or is not there, and on Windows of every file.
+    """
+    cdef Py_ssize_t i, count = len(paths)
+    cdef int64_t stamp[2]
+    cdef const char **names
+    if sizes.shape[0] < count or modified_ns.shape[0] < count:
+        raise ValueError("there is no room for all files")
+    for path in paths:
+        if type(path) is not bytes or b"\0" in path:
+            raise ValueError("paths are bytes without a null")
+    names = <const char **> calloc(max(count, 1), sizeof(char *))
+    if names == NULL:
+        raise MemoryError()
+    try:
+        for i in range(count):
+            names[i] = PyBytes_AS_STRING(<object> paths[i])
+        with nogil:
+            for i in range(count):
+                if pqext_look(names[i], stamp) != 0:
+                    stamp[0], stamp[1] = -1, 0
+                sizes[i], modified_ns[i] = stamp[0], stamp[1]
+    finally:
+        free(names)

@@ -189,9 +189,15 @@ class _Folder:
         self.folders.sort()
 
     def _scan(self) -> None:
+        start, files = os.path.join(self.path, ""), self.files
         with os.scandir(self.path or os.curdir) as entries:
             for entry in entries:
-                self._sort(entry, os.path.join(self.path, entry.name))
+                name = entry.name
+                if name[0] in "._" or entry.is_dir():
+                    self._sort(entry, start + name)
+                else:
+                    path = start + name
+                    files[path] = path
 
     def _sort(self, entry: os.DirEntry[str], path: str) -> None:
         if entry.name.startswith(COMMIT) and entry.is_dir():

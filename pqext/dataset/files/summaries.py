@@ -157,7 +157,7 @@ def expanded(
 
 def _named(file: Any, limits: Limits) -> Summary | None:
     """The summary that ``file`` is, if it is one that stands for whole files."""
-    if not isinstance(file, str) or os.path.basename(file) != METADATA:
+    if not isinstance(file, str) or not file.endswith(METADATA) or os.path.basename(file) != METADATA:
         return None
     try:
         summary = Summary(file, limits)

@@ -189,7 +189,7 @@ def partitions_of(
         raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
     root = common_root(sources, filesystem, storage_options)
     texts: dict[str, dict[str | None, None]] = {}
-    folders = {os.path.dirname(file) if isinstance(file, str) else folder_of(file): file for file in files}
+    folders = {file.rpartition(os.sep)[0] if isinstance(file, str) else folder_of(file): file for file in files}
     for file in folders.values():
         for name, text in _named(file, root).items():
             texts.setdefault(name, {})[text] = None

@@ -73,7 +73,7 @@ class Box(Index):
             return None
         try:
             node = find(file.schema, column)
-            boxes = [_box(node, group, type) for group in file.row_groups if group.num_rows]
+            boxes = [_box(node, group, type) for group in file.row_groups if not _is_empty(node, group)]
         except (ParquetError, TypeError, ValueError):
             return None
         return None if None in boxes else _cell([box for box in boxes if box is not None], type)
@@ -104,6 +104,13 @@ def _box(node: SchemaNode, group: RowGroup, type: GeospatialType) -> BoundingBox
     if not type.planar:
         return box_within_range(box)
     return box if box.usable else None
+
+
+def _is_empty(node: SchemaNode, group: RowGroup) -> bool:
+    """Is it known that a row group has no geometry?"""
+    found = group.chunk(node).geospatial_statistics
+    is_told = found is not None and (found.bbox or found.geospatial_types)
+    return not is_told and bool(group.chunk(node).bounds().all_null)
 
 
 class _Boxes:
