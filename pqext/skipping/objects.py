@@ -53,7 +53,7 @@ def objects_of(sources: Sequence[Any]) -> Objects:
         found = np.empty((2, len(local)), np.int64)
         stamp_files([os.fsencode(sources[at]) for at in local], found[0], found[1])
         if (found[0] < 0).any():  # as all are on Windows
-            _ask_again([sources[at] for at in local], found)
+            _ask_again([str(sources[at]) for at in local], found)
         sizes[local] = found[0]
         modified[local] = np.where(found[0] < 0, UNKNOWN, found[1] // 1_000_000)
     if len(local) < len(sources):
@@ -74,7 +74,7 @@ def _name(source: Any) -> str | None:
 
 def _ask_again(paths: Sequence[str], found: NDArray[np.int64]) -> None:
     """Ask Python of files of which nothing was told."""
-    for at in np.flatnonzero(found[0] < 0):
+    for at in np.flatnonzero(found[0] < 0).tolist():
         try:
             told = os.stat(paths[at])
         except OSError:  # which reading tells
