@@ -49,11 +49,18 @@ def split_object_names(names: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
     if names.null_count:
         row = np.flatnonzero(np.asarray(names.is_null()))[0]
         raise CorruptFileError(f"row {row} has no object name")
-    matched = pc.extract_regex(names, rf"(?s)^(?P<path>.*)#(?P<time>-?[0-9]{{1,{_MOST_DIGITS}}})$")
-    if matched.null_count:
-        parse_object_name(names[int(np.flatnonzero(np.asarray(matched.is_null()))[0])].as_py())
-    times = matched.field("time").cast(pa.int64())
-    return matched.field("path"), np.asarray(times, np.int64)
+    parts = pc.split_pattern(names, "#", max_splits=1, reverse=True)
+    try:
+        digits = pc.list_element(parts, 1)
+        bare = pc.ascii_ltrim(digits, characters="-")
+        is_number = pc.and_(pc.ascii_is_decimal(bare), pc.less_equal(pc.binary_length(bare), _MOST_DIGITS))
+        times = digits.cast(pa.int64()) if pc.all(is_number).as_py() else None
+    except pa.ArrowException:
+        times = None
+    if times is None:  # one of the names is the reason
+        found = [parse_object_name(name) for name in names.to_pylist()]
+        return pa.array([path for path, _ in found], names.type), np.array([time for _, time in found], np.int64)
+    return pc.list_element(parts, 0), np.asarray(times, np.int64)
 
 
 def table_identifier(uri: str) -> str:
