@@ -203,8 +203,12 @@ def test_a_small_side_that_was_read_is_collected_without_a_job(
     counted = read(spark, str(tmp_path / "right.parquet"), metrics_path=str(tmp_path / "metrics"))
     assert read_here(counted, counted.schema) is None
     assert read_here(right.select("geom"), right.schema) is None
-    monkeypatch.setattr("pqext.spark.reading.here.STORED_BYTES", 1000)
-    assert read_here(right, right.schema) is None
+    for bound, most in (("STORED_BYTES", 1000), ("MOST_ROWS", len(other) - 21)):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"pqext.spark.reading.here.{bound}", most)
+            assert read_here(right, right.schema) is None
+    monkeypatch.setattr("pqext.spark.reading.here.MOST_ROWS", len(other))
+    assert read_here(right, right.schema) is not None
 
 
 def test_rows_without_a_match_are_kept_or_asked_for(frames: tuple[Any, Any, Any, Any]) -> None:

@@ -13,6 +13,8 @@ from pqext.spark.reading.request import Query
 
 STORED_BYTES = 16 << 20
 """Of more, as they are stored, tasks are to read."""
+MOST_ROWS = 1 << 22
+"""Of more, tasks are to read: few bytes may be very many rows that are all alike."""
 
 
 def few_rows(query: Query, schema: StructType) -> Iterator[pa.RecordBatch] | None:
@@ -20,4 +22,6 @@ def few_rows(query: Query, schema: StructType) -> Iterator[pa.RecordBatch] | Non
     reader = Reader(query, schema)
     slices = [one for one in reader.partitions() if isinstance(one, Slice)]
     stored = sum(plan.bytes_read for one in slices for task in one.tasks for plan in task.row_groups)
-    return None if stored > STORED_BYTES else (batch for one in slices for batch in reader.rows(one))
+    rows = sum(task.rows_kept for one in slices for task in one.tasks)
+    is_much = stored > STORED_BYTES or rows > MOST_ROWS
+    return None if is_much else (batch for one in slices for batch in reader.rows(one))
