@@ -14,6 +14,7 @@ from pqext.core.errors import ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
+from pqext.core.schema import Schema
 from pqext.dataset.expressions import Column
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files_query import FilesQuery
@@ -23,6 +24,8 @@ from pqext.skipping.indexes.index import Index
 from pqext.skipping.objects import UNKNOWN, objects_of
 
 _ROWS = 1 << 16
+_SCHEMAS = 16
+"""Schemas of which it is remembered which columns they have."""
 _SETTLED_MS = 50
 """Milliseconds after which a file that is written again has another time, with room to spare."""
 
@@ -57,6 +60,7 @@ class Indexer:
     options: ReadOptions = field(default_factory=ReadOptions)
     limits: Limits = DEFAULT_LIMITS
     data: bool = True
+    _told: dict[int, tuple[Schema, list[bool]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def row(self, source: Any) -> Row | None:
         """The row of an object; None where it changes while it is looked at, or nobody tells when it was written."""
@@ -79,16 +83,30 @@ class Indexer:
         """A cell of each index, an array of one, and whether rows were read for some."""
         with ParquetFile(source, options=self.options, limits=self.limits) as file:
             file.check_rows()
-            cells = [one.index.proved(file, one.values) if _is_as_told(file, one) else None for one in self.indexes]
+            told = self._as_told(file)
+            cells = [
+                one.index.proved(file, one.values) if is_told else None
+                for one, is_told in zip(self.indexes, told, strict=True)
+            ]
         left = [at for at, cell in enumerate(cells) if cell is None]
         if left and self.data:
             for at, cell in self._from_rows(source, left).items():
                 cells[at] = cell
         found = [
-            pa.nulls(1, one.cells) if cell is None else cell.cast(one.cells)
+            pa.nulls(1, one.cells) if cell is None else cell if cell.type == one.cells else cell.cast(one.cells)
             for cell, one in zip(cells, self.indexes, strict=True)
         ]
         return found, bool(left) and self.data
+
+    def _as_told(self, file: ParquetFile) -> list[bool]:
+        """Has the file the column of each index in its type? Files of one schema share the answer, and the object."""
+        known = self._told.get(id(file.schema))
+        if known is None or known[0] is not file.schema:
+            known = file.schema, [_is_as_told(file, one) for one in self.indexes]
+            if len(self._told) >= _SCHEMAS:
+                self._told.clear()
+            self._told[id(file.schema)] = known
+        return known[1]
 
     def _from_rows(self, source: Any, wanted: Sequence[int]) -> Mapping[int, pa.Array]:
         """The cells of indexes by their numbers, from the rows of an object; none of columns that it has otherwise."""
