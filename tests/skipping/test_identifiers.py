@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pqext import CorruptFileError
@@ -21,6 +21,7 @@ OBJECTS = st.tuples(st.text(), st.integers(-(10**17), 10**17))
 
 @pytest.mark.spec("store.obj-name")
 @given(st.lists(OBJECTS))
+@example([("/a#b/c#1", 2), ("/a\nb", -3), ("", 0)])
 def test_names_of_objects_come_back_whatever_the_path_holds(objects: list[tuple[str, int]]) -> None:
     made = [identifiers.object_name(path, time) for path, time in objects]
     assert [identifiers.parse_object_name(one) for one in made] == objects

@@ -50,7 +50,7 @@ def test_cells_of_every_writer_are_read(xskipper: Path) -> None:
 
 @pytest.mark.spec("store.cell.java")
 def test_objects_of_other_forms_that_lead_to_one_are_read() -> None:
-    """Primitives, nulls, texts and references before the object; classes that are named again; blocks of any size."""
+    """Values of a class above, primitives, nulls, texts and references before the object; blocks of any size."""
     own = described("Own", 3)
     fields = [b"Iint", b"Jlong", b"Znull", b"Ltext", b"Lagain", b"Lnothing", b"Lvalue"]
     fields = [one[:1] + utf(one[1:].decode()) for one in fields]

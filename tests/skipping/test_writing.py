@@ -77,6 +77,7 @@ def test_a_part_opens_by_the_written_rules(tmp_path: Path, compression: Any) -> 
     assert [asked.may_contain(one) for one in ("Haifa", "Jaffa", "Lod", 7)] == [True, True, False, False]
     file = pq.ParquetFile(path)
     assert file.schema_arrow.names == ["obj_name", "virtual_Dt", *(one.name for one in metadata.indexes)]
+    assert [one.name for one in file.schema_arrow.field(2).type] == ["min", "max"]
     assert file.metadata.row_group(0).column(0).compression == compression.upper()
     assert [file.schema.column(at).max_definition_level for at in range(6)] == [1, 1, 2, 2, 1, 3]
     assert {b"org.apache.spark.version", skipping_store.SCHEMA} == set(file.metadata.metadata)
