@@ -56,9 +56,9 @@ def test_objects_of_other_forms_that_lead_to_one_are_read() -> None:
     fields = [one[:1] + utf(one[1:].decode()) for one in fields]
     fields[3:] = [fields[3] + b"t" + utf("LType;"), *(one + b"q\x00\x7e\x00\x01" for one in fields[4:])]
     values = bytes(4) + bytes(8) + b"\x01" + b"t" + utf("hello") + b"q\x00\x7e\x00\x01" + b"p"
-    cell = (
-        HEADER + b"s" + described("Root", 2, fields) + values + b"s" + own + b"w\x02ab" + b"z\x00\x00\x00\x01c" + b"x"
-    )
+    above = described("Above", 2, [b"S" + utf("short")])
+    root = described("Root", 2, fields, above) + bytes(2) + values
+    cell = HEADER + b"s" + root + b"s" + own + b"w\x02ab" + b"z\x00\x00\x00\x01c" + b"x"
     assert find_own_bytes(cell).join(cell) == b"abc"
 
 

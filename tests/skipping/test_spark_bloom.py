@@ -151,7 +151,8 @@ def test_about_the_share_that_was_asked_for_is_found_without_being_there() -> No
 def test_sizes_that_make_no_filter_are_refused() -> None:
     for expected, fpp, message in (
         (0, 0.1, "one value at least"), (1, 0.0, "share between"), (1, 1.0, "share between"),
-        (9, float("nan"), "share between"), (1 << 40, 0.01, "a filter has 1,073,741,824 at most"), (1, 1e-320, "are the most"),
+        (9, float("nan"), "share between"), (1 << 40, 0.01, "a filter has 1,073,741,824 at most"),
+        (1, 1e-320, "are the most"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             BloomBuilder(expected, fpp)
