@@ -59,7 +59,7 @@ def _together(parts: Sequence[GeospatialStatistics], type: GeospatialType) -> Bo
     boxes = [BoundingBox.from_metadata(part.bbox) for part in parts if part.bbox is not None]
     if len(boxes) < len(parts):
         return None
-    box = union(boxes, not type.planar)
+    box = union(boxes, not type.planar)  # of planar boxes there is none where one wraps
     if box is None:
         return None
     for name, holding in _DIMENSIONS.items():
@@ -145,7 +145,7 @@ def _box(parts: Sequence[_Ranges]) -> BoundingBox | None:
 
 def _allowed(box: BoundingBox, type: GeospatialType) -> BoundingBox | None:
     """The box as a table may have it, ``None`` where there is none."""
-    if not box.usable or (type.planar and box.wraps):
+    if not box.usable:
         return None
     return box if type.planar else box_within_range(box)
 

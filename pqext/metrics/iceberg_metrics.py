@@ -21,7 +21,7 @@ from pqext.metrics.geo_bounds import corner
 from pqext.metrics.iceberg_fields import TableField, fields_of
 from pqext.metrics.known import Known
 from pqext.metrics.opening import open_file
-from pqext.metrics.single_values import Mode, mode_of, serialize, suits
+from pqext.metrics.single_values import Mode, mode_of, serialize, suits, uuid_bounds
 from pqext.metrics.variant_bounds import encode
 
 MODE = "truncate(16)"
@@ -197,6 +197,8 @@ class _Maps:
         if summary.nan_count is None:
             return None, None
         low, high = summary.minimum, summary.maximum
+        if one.type == "uuid" and isinstance(low, bytes) and isinstance(high, bytes):
+            return uuid_bounds(low, high) or (None, None)
         return (
             None if low is None else serialize(one.type, low, mode, upper=False),
             None if high is None else serialize(one.type, high, mode, upper=True),

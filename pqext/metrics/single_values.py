@@ -102,7 +102,7 @@ def serialize(table: str, value: Value, mode: Mode, *, upper: bool) -> bytes | N
         return None if text is None else text.encode()
     if table == "binary":
         return (upper_bytes if upper else lower_bytes)(_bytes(value), mode.length)
-    if table == "uuid" or table.startswith("fixed["):
+    if table.startswith("fixed["):
         return _bytes(value)
     if (decimal := _DECIMAL.fullmatch(table)) is not None:
         return _decimal(value, int(decimal[2]))
@@ -113,6 +113,21 @@ def serialize(table: str, value: Value, mode: Mode, *, upper: bool) -> bytes | N
         return _packed("<q", -(-value // unit) if upper else value // unit)
     code = _NUMBERS.get(table)
     return None if code is None else _packed(code, value)
+
+
+def uuid_bounds(low: bytes, high: bytes) -> tuple[bytes, bytes] | None:
+    """Bounds of UUIDs in the order of their unsigned bytes that hold in the order of pairs of signed numbers as well.
+
+    Readers compare UUIDs in the one order or the other. The first eight bytes are moved outward by one, so that the
+    last eight do not count. ``None`` where the orders differ: where the first bit is set in some UUIDs and not in all.
+    """
+    first, last = (int.from_bytes(bound[:8], "big") for bound in (low, high))
+    if first >> 63 != last >> 63 or first in _HALVES or last + 1 in _HALVES:
+        return None
+    return (first - 1).to_bytes(8, "big") + bytes(8), (last + 1).to_bytes(8, "big") + bytes(8)
+
+
+_HALVES = (0, 1 << 63, 1 << 64)
 
 
 def _bytes(value: Value) -> bytes:

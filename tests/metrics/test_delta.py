@@ -95,6 +95,16 @@ def test_statistics_are_those_of_the_values(column: tuple[str, list[Any]], exact
         assert name in ("float", "double", "timestamp", "timestamp_ntz")
 
 
+@pytest.mark.spec("metrics.delta.nan")
+@pytest.mark.parametrize("exact", [False, True])
+def test_floats_have_bounds_where_no_value_is_nan(exact: bool) -> None:
+    table = pa.table({"n": [1.0, math.nan], "f": [1.0, 2.0], "g": [-math.inf, 2.0]})
+    found = metrics.delta(written(table), exact)
+    assert (found.min_values, found.max_values) == ({"f": 1.0}, {"f": 2.0, "g": 2.0})
+    uncounted = metrics.delta(written_by_pyarrow(table), exact)
+    assert (set(uncounted.min_values), set(uncounted.max_values)) == (({"f"}, {"f", "g"}) if exact else (set(), set()))
+
+
 @pytest.mark.spec("metrics.delta.text")
 def test_the_tie_breaker_stands_above_text_that_goes_on_with_it() -> None:
     last = "\U0010ffff"

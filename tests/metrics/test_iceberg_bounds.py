@@ -166,16 +166,58 @@ def test_decimals_are_big_endian_in_as_few_bytes_as_keep_the_sign() -> None:
 
 
 @pytest.mark.spec("metrics.iceberg.single-values")
-def test_uuids_are_sixteen_bytes_and_unsigned_numbers_the_wider_type() -> None:
+def test_unsigned_numbers_have_the_wider_type_and_bounds_of_it() -> None:
     table = pa.table({"u": pa.array([3_000_000_000], pa.uint32()), "w": pa.array([1 << 63], pa.uint64())})
     found = metrics.iceberg(written(table))
     assert found.types == {1: "long", 2: None}
     assert found.lower_bounds == {1: struct.pack("<q", 3_000_000_000)}
     assert found.null_value_counts == {1: 0, 2: 0}
-    identifiers = pa.array([bytes(range(16)), b"\xff" * 16], pa.binary(16))
+
+
+def signed(identifier: bytes) -> tuple[int, int]:
+    """How Java compares UUIDs."""
+    high, low = struct.unpack(">qq", identifier)
+    return high, low
+
+
+@pytest.mark.spec("metrics.iceberg.uuid")
+@settings(deadline=None)
+@given(st.lists(st.uuids().map(lambda one: one.bytes), min_size=1, max_size=5), st.sampled_from([0, 0x80, None]))
+def test_uuids_lie_within_their_bounds_in_both_orders(identifiers: list[bytes], first: int | None) -> None:
+    if first is not None:
+        identifiers = [bytes([one[0] & 0x7F | first]) + one[1:] for one in identifiers]
     field = pa.field("c", pa.binary(16), metadata={"ARROW:extension:name": "arrow.uuid"})
-    found = metrics.iceberg(written(pa.table([identifiers], schema=pa.schema([field]))))
-    assert (found.types[1], found.lower_bounds[1], found.upper_bounds[1]) == ("uuid", bytes(range(16)), b"\xff" * 16)
+    file = written(pa.table([pa.array(identifiers, pa.binary(16))], schema=pa.schema([field])))
+    found = metrics.iceberg(file)
+    assert found.types == {1: "uuid"}
+    assert (1 in found.lower_bounds) is (1 in found.upper_bounds)
+    if 1 in found.lower_bounds:
+        low, high = found.lower_bounds[1], found.upper_bounds[1]
+        assert all(low <= one <= high and signed(low) <= signed(one) <= signed(high) for one in identifiers)
+    else:
+        heads = [one[:8] for one in identifiers]
+        odd = {b"\0" * 8, b"\x80" + b"\0" * 7, b"\x7f" + b"\xff" * 7, b"\xff" * 8}
+        assert len({one[0] >> 7 for one in identifiers}) == 2 or {min(heads), max(heads)} & odd
+
+
+@pytest.mark.spec("metrics.iceberg.uuid")
+def test_uuids_that_differ_in_their_last_bytes_lie_within_their_bounds_in_both_orders() -> None:
+    values = [b"\x05" * 8 + b"\x01" * 8, b"\x05" * 8 + b"\x81" * 8]
+    field = pa.field("c", pa.binary(16), metadata={"ARROW:extension:name": "arrow.uuid"})
+    found = metrics.iceberg(written(pa.table([pa.array(values, pa.binary(16))], schema=pa.schema([field]))))
+    low, high = found.lower_bounds[1], found.upper_bounds[1]
+    for one in values:
+        assert low <= one <= high
+        assert signed(low) <= signed(one) <= signed(high)
+
+
+@pytest.mark.spec("metrics.iceberg.uuid")
+def test_uuids_of_both_halves_have_no_bounds() -> None:
+    ends = ([bytes(16)], [b"\xff" * 16], [b"\x7f" + b"\xff" * 15], [b"\x80" + bytes(15)])
+    for values in (*ends, [b"\x01" * 16, b"\x81" * 16]):
+        field = pa.field("c", pa.binary(16), metadata={"ARROW:extension:name": "arrow.uuid"})
+        found = metrics.iceberg(written(pa.table([pa.array(values, pa.binary(16))], schema=pa.schema([field]))))
+        assert (found.lower_bounds, found.upper_bounds) == ({}, {})
 
 
 @pytest.mark.spec("metrics.iceberg.single-values")

@@ -69,8 +69,10 @@ def test_a_primitive_at_the_root_has_the_path_of_the_root() -> None:
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_value_of_another_type_drops_its_path_and_a_variant_null_does_not(exact: bool) -> None:
     shredding = {"v": "a BIGINT, b BIGINT"}
-    rows = [{"a": 1, "b": 1}, {"a": None, "b": "x"}, {"a": 2}]
-    assert bounds(column(*rows), exact, shredding=shredding, row_group_rows=1) == ({"$['a']": 1}, {"$['a']": 2})
+    rows = [{"a": 1, "b": 1}, {"a": None, "b": "x"}, {"a": 2, "b": None}]
+    for row_group_rows in (1, 3):
+        found = bounds(column(*rows), exact, shredding=shredding, row_group_rows=row_group_rows)
+        assert found == ({"$['a']": 1}, {"$['a']": 2})
 
 
 @pytest.mark.spec("metrics.variant.arrays")
