@@ -8,15 +8,15 @@ once leave rows twice, which :func:`compact` mends.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
-from pqext.core.errors import ParquetError, UnsupportedError
+from pqext.core.errors import UnsupportedError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.sources.locate import locate
@@ -26,15 +26,13 @@ from pqext.dataset.one_table.partitions import Partitions, partitions_of
 from pqext.skipping.format.identifiers import table_identifier
 from pqext.skipping.format.reading import part_files
 from pqext.skipping.indexes.index import Index
-from pqext.skipping.indexing import Indexer, Row, meet
-from pqext.skipping.layout import Layout, rewritten
+from pqext.skipping.indexing import Indexed, Indexer, Row, meet
+from pqext.skipping.layout import Layout, PartWriter, rewritten
 from pqext.skipping.objects import Objects, canonical, objects_of
 from pqext.skipping.store import SIDE, Store, within
 
 _AHEAD = 64
 """Objects that are looked at before the one whose row is written."""
-_PART_ROWS = 50_000
-"""Objects of a part."""
 _PARTS = 8
 """Parts that a store has before a refresh merges them."""
 
@@ -108,19 +106,9 @@ def build(
         >>> print(skipping.build("january.parquet", [skipping.MinMax("temp")], "store"))
         1 objects: 1 indexed, 0 by reading rows; 0 kept
     """
-    table = _Table.of(sources, filesystem, storage_options)
-    location = locate(store, filesystem, storage_options)
-    old = _parts(location)
-    if old and not overwrite:
-        raise FileExistsError(f"there is a store at {source_name(location)}: refresh it, or pass overwrite=True")
-    if not indexes:
-        raise ValueError("a store has one index at least")
-    read = as_stored(options)
-    found = meet(indexes, table.files[0], read, limits)
-    layout = Layout.of(found, table.identifier, table.partitions.schema)
-    summary = _add(table, table.files, Indexer(found, read, limits, data), layout, location, threads, progress)
-    _remove(old)
-    return summary
+    table = Table.of(sources, filesystem, storage_options)
+    here = Here(as_stored(options), limits, data, threads, progress)
+    return make(table, indexes, locate(store, filesystem, storage_options), here, overwrite=overwrite)
 
 
 def refresh(
@@ -154,24 +142,10 @@ def refresh(
         >>> print(skipping.refresh("table", "store"))
         2 objects: 1 indexed, 0 by reading rows; 1 kept
     """
-    table = _Table.of(sources, filesystem, storage_options)
-    location = locate(store, filesystem, storage_options)
-    known = Store(location, decryption, limits)
-    if known.metadata.reason is not None:
-        raise UnsupportedError(known.metadata.reason, feature="the version", path=source_name(location))
-    objects = objects_of(table.files)
-    is_kept = known.described(objects)
-    left = [table.files[at] for at in np.flatnonzero(~is_kept)]
-    read = as_stored(options)
-    layout = Layout.of_store(known, left[0] if left else table.files[0], read, limits)
-    if left:
-        indexer = Indexer(layout.indexed, read, limits, data)
-        summary = _add(table, left, indexer, layout, location, threads, progress)
-    else:
-        summary = Summary(0, 0, 0, 0)
-    if known.metadata.version != layout.own.version or len(part_files(location)) > _PARTS:
-        compact(location, sources=table.files, decryption=decryption, limits=limits)
-    return Summary(len(table.files), summary.added, int(is_kept.sum()), summary.read, summary.failed)
+    table = Table.of(sources, filesystem, storage_options)
+    here = Here(as_stored(options), limits, data, threads, progress)
+    known = Store(locate(store, filesystem, storage_options), decryption, limits)
+    return renew(table, known, here)
 
 
 def compact(
@@ -228,7 +202,7 @@ def drop(
     location = locate(store, filesystem, storage_options)
     known = Store(location, decryption)
     if indexes is None:
-        _remove(_parts(location))
+        remove(all_parts(location))
         return
     names = {(one.stored_name, one.columns) for one in indexes}
     missing = names - {(one.stored_name, one.columns) for one in known.indexes}
@@ -257,7 +231,7 @@ def as_stored(options: ReadOptions | None) -> ReadOptions:
 
 
 @dataclass(frozen=True)
-class _Table:
+class Table:
     """The objects of a table, and what their folders say."""
 
     files: tuple[Any, ...]
@@ -265,7 +239,7 @@ class _Table:
     partitions: Partitions
 
     @classmethod
-    def of(cls, sources: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> _Table:
+    def of(cls, sources: Any, filesystem: Any, storage_options: Mapping[str, Any] | None) -> Table:
         files = find_sources(sources, filesystem, storage_options)
         root = common_root(sources, filesystem, storage_options)
         if root is None:
@@ -274,40 +248,77 @@ class _Table:
         return cls(files, table_identifier(canonical(root)), partitions)
 
 
-def _add(
-    table: _Table, files: Sequence[Any], indexer: Indexer, layout: Layout, location: Any, threads: int,
-    progress: Progress | None,
-) -> Summary:
-    """Index objects and write their rows, some thousand to a part."""
-    failed: list[tuple[str, str]] = []
-    counts = {"done": 0, "read": 0}
+class Indexing(Protocol):
+    """What looks at objects and adds their rows to a store: threads of this process, or tasks elsewhere."""
 
-    def attempt(source: Any) -> Row | Exception | None:
-        try:
-            return indexer.row(source)
-        except (OSError, ParquetError, ValueError, TypeError) as error:
-            return error
+    def meet(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
+        """The indexes with the types that their operands have; raises as :func:`pqext.skipping.indexing.meet`."""
 
-    def rows() -> Iterator[tuple[int, Row]]:
-        with Workers(threads, len(files)) as workers, closing(workers.map_ahead(attempt, files, _AHEAD)) as found:
-            for at, row in enumerate(found):
-                if progress is not None:
-                    progress(at + 1, len(files))
-                if isinstance(row, Row):
-                    counts["done"] += 1
-                    counts["read"] += row.read
-                    yield at, row
-                else:
-                    told = "it changed while it was indexed" if row is None else str(row)
-                    failed.append((source_name(files[at]), told))
+    def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
+        """Index ``files``, some of the table's, and write their rows as parts of the store at ``location``."""
 
-    gathered = rows()
-    while batch := [*islice(gathered, _PART_ROWS)]:
-        values = table.partitions.values([files[at] for at, _ in batch])
-        layout.write(location, [row for _, row in batch], values)
-    if not counts["done"] and not _parts(location):
+
+def make(table: Table, indexes: Sequence[Index], location: Any, indexing: Indexing, *, overwrite: bool) -> Summary:
+    """A new store of a table; see :func:`build`."""
+    old = all_parts(location)
+    if old and not overwrite:
+        raise FileExistsError(f"there is a store at {source_name(location)}: refresh it, or pass overwrite=True")
+    if not indexes:
+        raise ValueError("a store has one index at least")
+    layout = Layout.of(indexing.meet(indexes, table.files[0]), table.identifier, table.partitions.schema)
+    summary = indexing.add(table, table.files, layout, location)
+    if not summary.added:  # a store of no object is a store
         layout.write(location, [], table.partitions.values([]))
-    return Summary(len(files), counts["done"], 0, counts["read"], tuple(failed))
+    remove(old)
+    return summary
+
+
+def renew(table: Table, known: Store, indexing: Indexing) -> Summary:
+    """A store brought up to date; see :func:`refresh`."""
+    location = known.location
+    if known.metadata.reason is not None:
+        raise UnsupportedError(known.metadata.reason, feature="the version", path=source_name(location))
+    is_kept = known.described(objects_of(table.files))
+    left = [table.files[at] for at in np.flatnonzero(~is_kept)]
+    layout = Layout.of_store(known, partial(indexing.meet, source=left[0] if left else table.files[0]))
+    summary = indexing.add(table, left, layout, location) if left else Summary(0, 0, 0, 0)
+    if known.metadata.version != layout.own.version or len(part_files(location)) > _PARTS:
+        compact(location, sources=table.files, decryption=known.decryption, limits=known.limits)
+    return Summary(len(table.files), summary.added, int(is_kept.sum()), summary.read, summary.failed)
+
+
+@dataclass(frozen=True)
+class Here:
+    """Indexing by threads of this process."""
+
+    options: ReadOptions
+    limits: Limits = DEFAULT_LIMITS
+    data: bool = True
+    threads: int = 0
+    progress: Progress | None = None
+
+    def meet(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
+        return meet(indexes, source, self.options, self.limits)
+
+    def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
+        """Index ``files``, several at once, each in one thread."""
+        indexer = Indexer(layout.indexed, self.options, self.limits, self.data)
+        failed: list[tuple[str, str]] = []
+        read = 0
+        writer = PartWriter(layout, location, table.partitions)
+        with (
+            Workers(self.threads, len(files)) as workers,
+            closing(workers.map_ahead(indexer.attempt, files, _AHEAD)) as found,
+        ):
+            for at, row in enumerate(found):
+                if self.progress is not None:
+                    self.progress(at + 1, len(files))
+                if isinstance(row, Row):
+                    read += row.read
+                    writer.add(files[at], row)
+                else:
+                    failed.append((source_name(files[at]), row))
+        return Summary(len(files), writer.finish(), 0, read, tuple(failed))
 
 
 def _rewrite(known: Store, objects: Objects | None, keep: Callable[[Any], bool]) -> int:
@@ -321,16 +332,17 @@ def _rewrite(known: Store, objects: Objects | None, keep: Callable[[Any], bool])
         parts = known.all_rows(old)
         kept = rewritten(parts, folder, keep, None if objects is None else known.rows_of(parts.table, objects))
         dropped += parts.table.num_rows - kept
-        _remove(old)
+        remove(old)
     return dropped
 
 
-def _parts(location: Any) -> list[Any]:
+def all_parts(location: Any) -> list[Any]:
     """All parts of a store, the own ones last: without these there is no store."""
     return [*part_files(within(location, SIDE)), *part_files(location)]
 
 
-def _remove(parts: Sequence[Any]) -> None:
+def remove(parts: Sequence[Any]) -> None:
+    """Delete parts, those that are gone already passed over."""
     for part in parts:
         if isinstance(part, str):
             with suppress(FileNotFoundError):

@@ -62,6 +62,14 @@ class Indexer:
     data: bool = True
     _told: dict[int, tuple[Schema, list[bool]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    def attempt(self, source: Any) -> Row | str:
+        """The row of an object, or the reason why there is none."""
+        try:
+            row = self.row(source)
+        except (OSError, ParquetError, ValueError, TypeError) as error:
+            return str(error)
+        return "it changed while it was indexed" if row is None else row
+
     def row(self, source: Any) -> Row | None:
         """The row of an object; None where it changes while it is looked at, or nobody tells when it was written."""
         before = objects_of([source])

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pqext.core.limits import Limits
-from pqext.core.options import ReadOptions
+from pqext.dataset.one_table.partitions import Partitions
 from pqext.skipping.format import spark_schema
 from pqext.skipping.format.identifiers import object_name
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
 from pqext.skipping.format.names import LATEST, OBJECT_NAME, check_names, index_column, partition_column
 from pqext.skipping.format.reading import Parts
 from pqext.skipping.format.writing import write_part
-from pqext.skipping.indexing import Indexed, Row, meet
+from pqext.skipping.indexes.index import Index
+from pqext.skipping.indexing import Indexed, Row
 from pqext.skipping.store import SIDE, Store, understood, within
 from pqext.skipping.versions import COLUMN, TYPE, VERSION
+
+_PART_ROWS = 50_000
+"""Objects of a part."""
+_PART_BYTES = 64 << 20
+"""Bytes of cells that a part has before it is written."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +53,16 @@ class Layout:
         return cls(about, replace(about, partitions=(), indexes=(COLUMN, *side)), indexes, columns)
 
     @classmethod
-    def of_store(cls, known: Store, source: Any, options: ReadOptions, limits: Limits) -> Layout:
-        """The layout of a store that is there, for objects with columns as ``source`` has them.
+    def of_store(cls, known: Store, meet: Callable[[Sequence[Index]], Sequence[Indexed]]) -> Layout:
+        """The layout of a store that is there, for objects with columns as ``meet`` finds them.
 
-        An index whose column ``source`` lacks, or has in another type than the store, is left out.
+        An index whose column is not there, or in another type than the store has, is left out.
         """
         indexed, columns = [], []
         for about, is_own in ((known.metadata, True), (known.side_metadata, False)):
             for column, index in [] if about is None else understood(about):
                 try:
-                    (met,) = meet([index], source, options, limits)
+                    (met,) = meet([index])
                 except (TypeError, ValueError):
                     continue
                 if met.cells == known.type_of(column, not is_own):
@@ -67,8 +72,9 @@ class Layout:
         others = tuple(one for one, is_own in columns if not is_own)
         return cls(own, replace(own, partitions=(), indexes=(COLUMN, *others)), indexed, columns)
 
-    def write(self, location: Any, rows: Sequence[Row], partitions: pa.RecordBatch) -> None:
-        """Write rows as a part of each kind; ``partitions`` are what their folders say."""
+    def write(self, location: Any, rows: Sequence[Row], partitions: pa.RecordBatch, name: str | None = None) -> None:
+        """Write rows as a part of each kind, called ``name``; ``partitions`` are what their folders say."""
+        name = name or part_name()
         names = pa.array([object_name(row.path, row.modified_ms) for row in rows], pa.string())
         versions = pa.array([{"size": row.size, "etag": row.etag} for row in rows], TYPE)
         cells = {
@@ -78,8 +84,41 @@ class Layout:
         folders = {partition_column(name): partitions.column(name) for name in self.own.partitions}
         own = {one.name: cells[one.name] for one in self.own.indexes}
         side = {one.name: cells[one.name] for one in self.side.indexes if one != COLUMN}
-        put(within(location, SIDE), pa.table({OBJECT_NAME: names, VERSION: versions, **side}), self.side)
-        put(location, pa.table({OBJECT_NAME: names, **folders, **own}), self.own)
+        put(within(location, SIDE), pa.table({OBJECT_NAME: names, VERSION: versions, **side}), self.side, name)
+        put(location, pa.table({OBJECT_NAME: names, **folders, **own}), self.own, name)
+
+
+@dataclass
+class PartWriter:
+    """Writes rows as parts of a store, each once it has many rows or bytes, so that memory stays bounded."""
+
+    layout: Layout
+    location: Any
+    partitions: Partitions
+    task: int = 0
+    job: str | None = None
+    """What the names of the parts hold: of a task that is tried again they are the same ones."""
+    _held: list[tuple[Any, Row]] = field(default_factory=list)
+    _bytes: int = 0
+    _parts: int = 0
+    _rows: int = 0
+
+    def add(self, source: Any, row: Row) -> None:
+        """Take the row of an object."""
+        self._held.append((source, row))
+        self._bytes += sum(cell.nbytes for cell in row.cells)
+        if len(self._held) >= _PART_ROWS or self._bytes >= _PART_BYTES:
+            self.finish()
+
+    def finish(self) -> int:
+        """Write what is left; the number of all rows."""
+        if self._held:
+            values = self.partitions.values([source for source, _ in self._held])
+            name = part_name(self.task, self.job, self._parts)
+            self.layout.write(self.location, [row for _, row in self._held], values, name)
+            self._parts, self._rows = self._parts + 1, self._rows + len(self._held)
+            self._held, self._bytes = [], 0
+        return self._rows
 
 
 def rewritten(
@@ -98,9 +137,14 @@ def rewritten(
     return len(table)
 
 
-def put(folder: Any, table: pa.Table, about: StoreMetadata) -> None:
+def put(folder: Any, table: pa.Table, about: StoreMetadata, name: str | None = None) -> None:
     """Write a part into a folder; it appears when it is whole."""
-    write_part(within(folder, f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"), table, about)
+    write_part(within(folder, name or part_name()), table, about)
+
+
+def part_name(task: int = 0, job: str | None = None, number: int = 0) -> str:
+    """The name of a part, as Spark gives them."""
+    return f"part-{task:05}-{job or uuid.uuid4()}-c{number:03}.snappy.parquet"
 
 
 def _distinct(table: pa.Table) -> list[int]:
