@@ -12,7 +12,7 @@ _STAR = re.compile(
     r"\*(?:\s+(?:exclude|except)\s*(?:\((?P<names>.+)\)|(?P<name>[\w.]+|\"(?:[^\"]|\"\")+\")))?", re.S | re.I
 )
 _RENAMED = re.compile(r"(?P<value>\S+)\s+(?P<name>\w+)")
-_NAMED = re.compile(r"(?P<name>[^=<>!:'\"()]+?)\s*=\s*(?P<value>[^=\s].*)", re.S)
+_NAMED = re.compile(r"(?P<name>[^=<>!:'\"()]*[^=<>!:'\"()\s])\s*=\s*(?P<value>[^=\s].*)", re.S)
 _WITHIN = re.compile(
     r"(?P<column>[^:=\s()]+):(?!:)(?P<path>(?:[^\s:\[\]()+*/%]|\[[^\]]*\])+)(?:::(?P<type>\w+\s*(?:[(<].*[)>])?))?",
     re.S,

@@ -91,11 +91,13 @@ class Wanted:
         for name in columns or ():
             lookup(file.schema, name, self.partitions.schema.names)
         schema: pa.Schema = file.read(columns, row_groups=[]).schema
+        held, made = set(schema.names), []
         for column in self.computed:
-            if column.name in schema.names:
+            if column.name in held:
                 raise ValueError(twice(column.name))
-            schema = schema.append(column.arrow_field(file))
-        return schema
+            held.add(column.name)
+            made.append(column.arrow_field(file))
+        return pa.schema([*schema, *made], schema.metadata) if made else schema
 
 
 @dataclass(frozen=True)
