@@ -152,7 +152,9 @@ def _types(type: Any, depth: int) -> Iterator[tuple[int, str | None]]:
         raise ValueError(f"the schema nests deeper than {MAX_DEPTH} levels")
     for one in _members(type):
         held = one["type"]
-        yield int(one["id"]), held.split("(")[0] if _is_geospatial(held) else held if isinstance(held, str) else None
+        if not isinstance(one["name"], str) or not isinstance(one["id"], int):
+            raise TypeError("a field has a name that is text and an id that is a number")
+        yield one["id"], held.split("(")[0] if _is_geospatial(held) else held if isinstance(held, str) else None
         yield from _types(held, depth + 1)
 
 
