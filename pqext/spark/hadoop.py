@@ -110,7 +110,7 @@ def _of_s3(setting: Setting, bucket: str) -> dict[str, Any]:
     providers = [name.rpartition(".")[2] for name in map(str.strip, named.split(",")) if name]
     for provider in providers:
         if provider not in {_ANONYMOUS, *_WITH_KEYS, *_BY_ENVIRONMENT}:
-            _warn(f"fs.s3a.aws.credentials.provider names {provider}, which runs in Java alone and is not used")
+            _warn(f"fs.s3a.aws.credentials.provider names {_told(provider)}, which runs in Java alone and is not used")
     if providers and not _WITH_KEYS & {*providers}:
         found = {option: value for option, value in found.items() if option not in _KEYS}
     elif providers and _WITH_TOKEN not in providers:
@@ -138,7 +138,7 @@ def _of_azure(setting: Setting, host: str) -> dict[str, Any]:
     elif kind == "oauth":
         found = _oauth(one)
     elif kind != "sharedkey":
-        _warn(f"fs.azure.account.auth.type is {kind} with a provider that runs in Java alone and is not used")
+        _warn(f"fs.azure.account.auth.type is {_told(kind)} with a provider that runs in Java alone and is not used")
     return {"account_name": host.partition(".")[0], **found} if found else {}
 
 
@@ -158,7 +158,7 @@ def _oauth(one: Setting) -> dict[str, Any]:
     elif provider == "MsiTokenProvider":
         return {"client_id": client} if client else {}
     elif provider != "WorkloadIdentityTokenProvider":
-        named = f"names {provider}, which runs in Java alone" if provider else "is not set"
+        named = f"names {_told(provider)}, which runs in Java alone" if provider else "is not set"
         _warn(f"fs.azure.account.oauth.provider.type {named}: OAuth is not used")
     return {}
 
@@ -181,7 +181,7 @@ def _of_google(setting: Setting, bucket: str) -> dict[str, Any]:
             if setting(name):
                 _warn(f"the Hadoop setting {name} has no counterpart and is not used")
         if kind not in ("", "SERVICE_ACCOUNT_JSON_KEYFILE"):
-            _warn(f"fs.gs.auth.type {kind} has no counterpart and is not used")
+            _warn(f"fs.gs.auth.type {_told(kind)} has no counterpart and is not used")
     root = (setting("fs.gs.storage.root.url") or "").rstrip("/")
     if root:
         found["scheme"], _, found["endpoint_override"] = root.rpartition("://")
@@ -190,6 +190,16 @@ def _of_google(setting: Setting, bucket: str) -> dict[str, Any]:
 
 
 _OF_STORE: dict[str, Callable[[Setting, str], dict[str, Any]]] = {"s3": _of_s3, "azure": _of_azure, "gs": _of_google}
+
+
+def _told(name: object) -> str:
+    """What a setting names, where it looks like a name and not like something that was put there by mistake."""
+    text = str(name)
+    return text if _NAME.fullmatch(text) else "what is no name"
+
+
+_NAME = re.compile(r"[A-Za-z_$]{1,80}[0-9]{0,2}(\.[A-Za-z_$]{1,80}[0-9]{0,2}){0,12}", re.ASCII)
+"""The name of a class, or a word. Keys have digits among their letters, and signs."""
 
 
 def _warn(what: str) -> None:

@@ -103,6 +103,9 @@ def test_settings_of_google_translate(monkeypatch: pytest.MonkeyPatch) -> None:
     (URL, {"fs.azure.account.auth.type": "OAuth", "fs.azure.account.oauth2.client.secret": SECRET,
            "fs.azure.account.oauth.provider.type": f"{OAUTH}.ClientCredsTokenProvider"}, "needs id, secret and"),
     ("gs://b/t", {"fs.gs.auth.service.account.json.keyfile": SECRET}, "set GOOGLE_APPLICATION_CREDENTIALS to that fil"),
+    ("s3://b/t", {"fs.s3a.aws.credentials.provider": SECRET}, "provider names what is no name"),
+    (URL, {"fs.azure.account.auth.type": "OAuth", "fs.azure.account.oauth.provider.type": SECRET}, "what is no name"),
+    ("gs://b/t", {"fs.gs.auth.type": SECRET + "\x1b[31m"}, "what is no name has no counterpart"),
     ("gs://b/t", {"fs.gs.auth.type": "USER_CREDENTIALS"}, "USER_CREDENTIALS has no counterpart"),
     ("gs://b/t", {"fs.gs.auth.access.token.provider.impl": SECRET}, "provider.impl has no counterpart"),
 ])  # fmt: skip
