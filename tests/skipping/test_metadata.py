@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pqext import CorruptFileError, UnsupportedError
 from pqext.skipping.format import spark_schema
@@ -216,6 +218,33 @@ def test_an_index_is_a_value() -> None:
     assert len({one, IndexColumn.of("minmax", ["n.A"], {"p": "1"})}) == 1
     with pytest.raises(TypeError):
         one.params["p"] = "2"  # type: ignore[index]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.sampled_from(["k:a", "4"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["index", "cols", "name", "params", "key_metadata", "tableIdentifier", "version", "encryption",
+                         "encryption.column.keys", "encryption.footer.key", "encryption.plaintext.footer"]),
+        inner, max_size=4,
+    ), max_leaves=12,
+)  # fmt: skip
+
+
+@given(JSON, st.lists(JSON, max_size=3))
+def test_metadata_of_any_form_is_read_or_refused(about: Any, columns: list[Any]) -> None:
+    """What is read is of the types that it is declared to have, and is written as it was read."""
+    fields = [{"name": "obj_name", "type": "string", "metadata": about}]
+    fields += [{"name": f"c{at}", "type": "binary", "metadata": one} for at, one in enumerate(columns)]
+    try:
+        found = from_spark(spark_schema.parse(json.dumps({"type": "struct", "fields": fields}), "part"), "part")
+    except CorruptFileError:
+        return
+    for one in found.indexes:
+        assert {type(text) for text in (one.index, *one.columns, *one.params, *one.params.values())} == {str}
+    assert isinstance(found.table_identifier, str | None)
+    if found.is_usable:
+        schema = pa.schema({one.name: pa.binary() for one in found.indexes})
+        assert from_spark(to_spark(found, schema)) == found
 
 
 HOSTILE = {

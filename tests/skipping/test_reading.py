@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import pqext
-from pqext import CorruptFileError, LimitError
+from pqext import CorruptFileError, LimitError, ParquetError
 from pqext.core.sources.locate import locate
-from pqext.skipping.format import spark_schema
+from pqext.skipping.format import reading, spark_schema
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata, to_spark
 from pqext.skipping.format.reading import part_files, read_parts
 from reference import skipping_store
@@ -186,3 +189,35 @@ def test_a_store_is_read_from_a_bucket(tmp_path: Path) -> None:
     assert read_parts(files).table.column("obj_name").to_pylist() == ["p-0#1"]
     assert [one.key for one in part_files(folder.at("below/"))] == ["below/q.parquet"]
     assert part_files(folder.at("missing")) == []
+
+
+def test_remote_parts_are_read_several_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from obstore.store import LocalStore
+
+    for at in range(4):
+        part(tmp_path / f"{at}.parquet", [None], "a")
+    together, read = threading.Barrier(4, timeout=30), reading._read_part
+
+    def waiting(*arguments: Any, **keywords: Any) -> Any:
+        together.wait()
+        return read(*arguments, **keywords)
+
+    monkeypatch.setattr(reading, "_read_part", waiting)
+    found = read_parts(part_files(locate("", LocalStore(tmp_path))))
+    assert found.table.column("obj_name").to_pylist() == [f"{at}-0#1" for at in range(4)]
+
+
+@pytest.mark.filterwarnings("ignore::pqext.AnnotationWarning")
+@given(data=st.data())
+def test_a_damaged_part_is_read_or_refused(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("part") / "p.parquet"
+    part(path, [{"min": 1, "max": 2}] * 5, "a", "b")
+    raw = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(raw[: len(raw) - data.draw(st.sampled_from([0, 0, 0, 1, 9, 500]))])
+    try:
+        found = read_parts([path])
+    except ParquetError:
+        return
+    assert found.table.column_names[0] == "obj_name"

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,13 +14,17 @@ import pyarrow as pa
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
+from pqext.core.local_paths import scheme_of
 from pqext.core.reader import ParquetFile
 from pqext.core.sources.locate import Location
+from pqext.core.workers import Workers
 from pqext.skipping.format import metadata as store
 from pqext.skipping.format import spark_schema
 from pqext.skipping.format.metadata import StoreMetadata
 from pqext.skipping.format.names import OBJECT_NAME, partition_column
 
+_REQUESTS = 16
+"""Remote parts that are read at once: most of their time is waiting."""
 Wanted = Callable[[StoreMetadata], Iterable[str]]
 """Gives, from what one part says, the columns to read of it."""
 
@@ -87,16 +92,15 @@ def read_parts(
         decryption = FileDecryption(key_retriever=retriever(decryption))
     read: list[tuple[str | None, StoreMetadata, pa.Table]] = []
     held = size = 0
-    for part in parts:
-        with ParquetFile(part, limits=limits, decryption=decryption) as file:
-            about = part_metadata(file)
-            table = file.read(_chosen(about, columns))
-            read.append((file.path, about, table))
-            held, size = held + table.nbytes, size + file.source.size
-            if held > limits.memory_of(size):
-                allowed = limits.memory_of(size)
+    threads = _REQUESTS if any(_is_remote(part) for part in parts) else 1
+    with Workers(threads, len(parts)) as workers:
+        reading = partial(_read_part, columns=columns, decryption=decryption, limits=limits)
+        for path, about, table, part_size in workers.map_ahead(reading, parts, threads):
+            read.append((path, about, table))
+            held, size = held + table.nbytes, size + part_size
+            if held > (allowed := limits.memory_of(size)):
                 message = f"the store takes {held:,} bytes in memory, limits allow {allowed:,}: read fewer columns"
-                raise LimitError(message, path=file.path)
+                raise LimitError(message, path=path)
     whole = store.merged([(path, about) for path, about, _ in read])
     table = _concatenated([(path, table) for path, _, table in read])
     if columns is not None and not callable(columns) and whole.is_usable:
@@ -105,6 +109,19 @@ def read_parts(
                 raise KeyError(f"the store has no column {name!r}")
     order = [OBJECT_NAME, *map(partition_column, whole.partitions), *(one.name for one in whole.indexes)]
     return Parts(whole, table.select([name for name in order if name in table.column_names]))
+
+
+def _read_part(
+    part: Any, columns: Sequence[str] | Wanted | None, decryption: FileDecryption | None, limits: Limits
+) -> tuple[str | None, StoreMetadata, pa.Table, int]:
+    """The path of one part, what it says, its rows and its size."""
+    with ParquetFile(part, limits=limits, decryption=decryption) as file:
+        about = part_metadata(file)
+        return file.path, about, file.read(_chosen(about, columns)), file.source.size
+
+
+def _is_remote(part: Any) -> bool:
+    return isinstance(part, Location) or (isinstance(part, str) and scheme_of(part) not in (None, "file"))
 
 
 def retriever(keys: Mapping[str, bytes]) -> Callable[[bytes], bytes]:
