@@ -393,7 +393,10 @@ class FilesQuery:
         narrowed = self._narrowed_by_folders()
         if self.skipping is None or self.filter is None or not self.files.options.trust_statistics:
             return narrowed
-        reasons = self.skipping.refusals(self.sources, self.filter)
+        asked = self.partitions.of_files(self.filter) if self.partitions else self.filter
+        if asked is None:
+            return narrowed
+        reasons = self.skipping.refusals(self.sources, asked)
         refused = {reason: Narrowed(None, reason, EVIDENCE) for reason in {*reasons} if reason is not None}
         return [
             part if reason is None or part.refusal is not None else refused[reason]

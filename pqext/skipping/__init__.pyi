@@ -1,9 +1,12 @@
 from .building import Summary as Summary
 from .building import build as build
-from .building import compact as compact
-from .building import drop as drop
-from .building import is_indexed as is_indexed
 from .building import refresh as refresh
+from .data_skipping import DataSkipping as DataSkipping
+from .data_skipping import IndexBuilder as IndexBuilder
+from .describing import IndexDescription as IndexDescription
+from .describing import StoreDescription as StoreDescription
+from .describing import describe as describe
+from .describing import list_stores as list_stores
 from .indexes.bloomfilter import BloomFilter as BloomFilter
 from .indexes.box import Box as Box
 from .indexes.counts import NullCount as NullCount
@@ -15,5 +18,10 @@ from .indexes.minmax import MinMax as MinMax
 from .indexes.prefix import Prefix as Prefix
 from .indexes.valuelist import ValueList as ValueList
 from .indexes.variant_paths import VariantPaths as VariantPaths
+from .keys import StoreKeys as StoreKeys
+from .statistics import SkippingStatistics as SkippingStatistics
 from .store import Store as Store
 from .store import open_store as open_store
+from .upkeep import compact as compact
+from .upkeep import drop as drop
+from .upkeep import is_indexed as is_indexed

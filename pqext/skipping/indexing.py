@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pqext.core.errors import ParquetError
+from pqext.core.errors import ChangedFileError, ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions
 from pqext.core.reader import ParquetFile
@@ -26,8 +26,8 @@ from pqext.skipping.objects import UNKNOWN, objects_of
 _ROWS = 1 << 16
 _SCHEMAS = 16
 """Schemas of which it is remembered which columns they have."""
-_SETTLED_MS = 50
-"""Milliseconds after which a file that is written again has another time, with room to spare."""
+_SETTLED_MS, _SETTLED_REMOTE_MS = 50, 2000
+"""Milliseconds after which a file that is written again has another time, with room to spare. Stores keep seconds."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,12 @@ class Indexer:
         before = objects_of([source])
         if before.modified[0] == UNKNOWN or not before.paths[0].is_valid:
             return None
-        if isinstance(source, str):
+        if isinstance(source, str) or before.etags.null_count:  # what is written again now could have the same time
             since = time.time() * 1000 - before.modified[0]
-            if 0 <= since < _SETTLED_MS:  # what is written again now could have the same time
-                time.sleep((_SETTLED_MS - since) / 1000)
-        cells, read = self.cells(source)
+            settled = _SETTLED_MS if isinstance(source, str) else _SETTLED_REMOTE_MS
+            if 0 <= since < settled:
+                time.sleep((settled - since) / 1000)
+        cells, read = self.cells(source, int(before.sizes[0]), before.etags[0].as_py())
         after = objects_of([source])
         if (after.modified[0], after.sizes[0]) != (before.modified[0], before.sizes[0]):
             return None
@@ -87,9 +88,14 @@ class Indexer:
             before.paths[0].as_py(), int(before.modified[0]), int(before.sizes[0]), before.etags[0].as_py(), cells, read
         )
 
-    def cells(self, source: Any) -> tuple[list[pa.Array], bool]:
-        """A cell of each index, an array of one, and whether rows were read for some."""
+    def cells(self, source: Any, size: int | None = None, etag: str | None = None) -> tuple[list[pa.Array], bool]:
+        """A cell of each index, an array of one, and whether rows were read for some.
+
+        Raises ``ChangedFileError`` for an object of another size or etag than those given.
+        """
         with ParquetFile(source, options=self.options, limits=self.limits) as file:
+            if file.source.size != (size or file.source.size) or not _is_version(file.source, etag):
+                raise ChangedFileError("the object was replaced while it was indexed", path=file.path)
             file.check_rows()
             told = self._as_told(file)
             cells = [
@@ -150,6 +156,14 @@ def meet(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Li
         met = index.of(field_)
         found.append(Indexed(met, field_.type, met.cell_type(field_.type)))
     return found
+
+
+def _is_version(source: Any, etag: str | None) -> bool:
+    """May an open file be of the version with ``etag``?"""
+    version = getattr(source, "version", None)
+    if etag is None or version is None or not version.text.startswith("etag "):
+        return True
+    return bool(version.text.removeprefix("etag ").strip('"') == etag.strip('"'))
 
 
 def _is_as_told(file: ParquetFile, one: Indexed) -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pqext.dataset.one_table.partitions import Partitions
+from pqext.skipping.folders import SIDE, within
 from pqext.skipping.format import spark_schema
 from pqext.skipping.format.identifiers import object_name
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
@@ -20,7 +21,8 @@ from pqext.skipping.format.reading import Parts
 from pqext.skipping.format.writing import write_part
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexing import Indexed, Row
-from pqext.skipping.store import SIDE, Store, understood, within
+from pqext.skipping.keys import StoreKeys, labelled
+from pqext.skipping.store import Store, understood
 from pqext.skipping.versions import COLUMN, TYPE, VERSION
 
 _PART_ROWS = 50_000
@@ -39,38 +41,49 @@ class Layout:
     columns: Sequence[tuple[IndexColumn, bool]]
     """The column of each of the indexes, and whether it is in the store's own parts."""
 
+    folders: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    """The partition columns, with their types."""
+    keys: Any = field(default=None, repr=False)
+    """The keys of an encrypted store, by their labels."""
+
     @classmethod
-    def of(cls, indexes: Sequence[Indexed], identifier: str, partitions: pa.Schema) -> Layout:
+    def of(
+        cls, indexes: Sequence[Indexed], identifier: str, partitions: pa.Schema, encryption: StoreKeys | None = None
+    ) -> Layout:
         """The layout of a new store. Raises ``ValueError`` for two indexes that would have one column."""
-        columns = [
-            (IndexColumn.of(one.index.stored_name, one.index.columns, one.index.params), _is_original(one))
-            for one in indexes
-        ]
+        columns = []
+        for one in indexes:
+            key = None if encryption is None else encryption.key_of(one.index)
+            column = IndexColumn.of(one.index.stored_name, one.index.columns, one.index.params, key)
+            columns.append((column, _is_original(one)))
         own, side = ([one for one, is_own in columns if is_own is wanted] for wanted in (True, False))
         check_names(partitions.names, _described(own))
         check_names((), _described(side))
-        about = StoreMetadata(LATEST, identifier, None, tuple(partitions.names), tuple(own))
-        return cls(about, replace(about, partitions=(), indexes=(COLUMN, *side)), indexes, columns)
+        labels = None if encryption is None else encryption.labels()
+        about = StoreMetadata(LATEST, identifier, labels, tuple(partitions.names), tuple(own))
+        keys = None if encryption is None else encryption.keys
+        return cls(about, _beside(about, side), indexes, columns, partitions, keys)
 
     @classmethod
-    def of_store(cls, known: Store, meet: Callable[[Sequence[Index]], Sequence[Indexed]]) -> Layout:
+    def of_store(cls, known: Store, meet: Callable[[Sequence[Index]], Sequence[Indexed | None]]) -> Layout:
         """The layout of a store that is there, for objects with columns as ``meet`` finds them.
 
         An index whose column is not there, or in another type than the store has, is left out.
         """
+        asked = [
+            (column, index, is_own)
+            for about, is_own in ((known.metadata, True), (known.side_metadata, False))
+            for column, index in ([] if about is None else understood(about))
+        ]
         indexed, columns = [], []
-        for about, is_own in ((known.metadata, True), (known.side_metadata, False)):
-            for column, index in [] if about is None else understood(about):
-                try:
-                    (met,) = meet([index])
-                except (TypeError, ValueError):
-                    continue
-                if met.cells == known.type_of(column, not is_own):
-                    indexed.append(met)
-                    columns.append((replace(column, name=index_column(column.columns, column.index)), is_own))
+        found = meet([index for _, index, _ in asked])
+        for (column, _, is_own), met in zip(asked, found, strict=True):
+            if met is not None and met.cells == known.type_of(column, not is_own):
+                indexed.append(met)
+                columns.append((replace(column, name=index_column(column.columns, column.index)), is_own))
         own = replace(known.metadata, version=LATEST, indexes=tuple(one for one, is_own in columns if is_own))
-        others = tuple(one for one, is_own in columns if not is_own)
-        return cls(own, replace(own, partitions=(), indexes=(COLUMN, *others)), indexed, columns)
+        side = _beside(own, [one for one, is_own in columns if not is_own])
+        return cls(own, side, indexed, columns, known.partition_types(), known.decryption)
 
     def write(self, location: Any, rows: Sequence[Row], partitions: pa.RecordBatch, name: str | None = None) -> None:
         """Write rows as a part of each kind, called ``name``; ``partitions`` are what their folders say."""
@@ -81,11 +94,21 @@ class Layout:
             column.name: pa.concat_arrays([pa.nulls(0, one.cells), *(row.cells[at] for row in rows)])
             for at, ((column, _), one) in enumerate(zip(self.columns, self.indexed, strict=True))
         }
-        folders = {partition_column(name): partitions.column(name) for name in self.own.partitions}
+        said = dict(zip(partitions.schema.names, partitions.columns, strict=True))
+        folders = {
+            partition_column(one.name): said.get(one.name, pa.nulls(len(rows), one.type)) for one in self.folders
+        }
         own = {one.name: cells[one.name] for one in self.own.indexes}
-        side = {one.name: cells[one.name] for one in self.side.indexes if one != COLUMN}
-        put(within(location, SIDE), pa.table({OBJECT_NAME: names, VERSION: versions, **side}), self.side, name)
-        put(location, pa.table({OBJECT_NAME: names, **folders, **own}), self.own, name)
+        side = {one.name: cells[one.name] for one in self.side.indexes if one.name != VERSION}
+        # Rows without a version stand for the one beside them, so that comes first.
+        put(
+            within(location, SIDE),
+            pa.table({OBJECT_NAME: names, VERSION: versions, **side}),
+            self.side,
+            self.keys,
+            name,
+        )
+        put(location, pa.table({OBJECT_NAME: names, **folders, **own}), self.own, self.keys, name)
 
 
 @dataclass
@@ -122,7 +145,7 @@ class PartWriter:
 
 
 def rewritten(
-    parts: Parts, folder: Any, keep: Callable[[IndexColumn], bool], rows: NDArray[np.int64] | None
+    parts: Parts, folder: Any, keep: Callable[[IndexColumn], bool], rows: NDArray[np.int64] | None, keys: Any
 ) -> int:
     """Write all rows, or those in ``rows``, as one part of the latest version, each once; gives their number."""
     about, table = parts.metadata, parts.table
@@ -133,18 +156,24 @@ def rewritten(
     partitions = [partition_column(name) for name in about.partitions]
     columns = {name: table.column(name) for name in (OBJECT_NAME, *partitions)}
     columns |= {new.name: table.column(one.name) for one, new in zip(kept, named, strict=True)}
-    put(folder, pa.table(columns), replace(about, version=LATEST, indexes=tuple(named)))
+    put(folder, pa.table(columns), replace(about, version=LATEST, indexes=tuple(named)), keys)
     return len(table)
 
 
-def put(folder: Any, table: pa.Table, about: StoreMetadata, name: str | None = None) -> None:
+def put(folder: Any, table: pa.Table, about: StoreMetadata, keys: Any, name: str | None = None) -> None:
     """Write a part into a folder; it appears when it is whole."""
-    write_part(within(folder, name or part_name()), table, about)
+    write_part(within(folder, name or part_name()), table, about, labelled(keys, about.encryption))
 
 
 def part_name(task: int = 0, job: str | None = None, number: int = 0) -> str:
     """The name of a part, as Spark gives them."""
     return f"part-{task:05}-{job or uuid.uuid4()}-c{number:03}.snappy.parquet"
+
+
+def _beside(own: StoreMetadata, indexes: Sequence[IndexColumn]) -> StoreMetadata:
+    """What the parts with further indexes say, beside ``own``."""
+    version = COLUMN if own.encryption is None else replace(COLUMN, key=own.encryption.footer_key)
+    return replace(own, partitions=(), indexes=(version, *indexes))
 
 
 def _distinct(table: pa.Table) -> list[int]:

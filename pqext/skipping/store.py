@@ -10,7 +10,6 @@ it, which other readers do not see.
 from __future__ import annotations
 
 import os
-import posixpath
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -23,24 +22,27 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import UnsupportedError
+from pqext.core.errors import ChangedFileError, EncryptionError, ParquetError, UnsupportedError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.sources.locate import Location, locate
 from pqext.dataset.expressions import Expression
 from pqext.dataset.files.sources import source_name
-from pqext.skipping.clauses import Evidence, asked, refusals
+from pqext.skipping.clauses import Evidence, Refused, asked, refusals
+from pqext.skipping.folders import SIDE, parts_of, within
 from pqext.skipping.format.identifiers import split_object_names, table_identifier
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
-from pqext.skipping.format.reading import Parts, part_files, read_parts
+from pqext.skipping.format.names import OBJECT_NAME, partition_column
+from pqext.skipping.format.reading import Parts, read_parts
 from pqext.skipping.indexes.index import Index, restored
 from pqext.skipping.objects import UNKNOWN, Objects, canonical, objects_of
+from pqext.skipping.statistics import SkippingStatistics
 from pqext.skipping.versions import VERSION
 
 OnForeign = Literal["raise", "ignore"]
-SIDE = "_pqext"
-"""The folder of the indexes that the specification does not know."""
 _LISTINGS = 10
 """How often the parts are listed anew where one was replaced while they were read."""
+_KEYS = "; keys of a store, by their labels, are decryption= of open_store"
+_WITHOUT = "; leave out skipping= to read every file"
 
 
 @dataclass(eq=False)
@@ -52,6 +54,10 @@ class Store:
     limits: Limits = DEFAULT_LIMITS
     on_foreign: OnForeign = "raise"
     """What a store does that is of another table than the files that are asked about."""
+    latest: SkippingStatistics | None = field(default=None, repr=False)
+    """What it left out of the latest query."""
+    total: SkippingStatistics = field(default=SkippingStatistics(0, 0, 0, 0, 0), repr=False)
+    """What it left out of all queries."""
 
     @cached_property
     def metadata(self) -> StoreMetadata:
@@ -62,48 +68,58 @@ class Store:
     def side_metadata(self) -> StoreMetadata | None:
         """What the folder of further indexes says of itself; None where there is none."""
         folder = within(self.location, SIDE)
-        return self._read(folder, ()).metadata if part_files(folder) else None
+        return self._read(folder, ()).metadata if parts_of(folder) else None
 
     @property
     def indexes(self) -> list[Index]:
         """The indexes that are understood."""
         return [index for about in self._abouts() for _, index in understood(about)]
 
+    def forget(self) -> None:
+        """Look anew at what the store says of itself."""
+        for name in ("metadata", "side_metadata"):
+            self.__dict__.pop(name, None)
+
     def _abouts(self) -> list[StoreMetadata]:
         return [about for about in (self.metadata, self.side_metadata) if about is not None]
 
-    def _read(self, folder: Any, columns: Iterable[str] | Callable[[StoreMetadata], Iterable[str]]) -> Parts:
-        """The parts in a folder as they are together: listed again where one is replaced meanwhile."""
-        wanted = columns if callable(columns) else list(columns)
+    def _read(self, folder: Any, columns: Iterable[str] | Callable[[StoreMetadata], Iterable[str]] | None) -> Parts:
+        """The parts in a folder as they are together."""
+        return self.listed(folder, columns)[1]
+
+    def listed(
+        self, folder: Any, columns: Iterable[str] | Callable[[StoreMetadata], Iterable[str]] | None = None
+    ) -> tuple[list[Any], Parts]:
+        """The files of the parts in a folder and what they hold: listed again where one is replaced meanwhile."""
+        wanted = columns if columns is None or callable(columns) else list(columns)
         for left in reversed(range(_LISTINGS)):
-            parts = part_files(folder)
-            if not parts:
+            files = parts_of(folder)
+            if not files:
                 raise FileNotFoundError(f"no data-skipping store: there are no parts in {source_name(folder)}")
             try:
-                return read_parts(parts, wanted, self.decryption, limits=self.limits)
-            except FileNotFoundError:
+                return files, read_parts(files, wanted, self.decryption, limits=self.limits)
+            except (FileNotFoundError, ChangedFileError):
                 if not left:
                     raise
         raise AssertionError("unreachable")
-
-    def facts(self, indexes: Callable[[StoreMetadata], Iterable[IndexColumn]], is_side: bool) -> pa.Table:
-        """The rows of the store's own files or of its further ones: the object's name, and columns of indexes."""
-        folder = within(self.location, SIDE) if is_side else self.location
-        return self._read(folder, lambda about: [one.name for one in indexes(about)]).table
-
-    def all_rows(self, parts: Sequence[Any]) -> Parts:
-        """Everything in some parts."""
-        return read_parts(parts, None, self.decryption, limits=self.limits)
 
     def type_of(self, column: IndexColumn, is_side: bool) -> pa.DataType:
         """The Arrow type of the cells in a column."""
         folder = within(self.location, SIDE) if is_side else self.location
         return self._read(folder, [column.name]).table.schema.field(column.name).type
 
+    def partition_types(self) -> pa.Schema:
+        """The columns that folders name, with the types that the store has them in."""
+        names = self.metadata.partitions
+        if not names:
+            return pa.schema([])
+        found = self._read(self.location, [partition_column(name) for name in names]).table.schema
+        return pa.schema([(name, found.field(partition_column(name)).type) for name in names])
+
     def described(self, objects: Objects) -> NDArray[np.bool_]:
         """Which of the objects the store knows as they are now."""
         found = np.zeros(len(objects), bool)
-        found[fresh(self.facts(lambda about: (), False), objects)[1]] = True
+        found[fresh(self._read(self.location, ()).table, objects)[1]] = True
         side = self._side_rows(objects, None)
         if side is not None:
             same = np.zeros(len(objects), bool)
@@ -111,40 +127,41 @@ class Store:
             found &= same
         return found
 
-    def rows_of(self, table: pa.Table, objects: Objects) -> NDArray[np.int64]:
-        """The rows of a table of the store that are about ``objects`` as they are now."""
-        rows, numbers = fresh(table, objects)
-        if VERSION in table.column_names:
-            rows, _ = same_version(table, objects, rows, numbers)
-        return rows
-
     def evidence(self, objects: Objects, filter: Expression) -> list[Evidence]:
         """What the indexes that ``filter`` asks say of ``objects`` as they are now."""
         found: list[Evidence] = []
         side = self._side_rows(objects, filter)
-        own = [(one, index) for one, index in understood(self.metadata) if asked(filter, [index])]
-        if own:
-            table = self.facts(lambda about: [one for one in about.indexes if one in dict(own)], False)
-            rows, numbers = fresh(table, objects)
+        if _asked(self.metadata, filter):
+            parts = self._read(self.location, lambda about: [one.name for one, _ in _asked(about, filter)])
+            rows, numbers = fresh(parts.table, objects)
             if side is not None:
                 keep = ~np.isin(numbers, side.others)
                 rows, numbers = rows[keep], numbers[keep]
-            found += _evidence(table, own, rows, numbers)
+            # What all parts together say of an index counts, as they were when they were read.
+            found += _evidence(parts.table, _asked(parts.metadata, filter), rows, numbers)
         if side is not None:
             found += side.evidence
         return found
 
     def _side_rows(self, objects: Objects, filter: Expression | None) -> _Side | None:
-        about = self.side_metadata
-        if about is None:
+        if self.side_metadata is None:
             return None
-        wanted = [] if filter is None else [one for one in understood(about) if asked(filter, [one[1]])]
-        names = {VERSION, *(column.name for column, _ in wanted)}
-        table = self.facts(lambda one: [each for each in one.indexes if each.name in names], True)
-        rows, numbers = fresh(table, objects)
-        known = np.unique(numbers)
-        rows, numbers = same_version(table, objects, rows, numbers)
-        return _Side(_evidence(table, wanted, rows, numbers), numbers, np.setdiff1d(known, numbers))
+
+        def wanted(about: StoreMetadata) -> list[tuple[IndexColumn, Index]]:
+            return [] if filter is None else _asked(about, filter)
+
+        def columns(about: StoreMetadata) -> list[str]:
+            return [
+                *(one.name for one in about.indexes if one.name == VERSION),
+                *(one.name for one, _ in wanted(about)),
+            ]
+
+        parts = self._read(within(self.location, SIDE), columns)
+        rows, numbers = fresh(parts.table, objects)
+        same_rows, same_numbers = same_version(parts.table, objects, rows, numbers)
+        others = np.unique(numbers[~np.isin(rows, same_rows)])
+        found = _evidence(parts.table, wanted(parts.metadata), same_rows, same_numbers)
+        return _Side(found, same_numbers, others)
 
     def refusals(self, sources: Sequence[Any], filter: Expression) -> list[str | None]:
         """For each file the reason why no row of it matches ``filter``; None where one may, or nothing is known.
@@ -152,15 +169,27 @@ class Store:
         Raises ``UnsupportedError`` for a store that cannot be used, and ``ValueError`` for one of another table.
         """
         reasons: list[str | None] = [None] * len(sources)
-        if not self._is_of(sources):
-            return reasons
+        objects = objects_of(sources)
+        try:
+            if self._is_of(sources):
+                for refused in self._refused(objects, filter):
+                    for at in np.flatnonzero(refused.objects):
+                        reasons[at] = refused.reason
+        except ParquetError as error:
+            keys = isinstance(error, EncryptionError) and self.decryption is None
+            error.message += (_KEYS if keys else "") + _WITHOUT
+            error.locate(path=source_name(self.location))
+            raise
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{error}{_WITHOUT}") from None
+        self.latest = SkippingStatistics.of(objects, reasons)
+        self.total = SkippingStatistics.sum([self.total, self.latest])
+        return reasons
+
+    def _refused(self, objects: Objects, filter: Expression) -> list[Refused]:
         if self.metadata.reason is not None:
             raise UnsupportedError(self.metadata.reason, feature="the version", path=source_name(self.location))
-        objects = objects_of(sources)
-        for refused in refusals(filter, self.evidence(objects, filter), len(objects)):
-            for at in np.flatnonzero(refused.objects):
-                reasons[at] = refused.reason
-        return reasons
+        return refusals(filter, self.evidence(objects, filter), len(objects))
 
     def _is_of(self, sources: Sequence[Any]) -> bool:
         """Is the store of these files' table?"""
@@ -186,7 +215,7 @@ class _Side:
     same: NDArray[np.int64]
     """Objects of which this version is known."""
     others: NDArray[np.int64]
-    """Objects of which only others are known, written at the same time."""
+    """Objects of which others are known too, written at the same time: rows without a version may be about those."""
 
 
 def open_store(
@@ -238,16 +267,33 @@ def understood(about: StoreMetadata) -> list[tuple[IndexColumn, Index]]:
     return [(one, index) for one, index in both if index is not None]
 
 
+def _asked(about: StoreMetadata, filter: Expression) -> list[tuple[IndexColumn, Index]]:
+    """The indexes that may say something of ``filter``."""
+    return [(one, index) for one, index in understood(about) if asked(filter, [index])]
+
+
 def fresh(table: pa.Table, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The rows of a store that are about ``objects`` as they were last changed, and the number of each one's object."""
-    paths, modified = split_object_names(table.column("obj_name"))
-    if pc.any(pc.match_substring(paths, ":/")).as_py():  # URLs, which may be written in several ways
-        paths = pa.array([canonical(path) for path in paths.to_pylist()], pa.string())
+    paths, modified = named_objects(table)
     found = pc.index_in(paths, value_set=objects.paths, skip_nulls=True)
     rows = np.flatnonzero(np.asarray(found.is_valid()))
     numbers = np.asarray(found.drop_null()).astype(np.int64)
     is_same = (modified[rows] == objects.modified[numbers]) & (modified[rows] != UNKNOWN)
     return rows[is_same], numbers[is_same]
+
+
+def named_objects(table: pa.Table) -> tuple[pa.Array, NDArray[np.int64]]:
+    """The paths of the objects that the rows of a store are about, and the times when they were last changed."""
+    paths, modified = split_object_names(table.column(OBJECT_NAME))
+    if pc.any(pc.match_substring(paths, ":/")).as_py():  # URLs, which may be written in several ways
+        paths = pa.array([canonical(path) for path in paths.to_pylist()], pa.string())
+    return paths, modified
+
+
+def rows_about(table: pa.Table, objects: Objects) -> NDArray[np.int64]:
+    """The rows of a table of the store that are about ``objects`` as they are now."""
+    rows, numbers = fresh(table, objects)
+    return same_version(table, objects, rows, numbers)[0] if VERSION in table.column_names else rows
 
 
 def same_version(
@@ -274,13 +320,6 @@ def _evidence(
         for one, index in indexes
         if one.name in chosen.column_names
     ]
-
-
-def within(folder: Any, name: str) -> Any:
-    """What lies in a folder, a path or a place in an object store."""
-    if isinstance(folder, Location):
-        return folder.at(posixpath.join(folder.key, name))
-    return os.path.join(folder, name)
 
 
 def name_of(source: Any) -> str | None:

@@ -122,6 +122,13 @@ class Partitions:
         lacking = {row: names - _named(source, self.root).keys() for row, source in enumerate(sources)}
         return {row: found for row, found in lacking.items() if found}
 
+    def of_files(self, filter: Expression) -> Expression | None:
+        """The conditions of ``filter``, which must all be true, that ask about columns of the files alone."""
+        whole = normal(filter)
+        parts = whole.operands if isinstance(whole, And) else (whole,)
+        left = [part for part in parts if not {path[0] for path in paths(part)} & set(self.schema.names)]
+        return all_of(left) if left else None
+
     def check_included(self, root: SchemaNode) -> None:
         """Raise ``ValueError`` where a file, by the root of its schema, has a column of a name that is included."""
         for name in (self.paths, self.rows):
@@ -187,7 +194,11 @@ def partitions_of(
         return NO_PARTITIONS
     if partitioning != "hive":
         raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
-    root = common_root(sources, filesystem, storage_options)
+    return partitions_below(common_root(sources, filesystem, storage_options), files)
+
+
+def partitions_below(root: str | None, files: Sequence[Any]) -> Partitions:
+    """The columns that folders between ``root`` and ``files`` name; raises as :func:`partitions_of` does."""
     texts: dict[str, dict[str | None, None]] = {}
     folders = {file.rpartition(os.sep)[0] if isinstance(file, str) else folder_of(file): file for file in files}
     for file in folders.values():

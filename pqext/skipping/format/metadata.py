@@ -119,7 +119,7 @@ class StoreMetadata:
             if encrypted:
                 raise ValueError(f"the index column {encrypted[0].name!r} has a key, and the store no footer key")
             return self
-        if not encrypted:
+        if not encrypted and self.indexes:
             raise ValueError("the store has a footer key, and no index a key: give one, or leave out the encryption")
         listed: dict[str, list[str]] = {}
         for one in encrypted:
@@ -301,6 +301,9 @@ def merged(parts: Sequence[tuple[str | None, StoreMetadata]]) -> StoreMetadata:
             known, there = indexes.setdefault(one.name, (one, path))
             if (known.index, known.columns, known.key) != (one.index, one.columns, one.key):
                 raise _conflict(f"column {one.name!r}", _told(known), there, _told(one), path)
+            if known.params != one.params:  # a parameter tells of all cells, or of none
+                both = {key: value for key, value in known.params.items() if one.params.get(key) == value}
+                indexes[one.name] = replace(known, params=both), there
     listed = tuple(one for one, _ in indexes.values())
     return StoreMetadata(whole.version, whole.table_identifier, encryption, tuple(partitions), listed)
 

@@ -1,0 +1,69 @@
+"""Keys of encrypted stores: by their labels, which are all that a store holds of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pqext.core.encryption.properties import FileDecryption, check_key
+from pqext.core.errors import EncryptionError
+from pqext.skipping.format.metadata import StoreEncryption
+from pqext.skipping.indexes.index import Index
+
+
+@dataclass(frozen=True, init=False)
+class StoreKeys:
+    """How a store is encrypted: the ``encryption`` of :func:`pqext.skipping.build`.
+
+    Args:
+        keys: Keys of 16, 24 or 32 bytes by their labels. Only the labels are in the store.
+        footer_key: The label of the key that encrypts the footer, and the names of the objects.
+        column_keys: The label for the indexes on a column, by the column's name; others have the footer key.
+        plaintext_footer: Leave the footer readable, and sign it.
+
+    Raises:
+        ValueError: For a label without a key, and keys of another size.
+    """
+
+    keys: Mapping[str, bytes] = field(repr=False)
+    footer_key: str
+    column_keys: Mapping[str, str]
+    plaintext_footer: bool = False
+
+    def __init__(
+        self,
+        keys: Mapping[str, bytes],
+        footer_key: str,
+        column_keys: Mapping[str, str] | None = None,
+        plaintext_footer: bool = False,
+    ) -> None:
+        checked = {label: check_key(key, f"the key {label!r}") for label, key in keys.items()}
+        for label in (footer_key, *(column_keys or {}).values()):
+            if label not in checked:
+                raise ValueError(f"keys has no key for the label {label!r}")
+        for name, value in (
+            ("keys", checked), ("footer_key", footer_key), ("column_keys", dict(column_keys or {})),
+            ("plaintext_footer", plaintext_footer),
+        ):  # fmt: skip
+            object.__setattr__(self, name, value)
+
+    def key_of(self, index: Index) -> str:
+        """The label of the key of an index."""
+        return self.column_keys.get(index.columns[0], self.footer_key)
+
+    def labels(self) -> StoreEncryption:
+        """What the store says of its keys."""
+        return StoreEncryption("", self.footer_key, self.plaintext_footer)
+
+
+def labelled(keys: Any, labels: StoreEncryption | None) -> Mapping[str, bytes] | None:
+    """The keys by their labels, from what a store is read with. Raises ``EncryptionError`` where there are none."""
+    if labels is None:
+        return None
+    if isinstance(keys, Mapping):
+        return keys
+    retriever = keys.key_retriever if isinstance(keys, FileDecryption) else None
+    if retriever is None:
+        raise EncryptionError("to write an encrypted store takes its keys by their labels: decryption={label: key}")
+    return {label: retriever(label.encode()) for label in {labels.footer_key, *labels.labels()}}
