@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from metrics.tables import written, written_by_pyarrow
 from metrics.test_variant_bounds import column as variants
 
 import pqext
-from pqext import metrics
+from pqext import geo, metrics, variant
 from pqext.core.errors import CorruptFileError, LimitError, ParquetError, UnsupportedError
 from pqext.core.metadata import FileMetaData
 from pqext.encryption import FileDecryption, FileEncryption
@@ -172,3 +173,32 @@ def test_broken_variants_are_an_error_that_names_file_and_column(of: Any, tmp_pa
     assert of(path).to_dict()
     with pytest.raises(ParquetError, match=r"broken\.parquet.*column v"):
         of(path, exact=True)
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_changed_byte_gives_metrics_or_an_error_of_the_file(of: Any) -> None:
+    documents = variants({"a": 1, "b": {"c": "x"}, "z": [1]}, None, {"a": 2, "b": {"c": "yy"}}, {"b": 7})["v"]
+    table = pa.table(
+        [[1, None, 3, 4], ["a", "bb", None, "c"], [1.0, math.nan, None, 2.0], documents, documents,
+         geo.from_points([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 4.0]), [[1], [], None, [2, 3]]],
+        schema=pa.schema([
+            ("i", pa.int64()), ("s", pa.string()), ("f", pa.float64()), variant.variant_field("v"),
+            variant.variant_field("w"), geo.geometry_field("g", edges="spherical"), ("l", pa.list_(pa.int64())),
+        ]),
+    )  # fmt: skip
+    file = written(
+        table, shredding={"v": "a BIGINT, b STRUCT<c: STRING>"}, compression="uncompressed", checksums=False,
+        row_group_rows=2, page_index=False,
+    )  # fmt: skip
+    given, refused = 0, 0
+    for at in range(0, len(file), 23):
+        for flip in (0xFF, 0x01):
+            changed_file = file[:at] + bytes([file[at] ^ flip]) + file[at + 1 :]
+            for exact in (False, True):
+                try:
+                    assert of(changed_file, exact, limits=pqext.Limits.untrusted()).to_json()
+                    given += 1
+                except ParquetError:
+                    refused += 1
+    assert min(given, refused) > 50

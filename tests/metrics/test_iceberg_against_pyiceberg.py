@@ -126,7 +126,7 @@ def test_two_columns_of_one_id_are_refused() -> None:
         ("{", ValueError, "the schema is no JSON"),
         ({"type": "list"}, ValueError, "a table's schema is of type struct"),
         ({"type": "struct", "fields": [{"id": 1}]}, ValueError, "not the JSON form of an Iceberg schema"),
-        ({"type": "struct", "fields": [{"id": 1, "type": "int"}]}, ValueError, "not the JSON form of an Iceberg schema"),
+        ({"type": "struct", "fields": [{"id": 1, "type": "int"}]}, ValueError, "not the JSON form of an Iceberg"),
         ({"type": "struct", "fields": [{"id": "1", "name": "a", "type": "int"}]}, ValueError, "an id that is a number"),
         ({"type": "struct", "fields": 5}, ValueError, "not the JSON form of an Iceberg schema"),
         ("[" * 100_000, ValueError, "the schema is no JSON"),
