@@ -16,6 +16,7 @@ from pqext.cli.declared import Argument, Option
 from pqext.cli.files import refusals
 from pqext.cli.inputs import (
     MAX_TOLD,
+    CsvForm,
     Format,
     Losses,
     Source,
@@ -38,6 +39,8 @@ from pqext.text import counted, shorten, size, visible
 _FORMAT = "Input"
 _COLUMNS = "Columns"
 _FILE = "The file that is written"
+_VARIANT = "value"
+"""The VARIANT column of JSON input."""
 
 
 class OnError(StrEnum):
@@ -125,9 +128,9 @@ def command(
         option("--from", help="What the inputs hold; their names tell by default.", panel=_FORMAT),
     ] = None,
     variant: Annotated[
-        str, option("--variant", help="JSON: the name of the VARIANT column.", panel=_FORMAT, metavar="NAME",
-                    shown=True),
-    ] = "value",
+        str | None, option("--variant", help="JSON: the name of the VARIANT column.", panel=_FORMAT, metavar="NAME",
+                           shown=_VARIANT),
+    ] = None,
     on_error: Annotated[
         OnError,
         option("--on-error", help="Text that cannot be read stops the work, becomes null, or its row is left out.",
@@ -150,6 +153,24 @@ def command(
         str | None,
         option("--types", help="CSV: types of columns, such as 'zip STRING, price DECIMAL(9,2)'.", panel=_FORMAT,
                metavar="DDL"),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        option(
+            "--delimiter",
+            help="CSV: the character between fields; a tab in .tsv and .tab files, else a comma.",
+            panel=_FORMAT,
+            metavar="CHARACTER",
+        ),
+    ] = None,
+    null_words: Annotated[
+        list[str] | None,
+        option(
+            "--null-words",
+            help="CSV: fields that are null besides empty ones, such as NA; quoted they are text.",
+            panel=_FORMAT,
+            metavar="WORD",
+        ),
     ] = None,
     shredding: Annotated[
         list[str] | None,
@@ -247,8 +268,11 @@ def command(
         losses = Losses()
         chosen = stated(shredding)
         parsing = {"numbers": numbers.value, "duplicate_keys": duplicate_keys.value, "form": form.value}
-        stream = _stream(kind, sources, variant, chosen, types, on_error.value, losses, parsing)
-        nested = variant if kind is Format.json else None
+        nested = (_VARIANT if variant is None else variant) if kind is Format.json else None
+        if nested is None and variant is not None:
+            raise ValueError(f"--variant is for JSON input: --json {variant} makes a column of JSON text a VARIANT")
+        form_of_csv = _csv_form(kind, types, delimiter, null_words)
+        stream = _stream(kind, sources, nested, chosen, form_of_csv, on_error.value, losses, parsing)
         if nested is not None and json:
             raise ValueError("--json is for columns of text; JSON input is parsed in any case")
         stream = with_made(
@@ -268,7 +292,7 @@ def command(
             writer.write_batch(batch)
             if not told and batch.num_rows:
                 told = True
-                if (option := hint(batch.column(variant))) is not None:
+                if (option := hint(batch.column(str(nested)))) is not None:
                     losses.add(f"the documents hold places: {option} makes a geometry column of them", 0)
             rows += batch.num_rows
             show(rows)
@@ -323,21 +347,33 @@ def _destination(dest: Place, force: bool) -> Any:
     return dest
 
 
+def _csv_form(kind: Format, types: str | None, delimiter: str | None, null_words: list[str] | None) -> CsvForm:
+    """What the options say of CSV; ``ValueError`` where the input is not CSV or they are wrong."""
+    for name, given in (("types", types), ("delimiter", delimiter), ("null-words", null_words)):
+        if given and kind is not Format.csv:
+            raise ValueError(f"--{name} is for CSV")
+    named: dict[str, Any] = {}
+    if types is not None:
+        from pqext.variant.access.targets import target_type
+
+        named = {one.name: one.type for one in target_type(types)}
+    character = "\t" if delimiter == r"\t" else delimiter
+    if character is not None and (len(character) != 1 or not character.isascii() or character in '\0\r\n"'):
+        raise ValueError(f"--delimiter is one ASCII character that is no quote and ends no line, not {delimiter!r}")
+    return CsvForm(named, character, tuple(null_words or ()))
+
+
 def _stream(
-    kind: Format, sources: list[Source], variant: str, chosen: Any, types: str | None, on_error: Any, losses: Losses,
-    parsing: dict[str, str],
+    kind: Format, sources: list[Source], variant: str | None, chosen: Any, of_csv: CsvForm, on_error: Any,
+    losses: Losses, parsing: dict[str, str],
 ) -> Stream:
-    if types is not None and kind is not Format.csv:
-        raise ValueError("--types is for CSV")
-    if kind is Format.json:
+    if variant is not None:
         if isinstance(chosen, Mapping) and set(chosen) - {variant}:
             raise ValueError(f"--shredding: there is one VARIANT column, {variant!r}")
         how = chosen.get(variant, "infer") if isinstance(chosen, Mapping) else chosen
         return json_documents(sources, variant, how, on_error, losses, **parsing)
     if kind is Format.csv:
-        from pqext.variant.access.targets import target_type
-
-        return csv(sources, None if types is None else target_type(types), on_error, losses)
+        return csv(sources, of_csv, on_error, losses)
     return geojson(sources, "geometry") if kind is Format.geojson else parquet(sources)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -110,10 +110,25 @@ def json_documents(
     return Stream(reader.schema, batches())
 
 
-def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError, losses: Losses) -> Stream:
+@dataclass(frozen=True)
+class CsvForm:
+    """How files of CSV are read: the types of some columns, the delimiter by the file's name, and words for null."""
+
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    delimiter: str | None = None
+    null_words: tuple[str, ...] = ()
+
+    def delimiter_of(self, source: Source) -> str:
+        """The character between the fields of ``source``."""
+        is_tabbed = _is_place(source) and _suffix(str(source)) in (".tsv", ".tab")
+        return self.delimiter or ("\t" if is_tabbed else ",")
+
+
+def csv(sources: Sequence[Source], form: CsvForm, on_error: OnError, losses: Losses) -> Stream:
     """The columns of CSV files with a heading, all of the first one's types.
 
-    ``types`` is a struct of the types of some columns; those of others are guessed from the first rows.
+    Types that ``form`` does not tell are guessed from the first rows. Empty fields and those that are one of the null
+    words are null in columns of all types, but text where they are in quotes.
     """
     import pyarrow as pa
     import pyarrow.csv as pacsv
@@ -121,9 +136,7 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
     from pqext.core.sources.csv_ends import Ended, repeated
     from pqext.core.suggest import around
 
-    given = {} if types is None else {one.name: one.type for one in types}
-
-    def opened(source: Source, known: dict[str, pa.DataType]) -> tuple[Any, Ended]:
+    def opened(source: Source, known: Mapping[str, pa.DataType]) -> tuple[Any, Ended]:
         def ragged(row: Any) -> str:
             if end.is_met(row):
                 return "skip"
@@ -133,14 +146,18 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
             losses.add(f"{_name(source)}: {there}")
             return "skip"
 
-        delimiter = "\t" if _is_place(source) and _suffix(str(source)) in (".tsv", ".tab") else ","
+        delimiter = form.delimiter_of(source)
         end = Ended(_bytes(source), delimiter)
+        opening[:] = [end]
         try:
             reader = pacsv.open_csv(
                 pa.PythonFile(end, "r"),
                 pacsv.ReadOptions(block_size=CSV_BLOCK_BYTES),
                 pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=ragged),
-                pacsv.ConvertOptions(column_types=known, strings_can_be_null=True, quoted_strings_can_be_null=False),
+                pacsv.ConvertOptions(
+                    column_types=dict(known), null_values=["", *form.null_words], strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
             )
             twice = repeated(reader.schema.names)
             if twice is not None:
@@ -153,24 +170,33 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
             raise
         return reader, end
 
-    advice = "; name the column's type with --types, STRING takes anything"
-    first = _told(partial(opened, sources[0], given), sources[0], advice)
+    def told(read: Callable[[], T], source: Source) -> T:
+        def other() -> str:
+            return _other_delimiter(opening[-1].names, form.delimiter_of(source)) if opening else ""
+
+        return _told(read, source, other)
+
+    opening: list[Ended] = []
+    first = told(partial(opened, sources[0], form.types), sources[0])
     schema: pa.Schema = first[0].schema
-    for name in given:
+    other = _other_delimiter(schema.names, form.delimiter_of(sources[0]))
+    for name in form.types:
         if name not in schema.names:
             from pqext.core.suggest import not_a_column
 
-            raise ValueError(f"--types: {not_a_column(name, schema.names)}")
+            raise ValueError(f"--types: {not_a_column(name, schema.names)}{other}")
+    if other:
+        losses.add(f"{_name(sources[0])} has one column, {around(schema.names[0])!r}{other}", 0)
 
     def batches() -> Iterator[pa.RecordBatch]:
         known = {one.name: one.type for one in schema}
         for index, source in enumerate(sources):
-            reader, end = first if index == 0 else _told(partial(opened, source, known), source, advice)
+            reader, end = first if index == 0 else told(partial(opened, source, known), source)
             try:
                 if reader.schema.names != schema.names:
                     names = around(str(reader.schema.names))
                     raise ValueError(f"{_name(source)} has other columns than {_name(sources[0])}: {names}")
-                while (batch := _told(partial(next, reader, None), source, advice)) is not None:
+                while (batch := told(partial(next, reader, None), source)) is not None:
                     yield batch
             finally:
                 end.stop()
@@ -180,13 +206,20 @@ def csv(sources: Sequence[Source], types: pa.DataType | None, on_error: OnError,
     return Stream(schema, batches())
 
 
-def _told(read: Callable[[], T], source: Source, advice: str) -> T:
+def _other_delimiter(names: Sequence[str], delimiter: str) -> str:
+    """What to say of a heading that is one name with another delimiter in it; nothing of any other."""
+    found = next((one for one in ";|\t" if len(names) == 1 and one in names[0] and one != delimiter), None)
+    return "" if found is None else "; --delimiter '{}' may be meant".format({"\t": r"\t"}.get(found, found))
+
+
+def _told(read: Callable[[], T], source: Source, other: Callable[[], str]) -> T:
     """What ``read`` gives; an error of pyarrow's names the source."""
     import pyarrow as pa
 
     from pqext.core.errors import ParquetError
     from pqext.core.sources.csv_ends import told_once
 
+    advice = "; name the column's type with --types, STRING takes anything, or what means null with --null-words"
     try:
         with told_once():
             return read()
@@ -198,7 +231,7 @@ def _told(read: Callable[[], T], source: Source, advice: str) -> T:
             raise ValueError(
                 f"{_name(source)}: a row is longer than {CSV_BLOCK_BYTES:,} bytes; if it should not be, a quote is open"
             ) from None
-        hint = advice if "conversion error" in str(error) else ""
+        hint = other() or (advice if "conversion error" in str(error) else "")
         raise ValueError(f"{_name(source)}: {' '.join(str(error).split())}{hint}") from None
 
 

@@ -201,6 +201,44 @@ def test_csv_keeps_its_columns(tmp_path: Path) -> None:
     assert run(path, dest, "--types", "zap STRING").exit_code == 2
 
 
+def test_csv_has_the_delimiter_that_is_given_or_one_is_suggested(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
+    for given, written in ((";", ";"), (r"\t", "\t"), ("|", "|")):
+        path.write_text("id;name;price\n1;a;1,5\n2;b;2,5\n".replace(";", written))
+        result = run(path, dest, "--force", "--delimiter", given)
+        assert result.exit_code == 0, result.output
+        assert pq.read_table(dest).to_pylist() == [
+            {"id": 1, "name": "a", "price": "1,5"},
+            {"id": 2, "name": "b", "price": "2,5"},
+        ]
+        for options in ((), ("--types", "id INT")):
+            result = run(path, dest, "--force", *options)
+            assert result.exit_code != 0
+            assert f"--delimiter '{given}' may be meant" in result.output
+    path.write_text("id;name\n1;a\n")
+    result = run(path, dest, "--force")
+    assert result.exit_code == 0
+    assert "has one column, 'id;name'; --delimiter ';' may be meant" in result.output
+    assert "--delimiter" not in run(path, dest, "--force", "--delimiter", ";").output
+    for wrong in ("", ";;", "\n", "é", '"'):
+        assert run(path, dest, "--force", "--delimiter", wrong).exit_code == 2
+
+
+def test_options_of_another_format_are_refused(tmp_path: Path) -> None:
+    path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
+    path.write_text('id,meta\n1,"{""a"": 1}"\n')
+    result = run(path, dest, "--variant", "meta")
+    assert result.exit_code == 2
+    assert "--json meta makes a column of JSON text a VARIANT" in " ".join(result.output.split())
+    lines = tmp_path / "in.ndjson"
+    lines.write_text("1\n")
+    for option in ("--delimiter", "--null-words"):
+        result = run(lines, dest, option, "-")
+        assert result.exit_code == 2
+        assert f"{option} is for CSV" in result.output
+    assert not dest.exists()
+
+
 def test_rows_of_csv_with_too_many_values_are_left_out_on_demand(tmp_path: Path) -> None:
     path, dest = tmp_path / "in.csv", tmp_path / "out.parquet"
     path.write_text("a,b\n1,2\n3,4,5\n6,7\n")

@@ -46,7 +46,7 @@ def test_documents_and_the_columns_beside_them_are_what_another_reader_reads(
     documents = [one.decode() for piece in found for one in piece.documents.to_pylist()]
     beside = [tuple(one.values()) for piece in found for one in piece.beside.to_pylist()]
     assert documents == [document for _, document, _ in content]
-    assert beside == [(word, number) for number, _, word in content]
+    assert beside == [(word or None, number) for number, _, word in content]
     firsts = [piece.first for piece in found]
     assert firsts == [
         1 + has_header + sum(len(piece.documents) for piece in found[:at]) for at in range(len(found))
@@ -94,9 +94,51 @@ def test_what_is_no_such_file_is_told_with_its_row(tmp_path: Path) -> None:
     for wrong, message in (
         ({"columns": ["a"]}, "columns maps names to types"), ({"columns": {5: "int"}}, "a column has a name, not 5"),
         ({"header": []}, "header is a list"), ({"header": "doc"}, "header is a list"), ({"header": ["a", 5]}, "not 5"),
+        ({"null_words": "NA"}, "null_words is a list of words"), ({"null_words": [None]}, "null_words is a list"),
     ):
         with pytest.raises(TypeError, match=message):
             CsvForm.of(wrong, "doc")
+
+
+def test_empty_fields_and_words_for_null_are_null_where_convert_has_them_null(tmp_path: Path) -> None:
+    """The oracle is the command: one file, two roads."""
+    from click.testing import CliRunner
+
+    from pqext.cli.app import app
+
+    path, dest = tmp_path / "rows.csv", tmp_path / "rows.parquet"
+    path.write_text('iso,n,doc\nNA,1,1\nnull,,2\n,2,3\n"",3,4\nnan,4,5\n-,-,6\n"-",5,7\n')
+
+    def both(words: list[str]) -> list[Any]:
+        chosen = {"columns": {"iso": "string", "n": "double"}, "null_words": words}
+        beside = [row for piece in csv_pieces(str(path), CsvForm.of(chosen, "doc")) for row in piece.beside.to_pylist()]
+        options = [
+            "--types",
+            "iso STRING, n DOUBLE",
+            "--force",
+            *(part for one in words for part in ("--null-words", one)),
+        ]
+        result = CliRunner().invoke(app, ["convert", str(path), str(dest), *options])
+        assert result.exit_code == 0, result.output
+        assert pqext.read_table(dest, ["iso", "n"]).to_pylist() == beside
+        return [tuple(row.values()) for row in beside]
+
+    start = [("NA", 1), ("null", None), (None, 2), ("", 3), ("nan", 4)]
+    assert both(["-"]) == [*start, (None, None), ("-", 5)]
+    assert both(["-", "NA"]) == [(None, 1), *start[1:], (None, None), ("-", 5)]
+    with pytest.raises(CorruptFileError, match=r"invalid value '-'; csv=\{\"null_words\": \[...\]\} names"):
+        [*csv_pieces(str(path), CsvForm.of({"columns": {"n": "double"}}, "doc"))]
+    result = CliRunner().invoke(app, ["convert", str(path), str(dest), "--types", "n DOUBLE", "--force"])
+    assert result.exit_code != 0
+    assert "invalid value '-'" in result.output
+    assert "--null-words" in result.output
+
+
+def test_a_document_that_is_a_word_for_null_is_lacking(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('doc\nnull\n"null"\n-\n')
+    [piece] = csv_pieces(str(path), CsvForm.of({"null_words": ["-"]}, "doc"))
+    assert piece.documents.to_pylist() == [b"null", b"null", b""]
 
 
 def test_a_row_that_is_not_utf_8_and_has_too_few_fields_is_told_once(

@@ -22,7 +22,7 @@ from pqext.variant.json.parser import Parsing
 
 _BLOCK_BYTES = 32 << 20
 _ONE_CHARACTER = ("delimiter", "quote", "escape")
-_OPTIONS = ("columns", *_ONE_CHARACTER, "document", "header")
+_OPTIONS = ("columns", *_ONE_CHARACTER, "document", "header", "null_words")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class CsvForm:
     escape: str | None = None
     header: tuple[str, ...] | None = None
     """The names of all columns in files whose first line does not hold them."""
+    null_words: tuple[str, ...] = ()
+    """Fields that are null, besides empty ones, where they are not in quotes."""
 
     @staticmethod
     def of(given: Mapping[str, Any] | None, column: str) -> CsvForm:
@@ -60,6 +62,9 @@ class CsvForm:
         header = choice.pop("header", None)
         if header is not None and (isinstance(header, str) or not header):
             raise TypeError(f"csv: header is a list with the name of each column, not {header!r}")
+        words = choice.pop("null_words", ())
+        if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+            raise TypeError(f"csv: null_words is a list of words, not {words!r}")
         for name in (*columns, *(header or ())):
             if not isinstance(name, str):
                 raise TypeError(f"csv: a column has a name, not {name!r}")
@@ -67,7 +72,8 @@ class CsvForm:
         if twice is not None:
             raise ValueError(f"csv: header has two columns called {twice!r}")
         return CsvForm(
-            str(choice.pop("document", column)), typed, **choice, header=None if header is None else tuple(header)
+            str(choice.pop("document", column)), typed, **choice, header=None if header is None else tuple(header),
+            null_words=tuple(words),
         )
 
     def fields(self) -> list[pa.Field]:
@@ -118,8 +124,8 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
     names = [form.document, *(name for name, _ in form.columns)]
     read = csv.ReadOptions(use_threads=False, block_size=_BLOCK_BYTES, column_names=form.header)
     convert = csv.ConvertOptions(
-        include_columns=names, column_types={form.document: pa.binary(), **dict(form.columns)}, null_values=[""],
-        strings_can_be_null=False,
+        include_columns=names, column_types={form.document: pa.binary(), **dict(form.columns)},
+        null_values=["", *form.null_words], strings_can_be_null=True, quoted_strings_can_be_null=False,
     )
     first = 1 if form.header is not None else 2
     with open_stream(place) as file:
@@ -138,13 +144,13 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
                 held: pa.RecordBatch | None = None  # the last one is not given before all is known to be rows
                 while (batch := _next(batches)) is not None:
                     if held is not None:
-                        yield CsvPiece(path, held.column(0), held.select(names[1:]), first)
+                        yield _piece(path, held, first)
                         first += len(held)
                     held = batch
                 if not end.seen:
                     raise CorruptFileError(f"a quote behind row {first - 1} is not closed", path=path)
                 if held is not None and len(held):
-                    yield CsvPiece(path, held.column(0), held.select(names[1:]), first)
+                    yield _piece(path, held, first)
         except LimitError as error:
             error.locate(path=path)
             raise
@@ -156,9 +162,15 @@ def csv_pieces(place: str | Location, form: CsvForm) -> Iterator[CsvPiece]:
                 return
             if "straddl" in reason:
                 raise LimitError(f"a row from row {first} on is longer than {_BLOCK_BYTES} bytes", path=path) from None
-            raise CorruptFileError(f"the file is not the CSV that is expected: {reason}", path=path) from None
+            advice = '; csv={"null_words": [...]} names fields that are null' if "conversion error" in reason else ""
+            raise CorruptFileError(f"the file is not the CSV that is expected: {reason}{advice}", path=path) from None
         finally:
             end.stop()
+
+
+def _piece(path: str, rows: pa.RecordBatch, first: int) -> CsvPiece:
+    """The rows; one that lacks its document has an empty one, which is no JSON."""
+    return CsvPiece(path, rows.column(0).fill_null(b""), rows.select(range(1, rows.num_columns)), first)
 
 
 def _next(batches: csv.CSVStreamingReader) -> pa.RecordBatch | None:
