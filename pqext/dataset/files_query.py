@@ -38,7 +38,7 @@ from pqext.dataset.planning.paths import doubts
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted
 from pqext.dataset.planning.projection import Computed
-from pqext.dataset.skipping import EVIDENCE, Skipping
+from pqext.dataset.skipping import EVIDENCE, Skipping, of_stored_values
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
 """How the columns of files become those of one table."""
@@ -393,7 +393,8 @@ class FilesQuery:
         narrowed = self._narrowed_by_folders()
         if self.skipping is None or self.filter is None or not self.files.options.trust_statistics:
             return narrowed
-        asked = self.partitions.of_files(self.filter) if self.partitions else self.filter
+        cast = self.rule.names if isinstance(self.rule, pa.Schema) else ()
+        asked = of_stored_values(self.filter, self.partitions.schema.names, cast)
         if asked is None:
             return narrowed
         reasons = self.skipping.refusals(self.sources, asked)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from pqext.dataset.expressions import Expression
+from pqext.dataset.expressions import And, Expression, VariantField, all_of, operand_column
+from pqext.dataset.expressions.visitors import normal, operands
 
 EVIDENCE = "skipping store"
 """What is told of files that a store refuses."""
@@ -37,3 +37,18 @@ def skipping_of(given: Any, filesystem: Any, storage_options: Mapping[str, Any] 
     opened = import_module("pqext.skipping.store").open_store  # which stands above this room
     store: Skipping = opened(given, filesystem=filesystem, storage_options=storage_options)
     return store
+
+
+def of_stored_values(filter: Expression, folders: Collection[str], cast: Collection[str]) -> Expression | None:
+    """The conditions of ``filter``, all of which must be true, that are about values as files store them.
+
+    Those are neither about columns that ``folders`` name nor about columns that are ``cast``; what lies within a
+    VARIANT column stays as it is.
+    """
+    whole = normal(filter)
+    left = []
+    for part in whole.operands if isinstance(whole, And) else (whole,):
+        asked = [(operand_column(one).path[0], isinstance(one, VariantField)) for one in operands(part)]
+        if not any(name in folders or (name in cast and not is_within) for name, is_within in asked):
+            left.append(part)
+    return all_of(left) if left else None

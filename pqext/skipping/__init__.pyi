@@ -18,6 +18,7 @@ from .indexes.minmax import MinMax as MinMax
 from .indexes.prefix import Prefix as Prefix
 from .indexes.valuelist import ValueList as ValueList
 from .indexes.variant_paths import VariantPaths as VariantPaths
+from .inferring import variant_indexes as variant_indexes
 from .keys import StoreKeys as StoreKeys
 from .statistics import SkippingStatistics as SkippingStatistics
 from .store import Store as Store

@@ -21,6 +21,7 @@ from pqext.core.errors import ParquetError
 from pqext.dataset.expressions import And, Expression, Or
 from pqext.dataset.expressions.visitors import normal
 from pqext.skipping.indexes.index import Index
+from pqext.skipping.spelling import spelled
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -58,7 +59,7 @@ class Refused:
 
 def asked(filter: Expression, indexes: Sequence[Index]) -> list[Index]:
     """The indexes that may say something of ``filter``."""
-    conditions = [*_conditions(normal(filter))]
+    conditions = [*_conditions(normal(spelled(filter)))]
     return [index for index in indexes if any(index.is_asked(leaf) for leaf in conditions)]
 
 
@@ -66,7 +67,7 @@ def refusals(filter: Expression, evidence: Sequence[Evidence], count: int) -> li
     """The objects of ``count`` that cannot match, each with the first reason found; no object is in two."""
     found: list[Refused] = []
     left = np.ones(count, bool)
-    whole = normal(filter)
+    whole = normal(spelled(filter))
     for part in whole.operands if isinstance(whole, And) else (whole,):
         for refused in _refused(part, evidence, count):
             objects = refused.objects & left

@@ -122,13 +122,6 @@ class Partitions:
         lacking = {row: names - _named(source, self.root).keys() for row, source in enumerate(sources)}
         return {row: found for row, found in lacking.items() if found}
 
-    def of_files(self, filter: Expression) -> Expression | None:
-        """The conditions of ``filter``, which must all be true, that ask about columns of the files alone."""
-        whole = normal(filter)
-        parts = whole.operands if isinstance(whole, And) else (whole,)
-        left = [part for part in parts if not {path[0] for path in paths(part)} & set(self.schema.names)]
-        return all_of(left) if left else None
-
     def check_included(self, root: SchemaNode) -> None:
         """Raise ``ValueError`` where a file, by the root of its schema, has a column of a name that is included."""
         for name in (self.paths, self.rows):

@@ -26,6 +26,7 @@ from pqext.dataset.expressions import (
     bases,
     col,
 )
+from pqext.skipping.spelling import one_spelling
 
 
 class Collector(Protocol):
@@ -52,7 +53,7 @@ class Index(ABC):
         given = col(operand) if isinstance(operand, str) else operand
         if not isinstance(given, Column | VariantField):
             raise TypeError(f"an index is on a column or a value within a VARIANT, not {type(operand).__name__}")
-        object.__setattr__(self, "operand", given)
+        object.__setattr__(self, "operand", one_spelling(given))
 
     @property
     def columns(self) -> tuple[str, ...]:
