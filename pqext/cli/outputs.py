@@ -30,22 +30,18 @@ def named(dest: Place) -> str:
 
 def check_new(dest: Place, force: bool, source: Place | None = None) -> None:
     """Raise ``ValueError`` for a path or URL where something is that may not be replaced: no file but ``source``."""
-    from pqext.core.sources.locate import Location, locate
+    from pqext.core.sources.locate import Location, are_same, locate
 
     if force:
         return
     place = locate(dest)
     if isinstance(place, Location):
-        is_there = (source is None or locate(source) != place) and place.is_file()
+        is_there = place.is_file()
     else:
         # Nothing is lost with an empty file, as mktemp makes them; what is no file is refused with its own reason.
-        is_there = os.path.isfile(place) and os.path.getsize(place) > 0 and not _is_same(locate(source), place)
-    if is_there:
+        is_there = os.path.isfile(place) and os.path.getsize(place) > 0
+    if is_there and (source is None or not are_same(locate(source), place)):
         raise ValueError(f"{named(dest)} is there already: --force replaces it")
-
-
-def _is_same(source: Any, path: str) -> bool:
-    return isinstance(source, str) and os.path.exists(source) and os.path.samefile(source, path)
 
 
 def binary_output(what: str) -> Any:

@@ -49,7 +49,9 @@ class OnCorrupt(StrEnum):
 
 Source = Annotated[str, Argument(metavar="IN", help="The Parquet file to read.", show_default=False)]
 Dest = Annotated[
-    str, Argument(metavar="OUT", help="The file to write; it may be IN itself.", show_default=False)
+    str,
+    Argument(metavar="OUT", show_default=False,
+             help="The file to write; it may be IN itself, of which nothing is lost without --force."),
 ]
 Strict = Annotated[
     bool, Option("--strict", help="Refuse what is otherwise mended: where value contradicts typed_value.")
@@ -103,10 +105,10 @@ def reshred(
         wanted = {column: Untyped() if how is None else how for column, how in wanted.items()}
     elif wanted is None:
         wanted = Untyped()
-    with _quiet(), progress() as show:
+    with _keeping(), _quiet(), progress() as show:
         done = reshred_file(
             read, out, wanted, coerce=coerce.value, strict=strict, on_invalid=on_invalid.value,
-            on_corrupt=on_corrupt.value, progress=show,
+            on_corrupt=on_corrupt.value, progress=show, overwrite=force,
         )
     _tell(out, done)
 
@@ -126,9 +128,10 @@ def unshred(
     with refusals():
         read, out = placed([source, dest], storage, anonymous)
         check_new(out, force, read)
-    with _quiet(), progress() as show:
+    with _keeping(), _quiet(), progress() as show:
         done = unshred_file(
-            read, out, strict=strict, on_invalid=on_invalid.value, on_corrupt=on_corrupt.value, progress=show
+            read, out, strict=strict, on_invalid=on_invalid.value, on_corrupt=on_corrupt.value, progress=show,
+            overwrite=force,
         )
     _tell(out, done)
 
@@ -149,9 +152,20 @@ def repair(
     with refusals():
         read, out = placed([source, dest], storage, anonymous)
         check_new(out, force, read)
-    with progress() as show:
-        done = repair_file(read, out, on_invalid=on_invalid.value, progress=show)
+    with _keeping(), progress() as show:
+        done = repair_file(read, out, on_invalid=on_invalid.value, progress=show, overwrite=force)
     _tell(out, done)
+
+
+@contextmanager
+def _keeping() -> Iterator[None]:
+    """IN loses nothing that cannot be read unless --force says so."""
+    from pqext.variant.rewriting import LossError
+
+    try:
+        yield
+    except LossError:
+        raise LossError("; --force allows it") from None
 
 
 @contextmanager

@@ -28,6 +28,15 @@ class Damage:
     error: ParquetError
 
 
+def told_rows(start: int, stop: int) -> str:
+    """The rows from ``start`` to before ``stop``, as messages name them.
+
+    >>> told_rows(0, 50)
+    'rows 0 to 49'
+    """
+    return f"row {start:,}" if stop - start == 1 else f"rows {start:,} to {stop - 1:,}" if stop > start else "no rows"
+
+
 class Losses:
     """The lost rows of one row group, gathered from its columns; reports each to ``report`` and as a warning."""
 
@@ -47,7 +56,8 @@ class Losses:
             if (column, start, stop) not in self._known:
                 self._known.add((column, start, stop))
                 self._report.append(Damage(self._row_group, column, start, stop, error))
-        warn(f"rows {start} to {stop} are left out: {error}", CorruptDataWarning)
+        told = told_rows(start, stop)
+        warn(f"{told} {'is' if stop - start == 1 else 'are'} left out: {error}", CorruptDataWarning)
 
     def outside(self, rows: RowRanges) -> list[tuple[int, int]] | None:
         """Those of ``rows`` that are not lost, as places among them; ``None`` when none is lost."""

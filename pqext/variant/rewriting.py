@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pqext.core import storage
-from pqext.core.damage import Damage
+from pqext.core.damage import Damage, told_rows
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import CorruptDataWarning, VariantError
 from pqext.core.keywords import WriteKeywords
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.options import ReadOptions, WriteOptions
 from pqext.core.reader import ParquetFile
+from pqext.core.sources.locate import are_same, locate
 from pqext.core.suggest import around, listed
 from pqext.core.text import visible
 from pqext.core.writer import ParquetWriter
@@ -43,6 +44,14 @@ REPAIRED = (
     "shredding.array.present", "shredding.value.missing", "shredding.metadata.names",
 )  # fmt: skip
 """Rules that reading mends: ``typed_value`` is right, what is missing where it is required is null, names are added."""
+
+
+class LossError(ValueError):
+    """A file would be replaced by one that lacks some of it."""
+
+    def __init__(self, advice: str) -> None:
+        told = "what cannot be read of the file would be lost for good, so it is not replaced: write to another file"
+        super().__init__(told + advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,7 @@ def told_damage(damage: Sequence[Damage], most: int = 20) -> list[str]:
     """A line for each piece of damage, and for the rest of a long list one."""
     lines = [
         visible(
-            f"rows {one.start:,} to {one.stop:,} of row group {one.row_group}"
+            f"{told_rows(one.start, one.stop)} of row group {one.row_group}"
             f"{'' if one.column is None else ', column ' + one.column}: {one.error.message}"
         )
         for one in damage[:most]
@@ -88,6 +97,7 @@ def repair(
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     progress: Progress | None = None,
+    overwrite: bool = False,
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> Rewritten:
@@ -98,12 +108,13 @@ def repair(
 
     Args:
         source: Any source that :func:`pqext.open` takes.
-        dest: Any destination that :func:`pqext.write_table` takes; it may be ``source``, and appears when it is whole.
+        dest: Any destination that :func:`pqext.write_table` takes; it appears when it is whole. It may be ``source``.
         on_invalid: A VARIANT value that cannot be read raises, or becomes null with ``"null"``; contradictions between
             ``value`` and ``typed_value`` are mended as in :func:`pqext.variant.reshred_file`.
         limits: What reading may take.
         decryption: The keys of an encrypted file.
         progress: Called with the rows done and all rows.
+        overwrite: Put the new file in the place of ``source`` though rows or values of it are lost.
         options: The options of the writer; those not at their default go before what the file tells.
         keywords: The fields of :class:`pqext.WriteOptions`, which go before ``options``.
 
@@ -113,6 +124,7 @@ def repair(
     Raises:
         CorruptFileError: Where the footer or the schema is damaged.
         VariantError: For a value that cannot be read, with the row of the file.
+        ValueError: Where ``dest`` is ``source``, something of it would be lost, and ``overwrite`` is not given.
 
     Example:
         >>> import pathlib, pqext, pyarrow
@@ -126,7 +138,8 @@ def repair(
     with catch_warnings():
         simplefilter("ignore", CorruptDataWarning)  # the result tells of them
         return _rewrite(
-            source, dest, None, "equivalent", False, on_invalid, "skip", limits, decryption, progress, given
+            source, dest, None, "equivalent", False, on_invalid, "skip", limits, decryption, progress, overwrite,
+            given,
         )
 
 
@@ -142,6 +155,7 @@ def reshred_file(
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     progress: Progress | None = None,
+    overwrite: bool = False,
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> Rewritten:
@@ -159,14 +173,17 @@ def reshred_file(
     Other columns, key-value metadata, row groups and field ids stay as they are, and so do codecs, encodings,
     dictionaries, statistics, page indexes, Bloom filters and sort keys as far as the file tells. Keywords, the fields
     of :class:`pqext.WriteOptions`, go before them, and so do the fields of ``options`` that are not at their default.
-    ``dest`` appears when it is whole, and may be ``source``.
+    ``dest`` appears when it is whole, and may be ``source``; where rows or values would be lost so for good,
+    ``ValueError`` is raised unless ``overwrite`` is true.
     ``progress`` is called with the rows done and all rows. Memory is bounded by one row group.
 
     An encrypted file is only written with ``encryption`` among the options, ``None`` to have it in plaintext.
     """
     check_coerce(coerce)
     given = _given(options, keywords)
-    return _rewrite(source, dest, schema, coerce, strict, on_invalid, on_corrupt, limits, decryption, progress, given)
+    return _rewrite(
+        source, dest, schema, coerce, strict, on_invalid, on_corrupt, limits, decryption, progress, overwrite, given
+    )
 
 
 def unshred_file(
@@ -179,6 +196,7 @@ def unshred_file(
     limits: Limits = DEFAULT_LIMITS,
     decryption: FileDecryption | None = None,
     progress: Progress | None = None,
+    overwrite: bool = False,
     options: WriteOptions | None = None,
     **keywords: Unpack[WriteKeywords],
 ) -> Rewritten:
@@ -187,7 +205,7 @@ def unshred_file(
     The rest is as for :func:`reshred_file`.
     """
     return _rewrite(
-        source, dest, Untyped(), "equivalent", strict, on_invalid, on_corrupt, limits, decryption, progress,
+        source, dest, Untyped(), "equivalent", strict, on_invalid, on_corrupt, limits, decryption, progress, overwrite,
         _given(options, keywords),
     )
 
@@ -207,7 +225,7 @@ def _given(options: WriteOptions | None, keywords: Mapping[str, Any]) -> dict[st
 def _rewrite(
     source: Any, dest: Any, schema: Any, coerce: Coerce, strict: bool, on_invalid: OnInvalid,
     on_corrupt: OnCorrupt, limits: Limits, decryption: FileDecryption | None, progress: Progress | None,
-    options: dict[str, Any],
+    overwrite: bool, options: dict[str, Any],
 ) -> Rewritten:
     if on_invalid not in get_args(OnInvalid):
         raise ValueError(f"on_invalid is 'raise' or 'null', not {on_invalid!r}")
@@ -239,8 +257,16 @@ def _rewrite(
                 groups += rows > before
                 if not _SIZES.keys() & options.keys():
                     writer.end_row_group()
+            if not overwrite and (job.invalid or any(one.stop > one.start for one in file.damage)):
+                _check_apart(source, dest, options)
             opened.close()  # Windows replaces no file that is open
         return Rewritten(rows, groups, job.schemas, job.invalid, tuple(file.damage))
+
+
+def _check_apart(source: Any, dest: Any, options: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` where ``dest`` takes the place of ``source``, of which something could not be read."""
+    if are_same(locate(source), locate(dest, options.get("filesystem"), options.get("storage_options"))):
+        raise LossError("; overwrite=True allows it")
 
 
 def _called(file: ParquetFile) -> str:

@@ -114,6 +114,13 @@ def test_what_is_lost_by_damage_is_told(source: Path, tmp_path: Path) -> None:
         assert "left out, with 1 piece of damage" in done.output
         assert "rows 0 to" in done.output
     assert run("unshred", bad, mended, "--force").exit_code == 1
+    for command in (["repair"], ["unshred", "--on-corrupt", "skip"], ["reshred", "--on-corrupt", "skip"]):
+        kept = CliRunner().invoke(app, [*command, str(bad), str(bad)])
+        assert kept.exit_code == 1
+        assert "--force allows it" in str(kept.exception)
+        assert bad.read_bytes() == data
+    assert run("repair", bad, bad, "--force").exit_code == 0
+    assert pqext.verify(bad).ok
 
 
 def test_urls_are_read_and_written_and_what_is_there_stays(source: Path, tmp_path: Path) -> None:

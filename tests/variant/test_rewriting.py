@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -360,7 +361,7 @@ def test_a_damaged_file_is_repaired_and_keeps_its_form(plain: Path, tmp_path: Pa
     done = pqext.repair(bytes(data), mended)
     assert (done.rows, done.row_groups) == (rows - groups[-1], len(groups) - 1)
     assert [(one.row_group, one.start, one.stop) for one in done.damage] == [(len(groups) - 1, 0, groups[-1])]
-    assert "left out: rows 0 to" in repr(done)
+    assert f"left out: rows 0 to {groups[-1] - 1:,} of" in repr(done)
     assert pqext.verify(mended).ok
     read = pq.read_table(mended)
     assert read.equals(pq.read_table(shredded).slice(0, done.rows))
@@ -370,6 +371,31 @@ def test_a_damaged_file_is_repaired_and_keeps_its_form(plain: Path, tmp_path: Pa
         assert variant.unshred_file(bytes(data), mended, on_corrupt="skip").rows == done.rows
     with pytest.raises(pqext.CorruptFileError):
         variant.unshred_file(bytes(data), mended)
+
+
+@pytest.mark.parametrize("store", ["", "memory://overwrite/"])
+def test_a_file_is_not_replaced_by_one_that_lacks_rows_of_it_unless_asked(tmp_path: Path, store: str) -> None:
+    whole, bad = tmp_path / "whole.parquet", f"{store or tmp_path}/bad.parquet"
+    table = pa.table({"v": variant.parse_json(["1", "2", "3"]), "n": range(3)})
+    pqext.write_table(table, whole, row_group_rows=1)
+    data = bytearray(whole.read_bytes())
+    data[60] ^= 255
+    with pqext.core.sink.Sink(bad) as sink:
+        sink.write(data)
+    calls: list[Any] = [
+        pqext.repair, lambda *given, **more: variant.unshred_file(*given, on_corrupt="skip", **more),
+        lambda *given, **more: variant.reshred_file(*given, on_corrupt="skip", **more),
+    ]
+    for call in calls:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(ValueError, match=r"lost for good.*overwrite=True"):
+                call(bad, bad)
+            assert call(bad, io.BytesIO()).rows == 2
+    with pqext.open(bad) as file:
+        assert file.num_rows == 3
+    assert pqext.repair(bad, bad, overwrite=True).rows == 2
+    assert pqext.repair(bad, bad).rows == 2  # now nothing is lost
 
 
 def test_a_file_without_variants_is_repaired(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from pqext.core.local_paths import scheme_of, with_home
 from pqext.core.sources.store import Location, Store, remembered
 
-__all__ = ["Location", "is_place", "list_files", "locate"]
+__all__ = ["Location", "are_same", "is_place", "list_files", "locate"]
 
 
 def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None) -> Any:
@@ -47,6 +47,13 @@ def locate(source: Any, filesystem: Any = None, storage_options: Mapping[str, An
     if storage_options:
         raise ValueError("storage_options are for URLs, s3://bucket/key for example")
     return source
+
+
+def are_same(one: Any, other: Any) -> bool:
+    """Are two results of :func:`locate` one place, where a file is if it is local?"""
+    if isinstance(one, str | os.PathLike) and isinstance(other, str | os.PathLike):
+        return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
+    return isinstance(one, Location) and one == other
 
 
 def list_files(
