@@ -8,8 +8,8 @@ false. ``specs/skipping.md`` has the rules, with a proof each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -33,6 +33,8 @@ class Evidence:
     index: Index
     cells: pa.Array
     objects: NDArray[np.int64]
+    params: Mapping[str, str] = field(default_factory=dict)
+    """What the store keeps beside the cells."""
 
     def refused(self, leaf: Expression, count: int) -> Mask | None:
         """Which of ``count`` objects have no row for which ``leaf`` is true; None where it proves nothing of any."""

@@ -37,6 +37,8 @@ class Indexed:
     index: Index
     values: pa.DataType
     cells: pa.DataType
+    params: Mapping[str, str] = field(default_factory=dict)
+    """What the store keeps beside the index's own settings."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ class Layout:
         columns = []
         for one in indexes:
             key = None if encryption is None else encryption.key_of(one.index)
-            column = IndexColumn.of(one.index.stored_name, one.index.columns, one.index.params, key)
+            params = {**one.index.params, **one.params}
+            column = IndexColumn.of(one.index.stored_name, one.index.columns, params, key)
             columns.append((column, _is_original(one)))
         own, side = ([one for one, is_own in columns if is_own is wanted] for wanted in (True, False))
         check_names(partitions.names, _described(own))

@@ -163,8 +163,12 @@ class Store:
         found = _evidence(parts.table, wanted(parts.metadata), same_rows, same_numbers)
         return _Side(found, same_numbers, others)
 
-    def refusals(self, sources: Sequence[Any], filter: Expression) -> list[str | None]:
+    def refusals(
+        self, sources: Sequence[Any], filter: Expression, trusts: Callable[[Evidence], bool] | None = None
+    ) -> list[str | None]:
         """For each file the reason why no row of it matches ``filter``; None where one may, or nothing is known.
+
+        ``trusts`` says which evidence is of the values that are read, where files do not tell the types themselves.
 
         Raises ``UnsupportedError`` for a store that cannot be used, and ``ValueError`` for one of another table.
         """
@@ -172,7 +176,7 @@ class Store:
         objects = objects_of(sources)
         try:
             if self._is_of(sources):
-                for refused in self._refused(objects, filter):
+                for refused in self._refused(objects, filter, trusts):
                     for at in np.flatnonzero(refused.objects):
                         reasons[at] = refused.reason
         except ParquetError as error:
@@ -186,10 +190,15 @@ class Store:
         self.total = SkippingStatistics.sum([self.total, self.latest])
         return reasons
 
-    def _refused(self, objects: Objects, filter: Expression) -> list[Refused]:
+    def _refused(
+        self, objects: Objects, filter: Expression, trusts: Callable[[Evidence], bool] | None
+    ) -> list[Refused]:
         if self.metadata.reason is not None:
             raise UnsupportedError(self.metadata.reason, feature="the version", path=source_name(self.location))
-        return refusals(filter, self.evidence(objects, filter), len(objects))
+        evidence = self.evidence(objects, filter)
+        if trusts is not None:
+            evidence = [one for one in evidence if trusts(one)]
+        return refusals(filter, evidence, len(objects))
 
     def _is_of(self, sources: Sequence[Any]) -> bool:
         """Is the store of these files' table?"""
@@ -316,7 +325,7 @@ def _evidence(
     """What rows of a table say, each about the object with the number beside it."""
     chosen = table.take(pa.array(rows))
     return [
-        Evidence(index, chosen.column(one.name).combine_chunks(), numbers)
+        Evidence(index, chosen.column(one.name).combine_chunks(), numbers, one.params)
         for one, index in indexes
         if one.name in chosen.column_names
     ]

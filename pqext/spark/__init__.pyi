@@ -13,6 +13,9 @@ from .reading.frames import where as where
 from .reading.planning import read_metrics as read_metrics
 from .registration import register as register
 from .session import local_session as local_session
+from .skipping.building import build_skipping as build_skipping
+from .skipping.building import refresh_skipping as refresh_skipping
+from .skipping.reading import read_with_skipping as read_with_skipping
 from .writing.cleaning import clean as clean
 from .writing.layouts import layout as layout
 from .writing.part_files import Division as Division

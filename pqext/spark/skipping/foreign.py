@@ -1,0 +1,258 @@
+"""Files that Spark reads and pqext does not, CSV, JSON or ORC: their values by Spark, indexed file by file.
+
+Spark sorts the values of the columns with indexes by file; the tasks that take them make the cells.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from pqext.core.errors import UnsupportedError
+from pqext.core.suggest import did_you_mean
+from pqext.core.text import visible
+from pqext.dataset.expressions import Column
+from pqext.dataset.files.sources import source_name
+from pqext.skipping.building import Summary
+from pqext.skipping.indexes.index import Index
+from pqext.skipping.indexing import Indexed, Row
+from pqext.skipping.layout import Layout, PartWriter
+from pqext.skipping.objects import UNKNOWN, canonical, objects_of
+from pqext.skipping.table import Table
+from pqext.spark.functions.udf import quoted
+from pqext.spark.ingest.progress import ShowProgress
+from pqext.spark.skipping.tasks import REPORT, Parts, Place, Report, parallelism
+from pqext.spark.types import exchange_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+READ_AS = "io.pqext.read"
+"""The parameter of an index that says how Spark read the files: their format, options and the type of the column."""
+_SETTLED_MS = 50
+_FILE = "_metadata.file_path"
+_PLAIN = (
+    T.BooleanType, T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType,
+    T.BinaryType, T.DateType, T.TimestampType, T.TimestampNTZType,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of a format, and how Spark reads them."""
+
+    spark: SparkSession
+    paths: Sequence[str]
+    format: str
+    schema: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def frame(self) -> DataFrame:
+        """Their rows. Raises ``UnsupportedError`` for a format of which Spark does not tell the file of a row."""
+        found = self._read(self._known)
+        try:
+            _ = found.select(_FILE).schema
+        except Exception as error:
+            if "_metadata" not in str(error):
+                raise
+            told = f"Spark does not tell the file of a row in format {self.format!r}"
+            raise UnsupportedError(told, feature=f"skipping files of {self.format}") from None
+        return found
+
+    @cached_property
+    def _known(self) -> Any:
+        """The schema, inferred once where none is given."""
+        return self._read(None).schema if self.schema is None else self.schema
+
+    @cached_property
+    def row_schema(self) -> T.StructType:
+        """The columns of rows, those that folders name among them."""
+        return self.frame().schema
+
+    def _read(self, schema: Any) -> DataFrame:
+        reader = self.spark.read.format(self.format).options(**self.options)
+        return (reader if schema is None else reader.schema(schema)).load(list(self.paths))
+
+    def read_as(self, type: T.DataType) -> str:
+        """What the values of a column of a type depend on, beside the files."""
+        given = {name.lower(): str(value) for name, value in self.options.items()}
+        zone = {"timeZone": self.spark.conf.get("spark.sql.session.timeZone")} if _is_temporal(type) else {}
+        about = {"format": self.format.lower(), "options": given, "type": type.simpleString(), **zone}
+        return json.dumps(about, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class FrameTask:
+    """Makes rows of a store from batches that are sorted by file: the file's URI, and values of indexes."""
+
+    parts: Parts
+    objects: Mapping[str, Place]
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take all batches of a task, and give one report."""
+        context = TaskContext.get()
+        writer, report = self.parts.writer(0 if context is None else context.partitionId()), Report()
+        name: str | None = None
+        collectors: list[Any] = []
+        for batch in batches:
+            for uri, rows in _runs(batch):
+                if uri != name:
+                    self._finish(name, collectors, writer, report)
+                    name = uri
+                    collectors = [one.index.collector(one.values) for one in self.parts.layout.indexed]
+                for at, (collector, one) in enumerate(zip(collectors, self.parts.layout.indexed, strict=True)):
+                    collector.add(rows.column(at + 1).cast(one.values))
+        self._finish(name, collectors, writer, report)
+        report.added = writer.finish()
+        yield report.as_batch()
+
+    def _finish(self, uri: str | None, collectors: Sequence[Any], writer: PartWriter, report: Report) -> None:
+        path = None if uri is None else path_of(uri)
+        place = None if path is None else self.objects.get(path)
+        if path is None or place is None:  # which was not there when files were listed
+            return
+        source = place.source(self.parts.storage_options)
+        known = objects_of([source])
+        report.seen.add(path)
+        is_same = not isinstance(source, str) or _version(known) == place.listed
+        if known.modified[0] == UNKNOWN or not is_same:
+            report.failed.append((place.path, "it changed while it was indexed"))
+            return
+        indexed = self.parts.layout.indexed
+        cells = [made.cell().cast(one.cells) for made, one in zip(collectors, indexed, strict=True)]
+        modified, size = int(known.modified[0]), int(known.sizes[0])
+        report.read += 1
+        writer.add(source, Row(path, modified, size, known.etags[0].as_py(), cells, read=True))
+
+
+@dataclass(frozen=True)
+class ByFrames:
+    """Indexing of files that Spark reads."""
+
+    files: Files
+    storage_options: Mapping[str, Any] | None = field(repr=False)
+    progress: ShowProgress | None = None
+
+    def meet(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
+        """The indexes with the types that Spark gives their columns.
+
+        Raises ``ValueError`` for a column that is not there, and ``TypeError`` for values that an index does not suit.
+        """
+        schema = self.files.row_schema
+        found = []
+        for index in indexes:
+            if not isinstance(index.operand, Column):
+                raise TypeError(f"{index}: values within a VARIANT are indexed of Parquet files only")
+            type = type_at(schema, index.operand.path)
+            values = stored_type(type)
+            if values is None:
+                raise TypeError(f"{index}: columns of type {type.simpleString()} are indexed of Parquet files only")
+            met = index.of(pa.field(index.operand.path[-1], values))
+            found.append(Indexed(met, values, met.cell_type(values), {READ_AS: self.files.read_as(type)}))
+        return found
+
+    def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
+        """Index ``files``, and write their rows as parts of the store at ``location``."""
+        known = objects_of(files)
+        recent = time.time() * 1000 - int(known.modified.max())
+        if 0 <= recent < _SETTLED_MS:
+            time.sleep((_SETTLED_MS - recent) / 1000)
+        frame = self.files.frame()  # Spark lists the files now
+        objects = {}
+        for at, source in enumerate(files):
+            place = Place.of(source)
+            listed = place.listed if place.listed is not None else _version(known, at)
+            objects[known.paths[at].as_py()] = Place(place.path, listed)
+        wanted = [uri for uri in frame.inputFiles() if path_of(uri) in objects]
+        frame = _named(frame, wanted, is_wanted=True) if len(files) < len(table.files) else frame
+        values = [_column(one.index.operand).alias(f"v{at}") for at, one in enumerate(layout.indexed)]
+        parts = Parts(layout, Place.of(location), table.partitions, self.storage_options)
+        total = min(len(files), 2 * parallelism(self.files.spark))
+        task = FrameTask(parts, objects)
+        sorted_ = frame.select(F.col(_FILE).alias("file"), *values).repartition(total, "file")
+        made = sorted_.sortWithinPartitions("file").mapInArrow(task.run, REPORT)
+        title = f"pqext: index {len(files):,} files for {source_name(location)}"
+        done = parts.run(self.files.spark, made, title, total, self.progress)
+        rowless = [(one.path, "Spark finds no row in it") for path, one in objects.items() if path not in done.seen]
+        return Summary(len(files), done.added, 0, done.read, (*done.failed, *rowless))
+
+
+def without(frame: DataFrame, refused: set[str]) -> DataFrame:
+    """The rows of a frame but for those of files by their names in stores, which Spark then does not open."""
+    return _named(frame, [uri for uri in frame.inputFiles() if path_of(uri) in refused], is_wanted=False)
+
+
+def _named(frame: DataFrame, uris: Sequence[str], is_wanted: bool) -> DataFrame:
+    """The rows of files, or all others, by their URIs: Spark writes those of local files in two ways."""
+    both = [*uris, *(uri.replace("file:///", "file:/", 1) for uri in uris if uri.startswith("file:///"))]
+    if not both and not is_wanted:
+        return frame
+    found = F.col(_FILE).isin(both)
+    return frame.where(found if is_wanted else ~found)
+
+
+def path_of(uri: str) -> str:
+    """The name in stores of a file that Spark names."""
+    return canonical(unquote(uri))
+
+
+def type_at(schema: T.StructType, path: Sequence[str]) -> T.DataType:
+    """The type of a column, or of a field of a struct. Raises ``ValueError`` where there is none."""
+    type: T.DataType = schema
+    for name in path:
+        names = type.names if isinstance(type, T.StructType) else []
+        if name not in names:
+            raise ValueError(f"no column {visible('.'.join(path))!r}{did_you_mean(name, names)}")
+        assert isinstance(type, T.StructType)
+        type = type[name].dataType
+    return type
+
+
+def stored_type(type: T.DataType) -> pa.DataType | None:
+    """The Arrow type in which stores keep values; None where they keep none of that type."""
+    if type == T.StringType():  # another collation would compare otherwise
+        return pa.string()
+    if not isinstance(type, _PLAIN):
+        return None
+    found = exchange_type(type)
+    return pa.timestamp("us", "UTC") if isinstance(type, T.TimestampType) else found
+
+
+def _is_temporal(type: T.DataType) -> bool:
+    return isinstance(type, T.TimestampType | T.TimestampNTZType | T.DateType)
+
+
+def _column(operand: Any) -> Any:
+    first, *rest = operand.path
+    column = F.col(quoted(first))
+    for name in rest:
+        column = column[name]
+    return column
+
+
+def _version(known: Any, at: int = 0) -> tuple[int, int]:
+    return int(known.modified[at]), int(known.sizes[at])
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each file in a batch that is sorted by file."""
+    names = batch.column(0)
+    if not len(names):
+        return
+    codes = np.asarray(pc.dictionary_encode(names).indices)
+    bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
+    for start, stop in pairwise(bounds):
+        yield names[start].as_py(), batch.slice(start, stop - start)

@@ -1,0 +1,134 @@
+"""Files that Spark reads, CSV, JSON, ORC or Parquet, without those that a data-skipping store refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import types as T
+
+from pqext.dataset.expressions import Column, Expression, Operand
+from pqext.dataset.files.sources import find_sources
+from pqext.dataset.notations.dnf import as_expression
+from pqext.skipping.clauses import Evidence
+from pqext.skipping.objects import objects_of
+from pqext.spark.files import is_remote
+from pqext.spark.reading.frames import where
+from pqext.spark.skipping.foreign import READ_AS, Files, stored_type, type_at, without
+from pqext.spark.skipping.given import StoreGiven
+from pqext.spark.skipping.tasks import paths_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_with_skipping(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    filter: Any,
+    skipping: Any,
+    *,
+    format: str = "parquet",
+    schema: Any = None,
+    options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> DataFrame:
+    """The rows for which ``filter`` is true, of files that Spark's own reader reads but for those that a store refuses.
+
+    The store is asked now, by the driver, and files that it refuses never become tasks of Spark. It is asked of the
+    versions of files that are there now, so that changed files and those that it does not know are read. Indexes that
+    are of other values than those that are read are not asked: of another type, or built with another format or other
+    options.
+
+    Args:
+        spark: The session.
+        path: The files: a file, a folder, a pattern, a URL or a list of them.
+        filter: A condition: an expression of ``pqext.col``, SQL text, or lists of tuples. It means what it means to
+            :func:`where`; names are matched as Spark is set to match them, by default in any case of their letters.
+        skipping: The data-skipping store of :mod:`pqext.skipping`, its path or its URL.
+        format: The name of a format that Spark reads by files.
+        schema: The schema, as ``spark.read.schema`` takes it; inferred where it is left out.
+        options: Options of Spark's reader, such as ``{"header": True}``.
+        storage_options: Credentials and other settings for URLs; by default what Spark's Hadoop settings say.
+
+    Returns:
+        A data frame.
+
+    Raises:
+        FileNotFoundError: Where there are no files, or no store.
+        ValueError: For a column that is not there, and a store of another table.
+        UnsupportedError: For a format that does not tell the file of a row, and a store of an unknown version.
+
+    Example:
+        ``read_with_skipping(spark, "/lake/weather", "temp > 30", "/lake/weather.skipping", format="csv",
+        schema="temp double, place string", options={"header": True})``
+    """
+    expression = as_expression(filter)
+    paths, storage = paths_of(spark, path, [skipping], storage_options)
+    files = Files(spark, paths, format, schema, dict(options or {}))
+    frame = files.frame()
+    if expression is None:
+        return frame
+    if str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "false":
+        expression = renamed(expression, lambda column: _in_schema(column, frame.schema))
+    rows = where(frame, expression)  # which tells what is wrong with the filter
+    sources = [place for one in paths for place in find_sources(one, None, storage if is_remote(one) else None)]
+    store = StoreGiven.of(skipping).open(storage)
+    found = store.refusals(sources, expression, _trusting(files, frame.schema))
+    names = objects_of(sources).paths
+    refused = {names[at].as_py() for at, reason in enumerate(found) if reason is not None}
+    return where(without(frame, refused), expression) if refused else rows
+
+
+def _trusting(files: Files, schema: T.StructType) -> Callable[[Evidence], bool]:
+    """Is evidence of the values that Spark gives?"""
+
+    def trusts(one: Evidence) -> bool:
+        operand = one.index.operand
+        if not isinstance(operand, Column):
+            return False
+        try:
+            type = type_at(schema, operand.path)
+        except ValueError:
+            return False
+        values, cells = stored_type(type), one.cells.type
+        if values is None or one.params.get(READ_AS, files.read_as(type)) != files.read_as(type):
+            return False
+        if pa.types.is_struct(cells) and cells.get_field_index("min") >= 0:
+            return bool(cells.field("min").type == values)
+        if pa.types.is_list(cells):
+            return bool(cells.value_type == (pa.binary() if one.index.name == "prefix" else values))
+        return True
+
+    return trusts
+
+
+def renamed(node: Any, rename: Callable[[Column], Column]) -> Any:
+    """A condition with other columns."""
+    if isinstance(node, Column):
+        return rename(node)
+    if isinstance(node, tuple):
+        found = tuple(renamed(one, rename) for one in node)
+        return node if all(one is before for one, before in zip(found, node, strict=True)) else found
+    if not isinstance(node, Expression | Operand):
+        return node
+    given = {one.name: getattr(node, one.name) for one in fields(node) if one.init}
+    made = {name: renamed(value, rename) for name, value in given.items()}
+    return replace(node, **{name: value for name, value in made.items() if value is not given[name]})
+
+
+def _in_schema(column: Column, schema: T.StructType) -> Column:
+    """A column by the name that the schema has, which may differ in the case of letters."""
+    path: list[str] = []
+    type: T.DataType = schema
+    for name in column.path:
+        names = type.names if isinstance(type, T.StructType) else []
+        alike = [one for one in names if one.lower() == name.lower()]
+        if name not in names and len(alike) != 1:
+            return column
+        path.append(name if name in names else alike[0])
+        assert isinstance(type, T.StructType)
+        type = type[path[-1]].dataType
+    return replace(column, path=tuple(path))

@@ -1,0 +1,164 @@
+"""Objects of a table shared out among Spark's tasks, and what these report."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from pqext.core.sources.locate import Location, locate
+from pqext.dataset.files.sources import source_name
+from pqext.dataset.one_table.partitions import Partitions
+from pqext.skipping.building import Summary
+from pqext.skipping.folders import all_parts, remove
+from pqext.skipping.indexes.index import Index
+from pqext.skipping.indexing import Indexed, Indexer, Row, meet
+from pqext.skipping.layout import Layout, PartWriter
+from pqext.skipping.table import Table
+from pqext.spark.files import is_remote, local_path
+from pqext.spark.hadoop import from_hadoop
+from pqext.spark.ingest.progress import ShowProgress, described, told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+REPORT = "report binary"
+_MOST_OF_A_TASK = 5_000
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or folder in a form that goes to tasks: its path or URL, and what listing told."""
+
+    path: str
+    listed: Any = None
+
+    @classmethod
+    def of(cls, source: Any) -> Place:
+        """The place of what :func:`locate` gives."""
+        return cls(source.path, source.listed) if isinstance(source, Location) else cls(str(source))
+
+    def source(self, storage_options: Mapping[str, Any] | None) -> Any:
+        """What :func:`locate` gives for it."""
+        found = locate(self.path, None, storage_options if is_remote(self.path) else None)
+        return replace(found, listed=self.listed) if isinstance(found, Location) else found
+
+
+@dataclass
+class Report:
+    """What a task has done."""
+
+    added: int = 0
+    read: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    """The names of the objects that it has met, where tasks are not told which are theirs."""
+
+    def as_batch(self) -> pa.RecordBatch:
+        """What Spark takes to the driver."""
+        return pa.RecordBatch.from_pydict({"report": pa.array([pickle.dumps(self)], pa.binary())})
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where tasks write the rows of objects."""
+
+    layout: Layout
+    store: Place
+    partitions: Partitions
+    storage_options: Mapping[str, Any] | None = field(repr=False)
+    job: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def writer(self, task: int) -> PartWriter:
+        """What writes the parts of one task: a task that is tried again writes the same ones anew."""
+        location = self.store.source(self.storage_options)
+        return PartWriter(self.layout, location, self.partitions, task, self.job)
+
+    def run(self, spark: SparkSession, frame: DataFrame, title: str, total: int, show: ShowProgress | None) -> Report:
+        """Run the tasks of ``frame``, whose rows are reports; where they fail none of their parts is left."""
+        group = f"pqext-skipping-{self.job}"
+        try:
+            with described(spark, group, title), told(spark, group, total, show):
+                reports: list[Report] = [pickle.loads(row[0]) for row in frame.collect()]
+        except BaseException:
+            remove([one for one in all_parts(self.store.source(self.storage_options)) if self.job in source_name(one)])
+            raise
+        whole = Report()
+        for one in reports:
+            whole.added, whole.read = whole.added + one.added, whole.read + one.read
+            whole.failed += one.failed
+            whole.seen |= one.seen
+        return whole
+
+
+@dataclass(frozen=True)
+class ParquetTask:
+    """Indexes the Parquet files of one task."""
+
+    work: Sequence[Sequence[Place]]
+    indexer: Indexer
+    parts: Parts
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take the numbers of tasks, and give a report of each."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                writer, report = self.parts.writer(number), Report()
+                for place in self.work[number]:
+                    source = place.source(self.parts.storage_options)
+                    row = self.indexer.attempt(source)
+                    if isinstance(row, Row):
+                        report.read += row.read
+                        writer.add(source, row)
+                    else:
+                        report.failed.append((place.path, row))
+                report.added = writer.finish()
+                yield report.as_batch()
+
+
+@dataclass(frozen=True)
+class InTasks:
+    """Indexing of Parquet files by Spark's tasks, a share of the files each."""
+
+    spark: SparkSession
+    indexer: Indexer
+    storage_options: Mapping[str, Any] | None = field(repr=False)
+    progress: ShowProgress | None = None
+
+    def meet(self, indexes: Sequence[Index], source: Any) -> list[Indexed]:
+        """The indexes with the types that their operands have in one file."""
+        return meet(indexes, source, self.indexer.options, self.indexer.limits)
+
+    def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
+        """Index ``files``, and write their rows as parts of the store at ``location``."""
+        total = max(min(len(files), 2 * parallelism(self.spark)), -(-len(files) // _MOST_OF_A_TASK))
+        places = [Place.of(source) for source in files]
+        work = [places[number::total] for number in range(total)]
+        parts = Parts(layout, Place.of(location), table.partitions, self.storage_options)
+        task = ParquetTask(work, replace(self.indexer, indexes=layout.indexed), parts)
+        frame = self.spark.range(0, total, 1, total).mapInArrow(task.run, REPORT)
+        title = f"pqext: index {len(files):,} files for {source_name(location)}"
+        done = parts.run(self.spark, frame, title, total, self.progress)
+        return Summary(len(files), done.added, 0, done.read, tuple(done.failed))
+
+
+def parallelism(spark: SparkSession) -> int:
+    """How many tasks run at once, as far as Spark tells."""
+    context: Callable[[], Any] | None = None if type(spark).__module__.startswith("pyspark.sql.connect") else (
+        lambda: spark.sparkContext.defaultParallelism
+    )
+    return int(spark.conf.get("spark.sql.shuffle.partitions", "8") or 8) if context is None else int(context())
+
+
+def paths_of(
+    spark: SparkSession, path: str | Sequence[str], others: Sequence[Any], storage_options: Mapping[str, Any] | None
+) -> tuple[list[str], Mapping[str, Any] | None]:
+    """Absolute paths and URLs, and the settings for these and for what lies beside them."""
+    given = [path] if isinstance(path, str) else list(path)
+    paths = [one if is_remote(one) else local_path(one) for one in given]
+    remote = [one for one in (*paths, *others) if isinstance(one, str) and is_remote(one)]
+    return paths, storage_options or (from_hadoop(spark, remote) if remote else None)
