@@ -115,7 +115,7 @@ def iceberg(
     ``file``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`. From the footer come the counts and
     bounds that it proves: bounds of floating-point columns only beside a count of NaN, variants' only of paths that
     are shredded whole. With ``exact`` all values are read, a run of rows at a time: counts and bounds are then those
-    of the values, and unshredded variants have bounds too, of the paths of one type throughout.
+    of the values, and variants have bounds of all paths of one type, however they are shredded.
 
     Columns are those of ``schema``, a pyiceberg ``Schema`` or its JSON form, whose types bounds are serialised by; all
     columns by default. Field ids are the file's. Where it has none, columns of ``schema`` are found by their names,

@@ -8,7 +8,7 @@ from pqext.core.reader import ParquetFile
 from pqext.core.schema import SchemaNode
 from pqext.core.shape import LeafShape
 from pqext.geo.box import BoundingBox
-from pqext.metrics import geo_bounds, unshredded, variant_bounds
+from pqext.metrics import geo_bounds, variant_bounds, variant_values
 from pqext.metrics.columns import ColumnSummary, has_key, leaf_shapes, of_data, of_footer, own_chunk
 from pqext.metrics.variant_bounds import PathBounds
 
@@ -35,11 +35,15 @@ class Known:
         return geo_bounds.of_footer(self.file, leaf)
 
     def paths(self, group: SchemaNode) -> list[PathBounds]:
-        """The bounds of the paths of a VARIANT group."""
-        reads = self._reads(list(group.leaves()))
-        if group.child("typed_value") is None:
-            return unshredded.bounds_of_values(self.file, group) if reads else []
-        return variant_bounds.bounds_of(variant_bounds.typed_paths(group), self.summary)
+        """The bounds of the paths of a VARIANT group.
+
+        The data also tell of paths that have no column of their own, or one of another type.
+        """
+        found = variant_bounds.bounds_of(variant_bounds.typed_paths(group), self.summary)
+        if self._reads(list(group.leaves())):
+            known = {one.path for one in found}
+            found += [one for one in variant_values.bounds_of_values(self.file, group) if one.path not in known]
+        return found
 
     def _reads(self, leaves: list[SchemaNode]) -> bool:
         chunks = (own_chunk(self.file, group, leaf) for group in self.file.row_groups for leaf in leaves)

@@ -56,8 +56,9 @@ SHREDDED = {"v": "a BIGINT, b STRUCT<c: STRING, d: DOUBLE>, t ARRAY<BIGINT>"}
 def test_paths_of_shredded_fields_have_bounds(exact: bool) -> None:
     table = column({"a": 3, "b": {"c": "p", "d": 1.5}, "t": [1, 2]}, {"a": -1, "b": {"c": "q"}, "e": 1}, None, {"b": 5})
     low, high = bounds(table, exact, shredding=SHREDDED)
-    assert low == {"$['a']": -1, "$['b']['c']": "p"}  # 1.5 is a decimal, which no DOUBLE holds
-    assert high == {"$['a']": 3, "$['b']['c']": "q"}
+    more = {"$['e']": 1} if exact else {}  # which has no column of its own
+    assert low == {"$['a']": -1, "$['b']['c']": "p", **more}  # 1.5 is a decimal, which no DOUBLE holds
+    assert high == {"$['a']": 3, "$['b']['c']": "q", **more}
 
 
 @pytest.mark.spec("metrics.variant.object")
@@ -102,6 +103,15 @@ def test_a_variant_null_is_no_null(exact: bool) -> None:
     assert (found.value_counts, found.null_value_counts, found.types) == ({1: 3}, {1: 1}, {1: "variant"})
 
 
+@pytest.mark.spec("metrics.exact")
+def test_paths_have_bounds_by_their_values_whatever_their_columns_are() -> None:
+    rows = [{"a": "x", "b": 1.25, "c": True}, {"a": "y", "b": 2.5}, {"a": "z", "b": 7.75, "c": None}]
+    for shredding in ("a BIGINT", "a BIGINT, b DOUBLE", "a STRING, c STRING", "d INT", "BIGINT", "ARRAY<INT>"):
+        low, high = bounds(column(*rows), exact=True, shredding={"v": shredding})
+        assert low == {"$['a']": "x", "$['b']": Decimal("1.25"), "$['c']": True}
+        assert high == {"$['a']": "z", "$['b']": Decimal("7.75"), "$['c']": True}
+
+
 def test_an_unshredded_variant_has_bounds_by_its_values() -> None:
     table = column({"a": 3, "b": "x"}, {"a": 7, "b": 5}, None, {"a": None, "c": {"d": True}})
     assert bounds(table) == ({}, {})
@@ -111,7 +121,7 @@ def test_an_unshredded_variant_has_bounds_by_its_values() -> None:
 def test_a_later_value_of_another_type_drops_the_path_of_an_unshredded_variant(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pqext.metrics.unshredded.BATCH_ROWS", 2)
+    monkeypatch.setattr("pqext.metrics.variant_values.BATCH_ROWS", 2)
     rows = [None, None, {"a": 3, "b": 1}, {"a": 4}, {"a": 5, "b": 2}, {"a": 1}, {"b": "x", "a": 9}]
     assert bounds(column(*rows), exact=True) == ({"$['a']": 1}, {"$['a']": 9})
 

@@ -1,4 +1,4 @@
-"""Bounds of the paths of a variant column that is stored unshredded, from its values.
+"""Bounds of the paths of a variant column from its values, however these are stored.
 
 The first rows tell which paths have values of one type. Each batch is then shredded by these into a file in memory,
 whose footer tells of it what the footer of a shredded file would: a value of another type anywhere drops its path.
@@ -19,8 +19,9 @@ from pqext.core.writer import write_table
 from pqext.metrics.columns import ColumnSummary, merge, of_footer
 from pqext.metrics.variant_bounds import PathBounds, TypedPath, bounds_of, typed_paths
 from pqext.variant.shredding.infer import infer_schema
+from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped
-from pqext.variant.types import variant_field
+from pqext.variant.types import is_shredded_type, variant_field
 
 BATCH_ROWS = 65_536
 WHOLE = 1 << 30
@@ -65,10 +66,10 @@ def _shredded(batch: pa.StructArray, schema: ShreddingSchema) -> bytes:
 
 
 def _batches(file: ParquetFile, node: SchemaNode) -> Iterator[pa.StructArray]:
-    """The column of ``node`` as it is stored, a batch at a time; null where a struct around it is."""
+    """The whole variants of the column of ``node``, a batch at a time; null where a struct around it is."""
     (top,) = (shape.of(one) for one in file.schema.root.children if one.leaf_start <= node.leaf_start < one.leaf_stop)
     for group in file.row_groups:
         for array in file.iter_stored(top, group.index, BATCH_ROWS):
             for name in node.path[1:]:
                 array = array.flatten()[array.type.get_field_index(name)]
-            yield array
+            yield unshred(array) if is_shredded_type(array.type) else array
