@@ -58,6 +58,8 @@ class Store:
     """What it left out of the latest query."""
     total: SkippingStatistics = field(default=SkippingStatistics(0, 0, 0, 0, 0), repr=False)
     """What it left out of all queries."""
+    _kept: dict[bool, _Rows] = field(default_factory=dict, init=False, repr=False)
+    """What was read last of the store's own parts, and of its further ones."""
 
     @cached_property
     def metadata(self) -> StoreMetadata:
@@ -79,6 +81,7 @@ class Store:
         """Look anew at what the store says of itself."""
         for name in ("metadata", "side_metadata"):
             self.__dict__.pop(name, None)
+        self._kept.clear()
 
     def _abouts(self) -> list[StoreMetadata]:
         return [about for about in (self.metadata, self.side_metadata) if about is not None]
@@ -105,8 +108,7 @@ class Store:
 
     def type_of(self, column: IndexColumn, is_side: bool) -> pa.DataType:
         """The Arrow type of the cells in a column."""
-        folder = within(self.location, SIDE) if is_side else self.location
-        return self._read(folder, [column.name]).table.schema.field(column.name).type
+        return self._read(self._folder(is_side), [column.name]).table.schema.field(column.name).type
 
     def partition_types(self) -> pa.Schema:
         """The columns that folders name, with the types that the store has them in."""
@@ -129,16 +131,18 @@ class Store:
 
     def evidence(self, objects: Objects, filter: Expression) -> list[Evidence]:
         """What the indexes that ``filter`` asks say of ``objects`` as they are now."""
+        if self._kept and not self._is_as_it_was(False):
+            self.forget()
         found: list[Evidence] = []
         side = self._side_rows(objects, filter)
         if _asked(self.metadata, filter):
-            parts = self._read(self.location, lambda about: [one.name for one, _ in _asked(about, filter)])
-            rows, numbers = fresh(parts.table, objects)
+            known = self._rows(False, filter)
+            rows, numbers = known.fresh(objects)
             if side is not None:
                 keep = ~np.isin(numbers, side.others)
                 rows, numbers = rows[keep], numbers[keep]
             # What all parts together say of an index counts, as they were when they were read.
-            found += _evidence(parts.table, _asked(parts.metadata, filter), rows, numbers)
+            found += _evidence(known.table, _asked(known.metadata, filter), rows, numbers)
         if side is not None:
             found += side.evidence
         return found
@@ -147,21 +151,36 @@ class Store:
         if self.side_metadata is None:
             return None
 
-        def wanted(about: StoreMetadata) -> list[tuple[IndexColumn, Index]]:
-            return [] if filter is None else _asked(about, filter)
+        known = self._rows(True, filter)
+        rows, numbers = known.fresh(objects)
+        same_rows, same_numbers = same_version(known.table, objects, rows, numbers)
+        others = np.unique(numbers[~np.isin(rows, same_rows)]) if len(same_rows) < len(rows) else rows[:0]
+        wanted = [] if filter is None else _asked(known.metadata, filter)
+        return _Side(_evidence(known.table, wanted, same_rows, same_numbers), same_numbers, others)
+
+    def _is_as_it_was(self, is_side: bool) -> bool:
+        """Are the parts those that were read last?"""
+        kept = self._kept.get(is_side)
+        return kept is not None and kept.stamp == _stamp(parts_of(self._folder(is_side)))
+
+    def _folder(self, is_side: bool) -> Any:
+        return within(self.location, SIDE) if is_side else self.location
+
+    def _rows(self, is_side: bool, filter: Expression | None) -> _Rows:
+        """The rows of one kind of parts, with the columns that ``filter`` asks; read again where the parts changed."""
 
         def columns(about: StoreMetadata) -> list[str]:
-            return [
-                *(one.name for one in about.indexes if one.name == VERSION),
-                *(one.name for one, _ in wanted(about)),
-            ]
+            versions = [one.name for one in about.indexes if one.name == VERSION]
+            return versions if filter is None else versions + [one.name for one, _ in _asked(about, filter)]
 
-        parts = self._read(within(self.location, SIDE), columns)
-        rows, numbers = fresh(parts.table, objects)
-        same_rows, same_numbers = same_version(parts.table, objects, rows, numbers)
-        others = np.unique(numbers[~np.isin(rows, same_rows)])
-        found = _evidence(parts.table, wanted(parts.metadata), same_rows, same_numbers)
-        return _Side(found, same_numbers, others)
+        kept = self._kept.get(is_side)
+        if kept is not None and kept.names.issuperset(columns(kept.metadata)) and self._is_as_it_was(is_side):
+            return kept
+        files, parts = self.listed(self._folder(is_side), columns)
+        paths, modified = named_objects(parts.table)
+        names = frozenset(columns(parts.metadata))
+        found = self._kept[is_side] = _Rows(_stamp(files), names, parts.metadata, parts.table, paths, modified)
+        return found
 
     def refusals(
         self, sources: Sequence[Any], filter: Expression, trusts: Callable[[Evidence], bool] | None = None
@@ -216,6 +235,30 @@ class Store:
             f"the store at {source_name(self.location)} is of {identifier}, and none of the files is in it, the first "
             f'being {first}: pass the store of their table, or on_foreign="ignore" when opening it'
         )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of parts as they were when these had their ``stamp``, with the columns ``names``."""
+
+    stamp: Any
+    names: frozenset[str]
+    metadata: StoreMetadata
+    table: pa.Table
+    paths: pa.Array
+    modified: NDArray[np.int64]
+
+    def fresh(self, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """As :func:`fresh` gives them."""
+        return _fresh(self.paths, self.modified, objects)
+
+
+def _stamp(files: Sequence[Any]) -> Any:
+    """What tells whether parts have changed; nothing equals it where that is not known."""
+    found = objects_of(files)
+    if (found.modified == UNKNOWN).any():
+        return object()
+    return found.paths.to_pylist(), found.modified.tolist(), found.sizes.tolist(), found.etags.to_pylist()
 
 
 @dataclass(frozen=True)
@@ -283,7 +326,12 @@ def _asked(about: StoreMetadata, filter: Expression) -> list[tuple[IndexColumn, 
 
 def fresh(table: pa.Table, objects: Objects) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The rows of a store that are about ``objects`` as they were last changed, and the number of each one's object."""
-    paths, modified = named_objects(table)
+    return _fresh(*named_objects(table), objects)
+
+
+def _fresh(
+    paths: pa.Array, modified: NDArray[np.int64], objects: Objects
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     found = pc.index_in(paths, value_set=objects.paths, skip_nulls=True)
     rows = np.flatnonzero(np.asarray(found.is_valid()))
     numbers = np.asarray(found.drop_null()).astype(np.int64)

@@ -90,3 +90,16 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
         pqext.scan(tmp_path / "table", skipping=5)
     with pytest.raises(FileNotFoundError, match="no data-skipping store"):
         pqext.scan(tmp_path / "table", filter=C > 1, skipping=tmp_path / "nowhere").count()
+
+
+@pytest.mark.spec("skipping.version")
+def test_a_store_that_stays_open_sees_what_becomes_of_it(tmp_path: Path, store: Path) -> None:
+    opened = skipping.open_store(store)
+    assert scanned(tmp_path, C > 50, opened) == ([101, 102], 1)
+    put(tmp_path / "table" / "a.parquet", 3, 4, at=LONG_AGO + 1)
+    assert scanned(tmp_path, C > 50, opened) == ([101, 102], 0)
+    skipping.refresh(tmp_path / "table", store)
+    assert scanned(tmp_path, C > 50, opened) == ([101, 102], 1)
+    skipping.build(tmp_path / "table", [NullCount("c")], store, overwrite=True)
+    assert scanned(tmp_path, C > 50, opened) == ([101, 102], 0)
+    assert scanned(tmp_path, C.is_null(), opened) == ([], 2)
