@@ -14,6 +14,7 @@ from typing import Any
 import geo_seeds
 import numpy as np
 import pyarrow as pa
+import skipping_seeds
 import variant_seeds
 
 import pqext
@@ -123,7 +124,7 @@ def structures() -> Iterator[tuple[str, bytes]]:
 
 TARGETS = {
     "reader": readers, "footer": footers, "pages": pages, "structures": structures, "variant": variant_seeds.variants,
-    "shredded": variant_seeds.rows, "geometry": geo_seeds.geometries,
+    "shredded": variant_seeds.rows, "geometry": geo_seeds.geometries, "skipping": skipping_seeds.stores,
 }
 
 

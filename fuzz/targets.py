@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import geo_targets
 import numpy as np
 import pyarrow as pa
+import skipping_targets
 import variant_targets
 
 import pqext
@@ -169,5 +170,5 @@ def structures(data: bytes) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "reader": reader, "footer": footer, "pages": pages, "structures": structures, "variant": variant_targets.variant,
-    "shredded": variant_targets.shredded, "geometry": geo_targets.geometry,
+    "shredded": variant_targets.shredded, "geometry": geo_targets.geometry, "skipping": skipping_targets.skipping,
 }
