@@ -21,7 +21,7 @@ from pqext.metrics.variant_bounds import PathBounds, TypedPath, bounds_of, typed
 from pqext.variant.shredding.infer import infer_schema
 from pqext.variant.shredding.reconstruct import unshred
 from pqext.variant.shredding.schema import ShreddingSchema, Untyped
-from pqext.variant.types import is_shredded_type, variant_field
+from pqext.variant.types import variant_field
 
 BATCH_ROWS = 65_536
 WHOLE = 1 << 30
@@ -72,4 +72,4 @@ def _batches(file: ParquetFile, node: SchemaNode) -> Iterator[pa.StructArray]:
         for array in file.iter_stored(top, group.index, BATCH_ROWS):
             for name in node.path[1:]:
                 array = array.flatten()[array.type.get_field_index(name)]
-            yield unshred(array) if is_shredded_type(array.type) else array
+            yield unshred(array)

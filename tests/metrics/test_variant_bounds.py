@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from datetime import UTC, datetime
@@ -15,11 +16,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metrics.tables import written
+from metrics.tables import written, written_by_pyarrow
 
 import pqext
 from pqext import metrics, variant
 from pqext.core.errors import ParquetError, VariantError
+from pqext.core.metadata import FileMetaData, LogicalType, VariantType
 from pqext.metrics.variant_bounds import normalized_path
 from pqext.variant.metadata import decode_metadata
 from pqext.variant.value import Variant
@@ -116,6 +118,23 @@ def test_an_unshredded_variant_has_bounds_by_its_values() -> None:
     table = column({"a": 3, "b": "x"}, {"a": 7, "b": 5}, None, {"a": None, "c": {"d": True}})
     assert bounds(table) == ({}, {})
     assert bounds(table, exact=True) == ({"$['a']": 3, "$['c']['d']": True}, {"$['a']": 7, "$['c']['d']": True})
+
+
+@pytest.mark.parametrize("order", [("metadata", "value"), ("value", "metadata")])
+def test_an_unshredded_variant_of_other_writers_has_bounds_by_its_values(order: tuple[str, str]) -> None:
+    """Its columns stand in either order, and ``value`` may be null where the variant is."""
+    array = variant.parse_json(pa.array(['{"a": 1}', None, '{"a": 5}']))
+    fields = [pa.field(name, pa.binary(), nullable=name == "value") for name in order]
+    stored = pa.StructArray.from_arrays([array.field(name) for name in order], fields=fields, mask=array.is_null())
+
+    def annotate(footer: FileMetaData) -> None:
+        footer.schema[1].logicalType = LogicalType(VARIANT=VariantType(specification_version=1))
+
+    sink = io.BytesIO()
+    pqext.rewrite_footer(written_by_pyarrow(pa.table({"v": stored})), annotate, sink)
+    found = metrics.iceberg(sink.getvalue(), exact=True)
+    assert found.null_value_counts == {1: 1}
+    assert (decoded(found.lower_bounds[1]), decoded(found.upper_bounds[1])) == ({"$['a']": 1}, {"$['a']": 5})
 
 
 def test_a_later_value_of_another_type_drops_the_path_of_an_unshredded_variant(
