@@ -81,21 +81,26 @@ def delta(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DeltaStatistics:
-    """The statistics of a Parquet file for the log of a Delta table.
+    """Compute the statistics of a Parquet file for the log of a Delta table.
 
-    ``file``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`. From the footer come the counts and
-    bounds that it proves. With ``exact`` all values are read, a run of rows at a time: bounds are then tight, and
-    columns without statistics in the footer have some too. Floating-point columns have bounds only where it is known
-    that no value is NaN, since readers disagree on its order. Variants have bounds of their paths; columns within
-    lists and maps have no statistics, and binary columns and geometries none but their nulls.
+    ``file``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`.
 
-    ``columns`` are top-level names, in Delta the physical names of columns; all by default.
+    By default the statistics come from the footer and hold only what it proves. With ``exact`` all values are read, one
+    run of rows at a time: bounds are then tight, and columns without statistics in the footer have bounds too.
 
-    Statistics are as readable as the table's log: name ``columns`` where those of encrypted ones tell too much. A
-    column whose key is missing has none.
+    A floating-point column has bounds only if it is known that no value is NaN, since readers disagree on its order. A
+    variant has bounds of its paths. Binary columns and geometries have null counts only, and columns within lists and
+    maps have no statistics.
 
-    Raises ``KeyError`` for a column that there is not, ``UnsupportedError`` where two columns have one name,
-    ``CorruptFileError``, ``VariantError`` with file and column for damaged data, and what :func:`pqext.open` raises.
+    ``columns`` are names of top-level columns, all by default. In a table with column mapping these are the physical
+    names, which the file has too.
+
+    Everyone who can read the table's log can read the statistics: leave encrypted columns out of ``columns`` if their
+    bounds tell too much. A column whose key is missing has no bounds.
+
+    Raises ``KeyError`` for an unknown column; ``CorruptFileError`` or ``VariantError`` with file and column for damaged
+    data; ``UnsupportedError`` if two columns have one name, and for a ``_metadata`` file of other files; and what
+    :func:`pqext.open` raises.
 
     >>> import io, pyarrow as pa, pqext
     >>> sink = io.BytesIO()

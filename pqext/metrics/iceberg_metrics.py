@@ -110,25 +110,30 @@ def iceberg(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> IcebergMetrics:
-    """The metrics of a Parquet file for the manifest of an Iceberg table, version 1 to 3.
+    """Compute the metrics of a Parquet file for the manifest of an Iceberg table, format version 1 to 3.
 
-    ``file``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`. From the footer come the counts and
-    bounds that it proves: bounds of floating-point columns only beside a count of NaN, variants' only of paths that
-    are shredded whole. With ``exact`` all values are read, a run of rows at a time: counts and bounds are then those
-    of the values, and variants have bounds of all paths of one type, however they are shredded.
+    ``file``, ``filesystem`` and ``storage_options`` are as for :func:`pqext.open`.
 
-    Columns are those of ``schema``, a pyiceberg ``Schema`` or its JSON form, whose types bounds are serialised by; all
-    columns by default. Field ids are the file's. Where it has none, columns of ``schema`` are found by their names,
-    and without a schema they are numbered as pyiceberg numbers those of a new table.
+    By default the metrics come from the footer and hold only what it proves: a floating-point column has bounds only if
+    the footer counts its NaN values, a variant only for paths that are fully shredded. With ``exact`` all values are
+    read, one run of rows at a time. Counts and bounds are then those of the values, and a variant has bounds for every
+    path whose values have one type, however they are stored.
 
-    ``mode`` is ``none``, ``counts``, ``truncate(N)`` (bounds of text cut to ``N`` code points, of binary to ``N``
-    bytes) or ``full``; ``modes`` has other ones by column name. Columns within lists and maps have no bounds.
+    ``schema`` is the table's schema, a pyiceberg ``Schema`` or its JSON form. Only its columns have metrics, and their
+    bounds are serialised by its types. Without it all columns have metrics, by the types of the file. Field ids are
+    those of the file. If the file has none, columns are matched with ``schema`` by name; without ``schema`` they are
+    numbered as pyiceberg numbers the columns of a new table.
 
-    Metrics are as readable as the table's metadata: leave encrypted columns out by mode ``none`` where bounds tell too
-    much. A column whose key is missing has no metrics.
+    ``mode`` is Iceberg's metrics mode: ``none``, ``counts``, ``truncate(N)`` (bounds of text are cut to ``N`` code
+    points, bounds of binary to ``N`` bytes) or ``full``. ``modes`` maps names of columns to other modes. Columns within
+    lists and maps have no bounds.
 
-    Raises ``ValueError`` for a mode or column name that there is not, ``CorruptFileError``, ``VariantError`` and
-    ``GeometryError`` with file and column for damaged data, and what :func:`pqext.open` raises.
+    Everyone who can read the table's metadata can read the metrics: give encrypted columns the mode ``none`` if their
+    bounds tell too much. A column whose key is missing has no bounds.
+
+    Raises ``ValueError`` for an unknown mode or column name; ``CorruptFileError``, ``VariantError`` or
+    ``GeometryError`` with file and column for damaged data; ``UnsupportedError`` for a ``_metadata`` file of other
+    files; and what :func:`pqext.open` raises.
 
     >>> import io, pyarrow as pa, pqext
     >>> sink = io.BytesIO()
