@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 
 from pqext.core.kernels.local_files import stamp_files
 from pqext.core.sources.store import Location
+from pqext.core.workers import Workers
 
+_TOGETHER = 4096
+"""Files that one thread asks the file system about at a time."""
 UNKNOWN = -1
 """A time or a size that nobody tells."""
 
@@ -51,7 +54,7 @@ def objects_of(sources: Sequence[Any]) -> Objects:
     local = [at for at, source in enumerate(sources) if type(source) is str and "\0" not in source]
     if local:
         found = np.empty((2, len(local)), np.int64)
-        stamp_files([os.fsencode(sources[at]) for at in local], found[0], found[1])
+        _look([os.fsencode(sources[at]) for at in local], found)
         if (found[0] < 0).any():  # as all are on Windows
             _ask_again([str(sources[at]) for at in local], found)
         sizes[local] = found[0]
@@ -70,6 +73,15 @@ def _name(source: Any) -> str | None:
         is_plain = source[:1] == "/" and "//" not in source and "/." not in source and source[-1] != "/"
         return source if is_plain else os.path.abspath(source)
     return canonical(source.path) if isinstance(source, Location) else None
+
+
+def _look(paths: list[bytes], found: NDArray[np.int64]) -> None:
+    """Ask the file system of all files, by several threads where they are many."""
+    cuts = range(0, len(paths), _TOGETHER)
+    with Workers(0, len(cuts)) as workers:
+        parts = ((paths[at : at + _TOGETHER], *found[:, at : at + _TOGETHER]) for at in cuts)
+        for _ in workers.map(stamp_files, *zip(*parts, strict=True)):
+            pass
 
 
 def _ask_again(paths: Sequence[str], found: NDArray[np.int64]) -> None:
