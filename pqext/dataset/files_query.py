@@ -7,7 +7,7 @@ filter is evaluated exactly on their rows, and the other columns of the result a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +20,7 @@ from pqext.core.files.summary_files import footer_crc
 from pqext.core.limits import Limits
 from pqext.core.reader import ParquetFile
 from pqext.core.suggest import listed
+from pqext.dataset.execution.cutting import cut
 from pqext.dataset.execution.metrics import Metrics, Run, counts_of
 from pqext.dataset.execution.stages import matching
 from pqext.dataset.expressions import Expression, VariantField, bases
@@ -38,7 +39,7 @@ from pqext.dataset.planning.paths import doubts
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted
 from pqext.dataset.planning.projection import Computed
-from pqext.dataset.skipping import EVIDENCE, Skipping, of_stored_values
+from pqext.dataset.skipping import Skipping, narrowed_by, of_stored_values
 
 SchemaRule: TypeAlias = Literal["union"] | pa.Schema | None
 """How the columns of files become those of one table."""
@@ -211,7 +212,7 @@ class FilesQuery:
         if self.filter is not None:  # of the rows that are looked at together few may match
             most = max(most, _FILTERED_ROWS)
         with closing(self._matching(run, most, self._wanted, ahead=passed + left > _FEW_ROWS)) as matching:
-            for batch, opened in _cut(matching, batch_rows):
+            for batch, opened in cut(matching, batch_rows):
                 if passed or batch.num_rows > left:
                     batch, passed = batch.slice(passed, left), max(0, passed - batch.num_rows)
                 left -= batch.num_rows
@@ -393,16 +394,9 @@ class FilesQuery:
         narrowed = self._narrowed_by_folders()
         if self.skipping is None or self.filter is None or not self.files.options.trust_statistics:
             return narrowed
-        cast = self.rule.names if isinstance(self.rule, pa.Schema) else ()
+        cast = self.rule.names if isinstance(self.rule, pa.Schema) else ()  # of a union each value stays what it is
         asked = of_stored_values(self.filter, self.partitions.schema.names, cast)
-        if asked is None:
-            return narrowed
-        reasons = self.skipping.refusals(self.sources, asked)
-        refused = {reason: Narrowed(None, reason, EVIDENCE) for reason in {*reasons} if reason is not None}
-        return [
-            part if reason is None or part.refusal is not None else refused[reason]
-            for part, reason in zip(narrowed, reasons, strict=True)
-        ]
+        return narrowed if asked is None else narrowed_by(self.skipping, narrowed, self.sources, asked)
 
     def _narrowed_by_folders(self) -> list[Narrowed]:
         if not self.partitions:
@@ -443,17 +437,6 @@ class FilesQuery:
         if len(self.sources) > 1:
             self._planner = asked, planner
         return planner
-
-
-def _cut(
-    batches: Iterable[tuple[pa.RecordBatch, int]], batch_rows: int
-) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """The batches with what is beside each, in slices of at most ``batch_rows``."""
-    for batch, beside in batches:
-        if batch.num_rows <= batch_rows:
-            yield batch, beside
-        else:
-            yield from ((batch.slice(start, batch_rows), beside) for start in range(0, batch.num_rows, batch_rows))
 
 
 def _unnumbered(

@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pqext.dataset.expressions import And, Expression, VariantField, all_of, operand_column
 from pqext.dataset.expressions.visitors import normal, operands
+from pqext.dataset.one_table.partitions import Narrowed
 
 EVIDENCE = "skipping store"
 """What is told of files that a store refuses."""
@@ -52,3 +53,15 @@ def of_stored_values(filter: Expression, folders: Collection[str], cast: Collect
         if not any(name in folders or (name in cast and not is_within) for name, is_within in asked):
             left.append(part)
     return all_of(left) if left else None
+
+
+def narrowed_by(
+    skipping: Skipping, narrowed: Sequence[Narrowed], sources: Sequence[Any], asked: Expression
+) -> list[Narrowed]:
+    """What is left for each of the sources where those that ``skipping`` refuses are left out."""
+    reasons = skipping.refusals(sources, asked)
+    refused = {reason: Narrowed(None, reason, EVIDENCE) for reason in {*reasons} if reason is not None}
+    return [
+        part if reason is None or part.refusal is not None else refused[reason]
+        for part, reason in zip(narrowed, reasons, strict=True)
+    ]

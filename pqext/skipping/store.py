@@ -371,7 +371,9 @@ def _evidence(
     table: pa.Table, indexes: Sequence[tuple[IndexColumn, Index]], rows: NDArray[np.int64], numbers: NDArray[np.int64]
 ) -> list[Evidence]:
     """What rows of a table say, each about the object with the number beside it."""
-    chosen = table.take(pa.array(rows))
+    chosen = table.select([one.name for one, _ in indexes if one.name in table.column_names])
+    if len(rows) < len(table):  # else they are all, in order
+        chosen = chosen.take(pa.array(rows))
     return [
         Evidence(index, chosen.column(one.name).combine_chunks(), numbers, one.params)
         for one, index in indexes
