@@ -6,12 +6,15 @@ import gc
 import io
 import os
 import sys
+import warnings
+from typing import Any
 
 import click
 
 from pqext.cli.alone import without_pandas
 from pqext.cli.declared import Place, Program
 from pqext.cli.files import describe
+from pqext.text import visible
 
 GARBAGE = 100_000
 """New objects between two searches for cycles: importing makes many, and Python's own 700 cost a tenth of a command."""
@@ -66,6 +69,11 @@ app = Program(
 )
 
 
+def _warn(message: Warning | str, *_where: Any) -> None:
+    """A warning is one line, without the place in the code that it comes from."""
+    click.echo(f"pqext: {visible(' '.join(str(message).split()))}", err=True)
+
+
 def main() -> None:
     """Run the command line; a fault of the arguments, the input or the machine is one line on stderr and status 1."""
     for stream in (sys.stdout, sys.stderr):
@@ -77,7 +85,9 @@ def main() -> None:
         without_pandas()
     gc.set_threshold(GARBAGE)
     try:
-        sys.exit(app.main(prog_name="pqext", standalone_mode=False))
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn  # type: ignore[assignment]
+            sys.exit(app.main(prog_name="pqext", standalone_mode=False))
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

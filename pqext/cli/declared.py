@@ -70,6 +70,8 @@ class _Option(click.Option):
 _OF_OTHERS = {
     "--columns": "--select", "--column": "--select", "--filter": "--where", "--filters": "--where", "--out": "--output",
     "--head": "--limit", "--rows": "--limit", "--max-rows": "--limit", "--schema": "--shredding",
+    "--sep": "--delimiter", "--separator": "--delimiter", "--delim": "--delimiter", "--nulls": "--null-words",
+    "--null-values": "--null-words", "--null-value": "--null-words",
 }  # fmt: skip
 """Options of other programs, and what they are called here."""
 
@@ -81,7 +83,7 @@ class _Sections(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            ours = _OF_OTHERS.get(error.option_name)
+            ours = _OF_OTHERS.get(error.option_name, "--rows" if error.option_name == "--limit" else None)
             if ours is not None and any(ours in one.opts for one in self.params):
                 raise click.UsageError(f"there is no option '{error.option_name}': it is '{ours}' here", ctx) from None
             raise

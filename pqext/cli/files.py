@@ -87,6 +87,13 @@ def names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",")]
 
 
+_OPTIONS = (
+    ('on_invalid="skip"', "--on-invalid skip"), ('check_range="clamp"', "--check-range clamp"),
+    ("check_range=False", "--check-range keep"), ("set the column's crs", "set --crs"),
+)
+"""Arguments of Python that errors name, and what they are as options."""
+
+
 @contextmanager
 def refusals() -> Iterator[None]:
     """A ``ValueError`` or ``TypeError`` within is the user's argument; an error of the file is none of these."""
@@ -104,7 +111,14 @@ def describe(error: Exception) -> str:
     """The error in one harmless line."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return visible(f"{error.filename}: {error.strerror}")
-    return visible(" ".join(str(error).split())) or type(error).__name__
+    return visible(_as_options(" ".join(str(error).split()))) or type(error).__name__
+
+
+def _as_options(text: str) -> str:
+    """The arguments of Python that an error names, as options."""
+    for argument, option in _OPTIONS:
+        text = text.replace(argument, option)
+    return text
 
 
 def show(report: Report, form: Form) -> None:

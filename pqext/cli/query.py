@@ -18,7 +18,7 @@ from pqext.cli.outputs import STREAM, Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows
-from pqext.cli.scan_arguments import Json, Select, Sources, Union, Where, asked
+from pqext.cli.scan_arguments import Invalid, Json, OnInvalid, Select, Sources, Union, Where, asked
 from pqext.text import counted
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def query(
     where: Where = None,
     select: Select = None,
     union: Union = False,
+    on_invalid: Invalid = OnInvalid.stop,
     limit: Annotated[
         int | None,
         Option("--limit", "-n", min=0, help="At most so many rows; reading stops then.", show_default=False),
@@ -85,7 +86,7 @@ def query(
         chosen = _form(form, dest, as_json and not explain)
         if chosen is Form.table and (dest is not None or (limit or 0) > MAX_ROWS):
             raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
-        found = asked(places, where, select, union)
+        found = asked(places, where, select, union, on_invalid)
         if explain:
             click.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
             return
@@ -108,6 +109,7 @@ def head(
     select: Select = None,
     where: Where = None,
     union: Union = False,
+    on_invalid: Invalid = OnInvalid.stop,
     form: Annotated[
         Shown, Option("--format", help="A table, one JSON object per row, or CSV with a heading.")
     ] = Shown.table,
@@ -120,7 +122,7 @@ def head(
     Example: pqext head logs.parquet -n 3 --where 'event:$.status = 500'
     """
     with refusals():
-        found = asked(placed(sources, storage, anonymous), where, select, union).limit(rows)
+        found = asked(placed(sources, storage, anonymous), where, select, union, on_invalid).limit(rows)
         schema, batches = _started(found, BATCH_ROWS)
     write_rows(Form.json if as_json else Form(form.value), schema, batches, None)
 
@@ -129,6 +131,7 @@ def count(
     sources: Sources,
     where: Where = None,
     union: Union = False,
+    on_invalid: Invalid = OnInvalid.stop,
     as_json: Json = False,
     storage: Storage = None,
     anonymous: Anonymous = False,
@@ -140,7 +143,7 @@ def count(
     Example: pqext count 'logs/*.parquet' --where 'status >= 500'
     """
     with refusals():
-        rows = asked(placed(sources, storage, anonymous), where, None, union).count()
+        rows = asked(placed(sources, storage, anonymous), where, None, union, on_invalid).count()
     click.echo(json.dumps({"rows": rows}) if as_json else str(rows))
 
 

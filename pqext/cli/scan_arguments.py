@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pqext.cli.declared import Argument, Option
@@ -9,6 +10,15 @@ from pqext.cli.places import Place
 
 if TYPE_CHECKING:
     from pqext.dataset.scan import Scan
+
+
+
+class OnInvalid(StrEnum):
+    """What becomes of files that are no Parquet."""
+
+    stop = "raise"
+    skip = "skip"
+
 
 Sources = Annotated[
     list[str],
@@ -36,17 +46,24 @@ Select = Annotated[
 Union = Annotated[
     bool, Option("--union", help="Match the columns of files by name; a file that lacks one has nulls there.")
 ]
+Invalid = Annotated[
+    OnInvalid,
+    Option("--on-invalid", help="Files that are no Parquet stop the work, or are left out.", show_default=True),
+]
 Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 
 
-def asked(sources: list[Place], where: list[str] | None, select: list[str] | None, union: bool) -> Scan:
+def asked(
+    sources: list[Place], where: list[str] | None, select: list[str] | None, union: bool,
+    on_invalid: OnInvalid,
+) -> Scan:
     """The scan that the options ask for, within the limits for files of strangers."""
     from pqext.core.limits import Limits
     from pqext.dataset.notations.dnf import from_text
     from pqext.dataset.reading import scan
 
     conditions = [from_text(text) for text in where or ()]
-    found = scan(sources, schema="union" if union else None, limits=Limits.untrusted())
+    found = scan(sources, schema="union" if union else None, limits=Limits.untrusted(), on_invalid=on_invalid.value)
     if select is not None:
         found = found.select([column for text in select for column in _selected(text, found)])
     return found.filter(*conditions) if conditions else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import signature
@@ -11,10 +12,12 @@ MAX_LISTED = 30
 MAX_NAME = 200
 """Characters of a name to which others may be close."""
 
+_ALL_BUT = re.compile(r"\*\s*(?:exclude|except)\s*\(?(?P<names>[^()]*)\)?", re.I)
 _THREADS = "use_threads=False is threads=1 here, and threads=0 is one thread per processor"
 _PARTITIONS = "it is partitioning here, \"hive\" or None"
 _PATTERN = "give the pattern in the path, as in 'folder/**/part-*.parquet'"
 _INSIDE = "field(name) is a field of a struct, variant(path, type) a value within a VARIANT"
+_ALL_JSON = "it is read_all, which gives a table with the column"
 _UNION = "it is schema=\"union\" here"
 OF_OTHERS: dict[str, dict[str, str]] = {
     "read": {
@@ -30,6 +33,7 @@ OF_OTHERS: dict[str, dict[str, str]] = {
         "limit": "pqext.scan(...).limit(n) reads the first rows",
         "mergeSchema": _UNION,
         "memory_map": "leave it out: pqext fetches only the byte ranges that it needs",
+        "mask": "it is filter here, as in pqext.col('geom').intersects(shape); bbox of geo.read_geopandas is a box",
         "n_rows": "pqext.scan(...).limit(n) reads the first rows",
         "page_checksum_verification": "it is checksums here, on by default",
         "predicate": "it is filter here",
@@ -41,6 +45,7 @@ OF_OTHERS: dict[str, dict[str, str]] = {
         "row_groups": "pqext.open(path).read(columns, row_groups) takes row groups",
         "schema": "pqext.scan and pqext.read_table take a schema, or schema=\"union\"; else cast the result",
         "thrift_string_size_limit": "it is part of limits here, limits=pqext.Limits(...)",
+        "union": _UNION,
         "union_by_name": _UNION,
         "use_pandas_metadata": "leave it out: to_pandas on the result follows that metadata",
         "use_statistics": "it is trust_statistics here",
@@ -110,6 +115,13 @@ MEMBERS_OF_OTHERS: dict[str, dict[str, str]] = {
         "read_row_groups": "it is read(columns, row_groups=[...])",
         "schema_arrow": "it is arrow_schema",
         "to_pandas": "read().to_pandas() gives a frame",
+    },
+    "JsonReader": {
+        "collect": _ALL_JSON,
+        "read": _ALL_JSON,
+        "to_arrow": _ALL_JSON,
+        "to_pandas": "read_all().to_pandas() gives a frame",
+        "to_table": _ALL_JSON,
     },
     "ParquetWriter": {"write": "it is write_table, or write_batch for a record batch"},
     "Scan": {
@@ -238,6 +250,19 @@ def around(text: str, position: int = 0, limit: int = 300) -> str:
     return ("..." if start else "") + text[start:stop] + ("..." if len(text) > stop else "")
 
 
+def all_but(text: str) -> str:
+    """What to write for ``* exclude (a, b)``, which is for the command line; nothing for other text.
+
+    >>> all_but("* exclude (a)")
+    "name the columns to keep: [name for name in scan.schema.names if name not in ['a']]"
+    """
+    match = _ALL_BUT.fullmatch(text.strip())
+    if match is None:
+        return ""
+    left = [one.strip().strip('"') for one in around(match["names"]).split(",")]
+    return f"name the columns to keep: [name for name in scan.schema.names if name not in {left!r}]"
+
+
 def not_a_list(columns: str) -> str:
     """What to say of ``columns`` that are text and no list.
 
@@ -246,6 +271,8 @@ def not_a_list(columns: str) -> str:
     """
     if columns.strip() == "*":
         return "columns is a list of names: leave it out to have all columns"
+    if kept := all_but(columns):
+        return f"columns is a list of names: {kept}"
     return f"columns is a list of names: columns={[one.strip() for one in around(columns).split(',')]!r}"
 
 

@@ -23,8 +23,8 @@ from pqext.core.suggest import listed
 from pqext.dataset.execution.cutting import cut
 from pqext.dataset.execution.metrics import Metrics, Run, counts_of
 from pqext.dataset.execution.stages import matching
-from pqext.dataset.expressions import Expression, VariantField, bases
-from pqext.dataset.expressions.visitors import operands
+from pqext.dataset.expressions import Expression, Spatial, VariantField, bases
+from pqext.dataset.expressions.visitors import leaves, operands
 from pqext.dataset.files.file_set import FileSet, located
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.one_table.agreement import Agreement
@@ -33,9 +33,9 @@ from pqext.dataset.one_table.numbering import matching_numbered
 from pqext.dataset.one_table.partitions import NO_PARTITIONS, Narrowed, Partitions
 from pqext.dataset.one_table.unified import Unifier
 from pqext.dataset.one_table.union import Union
+from pqext.dataset.planning import boxes, paths
 from pqext.dataset.planning.certainty import apart, certain_rows, may_be_certain
 from pqext.dataset.planning.checks import check_numbers
-from pqext.dataset.planning.paths import doubts
 from pqext.dataset.planning.plan import REACHED, RowGroupPlan, Task
 from pqext.dataset.planning.planner import FilePlanner, RowsWanted
 from pqext.dataset.planning.projection import Computed
@@ -181,15 +181,16 @@ class FilesQuery:
         ]
 
     def doubts(self) -> list[str]:
-        """Paths within VARIANT columns that the first file to be read shows to be mistakes, maybe."""
+        """Paths within VARIANT columns and boxes that the first file to be read shows to be mistakes, maybe."""
         asked = [] if self.filter is None else operands(self.filter)
         asked += [base for one in self.result or () if isinstance(one, Computed) for base in bases(one.field)]
         fields = [one for one in asked if isinstance(one, VariantField)]
-        kept = self._kept() if fields else []
+        places = [] if self.filter is None else [one for one in leaves(self.filter) if isinstance(one, Spatial)]
+        kept = self._kept() if fields or places else []
         with closing(self.files.opened(kept[:1], is_learning=True)) as files:
             for _, file in files:
                 with suppress(TypeError, ValueError):  # which running the scan tells
-                    return doubts(fields, file.schema)
+                    return paths.doubts(fields, file.schema) + boxes.doubts(places, file.arrow_schema)
         return []
 
     @property

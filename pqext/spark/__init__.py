@@ -9,7 +9,8 @@ from typing import Any
 
 from pqext.core.lazy import attach
 
-_get, __dir__, __all__ = attach(__name__, __file__)
+_get, __dir__, _every = attach(__name__, __file__)
+__all__ = [name for name in _every if name != "variant"]  # with * it would take the name of module pqext.variant
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,8 @@ def as_arrow(values: Any, what: str = "an array") -> VariantLike:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     if isinstance(values, str | bytes | bytearray | memoryview):
-        raise TypeError(f"expected {what}, not one {type(values).__name__}; put it into a list")
+        hint = "; pqext.variant.read_json reads files" if _names_a_file(values) else ""
+        raise TypeError(f"expected {what}, not one {type(values).__name__}; put it into a list{hint}")
     try:
         if hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__"):
             return pa.chunked_array(values)
@@ -31,8 +33,15 @@ def as_arrow(values: Any, what: str = "an array") -> VariantLike:
             return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise ValueError(f"{type(values).__name__} cannot be taken as {what}: {error}") from None
+    if isinstance(values, PurePath):
+        raise TypeError(f"expected {what}, not a path; pqext.variant.read_json reads files")
     hint = "; take a slice, array[i:i + 1]" if isinstance(values, pa.Scalar) else ""
     raise TypeError(f"expected {what}, not {type(values).__name__}{hint}")
+
+
+def _names_a_file(text: Any) -> bool:
+    ends = (".json", ".jsonl", ".ndjson", ".gz", ".bz2", ".zst")
+    return isinstance(text, str) and text.lower().endswith(ends)
 
 
 def as_texts(values: Any) -> VariantLike:

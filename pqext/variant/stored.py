@@ -22,7 +22,16 @@ class BinaryVariant:
 
     __slots__ = ("_dictionary", "metadata", "value")
 
-    def __init__(self, value: bytes, metadata: bytes) -> None:
+    def __init__(self, value: bytes, metadata: bytes = b"") -> None:
+        for part in (value, metadata):
+            try:
+                memoryview(part)
+            except TypeError:
+                made = "from_json takes JSON text" if isinstance(part, str) else "from_python takes objects"
+                raise TypeError(
+                    f"a Variant is made of the bytes of a value and of its metadata, not of a {type(part).__name__}: "
+                    f"Variant.{made}"
+                ) from None
         self.value = bytes(value)
         self.metadata = bytes(metadata)
         self._dictionary: Metadata | None = None

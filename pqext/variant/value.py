@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pqext.core.suggest import around
 from pqext.variant import encoding, faults
 from pqext.variant.encoding import BasicType, Container, PrimitiveType, Scaled
 from pqext.variant.kernels.binary import Fault
@@ -105,6 +106,8 @@ class Variant(BinaryVariant):
         """The value at ``path`` (``"$.a.b[0]"``, ``"$.a[-1]"`` for the last element), None where there is none."""
         from pqext.variant.access.path import as_path
 
+        if isinstance(path, str) and not path.lstrip().startswith("$"):
+            raise ValueError(f"a path starts with $, as in $.name or $[0]: write v[{around(path)!r}] for a field")
         found: Variant | None = self
         for step in as_path(path, from_end=True):
             found = found._child(step) if found is not None else None

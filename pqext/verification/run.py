@@ -85,7 +85,8 @@ def verify(
         opened = open_source(source, filesystem, storage_options)
         size = opened.size
         opened.close()
-        return Report(error.path, size, None, None, wanted, (), findings.counts(ADVICE), tuple(findings.faults), ())
+        advice = () if "; it looks like " in error.message else ADVICE  # what it is tells what to do
+        return Report(error.path, size, None, None, wanted, (), findings.counts(advice), tuple(findings.faults), ())
     with file:
         tops = _chosen(file, columns)
         try:

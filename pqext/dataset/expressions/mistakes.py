@@ -10,7 +10,7 @@ from typing import Any
 
 from pqext.core.predicate import Value
 from pqext.core.schema import SchemaNode
-from pqext.core.suggest import nearest
+from pqext.core.suggest import all_but, nearest
 from pqext.core.text import visible
 from pqext.dataset.expressions.conditions import Operand
 from pqext.dataset.expressions.literals import Kind, Literal, to_value
@@ -59,11 +59,17 @@ def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) 
         shown, written = visible(whole), {Notation.SQL: '"{}"', Notation.PYTHON: "col(['{}'])"}[notation(column)]
         told = f"there is no column {visible(name)!r} with fields; write {written.format(shown)} for the column"
         return f"{told} {shown!r}{column.place or ''}"
+    computed = "" if column.place else _computed(whole)
+    if computed:
+        told = "SQL text is for filters and the command line; here write"
+        return f"there is no column {visible(whole)!r}: {told} {visible(computed)}"
     return _missing(str(column), node, name, also, notation(column)) + (column.place or "")
 
 
 def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
     """That no column has a dotted path, which the result is to have."""
+    if kept := all_but(column):
+        return f"there is no column {visible(column)!r}: {visible(kept)}"
     computed = _computed(column)
     if computed:
         told = "SQL text is for filters and the command line; here write"

@@ -44,6 +44,14 @@ class Questions(Operand):
     def __bool__(self) -> NoReturn:
         raise TypeError("a column has no truth value: compare it, for a boolean column with == True")
 
+    def __and__(self, other: object) -> NoReturn:
+        raise TypeError(
+            "& and | join conditions and bind closer than comparisons, so put these into parentheses: "
+            "(a > 5) & (b > 3), and compare a boolean column: (a == True)"
+        )
+
+    __rand__ = __or__ = __ror__ = __and__
+
     def isin(self, values: Iterable[Any]) -> IsIn:
         """Is the value one of ``values``? Null on null; nothing is in an empty list.
 

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from pqext.core.limits import Limits
 from pqext.core.options import ReadOptions
 from pqext.core.sources.locate import Location, locate
-from pqext.core.suggest import did_you_mean
+from pqext.core.suggest import OF_OTHERS, did_you_mean
 from pqext.dataset.expressions import Column, Expression, all_of, col
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import source_name
@@ -76,7 +76,9 @@ class Query:
             if is_of_saves(name):
                 continue  # a view of SQL has options for both
             if name.lower() not in known:
+                elsewhere = OF_OTHERS["spark"].get(name)
                 meant = did_you_mean(name, known) or "; data source pqext reads with " + ", ".join(sorted(known))
+                meant = meant if elsewhere is None else f"; {elsewhere}"
                 raise ValueError(f"unknown option {name!r}{meant}")
         values: dict[str, Any] = {}
         given = {name.lower().replace("pathglobfilter", "path_glob_filter"): options[name] for name in options}

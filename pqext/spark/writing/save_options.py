@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from pyspark.sql.types import StructType
 
 from pqext.core.options import WriteOptions
-from pqext.core.suggest import OF_OTHERS, did_you_mean
+from pqext.core.suggest import OF_OTHERS, around, did_you_mean
 from pqext.spark.writing.carried import carried
 from pqext.spark.writing.part_files import UNDIVIDED, Division
 
@@ -85,6 +85,8 @@ def write_options(options: Mapping[str, str]) -> dict[str, Any]:
             ours = OF_OTHERS["write"].get(name) or "data source pqext writes with " + ", ".join(every)
             raise ValueError(f"unknown option {key!r}{did_you_mean(key, every) or f'; {ours}'}")
         parsed[name] = _parse_option(text)
+        if name == "shredding" and not isinstance(parsed[name], dict):
+            raise ValueError(f'option shredding is JSON text, as in {{"column": "infer"}}, not {around(text)!r}')
     if str(parsed.get("profile")).lower() == "none" and "profile" in parsed:
         parsed["profile"] = None
     return with_profile(parsed, "option profile=none")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Context, Decimal
 from typing import Any
 
@@ -49,17 +49,18 @@ def from_python(values: Iterable[Any], *, none_is_null: bool = True) -> pa.Struc
     With ``none_is_null=True`` a row that is None is a null of the array, as in ``pyarrow.array``; with False it is a
     variant null, JSON's null. Every row has a sorted dictionary of the names that it uses and no others.
 
-    Raises ``TypeError`` for an object of another type and ``ValueError`` for a number of more than 38 digits, objects
-    nested more than 1000 levels deep, or text with lone surrogates, each with the row; and ``LimitError`` when the
-    array would take more than 2 GiB.
+    Raises ``TypeError`` for one object in place of a list of them, or an object of another type; ``ValueError`` for a
+    number of more than 38 digits, objects nested more than 1000 levels deep, or text with lone surrogates, each with
+    the row; and ``LimitError`` when the array would take more than 2 GiB.
 
     >>> from pqext import variant
     >>> array = variant.from_python([{"id": 1, "tags": ["a", "b"]}, None, 2.5])
     >>> variant.to_json(array).to_pylist()
     ['{"id":1,"tags":["a","b"]}', None, '2.5']
     """
-    if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
-        raise TypeError(f"values is a list or another iterable of objects, not one {type(values).__name__}")
+    if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
+        kind = type(values).__name__
+        raise TypeError(f"values is a list or another iterable of objects, not one {kind}: put it into a list")
     objects = values if isinstance(values, list) else list(values)
     writer = Writer(encode_scalar, plain)
     return one_array(all_rows(lambda start: writer.rows(objects, start, none_is_null), len(objects)))

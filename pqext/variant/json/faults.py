@@ -29,6 +29,7 @@ REASONS: dict[int, str] = {
     JsonFault.JSON_DEPTH: "the value is nested more deeply than max_depth allows",
     JsonFault.JSON_DUPLICATE: "an object has a key twice",
     JsonFault.JSON_SIZE: "the document's variant would be larger than 2 GiB",
+    JsonFault.JSON_NAN: "NaN and Infinity are not JSON: a number or null may stand there",
     JsonFault.JSON_LONG: "the text is longer than max_bytes allows",
 }
 _LIMITS = (JsonFault.JSON_DEPTH, JsonFault.JSON_SIZE, JsonFault.JSON_LONG)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.sources.store import Location
 from pqext.core.sources.streams import CODECS, open_stream
+from pqext.core.suggest import Suggesting
 from pqext.core.workers import Workers, thread_count
 from pqext.variant.json.documents import Form, form_of, read_documents
 from pqext.variant.json.faults import Found, line_error, line_fault
@@ -92,7 +93,7 @@ def _in_lines(text: bytes, at: int, code: int, name: bytes | None) -> Found:
     return text.count(b"\n", 0, at) + 1, at - (text.rfind(b"\n", 0, at) + 1), code, name
 
 
-class JsonReader:
+class JsonReader(Suggesting):
     """Record batches of one variant column, from :func:`read_json`.
 
     Iterate over it, or call :meth:`read_all`; each iteration reads the files from their start. File objects can be

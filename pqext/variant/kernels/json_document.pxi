@@ -290,6 +290,8 @@ cdef int parse_document(Parser *ps) noexcept nogil:
                 ps.where = p
                 if p >= ps.end:
                     return JSON_END
+                if c == c'N' or c == c'I':
+                    return JSON_NAN
                 return JSON_LITERAL if c == c'n' or c == c't' or c == c'f' else JSON_VALUE
         # A value has ended before p: it belongs to the innermost container, which may end too.
         while True:

@@ -180,6 +180,7 @@ cpdef enum JsonFault:
     JSON_DUPLICATE = 19
     JSON_SIZE = 20
     JSON_LONG = 21
+    JSON_NAN = 22
 
 
 cpdef enum Duplicates:

@@ -1,0 +1,132 @@
+"""What new users write first, by habits of other libraries, is answered with what to write here."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+
+import pqext
+from pqext import col, geo, variant
+from pqext.cli import main
+from pqext.cli.app import app
+
+PYTHON: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: pqext.read, AttributeError, "pqext.read_table gives a table"),  # type: ignore[attr-defined]
+    (lambda: pqext.to_parquet, AttributeError, "it is pqext.write_table"),  # type: ignore[attr-defined]
+    (lambda: pqext.read_csv, AttributeError, "`pqext convert`"),  # type: ignore[attr-defined]
+    (lambda: variant.from_python({"a": 1}), TypeError, "not one dict: put it into a list"),
+    (lambda: variant.Variant({"a": 1}), TypeError, "Variant.from_python takes objects"),  # type: ignore[arg-type]
+    (lambda: variant.Variant('{"a": 1}'), TypeError, "Variant.from_json takes JSON text"),  # type: ignore[arg-type]
+    (lambda: variant.Variant.from_python({"a": 1}).get("a"), ValueError, r"write v\['a'\]"),
+    (lambda: variant.parse_json("events.jsonl"), TypeError, "pqext.variant.read_json reads files"),
+    (lambda: variant.parse_json(Path("events.jsonl")), TypeError, "pqext.variant.read_json reads files"),
+    (lambda: variant.parse_json(['{"a": NaN}']), ValueError, "NaN and Infinity are not JSON"),
+    (lambda: variant.read_json(io.BytesIO(b"1\n")).to_table(), AttributeError, "it is read_all"),  # type: ignore
+    (lambda: col("price") > 5 & col("lon") > 3, TypeError, r"parentheses: \(a > 5\) & \(b > 3\)"),
+    (lambda: (col("a") > 5) | col("b"), TypeError, r"compare a boolean column: \(a == True\)"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "told"), PYTHON)
+def test_python_tells_what_to_write(call: Callable[[], Any], kind: type[Exception], told: str) -> None:
+    with pytest.raises(kind, match=told):
+        call()
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> str:
+    table = pa.table({"event": variant.parse_json(['{"price": 1}']), "id": [1], "geom": geo.from_points([1.0], [2.0])})
+    pqext.write_table(table, tmp_path / "events.parquet")
+    return str(tmp_path / "events.parquet")
+
+
+def test_reading_tells_what_to_write(events: str) -> None:
+    for columns in (["event:$.price::double"], {"p": "event:$.price::double"}):
+        with pytest.raises(ValueError, match=r"here write col\('event'\).variant\('\$.price', 'double'\)"):
+            pqext.read_table(events, columns)
+    with pytest.raises(ValueError, match=r"name the columns to keep: .* not in \['geom', 'id'\]\]"):
+        pqext.read_table(events, ['* exclude (geom, "id")'])
+    with pytest.raises(TypeError, match=r"a list of names: name the columns to keep: .* not in \['geom'\]\]"):
+        pqext.read_table(events, "* except (geom)")
+    with pytest.raises(TypeError, match='schema="union"'):
+        pqext.scan(events, union=True)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"bbox of geo\.read_geopandas"):
+        geo.read_geopandas(events, mask=1)  # type: ignore[call-arg]
+
+
+def test_importing_all_of_spark_leaves_the_module_of_variants(events: str) -> None:
+    names: dict[str, Any] = {"variant": variant}
+    pytest.importorskip("pyspark")
+    exec("from pqext.spark import *", names)
+    assert names["variant"] is variant
+    assert callable(names["read"])
+    assert callable(__import__("pqext.spark", fromlist=["variant"]).variant)
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "500"})
+
+
+def test_commands_speak_of_their_options(
+    events: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.json").write_text(json.dumps({"a": ["some words"] * 9}))
+
+    def told(*arguments: str) -> str:
+        monkeypatch.setattr("sys.argv", ["pqext", *arguments])
+        with pytest.raises(SystemExit):
+            main()
+        return " ".join(capsys.readouterr().err.split())
+
+    assert "--on-invalid skip leaves it out" in told("count", str(tmp_path))
+    with monkeypatch.context() as patch:
+        patch.setattr("warnings.filters", [])
+        warned = told("count", str(tmp_path), "--on-invalid", "skip")
+        assert warned.startswith("pqext: 1 file is no Parquet and left out")
+    for command in ("count", "head", "query"):
+        with pytest.warns(pqext.CorruptDataWarning, match="no Parquet and left out"):
+            assert "1" in run(command, str(tmp_path), "--on-invalid", "skip").output
+    assert "it is '--rows' here" in told("head", events, "--limit", "3")
+    source = tmp_path / "places.csv"
+    source.write_text("lat,lon\n1,170\n")
+    message = told("convert", str(source), str(tmp_path / "out.parquet"), "--geometry", "lat,lon")
+    assert "--check-range clamp" in message
+    assert "check_range" not in message
+    report = run("verify", str(tmp_path / "notes.json")).output
+    assert "it looks like JSON: pqext convert makes Parquet of it" in report
+    assert "fetch it again" not in report
+
+
+@pytest.mark.parametrize("crs", ["OGC:CRS84", "EPSG:3857", None])
+def test_boxes_that_look_like_a_mistake_are_pointed_out(tmp_path: Path, crs: str | None) -> None:
+    path = str(tmp_path / "places.parquet")
+    lons = [175.0, -175.0, 100.0]
+    option = {"at": {"crs": crs or "OGC:CRS84"}}
+    nested = pa.table({"at": geo.from_points(lons, [-10.0, -10.0, -10.0])})
+    pqext.write_table(nested, path, geometry=option)
+
+    def doubts(box: Any) -> list[str]:
+        return list(json.loads(pqext.scan(path, filter=col("at").intersects(box)).explain("json"))["doubts"])
+
+    is_geographic = crs != "EPSG:3857"
+    beyond = doubts((170, -60, 190, 0))
+    wrapping = doubts((170, -60, -170, 0))
+    assert len(beyond) == is_geographic
+    assert len(wrapping) == (not is_geographic)
+    assert not doubts((170, -60, 180, 0))
+    assert not doubts((-400, -90, 400, 90))  # the whole earth
+    if is_geographic:
+        assert "box (170, -60, -170, 0) is that part of the earth" in beyond[0]
+        assert pqext.scan(path, filter=col("at").intersects((170, -60, -170, 0))).count() == 2
+        assert len(doubts(__import__("shapely").box(170, -60, 190, 0))) == 1
+    else:
+        assert "only boxes of geographic columns wrap" in wrapping[0]
+    assert math.isclose(lons[0], 175)
