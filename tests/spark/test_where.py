@@ -24,6 +24,7 @@ from pqext.dataset.expressions.visitors import columns
 from pqext.spark import read, read_metrics, shred_variant, where
 from pqext.spark.pushdown.conditions import condition
 from pqext.spark.reading.request import Query, encode_options
+from pqext.spark.writing.save_options import write_options
 
 UTC = dt.UTC
 OLD = dt.datetime(1, 3, 1, 12, 0, 0, 1)
@@ -236,3 +237,16 @@ def test_the_option_takes_the_public_text_of_a_filter() -> None:
     assert Query.from_options({"path": __file__, **sql}).where == (col("a") > 1)
     with pytest.raises(ValueError, match="cannot be read"):
         encode_options(where="a >")
+
+
+def test_options_and_columns_that_are_called_otherwise_are_answered(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.parquet")
+    pqext.write_table(pa.table({"a": [1], "b": [2]}), path)
+    for name, told in (("filter", "it is where here"), ("mergeSchema", 'it is schema="union" here')):
+        with pytest.raises(ValueError, match=f"unknown option '{name}'; {told}"):
+            Query.from_options({"path": path, name: "true"})
+    for names, told in ((["* exclude (b)"], r"not in \['b'\]"), (["a::int"], r"col\('a'\)\.cast\('int'\)")):
+        with pytest.raises(ValueError, match=told):
+            Query.from_options({"path": path, "columns": json.dumps(names)}).schema()
+    with pytest.raises(ValueError, match=r'JSON text, as in \{"column": "infer"\}'):
+        write_options({"shredding": "infer"})

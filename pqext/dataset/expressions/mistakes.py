@@ -59,21 +59,23 @@ def no_column(column: Column, node: SchemaNode, name: str, also: Iterable[str]) 
         shown, written = visible(whole), {Notation.SQL: '"{}"', Notation.PYTHON: "col(['{}'])"}[notation(column)]
         told = f"there is no column {visible(name)!r} with fields; write {written.format(shown)} for the column"
         return f"{told} {shown!r}{column.place or ''}"
-    computed = "" if column.place else _computed(whole)
-    if computed:
-        told = "SQL text is for filters and the command line; here write"
-        return f"there is no column {visible(whole)!r}: {told} {visible(computed)}"
+    if not column.place and (told := in_place_of(whole)):
+        return f"there is no column {visible(whole)!r}: {told}"
     return _missing(str(column), node, name, also, notation(column)) + (column.place or "")
+
+
+def in_place_of(text: str) -> str:
+    """What to write in Python for text of the command line that is no name of a column; nothing for a plain name."""
+    if kept := all_but(text):
+        return visible(kept)
+    computed = _computed(text)
+    return computed and f"SQL text is for filters and the command line; here write {visible(computed)}"
 
 
 def no_column_named(root: SchemaNode, column: str, also: Iterable[str]) -> str:
     """That no column has a dotted path, which the result is to have."""
-    if kept := all_but(column):
-        return f"there is no column {visible(column)!r}: {visible(kept)}"
-    computed = _computed(column)
-    if computed:
-        told = "SQL text is for filters and the command line; here write"
-        return f"there is no column {visible(column)!r}: {told} {visible(computed)}"
+    if told := in_place_of(column):
+        return f"there is no column {visible(column)!r}: {told}"
     node = root
     for depth, name in enumerate(names := column.split(".")):
         child = node.child(name)

@@ -18,6 +18,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.sources.locate import Location, locate
 from pqext.core.suggest import OF_OTHERS, did_you_mean
 from pqext.dataset.expressions import Column, Expression, all_of, col
+from pqext.dataset.expressions.mistakes import in_place_of
 from pqext.dataset.files.file_set import FileSet
 from pqext.dataset.files.sources import source_name
 from pqext.dataset.files_query import FilesQuery
@@ -151,7 +152,8 @@ class Query:
             names = [one.name if isinstance(one, Computed) else one for one in self.columns]
             missing = [name for name in names if name not in fields]
             if missing:
-                raise ValueError(f"no column {missing[0]!r}; there are {', '.join(arrow.names)}")
+                told = in_place_of(missing[0]) or f"there are {', '.join(arrow.names)}"
+                raise ValueError(f"no column {missing[0]!r}; {told}")
             arrow = pa.schema([fields[name] for name in names])
         return spark_schema(arrow)
 
