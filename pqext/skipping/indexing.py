@@ -21,7 +21,7 @@ from pqext.dataset.files_query import FilesQuery
 from pqext.dataset.planning.projection import parse_columns
 from pqext.dataset.pruning.binding import find
 from pqext.skipping.indexes.index import Index
-from pqext.skipping.objects import UNKNOWN, objects_of
+from pqext.skipping.objects import version_of
 
 _ROWS = 1 << 16
 _SCHEMAS = 16
@@ -74,21 +74,18 @@ class Indexer:
 
     def row(self, source: Any) -> Row | None:
         """The row of an object; None where it changes while it is looked at, or nobody tells when it was written."""
-        before = objects_of([source])
-        if before.modified[0] == UNKNOWN or not before.paths[0].is_valid:
+        before = version_of(source)
+        if before is None:
             return None
-        if isinstance(source, str) or before.etags.null_count:  # what is written again now could have the same time
-            since = time.time() * 1000 - before.modified[0]
+        if before.etag is None:  # what is written again now could have the same time
+            since = time.time() * 1000 - before.modified_ms
             settled = _SETTLED_MS if isinstance(source, str) else _SETTLED_REMOTE_MS
             if 0 <= since < settled:
                 time.sleep((settled - since) / 1000)
-        cells, read = self.cells(source, int(before.sizes[0]), before.etags[0].as_py())
-        after = objects_of([source])
-        if (after.modified[0], after.sizes[0]) != (before.modified[0], before.sizes[0]):
+        cells, read = self.cells(source, before.size, before.etag)
+        if version_of(source) != before:
             return None
-        return Row(
-            before.paths[0].as_py(), int(before.modified[0]), int(before.sizes[0]), before.etags[0].as_py(), cells, read
-        )
+        return Row(before.path, before.modified_ms, before.size, before.etag, cells, read)
 
     def cells(self, source: Any, size: int | None = None, etag: str | None = None) -> tuple[list[pa.Array], bool]:
         """A cell of each index, an array of one, and whether rows were read for some.

@@ -67,6 +67,33 @@ def objects_of(sources: Sequence[Any]) -> Objects:
     return Objects(tuple(sources), pa.array(paths, pa.string()), modified, sizes, pa.array(etags, pa.string()))
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectVersion:
+    """One file as it is now, as :class:`Objects` has many."""
+
+    path: str
+    modified_ms: int
+    size: int
+    etag: str | None
+
+
+def version_of(source: Any) -> ObjectVersion | None:
+    """What is known of one file now; None where its time, size or name is not."""
+    name = _name(source)
+    if name is None:
+        return None
+    if isinstance(source, Location):
+        listed = source.listed
+        if listed is None or listed.modified_ms is None or listed.size is None:
+            return None
+        return ObjectVersion(name, listed.modified_ms, listed.size, listed.etag)
+    try:
+        found = os.stat(source)
+    except (OSError, ValueError):  # which reading tells
+        return None
+    return ObjectVersion(name, found.st_mtime_ns // 1_000_000, found.st_size, None)
+
+
 def _name(source: Any) -> str | None:
     """The one name of a file in stores; None for what has none."""
     if type(source) is str:
@@ -77,6 +104,9 @@ def _name(source: Any) -> str | None:
 
 def _look(paths: list[bytes], found: NDArray[np.int64]) -> None:
     """Ask the file system of all files, by several threads where they are many."""
+    if len(paths) <= _TOGETHER:
+        stamp_files(paths, found[0], found[1])
+        return
     cuts = range(0, len(paths), _TOGETHER)
     with Workers(0, len(cuts)) as workers:
         parts = ((paths[at : at + _TOGETHER], *found[:, at : at + _TOGETHER]) for at in cuts)
