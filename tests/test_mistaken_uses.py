@@ -100,9 +100,14 @@ def test_commands_speak_of_their_options(
     message = told("convert", str(source), str(tmp_path / "out.parquet"), "--geometry", "lat,lon")
     assert "--check-range clamp" in message
     assert "check_range" not in message
-    report = run("verify", str(tmp_path / "notes.json")).output
-    assert "it looks like JSON: pqext convert makes Parquet of it" in report
-    assert "fetch it again" not in report
+    for text in (json.dumps(["some words"] * 9), "[1]\n"):
+        (tmp_path / "notes.json").write_text(text)
+        report = run("verify", str(tmp_path / "notes.json")).output
+        assert "it looks like JSON: pqext convert makes Parquet of it" in report
+        assert "fetch it again" not in report
+    for head in ("PAR1", "ab"):
+        (tmp_path / "notes.json").write_text(head)
+        assert "it looks like" not in run("verify", str(tmp_path / "notes.json")).output
 
 
 @pytest.mark.parametrize("crs", ["OGC:CRS84", "EPSG:3857", None])

@@ -59,7 +59,9 @@ def read_footer(
         return source.footer
     size = source.size
     if size < len(MAGIC) + TRAILER_BYTES:
-        raise CorruptFileError(f"not a Parquet file: it has {size} bytes", path=source.path)
+        head = bytes(source.read(0, len(MAGIC))) if size >= len(MAGIC) else b""
+        told = "" if head in (MAGIC, ENCRYPTED_MAGIC) else looks_like(head)
+        raise CorruptFileError(f"not a Parquet file: it has {size} bytes{told}", path=source.path)
     tail_bytes = min(size, max(source.tail_bytes, TRAILER_BYTES))
     if size - tail_bytes - len(MAGIC) <= source.merge_gap and not source.is_remote:
         tail_bytes = size
