@@ -72,7 +72,7 @@ def commands() -> str:
     from pqext.cli import app
 
     context = click.Context(app)
-    return "\n\n".join(describe(name, app.get_command(context, name)) for name in sorted(app.list_commands(context)))
+    return "\n\n".join(describe(name, app.get_command(context, name)) for name in sorted(app.places))
 
 
 def describe(name: str, command: Any) -> str:
@@ -81,7 +81,7 @@ def describe(name: str, command: Any) -> str:
 
     from pqext.cli import app
 
-    shown = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
+    shown = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
     usage = re.sub(r".*?Usage: \S+ ([^\n]*?) *\n.*", r"pqext \1", shown, flags=re.S)
     options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
     rows = [

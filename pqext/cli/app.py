@@ -24,7 +24,7 @@ VERIFY_CODES = (
     "something could not be checked, because a key is missing, an encoding is not known, or a file cannot be read; "
     "130 interrupted."
 )
-_WRITE, _LOOK = "Write", "Look into files"
+_WRITE, _LOOK, _STORES = "Write", "Look into files", "Skip files that queries do not need"
 COMMANDS = {
     name: Place(f"pqext.cli.{module}", function, panel, VERIFY_CODES if name == "verify" else EXIT_CODES)
     for name, module, function, panel in (
@@ -39,6 +39,12 @@ COMMANDS = {
         ("inspect", "inspect", "command", _LOOK),
         ("verify", "verify", "command", _LOOK),
         ("map", "map", "command", _LOOK),
+        ("skipping build", "skipping", "build", _STORES),
+        ("skipping refresh", "skipping", "refresh", _STORES),
+        ("skipping describe", "skipping", "describe", _STORES),
+        ("skipping check", "skipping", "check", _STORES),
+        ("skipping compact", "skipping", "compact", _STORES),
+        ("skipping drop", "skipping", "drop", _STORES),
         ("metrics", "metrics", "command", _LOOK),
         ("demo", "demo", "command", "See it work"),
     )

@@ -124,21 +124,31 @@ class Program(click.Group):
         self.places = places
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.places)
+        return list(dict.fromkeys(name.partition(" ")[0] for name in self.places))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         place = self.places.get(cmd_name)
         if place is None:
-            return None
+            return self._group(cmd_name)
         function = getattr(import_module(place.module), place.function)
         return command(cmd_name, function, epilog=place.epilog, context_settings=dict(self.context_settings))
+
+    def _group(self, name: str) -> Program | None:
+        """The commands of two words that begin with ``name``."""
+        words = [two.partition(" ") for two in self.places]
+        inner = {second: self.places[f"{name} {second}"] for first, _, second in words if first == name and second}
+        if not inner:
+            return None
+        panels = {place.panel for place in inner.values()}
+        settings = {"context_settings": dict(self.context_settings), "no_args_is_help": True}
+        return Program(inner, name=name, help=f"{', '.join(sorted(panels))}.", **settings)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         from pqext.core.suggest import did_you_mean
 
-        if args and args[0] not in self.places and not args[0].startswith("-"):
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.places)}")
         return super().resolve_command(ctx, args)
 

@@ -14,16 +14,16 @@ class Progress(Protocol):
 
 
 @contextmanager
-def progress(shown: bool = True) -> Iterator[Progress]:
-    """Shows the rows done on standard error when that is a terminal and they are to be ``shown``, else nothing."""
+def progress(of: str = "rows", shown: bool = True) -> Iterator[Progress]:
+    """Shows on standard error how many are done of what is counted, where that is a terminal and it is ``shown``."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), "rows", TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (BarColumn(), MofNCompleteColumn(), of, TimeElapsedColumn(), TimeRemainingColumn())
     with Bar(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
-        task = bar.add_task("rows", total=None)
+        task = bar.add_task(of, total=None)
 
         def show(done: int, total: int | None = None, /) -> None:
             bar.update(task, completed=done, total=total)

@@ -18,7 +18,7 @@ from pqext.cli.outputs import STREAM, Force, check_new, named
 from pqext.cli.places import Anonymous, Place, Storage, placed
 from pqext.cli.progress import progress
 from pqext.cli.rows import BATCH_ROWS, BY_SUFFIX, MAX_ROWS, Form, write_rows
-from pqext.cli.scan_arguments import Invalid, Json, OnInvalid, Select, Sources, Union, Where, asked
+from pqext.cli.scan_arguments import Invalid, Json, OnInvalid, Select, Skipping, Sources, Union, Where, asked
 from pqext.text import counted
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def query(
     select: Select = None,
     union: Union = False,
     on_invalid: Invalid = OnInvalid.stop,
+    skipping: Skipping = None,
     limit: Annotated[
         int | None,
         Option("--limit", "-n", min=0, help="At most so many rows; reading stops then.", show_default=False),
@@ -81,12 +82,12 @@ def query(
     Example: pqext query 'logs/*.parquet' --where 'status >= 500' --select id,status --output bad.csv
     """
     with refusals():
-        *places, out = placed([*sources, output], storage, anonymous)
+        *places, store, out = placed([*sources, skipping or "", output], storage, anonymous)
         dest = None if output == STREAM else out
         chosen = _form(form, dest, as_json and not explain)
         if chosen is Form.table and (dest is not None or (limit or 0) > MAX_ROWS):
             raise ValueError(f"a table is shown, of at most {MAX_ROWS:,} rows: --format json, csv, parquet or arrow")
-        found = asked(places, where, select, union, on_invalid)
+        found = asked(places, where, select, union, on_invalid, store or None)
         if explain:
             click.echo(found.limit(limit, offset).explain("json" if as_json else "text"))
             return
@@ -110,6 +111,7 @@ def head(
     where: Where = None,
     union: Union = False,
     on_invalid: Invalid = OnInvalid.stop,
+    skipping: Skipping = None,
     form: Annotated[
         Shown, Option("--format", help="A table, one JSON object per row, or CSV with a heading.")
     ] = Shown.table,
@@ -122,7 +124,8 @@ def head(
     Example: pqext head logs.parquet -n 3 --where 'event:$.status = 500'
     """
     with refusals():
-        found = asked(placed(sources, storage, anonymous), where, select, union, on_invalid).limit(rows)
+        *places, store = placed([*sources, skipping or ""], storage, anonymous)
+        found = asked(places, where, select, union, on_invalid, store or None).limit(rows)
         schema, batches = _started(found, BATCH_ROWS)
     write_rows(Form.json if as_json else Form(form.value), schema, batches, None)
 
@@ -132,6 +135,7 @@ def count(
     where: Where = None,
     union: Union = False,
     on_invalid: Invalid = OnInvalid.stop,
+    skipping: Skipping = None,
     as_json: Json = False,
     storage: Storage = None,
     anonymous: Anonymous = False,
@@ -143,7 +147,8 @@ def count(
     Example: pqext count 'logs/*.parquet' --where 'status >= 500'
     """
     with refusals():
-        rows = asked(placed(sources, storage, anonymous), where, None, union, on_invalid).count()
+        *places, store = placed([*sources, skipping or ""], storage, anonymous)
+        rows = asked(places, where, None, union, on_invalid, store or None).count()
     click.echo(json.dumps({"rows": rows}) if as_json else str(rows))
 
 

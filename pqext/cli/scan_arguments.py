@@ -50,12 +50,19 @@ Invalid = Annotated[
     OnInvalid,
     Option("--on-invalid", help="Files that are no Parquet stop the work, or are left out.", show_default=True),
 ]
+Skipping = Annotated[
+    str | None,
+    Option(
+        "--skipping", metavar="STORE", show_default=False,
+        help="A data-skipping store of these files (pqext skipping build): those that it refuses are not opened.",
+    ),
+]
 Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 
 
 def asked(
     sources: list[Place], where: list[str] | None, select: list[str] | None, union: bool,
-    on_invalid: OnInvalid,
+    on_invalid: OnInvalid, skipping: Place | None = None,
 ) -> Scan:
     """The scan that the options ask for, within the limits for files of strangers."""
     from pqext.core.limits import Limits
@@ -63,7 +70,14 @@ def asked(
     from pqext.dataset.reading import scan
 
     conditions = [from_text(text) for text in where or ()]
-    found = scan(sources, schema="union" if union else None, limits=Limits.untrusted(), on_invalid=on_invalid.value)
+    store = None
+    if skipping is not None:
+        from pqext.skipping import open_store
+
+        store = open_store(skipping, limits=Limits.untrusted())
+    found = scan(
+        sources, schema="union" if union else None, limits=Limits.untrusted(), on_invalid=on_invalid.value, skipping=store
+    )
     if select is not None:
         found = found.select([column for text in select for column in _selected(text, found)])
     return found.filter(*conditions) if conditions else found

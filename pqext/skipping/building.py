@@ -5,7 +5,6 @@ Both add parts with what they found; a store that takes the place of another is 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from pqext.core.options import ReadOptions
 from pqext.core.sources.locate import locate
 from pqext.core.workers import Workers
 from pqext.dataset.files.sources import source_name
-from pqext.skipping.folders import SIDE, all_parts, move, remove, within
+from pqext.skipping.folders import all_parts, pending, substitute
 from pqext.skipping.format.reading import part_files
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexing import Indexed, Indexer, Row, meet
@@ -188,14 +187,12 @@ def make(
     found = meet_any(indexing, indexes, table.files)
     known = [met or indexing.meet([one], table.files[0])[0] for one, met in zip(indexes, found, strict=True)]
     layout = Layout.of(known, table.identifier, table.partitions.schema, encryption)
-    dest = within(location, f"_new-{uuid.uuid4()}") if old else location
+    dest = pending(location) if old else location
     summary = indexing.add(table, table.files, layout, dest)
     if not summary.added:  # a store of no object is a store
         layout.write(dest, [], table.partitions.values([]))
     if old:  # which may contradict what is new
-        remove(old)
-        move(within(dest, SIDE), within(location, SIDE))
-        move(dest, location)
+        substitute(location, old)
     return summary
 
 

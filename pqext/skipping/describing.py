@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pqext.core.encryption.properties import FileDecryption
-from pqext.core.errors import ParquetError
+from pqext.core.errors import CorruptFileError, ParquetError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.sources.locate import Location, locate
 from pqext.core.text import visible
@@ -18,6 +18,7 @@ from pqext.dataset.files.sources import source_name
 from pqext.skipping.folders import SIDE, all_parts, parts_of, within
 from pqext.skipping.format.identifiers import split_object_names
 from pqext.skipping.format.names import OBJECT_NAME
+from pqext.skipping.format.reading import NO_PART
 from pqext.skipping.indexes.index import restored
 from pqext.skipping.objects import objects_of
 from pqext.skipping.store import Store, rows_about
@@ -151,7 +152,8 @@ def list_stores(
 ) -> list[StoreDescription]:
     """The stores right below the folder ``base``, where stores lie by default, sorted by location.
 
-    Arguments are as for :func:`describe`. A store that cannot be read is listed with the error as its ``reason``.
+    Arguments are as for :func:`describe`. A store that cannot be read is listed with the error as its ``reason``;
+    folders of other Parquet files are passed over.
 
     Example:
         >>> import os, pqext, pyarrow
@@ -170,6 +172,8 @@ def list_stores(
             if parts_of(place):
                 found.append(_described(Store(place, decryption, limits), None))
         except (ParquetError, FileNotFoundError) as error:
+            if isinstance(error, CorruptFileError) and error.message.startswith(NO_PART):
+                continue
             found.append(_damaged(place, str(error)))
     return found
 

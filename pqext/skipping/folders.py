@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import time
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from typing import Any
@@ -15,10 +14,10 @@ from pqext.skipping.format.reading import part_files
 
 SIDE = "_pqext"
 """The folder of the indexes that the specification does not know."""
-UPGRADED = "_upgraded"
-"""The folder of parts of the latest version, while they take the place of older ones."""
-_LOOKS, _PAUSE = 3, 0.02
-"""How often parts are looked for where there are none, and the seconds between: a store may be taking their place."""
+PENDING = "_pending"
+"""The folder of parts that are to take the place of others, which are read until these are gone."""
+_LOOKS = 2
+"""How often parts are looked for where there are none: they may be on their way."""
 
 
 def within(folder: Any, name: str) -> Any:
@@ -28,26 +27,35 @@ def within(folder: Any, name: str) -> Any:
     return os.path.join(folder, name)
 
 
+def pending(folder: Any) -> Any:
+    """Where the parts lie that are to take the place of those in ``folder``, of a store or of its further indexes."""
+    parent, _, name = str(folder.key if isinstance(folder, Location) else folder).rstrip("/").rpartition("/")
+    if name != SIDE:
+        return within(folder, PENDING)
+    above = folder.at(parent) if isinstance(folder, Location) else parent or os.sep
+    return within(within(above, PENDING), SIDE)
+
+
 def parts_of(folder: Any) -> list[Any]:
     """The parts in a folder, or those that are about to take their place; none where there is no store."""
-    for look in range(_LOOKS):
-        found = part_files(folder) or part_files(within(folder, UPGRADED))
+    for _ in range(_LOOKS):
+        found = part_files(folder) or part_files(pending(folder))
         if found:
             return found
-        if look + 1 < _LOOKS and exists(folder):
-            time.sleep(_PAUSE)
     return []
-
-
-def exists(folder: Any) -> bool:
-    """Is there a folder, or, in an object store, anything below it?"""
-    return bool(folder.files()) if isinstance(folder, Location) else os.path.isdir(folder)
 
 
 def all_parts(location: Any) -> list[Any]:
     """All parts of a store, the own ones first: rows of further indexes tell versions apart, and go last."""
-    folders = [location, within(location, UPGRADED), within(location, SIDE), within(within(location, SIDE), UPGRADED)]
-    return [part for folder in folders for part in part_files(folder)]
+    side = within(location, SIDE)
+    return [part for one in (location, pending(location), side, pending(side)) for part in part_files(one)]
+
+
+def substitute(location: Any, old: Sequence[Any]) -> None:
+    """Put the parts that are pending into the place of ``old`` ones."""
+    remove(old)
+    for folder in (within(location, SIDE), location):
+        move(pending(folder), folder)
 
 
 def remove(parts: Sequence[Any]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pqext.dataset.one_table.partitions import Partitions
@@ -153,7 +154,7 @@ def rewritten(
     kept = [one for one in about.indexes if keep(one)]
     named = [replace(one, name=index_column(one.columns, one.index)) for one in kept]
     table = table if rows is None else table.take(pa.array(rows))
-    table = table.take(pa.array(_distinct(table)))
+    table = table.take(_distinct(table))
     partitions = [partition_column(name) for name in about.partitions]
     columns = {name: table.column(name) for name in (OBJECT_NAME, *partitions)}
     columns |= {new.name: table.column(one.name) for one, new in zip(kept, named, strict=True)}
@@ -177,16 +178,16 @@ def _beside(own: StoreMetadata, indexes: Sequence[IndexColumn]) -> StoreMetadata
     return replace(own, partitions=(), indexes=(version, *indexes))
 
 
-def _distinct(table: pa.Table) -> list[int]:
-    """The first of all rows that are the same, which writers at once leave twice."""
-    seen: dict[Any, int] = {}
-    names = table.column(OBJECT_NAME).to_pylist()
-    twice = len(set(names)) < len(names)
-    if not twice:
-        return list(range(len(names)))
-    for at, name in enumerate(names):
-        seen.setdefault((name, repr(table.slice(at, 1).to_pylist())), at)
-    return sorted(seen.values())
+def _distinct(table: pa.Table) -> pa.Array:
+    """The numbers of the first of all rows that are the same, which writers at once leave twice."""
+    names = table.column(OBJECT_NAME).combine_chunks()
+    counts = names.value_counts()
+    twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    may_repeat = np.asarray(pc.is_in(names, value_set=twice))
+    seen: dict[str, int] = {}
+    for at in np.flatnonzero(may_repeat).tolist():
+        seen.setdefault(repr(table.slice(at, 1).to_pylist()), at)
+    return pa.array(np.union1d(np.flatnonzero(~may_repeat), [*seen.values()]).astype(np.int64))
 
 
 def _is_original(one: Indexed) -> bool:

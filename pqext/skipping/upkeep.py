@@ -19,9 +19,10 @@ from pqext.core.errors import UnsupportedError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.sources.locate import locate
 from pqext.dataset.files.sources import source_name
-from pqext.skipping.folders import SIDE, UPGRADED, all_parts, move, parts_of, remove, within
+from pqext.skipping.folders import SIDE, all_parts, parts_of, pending, remove, substitute, within
 from pqext.skipping.format.metadata import IndexColumn
 from pqext.skipping.format.names import LATEST, OBJECT_NAME
+from pqext.skipping.format.reading import part_files
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.layout import rewritten
 from pqext.skipping.store import Store
@@ -113,9 +114,13 @@ def opened(known: Store) -> Store:
     reason = known.metadata.reason
     if reason is not None:
         raise UnsupportedError(reason, feature="the version", path=source_name(known.location))
-    for about, folder in ((known.side_metadata, within(known.location, SIDE)), (known.metadata, known.location)):
-        if about is not None:
-            _upgrade(known, folder, about.version or 0)
+    if (known.metadata.version or 0) < LATEST:
+        old, parts = known.listed(known.location)
+        remove(part_files(pending(known.location)))
+        rewritten(parts, pending(known.location), lambda one: True, None, known.decryption)
+        substitute(known.location, old)
+    elif not part_files(known.location):
+        substitute(known.location, [])
     known.forget()
     return known
 
@@ -152,13 +157,3 @@ def _ambiguous(side: pa.Table, table: Table | None) -> pa.Array:
     several = counts.filter(pc.greater(counts.column("count_all"), 1)).column("name")
     stale = [] if table is None else side.column(OBJECT_NAME).filter(pa.array(~table.may_keep(side))).to_pylist()
     return pa.array([*several.to_pylist(), *stale], pa.string())
-
-
-def _upgrade(known: Store, folder: Any, version: int) -> None:
-    """Make the parts of an older version in a folder one of the latest, which takes their place when it is whole."""
-    if version < LATEST:
-        old, parts = known.listed(folder)
-        if (parts.metadata.version or 0) < LATEST:  # which another process may have changed
-            rewritten(parts, within(folder, UPGRADED), lambda one: True, None, known.decryption)
-            remove(old)
-    move(within(folder, UPGRADED), folder)

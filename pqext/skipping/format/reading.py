@@ -25,6 +25,7 @@ from pqext.skipping.format.names import OBJECT_NAME, partition_column
 
 _REQUESTS = 16
 """Remote parts that are read at once: most of their time is waiting."""
+NO_PART = "no part of a data-skipping store"
 Wanted = Callable[[StoreMetadata], Iterable[str]]
 """Gives, from what one part says, the columns to read of it."""
 
@@ -60,7 +61,7 @@ def part_metadata(file: ParquetFile) -> StoreMetadata:
     pairs = {pair.key: pair.value for pair in file.metadata.key_value_metadata or ()}
     text = pairs.get(spark_schema.KEY)
     if text is None:
-        told = f"no part of a data-skipping store: its footer has no {spark_schema.KEY!r}"
+        told = f"{NO_PART}: its footer has no {spark_schema.KEY!r}"
         raise CorruptFileError(told, path=file.path)
     about = store.from_spark(spark_schema.parse(text, file.path), file.path)
     stored = set(file.schema.root.child_names)
