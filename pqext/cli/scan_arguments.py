@@ -76,8 +76,9 @@ def asked(
 
         store = open_store(skipping, limits=Limits.untrusted())
     found = scan(
-        sources, schema="union" if union else None, limits=Limits.untrusted(), on_invalid=on_invalid.value, skipping=store
-    )
+        sources, schema="union" if union else None, limits=Limits.untrusted(), on_invalid=on_invalid.value,
+        skipping=store,
+    )  # fmt: skip
     if select is not None:
         found = found.select([column for text in select for column in _selected(text, found)])
     return found.filter(*conditions) if conditions else found

@@ -200,7 +200,10 @@ def renew(table: Table, known: Store, indexing: Indexing) -> Summary:
     """A store brought up to date; see :func:`refresh`."""
     opened(known)
     table = table.within(known.metadata.table_identifier, source_name(known.location)).typed(known.partition_types())
-    is_kept = known.described(objects_of(table.files))
+    objects = objects_of(table.files)
+    if known.is_in_doubt(objects):
+        rewrite(known, table)
+    is_kept = known.described(objects)
     left = [table.files[at] for at in np.flatnonzero(~is_kept)]
     summary = Summary(0, 0, 0, 0)
     if left:

@@ -77,11 +77,10 @@ class Indexer:
         before = version_of(source)
         if before is None:
             return None
-        if before.etag is None:  # what is written again now could have the same time
-            since = time.time() * 1000 - before.modified_ms
-            settled = _SETTLED_MS if isinstance(source, str) else _SETTLED_REMOTE_MS
-            if 0 <= since < settled:
-                time.sleep((settled - since) / 1000)
+        if isinstance(source, str):
+            _settle(max(before.modified_ms, int(before.etag or 0) // 1_000_000), _SETTLED_MS)
+        elif before.etag is None:
+            _settle(before.modified_ms, _SETTLED_REMOTE_MS)
         cells, read = self.cells(source, before.size, before.etag)
         if version_of(source) != before:
             return None
@@ -155,6 +154,13 @@ def meet(indexes: Sequence[Index], source: Any, options: ReadOptions, limits: Li
         met = index.of(field_)
         found.append(Indexed(met, field_.type, met.cell_type(field_.type)))
     return found
+
+
+def _settle(written_ms: int, settled_ms: int) -> None:
+    """Wait until what is written again has another time than ``written_ms``."""
+    since = time.time() * 1000 - written_ms
+    if 0 <= since < settled_ms:
+        time.sleep((settled_ms - since) / 1000)
 
 
 def _is_version(source: Any, etag: str | None) -> bool:

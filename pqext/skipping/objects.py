@@ -33,7 +33,8 @@ class Objects:
     sizes: NDArray[np.int64]
     """Bytes."""
     etags: pa.Array
-    """What a store calls the version, null where it does not."""
+    """What an object store calls the version; of a file of this machine when it or its name last changed. Null where
+    nobody tells."""
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -53,12 +54,14 @@ def objects_of(sources: Sequence[Any]) -> Objects:
     paths = [_name(source) for source in sources]
     local = [at for at, source in enumerate(sources) if type(source) is str and "\0" not in source]
     if local:
-        found = np.empty((2, len(local)), np.int64)
+        found = np.empty((3, len(local)), np.int64)
         _look([os.fsencode(sources[at]) for at in local], found)
         if (found[0] < 0).any():  # as all are on Windows
             _ask_again([str(sources[at]) for at in local], found)
         sizes[local] = found[0]
         modified[local] = np.where(found[0] < 0, UNKNOWN, found[1] // 1_000_000)
+        for at, changed in zip(local, found[2].tolist(), strict=True):
+            etags[at] = str(changed)
     if len(local) < len(sources):
         for at, source in enumerate(sources):
             listed = source.listed if isinstance(source, Location) else None
@@ -91,7 +94,7 @@ def version_of(source: Any) -> ObjectVersion | None:
         found = os.stat(source)
     except (OSError, ValueError):  # which reading tells
         return None
-    return ObjectVersion(name, found.st_mtime_ns // 1_000_000, found.st_size, None)
+    return ObjectVersion(name, found.st_mtime_ns // 1_000_000, found.st_size, str(found.st_ctime_ns))
 
 
 def _name(source: Any) -> str | None:
@@ -105,7 +108,7 @@ def _name(source: Any) -> str | None:
 def _look(paths: list[bytes], found: NDArray[np.int64]) -> None:
     """Ask the file system of all files, by several threads where they are many."""
     if len(paths) <= _TOGETHER:
-        stamp_files(paths, found[0], found[1])
+        stamp_files(paths, *found)
         return
     cuts = range(0, len(paths), _TOGETHER)
     with Workers(0, len(cuts)) as workers:
@@ -121,7 +124,7 @@ def _ask_again(paths: Sequence[str], found: NDArray[np.int64]) -> None:
             told = os.stat(paths[at])
         except OSError:  # which reading tells
             continue
-        found[:, at] = told.st_size, told.st_mtime_ns
+        found[:, at] = told.st_size, told.st_mtime_ns, told.st_ctime_ns
 
 
 def canonical(path: str) -> str:

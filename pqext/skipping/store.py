@@ -129,6 +129,11 @@ class Store:
             found &= same
         return found
 
+    def is_in_doubt(self, objects: Objects) -> bool:
+        """Are there rows about other versions of ``objects`` that have the time of the one that is there now?"""
+        side = self._side_rows(objects, None)
+        return side is not None and len(side.others) > 0
+
     def evidence(self, objects: Objects, filter: Expression) -> list[Evidence]:
         """What the indexes that ``filter`` asks say of ``objects`` as they are now."""
         if self._kept and not self._is_as_it_was(False):

@@ -63,6 +63,28 @@ def test_an_object_of_the_same_time_and_another_size_is_read(tmp_path: Path) -> 
     assert [found(path, number, tmp_path / "store") for number in (1, 2, 3)] == [0, 1, 1]
 
 
+def test_an_object_that_is_touched_is_known_again_after_a_refresh(tmp_path: Path) -> None:
+    path = put(tmp_path / "a.parquet", 1)
+    skipping.build(str(path), OWN_AND_SIDE, tmp_path / "store")
+    for mode in (0o600, 0o644):
+        path.chmod(mode)
+        known = open_store(tmp_path / "store")
+        assert [found(path, 2, known), known.total.skipped] == [0, 0]
+        assert skipping.refresh(path, tmp_path / "store").added == 1
+        assert [found(path, 2, known), known.total.skipped] == [0, 1]
+
+
+def test_a_file_that_takes_the_place_of_one_of_the_same_time_and_size_is_read(tmp_path: Path) -> None:
+    for number in (1, 2):
+        put(tmp_path / f"{number}.parquet", number)
+        os.utime(tmp_path / f"{number}.parquet", ns=(10**18, 10**18))
+    path = tmp_path / "1.parquet"
+    assert path.stat().st_size == (tmp_path / "2.parquet").stat().st_size
+    skipping.build(str(path), OWN_AND_SIDE, tmp_path / "store")
+    os.replace(tmp_path / "2.parquet", path)
+    assert found(path, 2, tmp_path / "store") == 1
+
+
 class Versions:
     """One object that is replaced within one tick of the clock: each version has its own etag."""
 

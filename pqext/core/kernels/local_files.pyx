@@ -19,19 +19,23 @@ cdef extern from * nogil:
     #include <unistd.h>
     #define PQEXT_OPENS_FILES 1
     #if defined(__APPLE__)
-    #define PQEXT_CHANGED st_mtimespec
+    #define PQEXT_MODIFIED st_mtimespec
+    #define PQEXT_CHANGED st_ctimespec
     #else
-    #define PQEXT_CHANGED st_mtim
+    #define PQEXT_MODIFIED st_mtim
+    #define PQEXT_CHANGED st_ctim
     #endif
+    #define PQEXT_NANOSECONDS(time) ((int64_t) (time).tv_sec * 1000000000 + (int64_t) (time).tv_nsec)
 
     static int pqext_told(const struct stat *found, int64_t *stamp) {
         if (!S_ISREG(found->st_mode)) return -1;
         stamp[0] = (int64_t) found->st_size;
-        stamp[1] = (int64_t) found->PQEXT_CHANGED.tv_sec * 1000000000 + (int64_t) found->PQEXT_CHANGED.tv_nsec;
+        stamp[1] = PQEXT_NANOSECONDS(found->PQEXT_MODIFIED);
+        stamp[2] = PQEXT_NANOSECONDS(found->PQEXT_CHANGED);
         return 0;
     }
 
-    /* Size and time of the last change of a regular file; -1 for all else. */
+    /* Size of a regular file, when it was written, and when it or its name last changed; -1 for all else. */
     static int pqext_stamp(int number, int64_t *stamp) {
         struct stat found;
         return fstat(number, &found) != 0 ? -1 : pqext_told(&found, stamp);
@@ -73,7 +77,7 @@ cdef enum:
 cdef struct Place:
     const char *path
     int number
-    int64_t stamp[2]
+    int64_t stamp[3]
     char head[HEAD]
     char *tail
     int64_t length
@@ -118,7 +122,7 @@ cdef void open_all(Place *places, Py_ssize_t count) noexcept nogil:
 cdef void read_all(Place *places, Py_ssize_t count) noexcept nogil:
     """Read the ends of all, and close those that were written to meanwhile or cannot be read."""
     cdef Py_ssize_t i
-    cdef int64_t stamp[2]
+    cdef int64_t stamp[3]
     cdef Place *one
     for i in range(count):
         one = &places[i]
@@ -201,15 +205,15 @@ def open_files(list paths not None, int64_t tail_bytes):
     return found
 
 
-def stamp_files(list paths, int64_t[::1] sizes, int64_t[::1] modified_ns):
-    """Write the size and the time of the last change, in nanoseconds, of each file; a size of -1 where nothing is told.
+def stamp_files(list paths, int64_t[::1] sizes, int64_t[::1] modified_ns, int64_t[::1] changed_ns):
+    """Write the size of each file, when it was written, and when it or its name last changed, in nanoseconds.
 
-    That is of what is no regular file or is not there, and on Windows of every file.
+    The size is -1 where nothing is told: of what is no regular file or is not there, and on Windows of every file.
     """
     cdef Py_ssize_t i, count = len(paths)
-    cdef int64_t stamp[2]
+    cdef int64_t stamp[3]
     cdef const char **names
-    if sizes.shape[0] < count or modified_ns.shape[0] < count:
+    if sizes.shape[0] < count or modified_ns.shape[0] < count or changed_ns.shape[0] < count:
         raise ValueError("there is no room for all files")
     for path in paths:
         if type(path) is not bytes or b"\0" in path:
@@ -223,7 +227,7 @@ def stamp_files(list paths, int64_t[::1] sizes, int64_t[::1] modified_ns):
         with nogil:
             for i in range(count):
                 if pqext_look(names[i], stamp) != 0:
-                    stamp[0], stamp[1] = -1, 0
-                sizes[i], modified_ns[i] = stamp[0], stamp[1]
+                    stamp[0], stamp[1], stamp[2] = -1, 0, 0
+                sizes[i], modified_ns[i], changed_ns[i] = stamp[0], stamp[1], stamp[2]
     finally:
         free(names)
