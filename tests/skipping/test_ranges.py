@@ -28,6 +28,7 @@ def may(filter: Any, *ends: tuple[Any, Any], type: pa.DataType | None = None, sh
     return [True] * len(ends) if found is None else [one is not False for one in found.to_pylist()]
 
 
+BOUNDS = pa.struct([("min", pa.int64()), ("max", pa.int64())])
 INTS = [(1, 3), (5, 5), (7, 9)]
 
 
@@ -121,12 +122,27 @@ def test_only_a_lack_of_nan_that_is_known_refuses_one_number_throughout() -> Non
     assert may(C > 2, (2, 2), shows_nan=False) == [False]  # integers have no NaN
 
 
-@pytest.mark.spec("skipping.unknown")
+@pytest.mark.spec("skipping.unknown", "skipping.minmax.none")
 @pytest.mark.parametrize(
     "filter", [C < 5, C == 5, C != 5, C > 5, C.isin([5]), ~C.isin([5]), C.is_null(), C.is_not_null()]
 )
 def test_ends_that_are_null_refuse_nothing(filter: Any) -> None:
-    assert may(filter, (None, None), type=pa.int64()) == [True]
+    assert may(filter, (None, None), type=pa.int64(), shows_nan=False) == [True]
+
+
+@pytest.mark.spec("skipping.minmax.none")
+@pytest.mark.parametrize("filter", [C < 5, C == 5, C != 5, C > 5, C.isin([5]), ~C.isin([5]), C.is_not_null()])
+def test_ends_that_are_null_in_a_cell_that_is_not_are_those_of_no_value(filter: Any) -> None:
+    cells = pa.array([{"min": None, "max": None}, None, {"min": 4, "max": 6}], BOUNDS)
+    found = MinMax("c").may_match(normal(filter), cells)
+    assert found is not None
+    assert [one is not False for one in found.to_pylist()] == [False, True, True]
+    assert MinMax("c").may_match(C.is_null(), cells) is None
+
+
+@pytest.mark.spec("skipping.minmax.none")
+def test_nan_is_a_value() -> None:
+    assert may(C > 5, (None, math.nan), type=pa.float64()) == [True]
 
 
 @pytest.mark.spec("skipping.unknown")

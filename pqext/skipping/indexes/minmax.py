@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from pqext.core.reader import ParquetFile
 from pqext.dataset.evaluation.extremes import extreme, has_nan
-from pqext.dataset.expressions import Base, Column, Expression
+from pqext.dataset.expressions import Base, Column, Expression, IsNull
 from pqext.skipping.indexes.footers import known_range
 from pqext.skipping.indexes.index import Collector, Index, is_plain
 from pqext.skipping.indexes.ranges import Ranges
@@ -61,7 +61,12 @@ class MinMax(Index):
         if not is_plain(leaf, self.operand):
             return None
         low, high = (pc.struct_field(cells, [end]) for end in ("min", "max"))
-        return Ranges(low, high, self.shows_nan).may_match(leaf)
+        found = Ranges(low, high, self.shows_nan).may_match(leaf)
+        if not self.shows_nan or isinstance(leaf, IsNull):
+            return found
+        # In cells that are known, ends are null where there is no value, of which no condition but is_null is true.
+        valueless = pc.and_(cells.is_valid(), pc.and_(low.is_null(), high.is_null()))
+        return pc.if_else(valueless, False, pa.nulls(len(cells), pa.bool_()) if found is None else found)
 
 
 class _Extremes:
