@@ -30,7 +30,7 @@ from pqext.skipping.building import Summary
 from pqext.skipping.indexes.index import Index
 from pqext.skipping.indexing import Indexed, Row
 from pqext.skipping.layout import Layout, PartWriter
-from pqext.skipping.objects import UNKNOWN, canonical, objects_of
+from pqext.skipping.objects import UNKNOWN, Objects, canonical, objects_of
 from pqext.skipping.table import Table
 from pqext.spark.functions.udf import quoted
 from pqext.spark.ingest.progress import ShowProgress
@@ -167,9 +167,8 @@ class ByFrames:
     def add(self, table: Table, files: Sequence[Any], layout: Layout, location: Any) -> Summary:
         """Index ``files``, and write their rows as parts of the store at ``location``."""
         known = objects_of(files)
-        recent = time.time() * 1000 - int(known.modified.max())
-        if 0 <= recent < _SETTLED_MS:
-            time.sleep((_SETTLED_MS - recent) / 1000)
+        if any(isinstance(source, str) for source in files):  # what is written again now could have the same time
+            time.sleep(_SETTLED_MS / 1000)
         frame = self.files.frame()  # Spark lists the files now
         objects = {}
         for at, source in enumerate(files):
@@ -243,8 +242,9 @@ def _column(operand: Any) -> Any:
     return column
 
 
-def _version(known: Any, at: int = 0) -> tuple[int, int]:
-    return int(known.modified[at]), int(known.sizes[at])
+def _version(known: Objects, at: int = 0) -> tuple[int, int, str | None]:
+    """What tells a version of a file of this machine from others."""
+    return int(known.modified[at]), int(known.sizes[at]), known.etags[at].as_py()
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
