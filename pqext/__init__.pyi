@@ -14,6 +14,9 @@ from . import (
     metrics as metrics,
 )
 from . import (
+    skipping as skipping,
+)
+from . import (
     spark as spark,
 )
 from . import (

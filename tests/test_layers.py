@@ -59,7 +59,7 @@ ALLOWED: dict[str, set[str]] = {
     "pqext.cli": DATASET | TOOLS | {"pqext.metrics", "pqext.spark", "pqext.skipping", "pqext.demo"},
     "pqext.__main__": {"pqext.cli"},
     # The package itself names everything, and imports it only when a name is asked for.
-    "pqext": DATASET | {"pqext.inspection", "pqext.metrics", "pqext.verification", "pqext.spark"},
+    "pqext": DATASET | {"pqext.inspection", "pqext.metrics", "pqext.skipping", "pqext.verification", "pqext.spark"},
 }
 
 

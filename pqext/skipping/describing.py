@@ -224,5 +224,5 @@ def _folders(base: Any) -> list[Any]:
     if not isinstance(base, Location):
         return [one.path for one in sorted(os.scandir(base), key=lambda one: one.name) if one.is_dir()]
     inside = base.key.rstrip("/") + "/" if base.key.strip("/") else base.key
-    names = {one.key.removeprefix(inside).partition("/") for one in base.files()}
-    return [within(base, name) for name in sorted(name for name, slash, _ in names if slash)]
+    names = {name for one in base.files() for name, slash, _ in [one.key.removeprefix(inside).partition("/")] if slash}
+    return [within(base, name) for name in sorted(names)]
