@@ -15,6 +15,8 @@ from pqext.core.errors import CorruptFileError, LimitError
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
 from pqext.core.other_formats import looks_like
+from pqext.core.schema import Schema
+from pqext.core.schema_tree import from_elements
 from pqext.core.source import Source
 from pqext.core.thrift import decode, encode
 
@@ -22,6 +24,9 @@ MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 TRAILER_BYTES = 8
 """The footer's length, four bytes little-endian, and the magic number."""
+
+LEAST_INDEXED = 64 << 10
+"""Bytes of a footer, less than which are read whole even if it has a jump table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,15 @@ class Footer:
     known_crc: int | None = None
     """CRC-32 of these bytes, where they were not read."""
 
+    @property
+    def whole(self) -> FileMetaData:
+        """The metadata with all that stands in it."""
+        return self.metadata
+
+    def schema(self, limits: Limits, path: str | None) -> Schema:
+        """The schema; ``path`` names the file in errors. Raises ``CorruptFileError`` and ``LimitError``."""
+        return from_elements(self.metadata.schema, limits, path)
+
 
 class FootedSource(Source):
     """A source whose ``footer`` is known from elsewhere."""
@@ -48,9 +62,11 @@ class FootedSource(Source):
 
 
 def read_footer(
-    source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None
+    source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None, *, indexed: bool = False
 ) -> Footer:
     """Read and index the footer of ``source``; row groups and columns are decoded when asked for.
+
+    ``indexed``: a long one with a jump table is read as far as it is asked for, and does not show the table.
 
     Raises ``CorruptFileError`` for anything that is not a whole Parquet file, ``EncryptionError`` for an
     encrypted footer that ``decryption`` does not open and ``LimitError`` beyond ``limits``.
@@ -92,11 +108,17 @@ def read_footer(
             path=source.path,
             offset=size - TRAILER_BYTES,
         )
+    source.learn(offset)
+    is_plain = trailer[4:] == MAGIC and decryption is None
+    if indexed and is_plain and length >= LEAST_INDEXED and length + TRAILER_BYTES > tail_bytes:
+        from pqext.core.indexed_footer import open_indexed  # which is seldom needed
+
+        if (found := open_indexed(source, offset, length, limits, tail)) is not None:
+            return found
     if length + TRAILER_BYTES <= tail_bytes:
         raw = tail[-TRAILER_BYTES - length : -TRAILER_BYTES]
     else:
         raw = source.read(offset, length, keep=True)
-    source.learn(offset)
     if trailer[4:] == ENCRYPTED_MAGIC:
         plaintext, decryptor = open_encrypted(raw, decryption, limits, offset, source.path)
         metadata, _ = decode(FileMetaData, plaintext, limits=limits, path=source.path)

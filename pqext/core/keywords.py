@@ -15,7 +15,7 @@ from pqext.core.encryption.properties import FileDecryption, FileEncryption
 from pqext.core.extension import places as extension_places
 from pqext.core.indexes.options import SortKey
 from pqext.core.limits import Limits
-from pqext.core.options import Compression, EncodingName, ReadOptions
+from pqext.core.options import Compression, EncodingName, FooterForm, ReadOptions
 
 
 class ReadKeywords(TypedDict, total=False):
@@ -83,4 +83,5 @@ class WriteKeywords(TypedDict, total=False):
     extensions: Mapping[str, extension_places.Payload]
     encryption: FileEncryption | None
     arrow_schema: bool
+    footer: FooterForm
     profile: Literal["spark"] | None

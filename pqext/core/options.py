@@ -29,6 +29,7 @@ EncodingName = Literal[
 ENCODINGS: tuple[EncodingName, ...] = get_args(EncodingName)
 TimestampUnit = Literal["s", "ms", "us", "ns"]
 StringForm = Literal["string", "view", "dictionary"]
+FooterForm = Literal["thrift", "thrift+index"]
 
 
 @with_field_docs
@@ -208,6 +209,9 @@ class WriteOptions:
     arrow_schema: bool = True
     """Note the Arrow schema in the footer as pyarrow does (``ARROW:schema``), for types that Parquet has no name for.
     Without the note durations are plain INT64."""
+    footer: FooterForm = "thrift"
+    """``"thrift+index"`` adds a jump table to the footer, by which pqext opens a few of very many columns without
+    looking at the others (:mod:`pqext.core.extension.jump_table`); other readers pass over it."""
     profile: Literal["spark"] | None = None
     """``"spark"`` writes only what Spark's own reader takes (:mod:`pqext.core.types.profile`)."""
 
@@ -252,6 +256,12 @@ class WriteOptions:
                 raise ValueError(f"encodings must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
             if self.profile == "spark" and encoding in ("alp", "byte_stream_split"):
                 raise ValueError(f'Spark does not read encoding {encoding!r}; profile="spark" forbids it')
+        if self.footer not in get_args(FooterForm):
+            raise ValueError(f'footer must be "thrift" or "thrift+index", not {self.footer!r}')
+        if self.footer != "thrift" and self.encryption is not None:
+            raise ValueError(f"a file with footer={self.footer!r} cannot be encrypted: leave out one of them")
+        if self.footer != "thrift" and extension_places.FILE in self.extensions:
+            raise ValueError(f"footer={self.footer!r} takes the place of extensions['file']: leave out one of them")
         if self.profile not in (None, "spark"):
             raise ValueError(f'profile must be None or "spark", not {self.profile!r}')
         if self.profile == "spark" and "brotli" in ([chosen] if isinstance(chosen, str) else chosen.values()):

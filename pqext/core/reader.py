@@ -42,7 +42,6 @@ from pqext.core.row_group import ColumnChunk, RowGroup
 from pqext.core.row_group_reader import RowGroupReader
 from pqext.core.row_groups import RowGroups, total_rows
 from pqext.core.schema import Schema, SchemaNode, told_type
-from pqext.core.schema_tree import from_elements
 from pqext.core.shape import LeafShape, Shape
 from pqext.core.small_chunks import SmallLeaves
 from pqext.core.source import Source
@@ -84,7 +83,7 @@ class ParquetFile(Suggesting):
         self._resolver = FileResolver(self.source.path, self.options.external_files, self.source.usage)
         try:
             with self._errors_name_path():
-                self._footer: Footer = read_footer(self.source, limits, self.options.decryption)
+                self._footer: Footer = read_footer(self.source, limits, self.options.decryption, indexed=True)
                 pairs = self._footer.metadata.key_value_metadata or []
                 self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 self._given = self.options
@@ -98,7 +97,7 @@ class ParquetFile(Suggesting):
                         shapes=every.shapes, arrow_schema=every.arrow_schema, _passed_over=every.passed_over
                     )
                     return
-                self.schema = from_elements(self._footer.metadata.schema, limits, self.path)
+                self.schema = self._footer.schema(limits, self.path)
                 if pairs and self.options.geoparquet:
                     self.schema = adopt(self.schema, pairs, self.path)
                 if self.options.int96 == "auto":
@@ -132,7 +131,7 @@ class ParquetFile(Suggesting):
         Those of encrypted columns are not among them: they are in ``chunk(...).metadata``.
         """
         with self._errors_name_path():
-            return dict(listed(self.metadata, None if self._footer.decryptor else bytes(self._footer.raw)))
+            return dict(listed(self._footer.whole, None if self._footer.decryptor else bytes(self._footer.raw)))
 
     @cached_property
     def num_rows(self) -> int:

@@ -36,16 +36,21 @@ def from_elements(
     """
     if not elements:
         raise CorruptFileError("the schema has no root")
-    tree = _Tree(elements, limits, path)
+    tree = Tree(elements, limits, path)
     root = tree.node(0, None)
-    return Schema(root, _Leaves(tree, root))
+    return Schema(root, Leaves(len(tree.leaf_elements), root))
 
 
-class _Tree:
-    """Levels and places of all elements, as arrays, and the names."""
+class Tree:
+    """Levels and places of all elements, as arrays, and the names.
 
-    def __init__(self, elements: Sequence[SchemaElement], limits: Limits, path: str | None) -> None:
-        self.elements = elements
+    They may be a part of a schema, below a root made for them, whose leaves begin with the one numbered ``base``.
+    """
+
+    def __init__(
+        self, elements: Sequence[SchemaElement], limits: Limits, path: str | None, base: int = 0
+    ) -> None:
+        self.elements, self.base = elements, base
         self._file = path
         index = elements.untouched if isinstance(elements, LazyStructs) else None
         found = kernel.elements(index) if index is not None else _columns(elements)
@@ -93,8 +98,8 @@ class _Tree:
             path=path,
             max_definition_level=self.definition[at],
             max_repetition_level=self.repetition[at],
-            leaf_start=self.first_leaf[at],
-            leaf_stop=self.last_leaf[at],
+            leaf_start=self.base + self.first_leaf[at],
+            leaf_stop=self.base + self.last_leaf[at],
         )
 
 
@@ -160,12 +165,26 @@ class _Nodes(Sequence[SchemaNode]):
         return f"<{len(self)} nodes>"
 
 
-class _Children(_Nodes):
+class Group(_Nodes):
+    """The children of a group, which are found by the leaves below them."""
+
+    __slots__ = ()
+
+    def over_leaf(self, leaf: int) -> SchemaNode:
+        """The child at or above the leaf, which must lie below."""
+        return self[self.position_over(leaf)]
+
+    def position_over(self, leaf: int) -> int:
+        """Its number."""
+        raise NotImplementedError
+
+
+class _Children(Group):
     """The children of the group that is element ``at``."""
 
     __slots__ = ("_elements", "_found", "_path", "_tree")
 
-    def __init__(self, tree: _Tree, at: int, path: tuple[str, ...]) -> None:
+    def __init__(self, tree: Tree, at: int, path: tuple[str, ...]) -> None:
         super().__init__()
         self._found: dict[str, tuple[int | None, bool]] = {}
         self._tree, self._path = tree, path
@@ -207,29 +226,29 @@ class _Children(_Nodes):
             found = self._found[name] = (None if at < 0 else at - elements.start), is_only
         return found
 
-    def over_leaf(self, leaf: int) -> SchemaNode:
-        """The child at or above the leaf, which must lie below."""
-        return self[bisect_right(self._elements, leaf, key=self._tree.first_leaf.__getitem__) - 1]
+    def position_over(self, leaf: int) -> int:
+        """The number of the child at or above the leaf."""
+        return bisect_right(self._elements, leaf - self._tree.base, key=self._tree.first_leaf.__getitem__) - 1
 
 
-class _Leaves(_Nodes):
-    """All leaves below the root of a tree, in column order."""
+class Leaves(_Nodes):
+    """All ``count`` leaves below a root, in column order."""
 
-    __slots__ = ("_root", "_tree")
+    __slots__ = ("_count", "_root")
 
-    def __init__(self, tree: _Tree, root: SchemaNode) -> None:
+    def __init__(self, count: int, root: SchemaNode) -> None:
         super().__init__()
-        self._tree, self._root = tree, root
+        self._count, self._root = count, root
 
     def __len__(self) -> int:
-        return len(self._tree.leaf_elements)
+        return self._count
 
     def __iter__(self) -> Iterator[SchemaNode]:
         return self._root.leaves()
 
     def _make(self, position: int) -> SchemaNode:
         node = self._root
-        while isinstance(node.children, _Children):
+        while isinstance(node.children, Group):
             node = node.children.over_leaf(position)
         return node
 

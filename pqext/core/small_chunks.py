@@ -72,15 +72,27 @@ class SmallLeaves:
         None where they are large on average, or anything is unusual about the row group.
         """
         columns = group.metadata.columns
-        index = columns.untouched if isinstance(columns, LazyStructs) else None
+        near = getattr(columns, "near", None)
+        index = columns.untouched if isinstance(columns, LazyStructs) and near is None else None
         rows, source = group.num_rows, group.source
-        if index is None or source is None or not 0 < rows <= _ROWS or len(columns) != len(group.schema.leaves):
+        if (index is None and near is None) or source is None or not 0 < rows <= _ROWS:
+            return {}
+        if len(columns) != len(group.schema.leaves):
             return {}
         if group.crypto is not None or group.counts_too_little or not self._leaves:
             return {}
-        chosen, codecs, ranges = small_places(
-            index, self._asked, rows, SMALL, _ROOM, source.size, source.known_as.encode("utf-8", "surrogateescape")
-        )
+        own_name = source.known_as.encode("utf-8", "surrogateescape")
+        if index is not None:
+            chosen, codecs, ranges = small_places(index, self._asked, rows, SMALL, _ROOM, source.size, own_name)
+        elif near is not None:  # of a footer with a jump table
+            chosen, codecs, ranges = [], [], []
+            for position, (column, physical, path) in enumerate(self._asked):
+                if (found := near(column)) is not None:
+                    asked = [(found[1], physical, path)]
+                    one = small_places(found[0], asked, rows, SMALL, _ROOM, source.size, own_name)
+                    chosen += [position] * len(one[0])
+                    codecs += one[1]
+                    ranges += one[2]
         if 2 * len(chosen) < len(self._asked):
             return {}
         held = account.held

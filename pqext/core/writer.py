@@ -24,6 +24,7 @@ from pqext.core.dense_columns import DenseColumns
 from pqext.core.encryption.writing import ChunkEncryptor, FileEncryptor, seal_columns
 from pqext.core.extension import places as extension_places
 from pqext.core.extension.container import add_entries
+from pqext.core.extension.jump_table import with_jump_table
 from pqext.core.footer import ENCRYPTED_MAGIC, MAGIC, serialise_footer
 from pqext.core.handlers import derived_columns, file_metadata
 from pqext.core.handlers.adopted_columns import of_other_rows
@@ -317,7 +318,8 @@ class ParquetWriter(Suggesting):
         """The end of the file: the footer as it is stored, its length and the magic number."""
         footer = self._footer()
         if self._encryptor is None:
-            return serialise_footer(footer)
+            indexed = self.options.footer == "thrift+index"
+            return serialise_footer(with_jump_table(footer) if indexed else footer)
         seal_columns(self._encryptor, [group.columns for group in self._row_groups])
         return serialise_footer(self._encryptor.footer(footer), self._magic)
 

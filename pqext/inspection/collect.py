@@ -10,6 +10,7 @@ from pqext.core.annotations import extension_name
 from pqext.core.encryption.properties import FileDecryption
 from pqext.core.errors import ParquetError
 from pqext.core.extension.container import parts
+from pqext.core.extension.jump_table import JUMP_TABLE
 from pqext.core.extension.second_copy import SECOND_COPY
 from pqext.core.facts import LeafDescription, RowGroupDescription
 from pqext.core.limits import DEFAULT_LIMITS, Limits
@@ -196,6 +197,6 @@ def _known(payload: bytes | None) -> tuple[tuple[str, int], ...]:
         found = None if payload is None else parts(payload)
     except ParquetError:
         found = None
-    named = {SECOND_COPY: "second copy"}
+    named = {SECOND_COPY: "second copy", JUMP_TABLE: "jump table"}
     names = ((named.get(uuid) or extension_name(uuid), len(part)) for uuid, part in (found or {}).items())
     return tuple((name, size) for name, size in names if name is not None)

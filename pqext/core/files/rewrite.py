@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pqext.core.errors import CorruptFileError, ParquetError, UnsupportedError
+from pqext.core.extension.jump_table import without_jump_table
 from pqext.core.footer import Footer, read_footer, serialise_footer
 from pqext.core.limits import DEFAULT_LIMITS, Limits
 from pqext.core.metadata import FileMetaData
@@ -31,7 +33,7 @@ def rewrite_footer(
 
     ``change`` gets the metadata and alters it, or returns another. The result goes to ``dest``, a path or a binary
     file object, or takes the place of ``source``, a path then, at one stroke. Fields that this version does not
-    know are kept, extensions too (:func:`pqext.core.extension.structure.set_extension` adds one).
+    know are kept, extensions too (:func:`pqext.core.extension.structure.set_extension` adds one), but no jump table.
 
     Raises ``ValueError`` or ``TypeError`` when the changed metadata is none or its row groups disagree with its
     schema, and ``UnsupportedError`` for files with anything encrypted: the signature or the key would be needed.
@@ -66,7 +68,7 @@ def plain_footer(source: Source, limits: Limits) -> Footer:
             "files with encrypted parts cannot be joined or get another footer; read and write them instead",
             feature="rewriting encrypted files", path=source.path,
         )
-    return footer
+    return replace(footer, metadata=without_jump_table(footer.metadata))
 
 
 def copy_bytes(source: Source, start: int, stop: int, sink: Sink) -> None:

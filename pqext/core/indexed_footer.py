@@ -1,0 +1,421 @@
+"""A footer that is read by its jump table: the structures that are asked for, and the bytes around them.
+
+Of a footer of 100 MB that is a few blocks, each checked by the table's CRC. What does not fit makes the whole footer
+be read as one without a table, with a ``DamagedIndexWarning``; so does, without one, whoever looks at much of it.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from isal.isal_zlib import crc32
+
+from pqext.core.buffers import Bytes
+from pqext.core.errors import CorruptFileError, ParquetError
+from pqext.core.extension.framed import FRAME_BYTES
+from pqext.core.extension.jump_table import (
+    CRC_BYTES,
+    GROUP_BYTES,
+    JUMP_TABLE,
+    NAME_BYTES,
+    PLACE_BYTES,
+    ROOT_BYTES,
+    TOP_BYTES,
+    Root,
+)
+from pqext.core.extension.structure import HEADERS
+from pqext.core.extension.table_blocks import TableBlocks
+from pqext.core.footer import Footer
+from pqext.core.kernels.thrift import StructIndex
+from pqext.core.leb128 import uleb
+from pqext.core.limits import Limits
+from pqext.core.metadata import ColumnChunk, ColumnOrder, FileMetaData, RowGroup, SchemaElement
+from pqext.core.schema import Schema
+from pqext.core.source import Source
+from pqext.core.thrift import LazyStructs, Struct, decode, field
+from pqext.core.warn import warn_of_file
+
+_WINDOW = 64
+"""Row groups of which the same column is looked up at once."""
+_SHARE = 4
+"""Where more than this part of the footer was looked at, the rest is read too."""
+_CANDIDATES = 16
+"""Columns whose names have one hash, of which each is looked at; where there are more, the footer is read whole."""
+_EMPTY_LIST = b"\x0c"
+_T = TypeVar("_T", bound=Struct)
+
+
+class _Chunks(Struct):
+    items: Sequence[ColumnChunk] = field(1, [ColumnChunk], lazy=True)
+
+
+class _Groups(Struct):
+    items: Sequence[RowGroup] = field(1, [RowGroup], lazy=True)
+
+
+_L = TypeVar("_L", _Chunks, _Groups)
+
+
+class Lookup:
+    """What a jump table tells of the footer of ``length`` bytes at ``offset``; the whole footer once it is needed."""
+
+    def __init__(
+        self, source: Source, offset: int, length: int, root: Root, crcs: Sequence[int], sections: int, limits: Limits
+    ) -> None:
+        self.source, self.offset, self.length, self.root, self.limits = source, offset, length, root, limits
+        self._blocks = TableBlocks(source, offset, sections, root, crcs)
+        self._columns: dict[tuple[int, int], Sequence[ColumnChunk]] = {}
+        self._groups: dict[int, Sequence[RowGroup]] = {}
+        self._lock = threading.Lock()
+        self._read: tuple[FileMetaData, Any] | None = None
+
+    # The whole footer.
+
+    @property
+    def is_whole(self) -> bool:
+        """Was the whole footer read, or is it better so?"""
+        return self._read is not None or self._blocks.spent * _SHARE > self.length
+
+    def whole(self) -> FileMetaData:
+        """The whole footer, read as one without a table."""
+        return self._whole()[0]
+
+    def raw(self) -> Any:
+        """All its bytes."""
+        return self._whole()[1]
+
+    def _whole(self) -> tuple[FileMetaData, Any]:
+        with self._lock:
+            if self._read is None:
+                raw = self.source.read(self.offset, self.length, keep=True)
+                found, _ = decode(FileMetaData, raw, limits=self.limits, base=self.offset, path=self.source.path)
+                self._read = found, raw
+                self._columns, self._groups = {}, {}
+                self._blocks.let_go()
+            return self._read
+
+    def asked(self, find: Callable[[], _T], instead: Callable[[FileMetaData], _T]) -> _T:
+        """What ``find`` finds by the table, or ``instead`` in the whole footer where that is better or all there is."""
+        if not self.is_whole:
+            try:
+                return find()
+            except ParquetError as error:
+                if self._read is None:
+                    whole = self.whole()
+                    tell(self.source.path, error)
+                    return instead(whole)
+        return instead(self.whole())
+
+    # The structures.
+
+    def metadata(self) -> FileMetaData:
+        """The footer, whose long lists find their structures by the table."""
+        root = self.root
+        cuts = [(root.schema_header, root.schema_end), (root.groups_header, root.groups_end)]
+        if root.order_bytes:
+            cuts.append((root.orders_header, root.orders_end))
+        starts, stops = [0, *(stop for _, stop in cuts)], [*(start for start, _ in cuts), root.thrift_bytes]
+        kept = _EMPTY_LIST.join(self._blocks.span(start, stop) for start, stop in zip(starts, stops, strict=True))
+        found, end = decode(FileMetaData, kept + b"\x00", limits=self.limits, base=self.offset, path=self.source.path)
+        if end != len(kept) + 1 or len(found.schema) or len(found.row_groups):
+            raise CorruptFileError("the jump table's places in the footer are others")
+        self._blocks.spent = 0
+        found.schema = IndexedStructs(self, root.elements, None, lambda whole: whole.schema)
+        found.row_groups = IndexedStructs(self, root.row_groups, self._group, lambda whole: whole.row_groups)
+        if root.order_bytes:
+            found.column_orders = IndexedStructs(
+                self, root.columns, self._order, lambda whole: whole.column_orders or ()
+            )
+        return found
+
+    def _group(self, position: int) -> RowGroup:
+        first = position - position % _WINDOW
+        if first not in self._groups:
+            self._groups[first] = self._window_of_groups(first, min(first + _WINDOW, self.root.row_groups))
+        found = _peeked(self._groups[first], position - first)
+        if len(found.columns):
+            raise CorruptFileError("the jump table's places in a row group are others")
+        found.columns = IndexedStructs(
+            self,
+            self.root.columns,
+            lambda column: self._chunk(column, position),
+            lambda whole: whole.row_groups[position].columns, lambda column: self.chunk_place(column, position),
+        )
+        return found
+
+    def _window_of_groups(self, first: int, stop: int) -> Sequence[RowGroup]:
+        """Row groups without their column chunks."""
+        root = self.root
+        heads = self._blocks.numbers(root.groups_at + first * GROUP_BYTES, 3 * (stop - first))
+        last = root.places_at + root.columns * root.row_groups * PLACE_BYTES
+        ends = self._blocks.numbers(last + first * PLACE_BYTES, stop - first)
+        spans = [((heads[3 * i], heads[3 * i + 1]), (ends[i], heads[3 * i + 2])) for i in range(stop - first)]
+        self._blocks.hold(span for pair in spans for span in pair)
+        parts = [self._blocks.span(*before) + _EMPTY_LIST + self._blocks.span(*behind) for before, behind in spans]
+        return self._listed(_Groups, parts).items
+
+    def _chunk(self, column: int, row_group: int) -> ColumnChunk:
+        chunks, at = self._window_of_chunks(column, row_group)
+        return _peeked(chunks, at)
+
+    def _window_of_chunks(self, column: int, row_group: int) -> tuple[Sequence[ColumnChunk], int]:
+        """The chunks of one column in row groups that lie together, and which of them is asked for."""
+        at = row_group % _WINDOW
+        first = row_group - at
+        if (column, first) not in self._columns:
+            self._columns[column, first] = self._chunks(column, first, min(first + _WINDOW, self.root.row_groups))
+        return self._columns[column, first], at
+
+    def chunk_place(self, column: int, row_group: int) -> tuple[StructIndex, int] | None:
+        """Where a column chunk lies among others; None where the whole footer was read, or the table is damaged."""
+        if self.is_whole:
+            return None
+        try:
+            chunks, at = self._window_of_chunks(column, row_group)
+        except ParquetError:
+            return None  # told to those who ask for the chunk itself
+        return (chunks._index, at) if isinstance(chunks, LazyStructs) else None
+
+    def _listed(self, kind: type[_L], parts: Sequence[bytes]) -> _L:
+        """A structure with nothing but a list of these serialised ones, which are checked to be whole."""
+        data = b"".join((b"\x19\xfc", uleb(len(parts)), *parts, b"\x00"))
+        found, end = decode(kind, data, limits=self.limits, path=self.source.path)
+        if end != len(data):
+            raise CorruptFileError("the jump table's places of structures are others")
+        return found
+
+    def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
+        """The chunks of one column in several row groups, which are fetched together."""
+        at = self.root.places_at + (column * self.root.row_groups + first) * PLACE_BYTES
+        starts = self._blocks.numbers(at, stop - first)
+        stops = self._blocks.numbers(at + self.root.row_groups * PLACE_BYTES, stop - first)
+        spans = list(zip(starts, stops, strict=True))
+        self._blocks.hold(spans)
+        return self._listed(_Chunks, [self._blocks.span(*span) for span in spans]).items
+
+    def _order(self, column: int) -> ColumnOrder:
+        at = self.root.orders_start + column * self.root.order_bytes
+        return decode(ColumnOrder, self._blocks.span(at, at + self.root.order_bytes), limits=self.limits)[0]
+
+    # The schema.
+
+    def schema_root(self) -> SchemaElement:
+        """The first element of the schema."""
+        data = self._blocks.span(self.root.schema_start, self.top(0)[0])
+        return decode(SchemaElement, data, limits=self.limits, path=self.source.path)[0]
+
+    def top(self, position: int) -> list[int]:
+        """Of a top-level column and of what follows it: place in the footer, number of the element, first leaf."""
+        return self._blocks.numbers(self.root.tops_at + position * TOP_BYTES, 3 if position == self.root.tops else 6)
+
+    def below(self, position: int) -> list[SchemaElement]:
+        """The schema elements of a top-level column, its own first."""
+        place, element, _, stop, last, _ = self.top(position)
+        data, at = self._blocks.span(place, stop), 0
+        found = []
+        while at < len(data):
+            one, at = decode(SchemaElement, data, at, limits=self.limits, base=self.offset, path=self.source.path)
+            found.append(one)
+        if len(found) != last - element or not found:
+            raise CorruptFileError("the jump table's places in the schema are others")
+        return found
+
+    def over_leaf(self, leaf: int) -> int:
+        """The number of the top-level column at or above a leaf."""
+        if self.root.tops == self.root.columns:
+            return leaf
+        return bisect_left(range(self.root.tops + 1), leaf + 1, key=lambda at: self.top(at)[2]) - 1
+
+    def named(self, name: bytes) -> list[int] | None:
+        """The top-level columns that may be called ``name``, in order; None where they are many."""
+        wanted, count = crc32(name), self.root.tops
+
+        # Hashes lie evenly, so that the place is nearly known.
+        near, around = (wanted * count) >> 32, 2 * int(count**0.5) + _CANDIDATES
+        low, high = max(near - around, 0), min(near + around, count)
+        hashes = self._blocks.numbers(low * NAME_BYTES, 2 * (high - low))
+        if (low and hashes[0] >= wanted) or (high < count and hashes[-2] <= wanted):
+            low, hashes = 0, self._blocks.numbers(0, 2 * count)
+        at = bisect_left(hashes[::2], wanted)
+        found: list[int] = []
+        while 2 * at < len(hashes) and hashes[2 * at] == wanted:
+            found.append(hashes[2 * at + 1])
+            at += 1
+        return found if len(found) <= _CANDIDATES else None
+
+
+class IndexedStructs(LazyStructs[_T]):
+    """A list of structures each of which ``find`` finds by the table; ``instead`` is the list in the whole footer."""
+
+    __slots__ = ("_count", "_find", "_instead", "_kept", "_near", "lookup")
+
+    def __init__(
+        self,
+        lookup: Lookup,
+        count: int,
+        find: Callable[[int], _T] | None,
+        instead: Callable[[FileMetaData], Sequence[_T]],
+        near: Callable[[int], tuple[StructIndex, int] | None] | None = None,
+    ) -> None:
+        self._decoded = {}
+        self._count, self._find, self._instead = count, find, instead
+        self.lookup, self._near = lookup, near
+        self._kept: Sequence[_T] | None = None
+
+    @property
+    def _whole(self) -> Sequence[_T]:
+        if self._kept is None:
+            self._kept = self._instead(self.lookup.whole())
+            if len(self._kept) != self._count:
+                raise CorruptFileError(f"a list of {len(self._kept)} structures has {self._count} in the jump table")
+        return self._kept
+
+    @property
+    def _index(self) -> StructIndex:  # type: ignore[override]
+        found = self._whole
+        assert isinstance(found, LazyStructs)
+        return found._index
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _one(self, position: int) -> _T:
+        if not -self._count <= position < self._count:
+            raise IndexError(f"no element {position} in a list of {self._count}")
+        position %= self._count
+        if self._find is None:
+            return _peeked(self._whole, position)
+        return self.lookup.asked(partial(self._find, position), lambda _: _peeked(self._whole, position))
+
+
+    def __getitem__(self, position: Any) -> Any:
+        if isinstance(position, slice):
+            return [self[i] for i in range(*position.indices(len(self)))]
+        if position < 0:
+            position += self._count
+        found = self._decoded.get(position)
+        if found is None:
+            found = self._decoded[position] = self._one(position)
+        return found
+
+    def peek(self, position: int) -> _T:
+        """An element that is not kept."""
+        found = self._decoded.get(position)
+        return self._one(position) if found is None else found
+
+    def __iter__(self) -> Iterator[_T]:
+        for position in range(self._count):
+            yield self[position]
+
+    @property
+    def untouched(self) -> StructIndex | None:
+        """The places of the elements, once the whole footer was read and none was decoded before."""
+        return self._index if self._kept is not None and not self._decoded else None
+
+    def near(self, position: int) -> tuple[StructIndex, int] | None:
+        """A list in which the element lies, and where in it, so long as it was not decoded."""
+        return None if self._near is None or position in self._decoded else self._near(position)
+
+    def place(self, position: int) -> tuple[StructIndex, int] | None:
+        """Where an element lies, as ``untouched``."""
+        found = self.untouched
+        return None if found is None else (found, position)
+
+
+def _peeked(structures: Sequence[_T], position: int) -> _T:
+    return structures.peek(position) if isinstance(structures, LazyStructs) else structures[position]
+
+
+class IndexedFooter(Footer):
+    """A footer of which no more is read than is asked for."""
+
+    __slots__ = ("lookup",)
+    lookup: Lookup
+
+    def __init__(self, metadata: FileMetaData, lookup: Lookup) -> None:
+        for name, value in (
+            ("metadata", metadata),
+            ("offset", lookup.offset),
+            ("length", lookup.length),
+            ("lookup", lookup),
+            ("decryptor", None),
+            ("known_crc", None),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def raw(self) -> Any:
+        """All bytes of the footer, which are read now."""
+        return self.lookup.raw()
+
+    @property
+    def whole(self) -> FileMetaData:
+        """The metadata as it stands in the file, its extension too."""
+        return self.lookup.whole()
+
+    def schema(self, limits: Limits, path: str | None) -> Schema:
+        """The schema, of which a column is made when it is asked for."""
+        from pqext.core.indexed_schema import from_table
+
+        return from_table(self.lookup, limits, path)
+
+
+def open_indexed(source: Source, offset: int, length: int, limits: Limits, tail: Bytes) -> IndexedFooter | None:
+    """The footer of ``length`` bytes at ``offset`` by its jump table; None where it has none, or a damaged one.
+
+    ``tail`` is what was read of the file's end.
+    """
+    try:
+        lookup = _find(source, offset, length, limits, tail)
+        metadata = None if lookup is None else lookup.metadata()
+    except CorruptFileError as error:
+        tell(source.path, error)
+        return None
+    if lookup is None or metadata is None or metadata.encryption_algorithm is not None:
+        return None
+    return IndexedFooter(metadata, lookup)
+
+
+def _find(source: Source, offset: int, length: int, limits: Limits, tail: Bytes) -> Lookup | None:
+    end = offset + length - 1
+    least = ROOT_BYTES + FRAME_BYTES + 1
+    if length <= least:
+        return None
+
+    def read(start: int, size: int) -> Bytes:
+        held = start - (source.size - len(tail))
+        return tail[held : held + size] if held >= 0 else source.read(start, size, keep=True)
+
+    last = read(end + 1 - least, least).tobytes()
+    if last[-17:-1] != JUMP_TABLE.bytes or last[-1]:
+        return None
+    root = Root.decode(last[:ROOT_BYTES])
+    if root is None:
+        return None
+    start = end - FRAME_BYTES - root.size
+    opened = start - offset - root.thrift_bytes
+    if opened < 0:
+        raise CorruptFileError("the jump table is larger than the extension that holds it")
+    header = read(offset + root.thrift_bytes, min(9, end - offset - root.thrift_bytes)).tobytes()
+    # The extension stands where the table says that the other fields end, and takes all that follows them.
+    sizes = [uleb(end - offset - root.thrift_bytes - 4 - n) for n in range(1, 6)]
+    if header[:4] not in HEADERS.values() or not any(
+        header[4 : 4 + n] == size for n, size in enumerate(sizes, 1) if len(size) == n
+    ):
+        raise CorruptFileError("the jump table is one of another footer")
+    listed = read(start + root.section_bytes, root.blocks * CRC_BYTES)
+    if crc32(listed.data) != root.crc_list:
+        raise CorruptFileError("the checksums of the jump table are damaged")
+    crcs = memoryview(listed.tobytes()).cast("I")  # little-endian, as the machines this runs on
+    return Lookup(source, offset, length, root, crcs, start - offset, limits)
+
+
+def tell(path: str | None, error: ParquetError) -> None:
+    """Warn that a jump table is passed over."""
+    from pqext.core.indexes.reading import DamagedIndexWarning
+
+    warn_of_file(path, f"the footer's jump table is passed over: {error}", DamagedIndexWarning)

@@ -1,0 +1,28 @@
+# cython: language_level=3
+"""Where the structures of a footer's lists lie, as arrays: found by the pass that has indexed it, no object made."""
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+from pqext.core.kernels.thrift cimport StructIndex
+
+import numpy as np
+
+
+def places(StructIndex index not None):
+    made = np.empty(index.count + 1, np.int64)
+    cdef int64_t[::1] view = made
+    memcpy(&view[0], index.offsets, (index.count + 1) * sizeof(int64_t))
+    return made
+
+
+def places_within(StructIndex index not None, Py_ssize_t position, Py_ssize_t count):
+    cdef const int64_t *starts = <const int64_t *> index.inner_starts.data
+    cdef const int64_t *first
+    index.check(position)
+    if index.inner_starts.size == 0 or starts[position + 1] - starts[position] != count + 1:
+        return None
+    first = <const int64_t *> index.inner.data + starts[position]
+    made = np.empty(count + 1, np.int64)
+    cdef int64_t[::1] view = made
+    memcpy(&view[0], first, (count + 1) * sizeof(int64_t))
+    return made

@@ -1,0 +1,285 @@
+"""A footer with a jump table is read as far as it is asked for, and says what it says without one."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from core.strategies import tables
+from core.test_footer import everything
+from hypothesis import given
+
+import pqext
+from pqext.core import footer as footers
+from pqext.core.errors import ParquetError
+from pqext.core.extension import jump_table
+from pqext.core.extension.framed import FRAME_BYTES, frame
+from pqext.core.extension.jump_table import JUMP_TABLE
+from pqext.core.extension.structure import append_extension
+from pqext.core.indexed_footer import IndexedFooter
+from pqext.core.indexes.reading import DamagedIndexWarning
+from pqext.core.schema import SchemaNode
+from reference import jump_table as slowly
+
+ROWS = 12
+SMALL = pa.table(
+    {
+        "number": pa.array(range(ROWS), pa.int32()),
+        "text": [f"{i}" for i in range(ROWS)],
+        "list": [[i, i + 1] for i in range(ROWS)],
+        "when": pa.array(range(ROWS), pa.timestamp("us")),
+        "deep": [{"a": {"b": float(i)}, "c": i} for i in range(ROWS)],
+        "last": pa.array(range(ROWS), pa.int64()),
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _short_footers_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footers, "LEAST_INDEXED", 0)
+
+
+def written(table: pa.Table, **options: Any) -> bytes:
+    out = io.BytesIO()
+    pqext.write_table(table, out, **{"footer": "thrift+index", "row_group_rows": 5, **options})
+    return out.getvalue()
+
+
+def footer_of(file: bytes) -> bytes:
+    return file[-8 - int.from_bytes(file[-8:-4], "little") : -8]
+
+
+def with_footer(file: bytes, footer: bytes) -> bytes:
+    return file[: len(file) - 8 - len(footer_of(file))] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def wide(columns: int, **options: Any) -> bytes:
+    table = pa.table({f"column {i}": np.arange(i, i + 20) for i in range(columns)})
+    return written(table, **options)
+
+
+def is_indexed(file: pqext.ParquetFile) -> bool:
+    return isinstance(file.footer, IndexedFooter)
+
+
+def nodes(node: SchemaNode) -> list[Any]:
+    about = (
+        node.path, node.repetition, node.physical_type, node.logical_type, node.leaf_start, node.leaf_stop,
+        node.max_definition_level, node.max_repetition_level, node.field_id,
+    )
+    return [about, *(below for child in node.children for below in nodes(child))]
+
+
+@pytest.mark.spec("extension.jump-table")
+@given(tables(width=(1, 5)))
+def test_a_table_is_as_its_description_says(table: pa.Table) -> None:
+    footer = footer_of(written(table))
+    slowly.check(footer)
+    assert append_extension(footer_of(written(table, footer="thrift")), footer[-29 - _size(footer) : -1]) == footer
+
+
+def _size(footer: bytes) -> int:
+    return int.from_bytes(footer[-25:-21], "little")
+
+
+@pytest.mark.spec("extension.jump-table")
+def test_tables_of_many_blocks_are_as_their_description_says() -> None:
+    slowly.check(footer_of(wide(700)))
+    slowly.check(footer_of(wide(3, row_group_rows=1)))
+
+
+@pytest.mark.spec("extension.jump-table.equal")
+@given(tables(width=(1, 5)))
+def test_every_fact_is_the_same_with_a_table_and_without(table: pa.Table) -> None:
+    file = written(table)
+    plain = pqext.open(with_footer(file, footer_of(written(table, footer="thrift"))))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DamagedIndexWarning)
+        for node in plain.schema.leaves:
+            for group in plain.row_groups:
+                opened = pqext.open(file)
+                assert is_indexed(opened)
+                found = opened.row_groups[group.index]
+                assert found.num_rows == group.num_rows
+                assert found.chunk(node.dotted).metadata == group.chunk(node).metadata
+                assert found.bounds(opened.schema.leaves[node.leaf_start]) == group.bounds(node)
+                assert opened.schema.leaves[node.leaf_start].path == node.path
+        for name in table.column_names:
+            assert pqext.open(file).read([name]).equals(plain.read([name]), check_metadata=True)
+        assert pqext.open(file).read().equals(plain.read(), check_metadata=True)
+        opened = pqext.open(file)
+        assert nodes(opened.schema.root) == nodes(plain.schema.root)
+        opened = pqext.open(file)
+        assert everything(opened.metadata) == everything(plain.metadata)
+
+
+@pytest.mark.spec("extension.jump-table.equal")
+def test_columns_are_found_by_any_name() -> None:
+    names = ["a", "", "ä", "a.b", "A", "x" * 5000, "twice", "twice", *(f"n{i}" for i in range(3000))]
+    table = pa.Table.from_arrays([pa.array([i]) for i in range(len(names))], names=names)
+    out = io.BytesIO()
+    pqext.write_table(table, out, footer="thrift+index")
+    for name in names[:8]:
+        file = pqext.open(out.getvalue())
+        assert file.schema.root.position(name) == names.index(name)
+        assert file.schema.root.is_unique(name) == (name != "twice")
+        assert is_indexed(file)
+        assert not file.footer.lookup.is_whole  # type: ignore[attr-defined]
+    file = pqext.open(out.getvalue())
+    assert file.schema.root.child("none") is None
+    assert file.schema.find("n2999").leaf_start == 3007  # type: ignore[union-attr]
+    assert file.schema.root.child_names == names
+
+
+@pytest.mark.spec("extension.jump-table.little")
+def test_of_a_wide_file_little_more_is_read_than_one_column() -> None:
+    file = wide(3000, arrow_schema=False)
+    with pqext.open(file) as opened:
+        assert is_indexed(opened)
+        assert opened.read(["column 2345"])["column 2345"].to_pylist() == list(range(2345, 2365))
+        assert opened.source.bytes_read < len(footer_of(file)) / 8
+    with pqext.open(file) as opened:
+        assert opened.read().num_columns == 3000
+        assert opened.source.bytes_read < 1.5 * len(file)
+
+
+@pytest.mark.spec("extension.jump-table.little")
+def test_the_structures_of_a_column_are_fetched_together() -> None:
+    file = wide(3000, row_group_rows=1)
+    with pqext.open(file) as opened:
+        leaf = opened.schema.find("column 7")
+        assert leaf is not None
+        opened.row_groups[0].chunk(leaf)
+        before = opened.source.bytes_read
+        assert [group.chunk(leaf).bounds().minimum for group in opened.row_groups] == list(range(7, 27))
+        assert opened.source.bytes_read == before
+
+
+def outcome(file: bytes, name: str) -> Any:
+    """What is read of a column, and what was told meanwhile."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            with pqext.open(file) as opened:
+                values = opened.read([name])[name].to_pylist()
+        except (ParquetError, KeyError) as error:  # the name may be damaged
+            return error
+        categories = {warning.category for warning in told}
+        assert categories <= {DamagedIndexWarning}
+        return values, bool(categories)
+
+
+@pytest.mark.spec("extension.jump-table.checked")
+def test_each_byte_of_a_table_may_be_damaged() -> None:
+    file = written(SMALL)
+    footer = footer_of(file)
+    start = len(footer) - 29 - _size(footer)
+    told = 0
+    for at in range(start, len(footer) - 1):
+        for flip in (1, 128, 255):
+            damaged = bytearray(footer)
+            damaged[at] ^= flip
+            for name in ("text", "deep"):
+                values, warned = outcome(with_footer(file, bytes(damaged)), name)
+                assert values == SMALL[name].to_pylist()
+                told += warned
+    assert told > 1000
+
+
+@pytest.mark.spec("extension.jump-table.checked")
+def test_a_table_may_be_cut_anywhere() -> None:
+    file = written(SMALL)
+    footer = footer_of(file)
+    thrift = footer_of(written(SMALL, footer="thrift"))
+    extension = footer[-1 - FRAME_BYTES - _size(footer) : -1]
+    for at in range(len(extension)):
+        for part in (extension[:at], extension[at:], frame(extension[at:-FRAME_BYTES], JUMP_TABLE)):
+            values, _ = outcome(with_footer(file, append_extension(thrift, part)), "last")
+            assert values == SMALL["last"].to_pylist()
+
+
+@pytest.mark.spec("extension.jump-table.checked")
+def test_what_is_read_of_a_damaged_footer_is_checked() -> None:
+    file = written(SMALL)
+    footer = footer_of(file)
+    thrift_bytes = slowly.split(footer)[0]["thrift_bytes"]
+    right = SMALL["number"].to_pylist()
+    errors = 0
+    for at in range(thrift_bytes):
+        damaged = bytearray(footer)
+        damaged[at] ^= 1 << at % 8
+        found = outcome(with_footer(file, bytes(damaged)), "number")
+        if isinstance(found, Exception):
+            errors += 1
+        elif found[0] != right:  # it is what reading without a table gives too, which knows no checksum
+            assert found[1]
+            assert outcome(with_footer(file, bytes(damaged[:thrift_bytes]) + b"\0"), "number")[0] == found[0]
+    assert 0 < errors < thrift_bytes
+
+
+@pytest.mark.spec("extension.jump-table.checked")
+def test_the_table_of_another_footer_is_ignored_with_a_warning() -> None:
+    file = written(SMALL)
+    other = written(SMALL.rename_columns([name.upper() for name in SMALL.column_names]))
+    footer, thrift = footer_of(other), footer_of(written(SMALL, footer="thrift"))
+    extension = footer[-1 - FRAME_BYTES - _size(footer) : -1]
+    assert outcome(with_footer(file, append_extension(thrift, extension)), "text") == (SMALL["text"].to_pylist(), True)
+
+
+@pytest.mark.spec("extension.jump-table.ignored")
+def test_other_readers_pass_over_a_table(tmp_path: Any) -> None:
+    path = tmp_path / "indexed.parquet"
+    path.write_bytes(written(SMALL))
+    assert pq.read_table(path).equals(SMALL)
+    found = duckdb.connect().execute(f"select * from '{path}'").to_arrow_table()
+    assert found.to_pylist() == SMALL.to_pylist()
+    assert pl.read_parquet(path).to_arrow().to_pylist() == SMALL.to_pylist()
+
+
+@pytest.mark.spec("extension.jump-table.ignored")
+def test_the_fields_before_a_table_are_those_without_it() -> None:
+    plain, indexed = written(SMALL, footer="thrift"), written(SMALL)
+    thrift = footer_of(plain)
+    assert footer_of(indexed).startswith(thrift[:-1])
+    assert plain == written(SMALL, footer="thrift", row_group_rows=5)
+    assert not pqext.open(plain).extensions
+    assert list(pqext.open(indexed).extensions) == ["file"]
+
+
+@pytest.mark.spec("extension.jump-table.unchanged")
+def test_no_table_outlives_a_change_of_its_footer(tmp_path: Any) -> None:
+    path, joined = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    path.write_bytes(written(SMALL))
+    pqext.concatenate([path, path], joined)
+    assert pqext.read_table(joined).num_rows == 2 * ROWS
+    pqext.rewrite_footer(path, lambda metadata: None)
+    for one in (path, joined):
+        assert not pqext.open(one).extensions
+
+
+def test_what_a_table_cannot_go_with_is_refused() -> None:
+    with pytest.raises(ValueError, match="takes the place of extensions"):
+        pqext.WriteOptions(footer="thrift+index", extensions={"file": b"mine"})
+    with pytest.raises(ValueError, match="cannot be encrypted"):
+        pqext.WriteOptions(footer="thrift+index", encryption=pqext.encryption.FileEncryption(b"0" * 16))
+    with pytest.raises(ValueError, match="footer must be"):
+        pqext.WriteOptions(footer="flat")  # type: ignore[arg-type]
+
+
+def test_files_without_rows_or_columns_can_be_written() -> None:
+    assert pqext.open(written(SMALL[:0])).read(["text"]).num_rows == 0
+    empty = pa.table({"a": [1, 2]}).select([])
+    assert pqext.open(written(empty)).read().num_columns == 0
+
+
+def test_footers_that_are_unusual_get_no_table() -> None:
+    thrift = footer_of(written(SMALL, footer="thrift"))
+    assert jump_table.build(thrift) is not None
+    assert jump_table.build(append_extension(thrift, b"x")) is None
