@@ -5,6 +5,7 @@ Spec: "File format" (layout) and "Metadata". Files whose footer is encrypted end
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pqext.core.buffers import Bytes
@@ -62,11 +63,12 @@ class FootedSource(Source):
 
 
 def read_footer(
-    source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None, *, indexed: bool = False
+    source: Source, limits: Limits = DEFAULT_LIMITS, decryption: FileDecryption | None = None, *,
+    by_table: Callable[[Source, int, int, Limits, Bytes], Footer | None] | None = None,
 ) -> Footer:
     """Read and index the footer of ``source``; row groups and columns are decoded when asked for.
 
-    ``indexed``: a long one with a jump table is read as far as it is asked for, and does not show the table.
+    A long one is read ``by_table``, as far as it is asked for, if it has a jump table, which it then does not show.
 
     Raises ``CorruptFileError`` for anything that is not a whole Parquet file, ``EncryptionError`` for an
     encrypted footer that ``decryption`` does not open and ``LimitError`` beyond ``limits``.
@@ -110,10 +112,9 @@ def read_footer(
         )
     source.learn(offset)
     is_plain = trailer[4:] == MAGIC and decryption is None
-    if indexed and is_plain and length >= LEAST_INDEXED and length + TRAILER_BYTES > tail_bytes:
-        from pqext.core.indexed_footer import open_indexed  # which is seldom needed
-
-        if (found := open_indexed(source, offset, length, limits, tail)) is not None:
+    if by_table is not None and is_plain and length >= LEAST_INDEXED and length + TRAILER_BYTES > tail_bytes:
+        found = by_table(source, offset, length, limits, tail)
+        if found is not None:
             return found
     if length + TRAILER_BYTES <= tail_bytes:
         raw = tail[-TRAILER_BYTES - length : -TRAILER_BYTES]

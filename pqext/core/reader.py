@@ -29,6 +29,7 @@ from pqext.core.extension.places import listed
 from pqext.core.files.external import FileResolver
 from pqext.core.footer import Footer, read_footer
 from pqext.core.handlers.adopted_columns import adopt
+from pqext.core.indexed.footer import open_indexed
 from pqext.core.indexed_slots import DICTIONARY
 from pqext.core.indexes.gathering import Gathering
 from pqext.core.indexes.kept_filters import KeptFilters
@@ -83,7 +84,7 @@ class ParquetFile(Suggesting):
         self._resolver = FileResolver(self.source.path, self.options.external_files, self.source.usage)
         try:
             with self._errors_name_path():
-                self._footer: Footer = read_footer(self.source, limits, self.options.decryption, indexed=True)
+                self._footer: Footer = read_footer(self.source, limits, self.options.decryption, by_table=open_indexed)
                 pairs = self._footer.metadata.key_value_metadata or []
                 self.stored_schema = StoredSchema(pairs if self.options.arrow_schema else (), self.path)
                 self._given = self.options

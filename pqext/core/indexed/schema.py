@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pqext.core.errors import CorruptFileError, ParquetError
-from pqext.core.indexed_footer import Lookup, tell
+from pqext.core.indexed.lookup import Lookup, tell
 from pqext.core.limits import Limits
 from pqext.core.metadata import FieldRepetitionType, SchemaElement
 from pqext.core.schema import Schema, SchemaNode
