@@ -185,7 +185,32 @@ def test_stores_of_other_tables_are_refused_or_ignored(
         read(spark, str(weather[0]), skipping=held)
 
 
-def test_a_job_that_fails_leaves_no_parts(spark: Any, copied: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_job_that_fails_leaves_no_parts(spark: Any, weather: tuple[Path, Path], tmp_path: Path) -> None:
+    class Broken(MinMax):
+        """An index that fails on some objects."""
+
+        name = "broken"
+
+        def collector(self, values: pa.DataType) -> Any:
+            made = super().collector(values)
+
+            class Collector:
+                def add(self, values: pa.Array) -> None:
+                    if values[0].as_py() > 23.9:
+                        raise RuntimeError("out of order")
+                    made.add(values)
+
+                def cell(self) -> pa.Array:
+                    return made.cell()
+
+            return Collector()
+
+    with pytest.raises(Exception, match="out of order"):
+        build_skipping(spark, str(weather[0]), [Broken(GUST)], str(tmp_path / "store"))
+    assert not [*tmp_path.rglob("*.parquet")]
+
+
+def test_objects_that_cannot_be_indexed_are_told(spark: Any, copied: tuple[Path, Path], tmp_path: Path) -> None:
     data, store = copied
     (data / "year=2022" / "month-2.parquet").write_bytes(b"no Parquet")
     done = build_skipping(spark, str(data), [MinMax("temp")], str(tmp_path / "other"))
@@ -227,6 +252,7 @@ def test_files_of_other_formats_are_indexed_and_skipped(spark: Any, stations: Pa
     assert ([tuple(row) for row in frame.collect()], files_read(frame)) == ([(15, "S9")], 1)
 
 
+@pytest.mark.spec("skipping.read-as")
 def test_indexes_of_other_values_are_not_asked(spark: Any, stations: Path, tmp_path: Path) -> None:
     store, data = str(tmp_path / "store"), str(stations)
     build_skipping(spark, data, [MinMax("id"), ValueList("name")], store, **CSV)
