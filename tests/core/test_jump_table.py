@@ -148,6 +148,19 @@ def test_columns_are_found_by_any_name() -> None:
     assert file.schema.root.child_names == names
 
 
+@pytest.mark.spec("extension.jump-table.equal")
+def test_there_may_be_many_row_groups() -> None:
+    table = pa.table({f"{i}": range(i, i + 150) for i in range(3)})
+    file = written(table, row_group_rows=1)
+    for at in (0, 63, 64, 149):
+        with pqext.open(file) as opened:
+            assert is_indexed(opened)
+            assert [opened.row_groups[at].chunk(i).bounds().minimum for i in range(3)] == [at, at + 1, at + 2]
+    with pqext.open(file) as opened:
+        assert opened.num_rows == 150
+        assert opened.read(["1"])["1"].to_pylist() == list(range(1, 151))
+
+
 @pytest.mark.spec("extension.jump-table.little")
 def test_of_a_wide_file_little_more_is_read_than_one_column() -> None:
     file = wide(3000, arrow_schema=False)

@@ -182,10 +182,14 @@ class Lookup:
 
     def _chunks(self, column: int, first: int, stop: int) -> Sequence[ColumnChunk]:
         """The chunks of one column in several row groups, which are fetched together."""
-        at = self.root.places_at + (column * self.root.row_groups + first) * PLACE_BYTES
-        starts = self._blocks.numbers(at, stop - first)
-        stops = self._blocks.numbers(at + self.root.row_groups * PLACE_BYTES, stop - first)
-        spans = list(zip(starts, stops, strict=True))
+        groups = self.root.row_groups
+        at = self.root.places_at + (column * groups + first) * PLACE_BYTES
+        if groups <= _WINDOW:  # the places of the next column follow at once
+            places = self._blocks.numbers(at, 2 * groups)
+        else:
+            places = self._blocks.numbers(at, stop - first)
+            places += self._blocks.numbers(at + groups * PLACE_BYTES, stop - first)
+        spans = list(zip(places[: stop - first], places[stop - first :], strict=True))
         self._blocks.hold(spans)
         return self._listed(_Chunks, [self._blocks.span(*span) for span in spans]).items
 
