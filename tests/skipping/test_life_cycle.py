@@ -15,8 +15,9 @@ import pqext
 from pqext import skipping
 from pqext.core.errors import EncryptionError, ParquetError
 from pqext.dataset.expressions import Expression
-from pqext.skipping import MinMax, NullCount, Prefix, StoreKeys, ValueList, open_store
+from pqext.skipping import MinMax, NullCount, Prefix, StoreKeys, ValueList, folders, open_store
 from pqext.skipping.format.metadata import IndexColumn, StoreMetadata
+from pqext.skipping.format.names import index_column
 from pqext.skipping.format.writing import write_part
 
 KEYS = {"k1": b"0123456789abcdef", "k2": b"fedcba9876543210"}
@@ -55,6 +56,7 @@ def names(store: Path) -> list[str]:
     return sorted(name.rpartition("#")[0] for name in found.column("obj_name").to_pylist())
 
 
+@pytest.mark.spec("keep.part")
 def test_a_part_of_the_table_is_refreshed_and_the_rest_stays(table: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     skipping.build(str(table), [MinMax("x"), Prefix("s")], store)
@@ -72,6 +74,7 @@ def test_a_part_of_the_table_is_refreshed_and_the_rest_stays(table: Path, tmp_pa
     assert set(partitions.column(0).to_pylist()) == {1, 2, 3}
 
 
+@pytest.mark.spec("keep.part")
 def test_merging_drops_what_is_out_of_date_and_nothing_else(table: Path, tmp_path: Path) -> None:
     store = tmp_path / "store"
     skipping.build(str(table), [MinMax("x"), Prefix("s")], store)
@@ -101,6 +104,7 @@ def test_a_store_of_another_table_is_refused_or_ignored(table: Path, tmp_path: P
     assert rows(table, pqext.col("x") == 31, open_store(tmp_path / "store", on_foreign="ignore")) == [31]
 
 
+@pytest.mark.spec("keep.stored")
 def test_a_column_of_folders_is_not_asked_of_what_files_say(tmp_path: Path) -> None:
     for day in (1, 2):
         path = tmp_path / "t" / f"day={day}" / "a.parquet"
@@ -112,6 +116,7 @@ def test_a_column_of_folders_is_not_asked_of_what_files_say(tmp_path: Path) -> N
     assert rows(tmp_path / "t", (pqext.col("day") == 1) | (pqext.col("x") == 2), tmp_path / "store") == [1, 2]
 
 
+@pytest.mark.spec("keep.stored")
 def test_a_column_that_is_cast_is_not_asked_of_what_files_say(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pqext.write_table(pa.table({"t": [datetime(2020, 1, 1, 5)]}), path)
@@ -121,6 +126,7 @@ def test_a_column_that_is_cast_is_not_asked_of_what_files_say(tmp_path: Path) ->
     assert pqext.scan(path, filter=filter, schema=as_dates, skipping=tmp_path / "store").count() == 1
 
 
+@pytest.mark.spec("keep.params")
 def test_parameters_that_parts_do_not_share_do_not_count(tmp_path: Path) -> None:
     """A store of pqext that the original refreshed: of its rows nobody knows whether NaN is the greatest."""
     nan = float("nan")
@@ -144,6 +150,7 @@ def test_parameters_that_parts_do_not_share_do_not_count(tmp_path: Path) -> None
     assert opened(tmp_path / "t", pqext.col("x") < 0, tmp_path / "store") == []
 
 
+@pytest.mark.spec("keep.upgraded")
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_store_of_an_older_version_becomes_one_of_the_latest(xskipper: Path, tmp_path: Path, version: int) -> None:
     [folder] = (xskipper / f"parquet_version_tests/end_to_end/version={version}/testID=1").iterdir()
@@ -156,6 +163,9 @@ def test_a_store_of_an_older_version_becomes_one_of_the_latest(xskipper: Path, t
     found = after.listed(after.location)[1]
     assert after.metadata.version == 4
     assert [str(one) for one in after.indexes] == [str(one) for one in before.indexes]
+    assert [one.name for one in after.metadata.indexes] == [
+        index_column(one.columns, one.index) for one in before.metadata.indexes
+    ]
     assert sorted(map(str, (row.values() for row in found.table.to_pylist()))) == sorted(
         map(str, (row.values() for row in facts.table.to_pylist()))
     )
@@ -204,6 +214,31 @@ def test_a_store_that_is_replaced_may_contradict_the_old_one(table: Path, tmp_pa
     told = skipping.describe(store)
     assert (told.table, told.objects, told.parts) == (str(table / "day=1"), 2, 1)
     assert sorted(os.listdir(store)) == ["_pqext", *sorted(one.name for one in store.glob("*.parquet"))]
+
+
+@pytest.mark.spec("keep.replaced")
+def test_a_replacement_that_is_broken_off_leaves_the_old_store_or_the_new_one(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store"
+    skipping.build(str(table), [ValueList("x")], store)
+
+    def breaks(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for name, left in (("remove", "valuelist"), ("move", "minmax")):
+        with monkeypatch.context() as patched:
+            patched.setattr(folders, name, breaks)
+            with pytest.raises(KeyboardInterrupt):
+                skipping.build(str(table), [MinMax("x"), Prefix("s")], store, overwrite=True)
+        assert next(one.name for one in open_store(store).indexes) == left
+        assert opened(table, pqext.col("x") == 31, store) == ["day=3/1.parquet"]
+    assert [*store.glob("*.parquet")] == []
+    put(table / "day=1" / "0.parquet", 100)
+    assert skipping.refresh(table, store).added == 1
+    assert [one.name for one in open_store(store).indexes] == ["minmax", "prefix"]
+    assert opened(table, pqext.col("x") == 100, store) == ["day=1/0.parquet"]
+    assert skipping.describe(store, table).fresh == 6
 
 
 def test_an_index_whose_column_some_files_lack_is_kept_for_the_others(table: Path, tmp_path: Path) -> None:

@@ -74,6 +74,7 @@ def test_an_object_that_is_touched_is_known_again_after_a_refresh(tmp_path: Path
         assert [found(path, 2, known), known.total.skipped] == [0, 1]
 
 
+@pytest.mark.spec("keep.changed")
 def test_a_file_that_takes_the_place_of_one_of_the_same_time_and_size_is_read(tmp_path: Path) -> None:
     for number in (1, 2):
         put(tmp_path / f"{number}.parquet", number)
@@ -112,6 +113,7 @@ class Versions:
         return pqext.scan("/versions/t", filter=filter, skipping=store, filesystem=self.filesystem).count()
 
 
+@pytest.mark.spec("keep.doubt")
 @pytest.mark.parametrize("break_off", ["nothing", "own parts", "further parts", "compaction"])
 def test_an_object_of_the_same_time_and_size_and_another_etag_is_read(
     monkeypatch: pytest.MonkeyPatch, break_off: str
